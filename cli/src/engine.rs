@@ -1,0 +1,33 @@
+//! `mlflow-serverless engine`: the embedded engine over HTTP.
+
+use std::net::Ipv4Addr;
+
+use clap::Args;
+
+use crate::connect::{Storage, client_for, table};
+use crate::{Failure, housekeeping, say_address, signals};
+
+/// Options of `engine`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Port on 127.0.0.1; 0 takes any that is free.
+    #[arg(long, default_value_t = 8000)]
+    port: u16,
+    /// Name of the table.
+    #[arg(long, default_value = "mlflow")]
+    table: String,
+    #[command(flatten)]
+    storage: Storage,
+}
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let engine = options.storage.open()?;
+    let server = engine.serve((Ipv4Addr::LOCALHOST, options.port)).await?;
+    table(client_for(&server.url()).await, &options.table).await?;
+    let housekeeping = tokio::spawn(housekeeping::run(engine));
+    say_address(&server.url());
+    signals::wait_for_end().await;
+    housekeeping.abort();
+    server.shutdown().await?;
+    Ok(())
+}

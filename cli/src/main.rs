@@ -1,0 +1,61 @@
+//! `mlflow-serverless`: every function of the project in one process.
+
+mod connect;
+mod engine;
+mod guard;
+mod housekeeping;
+mod serve;
+mod signals;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What a command may fail with; its text is all the user sees.
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// An MLflow tracking server over DynamoDB.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve MLflow's API from one process, over an embedded engine or any that speaks DynamoDB's protocol.
+    Serve(serve::Options),
+    /// Serve the embedded engine alone, with the table made: for functions that run beside it.
+    Engine(engine::Options),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let outcome = match Arguments::parse().command {
+        Command::Serve(options) => serve::run(options).await,
+        Command::Engine(options) => engine::run(options).await,
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            say_failed(&*failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the user started it by hand and looks at the terminal")]
+fn say_failed(failure: &dyn Error) {
+    eprintln!("mlflow-serverless: {failure}");
+}
+
+/// Tells the user, or the program that started this one, where it answers.
+#[expect(clippy::print_stdout, reason = "whoever starts a server on port 0 reads its address here")]
+fn say_address(url: &str) {
+    println!("{url}");
+}

@@ -1,0 +1,83 @@
+//! `mlflow-serverless serve`: all functions in one process.
+
+use axum::Router;
+use axum::serve::ListenerExt;
+use clap::Args;
+use tokio::net::TcpListener;
+use tracking::store::Store;
+
+use crate::connect::{Storage, client_for, table};
+use crate::{Failure, guard, housekeeping, say_address, signals};
+
+/// Options of `serve`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Address to listen at.
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// Port to listen at; 0 takes any that is free.
+    #[arg(long, default_value_t = 5000)]
+    port: u16,
+    #[command(flatten)]
+    storage: Storage,
+    /// Use the engine at this URL, DynamoDB itself or another that speaks its protocol, in place of the embedded one.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["data", "memory"])]
+    dynamodb_endpoint: Option<String>,
+    /// Name of the table; it is made where it is missing.
+    #[arg(long, default_value = "mlflow")]
+    table: String,
+    /// Where experiments keep their artifacts unless they say otherwise [default: a directory beside the data].
+    #[arg(long, value_name = "URI")]
+    artifact_root: Option<String>,
+    /// Leave the embedded engine's stream and expired items alone: another process looks after them.
+    #[arg(long)]
+    no_indexer: bool,
+    /// A further name under which browsers reach this server; requests under names nobody has allowed are refused.
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<String>,
+}
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let artifact_root = match options.artifact_root {
+        Some(uri) => uri,
+        None => options.storage.artifact_root()?,
+    };
+    let mut housekeeping = None;
+    let client = if let Some(endpoint) = &options.dynamodb_endpoint {
+        client_for(endpoint).await
+    } else {
+        let engine = options.storage.open()?;
+        let client = engine.client();
+        if !options.no_indexer {
+            housekeeping = Some(tokio::spawn(housekeeping::run(engine)));
+        }
+        client
+    };
+    let store = Store::new(table(client, &options.table).await?, &artifact_root);
+    store.experiment_create_default().await?;
+
+    let allowed = guard::Allowed::new(&options.host, &options.allowed_host);
+    let app = guard::guarded(functions(&store), allowed);
+    let address = (options.host.as_str(), options.port);
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| format!("{}:{} cannot be listened at: {error}", options.host, options.port))?;
+    let url = format!("http://{}", listener.local_addr()?);
+    // Answers are small and complete: waiting for more to send would only delay them.
+    let listener = listener.tap_io(|connection| {
+        if let Err(error) = connection.set_nodelay(true) {
+            tracing::debug!(%error, "a connection stays slow");
+        }
+    });
+    say_address(&url);
+    axum::serve(listener, app).with_graceful_shutdown(signals::wait_for_end()).await?;
+    if let Some(housekeeping) = housekeeping {
+        housekeeping.abort();
+    }
+    Ok(())
+}
+
+/// The routers of all functions. What none of them knows, the first answers.
+fn functions(store: &Store) -> Router {
+    tracking::router(store)
+}

@@ -1,0 +1,21 @@
+//! The tracking function: experiments, runs, metrics, params, tags.
+//!
+//! [`routes`] is its whole API on one page. A handler reads its request and makes one call of the [`store`], which knows the
+//! table and nothing of HTTP.
+
+mod experiments;
+pub mod lambda;
+mod logging;
+mod metrics;
+mod routes;
+mod runs;
+mod server;
+pub mod store;
+
+pub use routes::routes;
+pub use server::VERSION;
+
+/// The router of the function.
+pub fn router(store: &store::Store) -> axum::Router {
+    service::router(routes(), store)
+}

@@ -1,0 +1,49 @@
+//! The route table: method, path, permission, handler.
+
+use access::Permission::{Create, Delete, List, Public, Read, Update};
+use access::Resource::{Experiment, ExperimentOfRun};
+use service::{Paths, Route};
+
+use crate::store::Store;
+use crate::{experiments, logging, metrics, runs, server};
+
+/// The rows of this function.
+#[must_use]
+pub fn routes() -> Vec<Route<Store>> {
+    vec![
+        Route::new("POST", "experiments/create", Create(Experiment), experiments::create),
+        Route::new("GET", "experiments/get", Read(Experiment), experiments::get),
+        Route::new("GET", "experiments/get-by-name", Read(Experiment), experiments::get_by_name),
+        Route::new("GET", "experiments/search", List(Experiment), experiments::search),
+        Route::new("POST", "experiments/search", List(Experiment), experiments::search),
+        Route::new("POST", "experiments/update", Update(Experiment), experiments::update),
+        Route::new("POST", "experiments/delete", Delete(Experiment), experiments::delete),
+        Route::new("POST", "experiments/restore", Delete(Experiment), experiments::restore),
+        Route::new("POST", "experiments/set-experiment-tag", Update(Experiment), experiments::set_tag),
+        Route::new("POST", "experiments/delete-experiment-tag", Update(Experiment), experiments::delete_tag),
+        //
+        Route::new("POST", "runs/create", Update(Experiment), runs::create),
+        Route::new("GET", "runs/get", Read(ExperimentOfRun), runs::get),
+        Route::new("POST", "runs/search", List(ExperimentOfRun), runs::search),
+        Route::new("POST", "runs/update", Update(ExperimentOfRun), runs::update),
+        Route::new("POST", "runs/delete", Delete(ExperimentOfRun), runs::delete),
+        Route::new("POST", "runs/restore", Delete(ExperimentOfRun), runs::restore),
+        //
+        Route::new("POST", "runs/log-metric", Update(ExperimentOfRun), logging::log_metric),
+        Route::new("POST", "runs/log-parameter", Update(ExperimentOfRun), logging::log_param),
+        Route::new("POST", "runs/log-batch", Update(ExperimentOfRun), logging::log_batch),
+        Route::new("POST", "runs/log-model", Update(ExperimentOfRun), logging::log_model),
+        Route::new("POST", "runs/outputs", Update(ExperimentOfRun), logging::log_outputs),
+        Route::new("POST", "runs/set-tag", Update(ExperimentOfRun), logging::set_tag),
+        Route::new("POST", "runs/delete-tag", Update(ExperimentOfRun), logging::delete_tag),
+        //
+        Route::new("GET", "metrics/get-history", Read(ExperimentOfRun), metrics::history),
+        Route::new("GET", "metrics/get-history-bulk", Read(ExperimentOfRun), metrics::history_bulk)
+            .under(Paths::AjaxV2),
+        Route::new("GET", "metrics/get-history-bulk-interval", Read(ExperimentOfRun), metrics::history_bulk_interval),
+        //
+        Route::new("GET", "server-info", Public, server::info).under(Paths::V3),
+        Route::text("/health", Public, "OK"),
+        Route::text("/version", Public, server::VERSION),
+    ]
+}

@@ -1,0 +1,103 @@
+//! Handlers of `runs/…` but for what logs to a run.
+
+use mlflow_api::checks::Check::{Custom, Integer, List, Required, Text, TextItems};
+use mlflow_api::message::Message;
+use mlflow_api::tracking::{self as wire, Empty, OneRun, RunStatus, Runs, UpdatedRun};
+use mlflow_api::{ExperimentId, Request, Result, limits};
+use serde_json::Value;
+
+use crate::experiments::{key_values, view};
+use crate::store::{NewRun, RunChange, RunSearch, Store};
+
+/// Runs on a page where the request does not say (`SearchRuns` in `service.proto`).
+const DEFAULT_PAGE: i64 = 1_000;
+
+pub(crate) async fn create(store: Store, request: Request) -> Result<OneRun> {
+    let message = request
+        .message(wire::CREATE_RUN, &[("experiment_id", &[Text]), ("start_time", &[Integer]), ("run_name", &[Text])])?;
+    let new = NewRun {
+        user_id: message.text("user_id").to_owned(),
+        name: message.text("run_name").to_owned(),
+        start_time: message.int("start_time"),
+        tags: key_values(&message, "tags"),
+    };
+    let run = store.run_create(ExperimentId::parse(message.text("experiment_id"))?, &new).await?;
+    Ok(OneRun { run })
+}
+
+pub(crate) async fn get(store: Store, request: Request) -> Result<OneRun> {
+    let message = request.message(wire::GET_RUN, &[("run_id", &[Required, Text])])?;
+    let run = store.run_get(run_id(&message)).await?;
+    Ok(OneRun { run })
+}
+
+pub(crate) async fn search(store: Store, request: Request) -> Result<Runs> {
+    let message = request.message(
+        wire::SEARCH_RUNS,
+        &[
+            ("experiment_ids", &[List]),
+            ("filter", &[Text]),
+            ("max_results", &[Integer, Custom(|value| at_most(value, limits::SEARCH_RESULTS))]),
+            ("order_by", &[List, TextItems]),
+        ],
+    )?;
+    let search = RunSearch {
+        experiment_ids: message.texts("experiment_ids"),
+        filter: message.text("filter").to_owned(),
+        view: view(&message, "run_view_type"),
+        max_results: message.optional_int("max_results").unwrap_or(DEFAULT_PAGE),
+        order_by: message.texts("order_by"),
+        page_token: message.text("page_token").to_owned(),
+    };
+    store.run_search(&search).await
+}
+
+pub(crate) async fn update(store: Store, request: Request) -> Result<UpdatedRun> {
+    let message = request.message(
+        wire::UPDATE_RUN,
+        &[("run_id", &[Required, Text]), ("end_time", &[Integer]), ("status", &[Text]), ("run_name", &[Text])],
+    )?;
+    let change = RunChange {
+        status: message.optional_int("status").and_then(RunStatus::from_number),
+        end_time: message.optional_int("end_time"),
+        name: message.optional_text("run_name").map(str::to_owned),
+    };
+    let run_info = store.run_update(run_id(&message), &change).await?;
+    Ok(UpdatedRun { run_info })
+}
+
+pub(crate) async fn delete(store: Store, request: Request) -> Result<Empty> {
+    let message = request.message(wire::RUN_ID, &[("run_id", &[Required, Text])])?;
+    store.run_delete(message.text("run_id")).await?;
+    Ok(Empty {})
+}
+
+pub(crate) async fn restore(store: Store, request: Request) -> Result<Empty> {
+    let message = request.message(wire::RUN_ID, &[("run_id", &[Required, Text])])?;
+    store.run_restore(message.text("run_id")).await?;
+    Ok(Empty {})
+}
+
+/// The run a message names, under its new or its old name.
+pub(crate) fn run_id(message: &Message) -> &str {
+    match message.text("run_id") {
+        "" => message.text("run_uuid"),
+        run_id => run_id,
+    }
+}
+
+/// A check that a number, or a text that reads as one, is not too great.
+pub(crate) fn at_most(value: &Value, limit: i64) -> std::result::Result<(), Option<String>> {
+    if as_integer(value).is_none_or(|number| number <= limit) { Ok(()) } else { Err(None) }
+}
+
+/// What Python's `int` makes of a value, if it makes anything of 64 bits.
+pub(crate) fn as_integer(value: &Value) -> Option<i64> {
+    match value {
+        // As great as a float may be, in 64 bits it stays on its side of every limit.
+        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+        Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|float| float.trunc() as i64)),
+        Value::String(text) => mlflow_api::python::int(text)?.parse().ok(),
+        _ => None,
+    }
+}

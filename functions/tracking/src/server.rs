@@ -1,0 +1,42 @@
+//! What the server says of itself.
+
+use mlflow_api::{Request, Result};
+use serde::Serialize;
+
+use crate::store::Store;
+
+/// The version of MLflow whose API this server speaks. Clients decide by it what they may ask for.
+pub const VERSION: &str = "3.17.2";
+
+/// `server-info`: what the server can do.
+#[derive(Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "MLflow's answer is a list of switches")]
+pub(crate) struct ServerInfo {
+    store_type: &'static str,
+    workspaces_enabled: bool,
+    trace_archival_enabled: bool,
+    multipart_uploads_enabled: bool,
+    multipart_downloads_enabled: bool,
+    presigned_upload_run_id_supported: bool,
+    presigned_upload_model_id_supported: bool,
+    features_enabled: Features,
+}
+
+#[derive(Serialize)]
+struct Features {
+    gateway: bool,
+}
+
+pub(crate) async fn info(_: Store, _: Request) -> Result<ServerInfo> {
+    Ok(ServerInfo {
+        // The UI hides what only MLflow's SQL store has; this server has it.
+        store_type: "SqlStore",
+        workspaces_enabled: false,
+        trace_archival_enabled: false,
+        multipart_uploads_enabled: false,
+        multipart_downloads_enabled: false,
+        presigned_upload_run_id_supported: false,
+        presigned_upload_model_id_supported: false,
+        features_enabled: Features { gateway: false },
+    })
+}

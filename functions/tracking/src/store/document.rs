@@ -1,0 +1,417 @@
+//! Documents: items that hold their params and tags in maps of their own, and let rows take what is too big.
+//!
+//! A value of more than [`INLINE_VALUE`] bytes gets a row of its own. So does a new key once the document is **full**, which it
+//! then stays. An entry in the document always counts for more than a row of the same key. A document says whether it
+//! may have rows, so one that has none is read and written alone.
+//!
+//! Writing is optimistic: the update is sent as if nothing stood in its way, with conditions; a refusal brings the document as
+//! it is, and the next attempt is planned from that.
+
+use key_schema::{Key, Name};
+use mlflow_api::{Error, Result, python};
+use table::{Condition, Failure, Item, Map, Update, Value, Write, map, number, text};
+
+use super::Store;
+
+/// Longest value, in bytes, that stands in the document itself.
+pub(super) const INLINE_VALUE: usize = 1_024;
+/// Size of a document's maps, in bytes, from which on new keys get rows: each change of a document costs its whole size.
+pub(super) const FULL_AT: usize = 48 << 10;
+/// A change of more bytes than this is planned from the document, not sent on the off-chance.
+const OPTIMISTIC: usize = 16 << 10;
+/// Params whose equality an optimistic update checks; of more it only checks that they are new. An expression has 4 KB.
+const CHECKED_PARAMS: usize = 20;
+/// Rows in one transaction, beside the document.
+const ROWS: usize = 99;
+
+pub(super) const PARAMS: &str = "params";
+pub(super) const TAGS: &str = "tags";
+/// New keys get rows.
+const FULL: &str = "full";
+/// How many transactions have written rows of params: whoever adds a param checks it against all rows, or sees the count change.
+pub(super) const PARAM_ROWS: &str = "param_rows";
+/// There may be rows of tags.
+pub(super) const TAG_ROWS: &str = "tag_rows";
+/// The value in a row, and the whole key.
+pub(super) const ROW_KEY: &str = "key";
+pub(super) const ROW_VALUE: &str = "value";
+
+/// A document that can be changed.
+pub(super) trait Document {
+    /// Its key.
+    fn key(&self) -> Key;
+    /// The key of a param's row.
+    fn param_row(&self, param: &Name) -> Key;
+    /// The key of a tag's row.
+    fn tag_row(&self, tag: &Name) -> Key;
+    /// The condition under which it may be written.
+    fn writable(&self) -> Condition;
+    /// MLflow's error if it may not be written as it is.
+    fn check(&self, item: Option<&Item>) -> Result<()>;
+    /// MLflow's error about params that have another value already.
+    fn params_differ(&self, conflicts: &[Conflict]) -> Error;
+}
+
+/// A param that has another value already.
+pub(super) struct Conflict {
+    pub(super) key: String,
+    pub(super) old_value: String,
+    pub(super) new_value: String,
+}
+
+/// A change of a document. Of a key that comes twice, the last value counts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Change {
+    pub(super) params: Vec<(String, String)>,
+    pub(super) tags: Vec<(String, String)>,
+    /// Other attributes to set.
+    pub(super) set: Vec<(&'static str, Value)>,
+}
+
+impl Change {
+    fn bytes(&self) -> usize {
+        self.params.iter().chain(&self.tags).map(|(key, value)| key.len() + value.len()).sum()
+    }
+
+    fn is_sure_to_fit(&self) -> bool {
+        let values = || self.params.iter().chain(&self.tags).map(|(_, value)| value.len());
+        values().all(|bytes| bytes <= INLINE_VALUE) && self.bytes() <= OPTIMISTIC
+    }
+}
+
+/// What to send, and what to do after.
+struct Plan {
+    update: Update,
+    rows: Vec<Item>,
+    /// What did not go into this transaction.
+    rest: Option<Change>,
+}
+
+impl Store {
+    /// Changes a document; returns it as it is then. One request where nothing stands in the way.
+    ///
+    /// # Errors
+    /// The document's own, and that of params that differ; then nothing was written.
+    pub(super) async fn document_change(&self, document: &impl Document, change: Change) -> Result<Item> {
+        let mut change = change;
+        let mut seen = None;
+        if !change.is_sure_to_fit() {
+            seen = self.table.get(&document.key()).await?;
+            document.check(seen.as_ref())?;
+        }
+        for attempt in 0..self.table.retry().attempts {
+            if attempt > 1 {
+                self.table.retry().pause(attempt - 1).await;
+            }
+            let plan = match &seen {
+                None => optimistic(document, &change),
+                Some(item) => self.plan(document, &change, item).await?,
+            };
+            let nothing_to_do = plan.update.is_empty() && plan.rows.is_empty();
+            if let Some(item) = seen.take_if(|_| nothing_to_do) {
+                return Ok(item);
+            }
+            match self.carry_out(&plan).await {
+                Ok(item) => {
+                    let Some(rest) = plan.rest else { return self.close_if_full(item).await };
+                    change = rest;
+                    seen = Some(item);
+                }
+                Err(Failure::Refused { item, .. }) => {
+                    document.check(item.as_ref())?;
+                    seen = item;
+                }
+                // Somebody else changed it between our read and our transaction, or it has grown too big for the change.
+                Err(Failure::Cancelled(_) | Failure::TooLarge) => {
+                    seen = self.table.get(&document.key()).await?;
+                    document.check(seen.as_ref())?;
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a document kept changing"))
+    }
+
+    async fn carry_out(&self, plan: &Plan) -> table::Result<Item> {
+        if plan.rows.is_empty() {
+            return self.table.update(&plan.update).await;
+        }
+        let rows = plan.rows.iter().map(|row| Write::Put(row.clone(), Condition::All(Vec::new())));
+        let writes: Vec<_> = std::iter::once(Write::Update(plan.update.clone())).chain(rows).collect();
+        self.table.transact(&writes).await?;
+        let item = self.table.get(plan.update.key()).await?;
+        item.ok_or_else(|| Failure::Unexpected("a document vanished".to_owned()))
+    }
+
+    /// Marks a document full when it has become so.
+    async fn close_if_full(&self, item: Item) -> Result<Item> {
+        let Some(key) = item.key().filter(|_| !item.has(FULL) && maps_size(&item) > FULL_AT) else { return Ok(item) };
+        match self.table.update(&Update::new(key).set(FULL, number(1))).await {
+            // A document that is gone by now needs no mark.
+            Err(Failure::Refused { .. }) => Ok(item),
+            outcome => Ok(outcome?),
+        }
+    }
+
+    /// Plans a change from the document as it was seen.
+    async fn plan(&self, document: &impl Document, change: &Change, item: &Item) -> Result<Plan> {
+        let new_params = self.new_params(document, change, item).await?;
+        let is_full = item.has(FULL);
+        let mut room = if is_full { 0 } else { FULL_AT.saturating_sub(maps_size(item)) };
+        let mut update = Update::new(document.key()).only_if(document.writable());
+        for (attribute, value) in &change.set {
+            update = update.set(*attribute, value.clone());
+        }
+        let mut rows = Vec::new();
+        let mut rest = Change::default();
+        let (mut param_rows, mut tag_rows, mut inline_keys, mut overflow) = (false, false, false, false);
+
+        for (key, value) in &new_params {
+            let bytes = key.len() + value.len();
+            update = update.only_if(Condition::Missing((PARAMS, key.as_str()).into()));
+            if value.len() <= INLINE_VALUE && bytes <= room {
+                room -= bytes;
+                inline_keys = true;
+                update = update.set((PARAMS, key.as_str()), text(value));
+            } else if rows.len() < ROWS {
+                overflow |= value.len() <= INLINE_VALUE;
+                param_rows = true;
+                rows.push(row(document.param_row(&Name::from(key.as_str())), key, value));
+            } else {
+                rest.params.push((key.clone(), value.clone()));
+            }
+        }
+        for (key, value) in last_of_each(&change.tags) {
+            let held = item.map(TAGS).and_then(|tags| tags.get(key));
+            let path = || (TAGS, key);
+            let bytes = key.len() + value.len();
+            if held.is_some_and(|held| held.as_s().is_ok_and(|held| held == value)) {
+                continue;
+            }
+            if value.len() <= INLINE_VALUE && (held.is_some() || bytes <= room) {
+                room = if held.is_some() { room } else { room - bytes };
+                inline_keys |= held.is_none();
+                update = update.set(path(), text(value));
+            } else if rows.len() < ROWS {
+                overflow |= value.len() <= INLINE_VALUE;
+                tag_rows = true;
+                update = if held.is_some() { update.remove(path()) } else { update };
+                rows.push(row(document.tag_row(&Name::from(key)), key, value));
+            } else {
+                rest.tags.push((key.to_owned(), value.to_owned()));
+            }
+        }
+
+        if inline_keys {
+            update = update.only_if(Condition::Missing(FULL.into()));
+        }
+        if !new_params.is_empty() {
+            update = update.only_if(match item.number(PARAM_ROWS) {
+                None => Condition::Missing(PARAM_ROWS.into()),
+                Some(count) => Condition::Equals(PARAM_ROWS.into(), number(count)),
+            });
+        }
+        if param_rows {
+            update = update.add(PARAM_ROWS, number(1));
+        }
+        if tag_rows {
+            update = update.set(TAG_ROWS, number(1));
+        }
+        if overflow && !is_full {
+            update = update.set(FULL, number(1));
+        }
+        let rest = (!rest.params.is_empty() || !rest.tags.is_empty()).then_some(rest);
+        Ok(Plan { update, rows, rest })
+    }
+
+    /// The params of a change that the document does not have yet; an error if it has one with another value.
+    async fn new_params(
+        &self,
+        document: &impl Document,
+        change: &Change,
+        item: &Item,
+    ) -> Result<Vec<(String, String)>> {
+        let empty = Map::new();
+        let held = item.map(PARAMS).unwrap_or(&empty);
+        let mut conflicts = Vec::new();
+        let mut new = Vec::new();
+        for (key, value) in &change.params {
+            match held.get(key).and_then(|held| held.as_s().ok()) {
+                None => new.push((key.clone(), value.clone())),
+                Some(old) if old != value => conflicts.push(conflict(key, old, value)),
+                Some(_) => {}
+            }
+        }
+        if item.has(PARAM_ROWS) && !new.is_empty() {
+            let keys: Vec<_> = new.iter().map(|(key, _)| document.param_row(&Name::from(key.as_str()))).collect();
+            let rows = self.table.get_many(&keys).await?;
+            let mut missing = Vec::new();
+            for ((key, value), row_key) in new.into_iter().zip(keys) {
+                match rows.get(&row_key).and_then(|row| row.text(ROW_VALUE)) {
+                    None => missing.push((key, value)),
+                    Some(old) if old != value => conflicts.push(conflict(&key, old, &value)),
+                    Some(_) => {}
+                }
+            }
+            new = missing;
+        }
+        if conflicts.is_empty() { Ok(new) } else { Err(document.params_differ(&conflicts)) }
+    }
+
+    /// Removes a tag; whether it was there. One request where the document has no rows of tags.
+    pub(super) async fn document_remove_tag(&self, document: &impl Document, key: &str) -> Result<bool> {
+        let alone = Update::new(document.key())
+            .remove((TAGS, key))
+            .only_if(document.writable())
+            .only_if(Condition::Exists((TAGS, key).into()))
+            .only_if(Condition::Missing(TAG_ROWS.into()));
+        let (item, after_lost_answer) = match self.table.update(&alone).await {
+            Ok(_) => return Ok(true),
+            Err(Failure::Refused { item, after_lost_answer }) => (item, after_lost_answer),
+            Err(failure) => return Err(failure.into()),
+        };
+        document.check(item.as_ref())?;
+        let item = item.unwrap_or_default();
+        let in_document = item.map(TAGS).is_some_and(|tags| tags.contains_key(key));
+        let row_key = document.tag_row(&Name::from(key));
+        let in_row = item.has(TAG_ROWS) && self.table.get(&row_key).await?.is_some();
+        if !in_document && !in_row {
+            return Ok(after_lost_answer);
+        }
+        let removal = Update::new(document.key()).remove((TAGS, key)).only_if(document.writable());
+        let writes = [Write::Update(removal), Write::Delete(row_key, Condition::All(Vec::new()))];
+        match self.table.transact(&writes).await {
+            Ok(()) => Ok(true),
+            Err(Failure::Cancelled(_)) => {
+                document.check(self.table.get(&document.key()).await?.as_ref())?;
+                Err(Error::unavailable("a document changed while a tag was removed"))
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// The update to send when nothing is known of the document: all of it inline, refused if anything stands against it.
+fn optimistic(document: &impl Document, change: &Change) -> Plan {
+    let mut update = Update::new(document.key()).only_if(document.writable());
+    for (attribute, value) in &change.set {
+        update = update.set(*attribute, value.clone());
+    }
+    let equality_too = change.params.len() <= CHECKED_PARAMS;
+    for (key, value) in &change.params {
+        let path = || (PARAMS, key.as_str()).into();
+        let missing = Condition::Missing(path());
+        let equal = || Condition::Equals(path(), text(value));
+        update = update.set((PARAMS, key.as_str()), text(value));
+        update = update.only_if(if equality_too { Condition::Any(vec![missing, equal()]) } else { missing });
+    }
+    for (key, value) in last_of_each(&change.tags) {
+        update = update.set((TAGS, key), text(value));
+    }
+    if !change.params.is_empty() {
+        update = update.only_if(Condition::Missing(PARAM_ROWS.into()));
+    }
+    if !change.params.is_empty() || !change.tags.is_empty() {
+        update = update.only_if(Condition::Missing(FULL.into()));
+    }
+    Plan { update, rows: Vec::new(), rest: None }
+}
+
+/// What a new document begins with: its maps and flags, and the rows beside it.
+pub(super) fn new_document(item: Item, tags: &[(String, String)], row_key: impl Fn(&Name) -> Key) -> (Item, Vec<Item>) {
+    let mut inline = Map::new();
+    let mut rows = Vec::new();
+    let mut room = FULL_AT;
+    let mut item = item;
+    for (key, value) in last_of_each(tags) {
+        let bytes = key.len() + value.len();
+        if value.len() <= INLINE_VALUE && bytes <= room {
+            room -= bytes;
+            inline.insert(key.to_owned(), text(value));
+        } else {
+            if value.len() <= INLINE_VALUE {
+                item = item.with(FULL, number(1));
+            }
+            rows.push(row(row_key(&Name::from(key)), key, value));
+        }
+    }
+    if !rows.is_empty() {
+        item = item.with(TAG_ROWS, number(1));
+    }
+    (item.with(TAGS, map(inline)), rows)
+}
+
+/// The entries of a map of a document and of its rows, by key.
+pub(super) fn entries(item: &Item, attribute: &str, rows: &[Item]) -> Vec<(String, String)> {
+    let empty = Map::new();
+    let held = item.map(attribute).unwrap_or(&empty);
+    let inline = held.iter().filter_map(|(key, value)| Some((key.clone(), value.as_s().ok()?.clone())));
+    let rows = rows.iter().filter_map(|row| Some((row.text(ROW_KEY)?.to_owned(), row.text(ROW_VALUE)?.to_owned())));
+    let mut all: Vec<_> = rows.filter(|(key, _)| !held.contains_key(key)).chain(inline).collect();
+    all.sort_unstable();
+    all
+}
+
+fn row(key: Key, name: &str, value: &str) -> Item {
+    Item::new(key).with(ROW_KEY, text(name)).with(ROW_VALUE, text(value))
+}
+
+fn conflict(key: &str, old_value: &str, new_value: &str) -> Conflict {
+    Conflict { key: key.to_owned(), old_value: old_value.to_owned(), new_value: new_value.to_owned() }
+}
+
+/// The conflicts as Python prints them.
+pub(super) fn print_conflicts(conflicts: &[Conflict]) -> String {
+    let printed: Vec<_> = conflicts
+        .iter()
+        .map(|conflict| {
+            let [key, old, new] =
+                [&conflict.key, &conflict.old_value, &conflict.new_value].map(|text| python::repr(text));
+            format!("{{'key': {key}, 'old_value': {old}, 'new_value': {new}}}")
+        })
+        .collect();
+    format!("[{}]", printed.join(", "))
+}
+
+fn maps_size(item: &Item) -> usize {
+    [PARAMS, TAGS]
+        .iter()
+        .filter_map(|name| item.map(name))
+        .flatten()
+        .map(|(key, value)| key.len() + value_len(value))
+        .sum()
+}
+
+fn value_len(value: &Value) -> usize {
+    value.as_s().map_or(0, String::len)
+}
+
+/// Each key once, with its last value, in the order of first appearance.
+fn last_of_each(entries: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+    entries.iter().enumerate().filter_map(|(position, (key, _))| {
+        let is_first = !entries[..position].iter().any(|(earlier, _)| earlier == key);
+        let last = entries.iter().rev().find(|(other, _)| other == key)?;
+        is_first.then_some((key.as_str(), last.1.as_str()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_value_of_a_key_counts() {
+        let entries = [("a", "1"), ("b", "2"), ("a", "3")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(last_of_each(&entries).collect::<Vec<_>>(), [("a", "3"), ("b", "2")]);
+    }
+
+    #[test]
+    fn an_entry_in_the_document_hides_its_row() {
+        let key = Key { pk: "P".to_owned(), sk: "S".to_owned() };
+        let inline = Map::from([("a".to_owned(), text("new"))]);
+        let item = Item::new(key.clone()).with(TAGS, map(inline));
+        let rows = [row(key.clone(), "a", "old"), row(key, "b", "row")];
+        let expected = [("a", "new"), ("b", "row")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(entries(&item, TAGS, &rows), expected);
+    }
+}

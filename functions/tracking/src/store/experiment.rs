@@ -1,0 +1,270 @@
+//! Experiments: create, read, rename, delete, restore.
+
+use key_schema::{Descending, Key, Name, Stage, index, rows};
+use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, KeyValue, LifecycleStage};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits, location};
+use table::{Condition, Failure, Item, Query, Reason, Update, Write, number, text};
+
+use super::document::{self, TAG_ROWS, TAGS};
+use super::gate::{ExperimentState, moment};
+use super::names::DEFAULT_EXPERIMENT_NAME;
+use super::{Store, now_ms};
+
+pub(super) const NAME: &str = "name";
+pub(super) const LOCATION: &str = "location";
+pub(super) const CREATED: &str = "created";
+pub(super) const UPDATED: &str = "updated";
+/// Lifecycle stage of an experiment, or of a run by itself.
+pub(super) const STAGE: &str = "stage";
+/// How often the experiment's stage has changed; of a run, at which of these changes its own was set.
+pub(super) const STAGE_VERSION: &str = "stage_version";
+/// In a name's row: the experiment that has it.
+const EXPERIMENT: &str = "experiment";
+
+/// The setting that counts experiment ids.
+const COUNTER: &str = "experiment_counter";
+const COUNT: &str = "count";
+
+/// An experiment to create.
+#[derive(Clone, Debug, Default)]
+pub struct NewExperiment {
+    /// Name.
+    pub name: String,
+    /// Where its runs keep their artifacts; empty for the server's choice.
+    pub artifact_location: String,
+    /// Tags.
+    pub tags: Vec<(String, String)>,
+}
+
+/// The state in an experiment's item.
+pub(super) fn state(item: &Item) -> ExperimentState {
+    ExperimentState {
+        stage: stage_from(item.text(STAGE).unwrap_or_default()),
+        version: item.number(STAGE_VERSION).and_then(|version| version.try_into().ok()).unwrap_or_default(),
+        artifact_location: item.text(LOCATION).unwrap_or_default().to_owned(),
+    }
+}
+
+pub(super) fn stage_from(name: &str) -> LifecycleStage {
+    if name == LifecycleStage::Deleted.name() { LifecycleStage::Deleted } else { LifecycleStage::Active }
+}
+
+/// MLflow's refusal to use a deleted experiment.
+pub(super) fn check_is_active(experiment: ExperimentId, stage: LifecycleStage) -> Result<()> {
+    match stage {
+        LifecycleStage::Active => Ok(()),
+        LifecycleStage::Deleted => Err(Error::invalid(format!(
+            "The experiment {experiment} must be in the 'active' state. Current state is {}.",
+            stage.name()
+        ))),
+    }
+}
+
+/// The key of the row that claims a name.
+fn name_key(name: &str) -> Key {
+    rows::ExperimentName::key(&DEFAULT_WORKSPACE.into(), &Name::from(name))
+}
+
+/// The row that claims a name, and by which the workspace's experiments are listed.
+fn name_row(experiment: ExperimentId, name: &str, created: i64, stage: Stage) -> Item {
+    Item::new(name_key(name))
+        .with(NAME, text(name))
+        .with(EXPERIMENT, text(experiment.to_string()))
+        .with("lsi1sk", text(index::experiments_by_stage(&stage, &Descending(created), &experiment)))
+}
+
+impl Store {
+    /// Creates an experiment. Two requests; five write units for the table and two for the index of names.
+    pub async fn experiment_create(&self, new: &NewExperiment) -> Result<ExperimentId> {
+        limits::experiment_name(&new.name)?;
+        for (key, value) in &new.tags {
+            limits::experiment_tag(key, value)?;
+        }
+        loop {
+            let counter = rows::Config::key(&COUNTER.into());
+            let setting = self.table.update(&Update::upsert(counter).add(COUNT, number(1))).await?;
+            let number = setting.number(COUNT).and_then(|count| count.try_into().ok());
+            let id =
+                number.and_then(ExperimentId::from_number).ok_or_else(|| Error::internal("no experiment ids left"))?;
+            match self.experiment_put(id, new).await {
+                // The number was in use: the counter was set back, or experiments came from elsewhere.
+                Ok(false) => {}
+                Ok(true) => return Ok(id),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Makes the experiment that every store starts with, where it is missing. One request where it is there.
+    pub async fn experiment_create_default(&self) -> Result<()> {
+        if self.table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await?.is_some() {
+            return Ok(());
+        }
+        let new = NewExperiment { name: DEFAULT_EXPERIMENT_NAME.to_owned(), ..NewExperiment::default() };
+        match self.experiment_put(ExperimentId::DEFAULT, &new).await {
+            Err(error) if error.code != ErrorCode::ResourceAlreadyExists => Err(error),
+            // Another process was faster.
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a new experiment and its name; `false` if the id is in use.
+    async fn experiment_put(&self, id: ExperimentId, new: &NewExperiment) -> Result<bool> {
+        let created = now_ms();
+        let location = if new.artifact_location.is_empty() {
+            location::append(&self.artifact_root, &id.to_string())
+        } else {
+            new.artifact_location.clone()
+        };
+        let item = Item::new(rows::Experiment::key(&id))
+            .with(NAME, text(&new.name))
+            .with(LOCATION, text(location))
+            .with(CREATED, number(created))
+            .with(UPDATED, number(created))
+            .with(STAGE, text(LifecycleStage::Active.name()))
+            .with(STAGE_VERSION, number(0));
+        let (item, tag_rows) = document::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
+        // Rows of an experiment that does not come to be are never seen: its number is not used again.
+        self.table.write_many(tag_rows, &[]).await?;
+        let writes = [
+            Write::Put(name_row(id, &new.name, created, Stage::Active), Condition::item_missing()),
+            Write::Put(item, Condition::item_missing()),
+        ];
+        match self.table.transact(&writes).await {
+            Ok(()) => Ok(true),
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(Reason::Refused(_))) => {
+                let message = format!("Experiment(name={}) already exists.", new.name);
+                Err(Error::new(ErrorCode::ResourceAlreadyExists, message))
+            }
+            Err(Failure::Cancelled(_)) => Ok(false),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Reads an experiment. One request; one more if it has tags too big for its document.
+    pub async fn experiment_get(&self, id: ExperimentId) -> Result<tracking::Experiment> {
+        let since = moment();
+        let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
+        self.keep_lease(id, since, &item);
+        self.experiment_whole(id, &item).await
+    }
+
+    /// Reads an experiment by its name, if there is one. Two requests.
+    pub async fn experiment_get_by_name(&self, name: &str) -> Result<Option<tracking::Experiment>> {
+        let Some(row) = self.table.get(&name_key(name)).await? else { return Ok(None) };
+        let Some(id) = experiment_of(&row) else { return Ok(None) };
+        let Some(item) = self.table.get(&rows::Experiment::key(&id)).await? else { return Ok(None) };
+        Ok(Some(self.experiment_whole(id, &item).await?))
+    }
+
+    /// An experiment from its item, its rows of tags read where it has any.
+    pub(super) async fn experiment_whole(&self, id: ExperimentId, item: &Item) -> Result<tracking::Experiment> {
+        let rows = if item.has(TAG_ROWS) {
+            let partition = rows::Experiment::key(&id).pk;
+            self.table.query(Query::begins_with(partition, key_schema::prefix::EXPERIMENT_TAGS)).await?
+        } else {
+            Vec::new()
+        };
+        let tags = document::entries(item, TAGS, &rows).into_iter().map(|(key, value)| KeyValue { key, value });
+        Ok(tracking::Experiment {
+            experiment_id: id.to_string(),
+            name: item.text(NAME).unwrap_or_default().to_owned(),
+            artifact_location: item.text(LOCATION).unwrap_or_default().to_owned(),
+            lifecycle_stage: stage_from(item.text(STAGE).unwrap_or_default()),
+            last_update_time: item.number(UPDATED).unwrap_or_default(),
+            creation_time: item.number(CREATED).unwrap_or_default(),
+            tags: tags.collect(),
+            workspace: DEFAULT_WORKSPACE,
+        })
+    }
+
+    /// Renames an experiment. Two requests.
+    pub async fn experiment_rename(&self, id: ExperimentId, new_name: &str) -> Result<()> {
+        limits::experiment_name(new_name)?;
+        for attempt in 0..self.table.retry().attempts {
+            self.table.retry().pause(attempt).await;
+            let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
+            if state(&item).stage == LifecycleStage::Deleted {
+                return Err(Error::new(ErrorCode::InvalidState, "Cannot rename a non-active experiment."));
+            }
+            let old_name = item.text(NAME).unwrap_or_default();
+            let created = item.number(CREATED).unwrap_or_default();
+            let update = unchanged(&item, id).set(NAME, text(new_name)).set(UPDATED, number(now_ms()));
+            let mut writes = vec![Write::Update(update)];
+            if old_name != new_name {
+                writes.push(Write::Put(name_row(id, new_name, created, Stage::Active), Condition::item_missing()));
+                writes.push(Write::Delete(name_key(old_name), Condition::item_exists()));
+            }
+            match self.table.transact(&writes).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(Reason::Refused(Some(_)))) => {
+                    return Err(Error::new(
+                        ErrorCode::BadRequest,
+                        format!("Experiment(name={new_name}) already exists."),
+                    ));
+                }
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("an experiment kept changing"))
+    }
+
+    /// Deletes an experiment, and with it all its runs. Two requests, whatever the number of runs; answers when no process
+    /// relies any more on its having been active.
+    pub async fn experiment_delete(&self, id: ExperimentId) -> Result<()> {
+        self.experiment_set_stage(id, LifecycleStage::Deleted).await?;
+        self.gate.wait_out(id).await;
+        Ok(())
+    }
+
+    /// Restores an experiment, and with it all its runs, those deleted on their own before included. Two requests.
+    pub async fn experiment_restore(&self, id: ExperimentId) -> Result<()> {
+        self.experiment_set_stage(id, LifecycleStage::Active).await
+    }
+
+    async fn experiment_set_stage(&self, id: ExperimentId, stage: LifecycleStage) -> Result<()> {
+        for attempt in 0..self.table.retry().attempts {
+            self.table.retry().pause(attempt).await;
+            let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
+            let before = state(&item);
+            if before.stage == stage {
+                return Err(id.not_found());
+            }
+            let version = before.version + 1;
+            let update = unchanged(&item, id)
+                .set(STAGE, text(stage.name()))
+                .set(STAGE_VERSION, number(version))
+                .set(UPDATED, number(now_ms()));
+            let key_stage = match stage {
+                LifecycleStage::Active => Stage::Active,
+                LifecycleStage::Deleted => Stage::Deleted { version },
+            };
+            let created = item.number(CREATED).unwrap_or_default();
+            let listed = index::experiments_by_stage(&key_stage, &Descending(created), &id);
+            let name = Update::new(name_key(item.text(NAME).unwrap_or_default())).set("lsi1sk", text(listed));
+            match self.table.transact(&[Write::Update(update), Write::Update(name)]).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("an experiment kept changing"))
+    }
+}
+
+/// A change of an experiment, if its name and stage are still what they were.
+fn unchanged(item: &Item, id: ExperimentId) -> Update {
+    let mut update = Update::new(rows::Experiment::key(&id));
+    for attribute in [NAME, STAGE_VERSION] {
+        if let Some(value) = item.0.get(attribute) {
+            update = update.only_if(Condition::Equals(attribute.into(), value.clone()));
+        }
+    }
+    update
+}
+
+/// The experiment a name's row names.
+fn experiment_of(row: &Item) -> Option<ExperimentId> {
+    row.text(EXPERIMENT)?.parse().ok().and_then(ExperimentId::from_number)
+}

@@ -1,0 +1,147 @@
+//! Searching experiments.
+
+use key_schema::{Descending, index, prefix, rows};
+use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, Experiments, ViewType};
+use mlflow_api::{ExperimentId, Result, limits};
+use search::{
+    ExperimentFields, ExperimentNumber, ExperimentOrder, Fingerprint, decode_page_token, encode_page_token,
+    parse_experiment_search,
+};
+use table::Query;
+
+use super::Store;
+use super::run_search::find;
+
+/// A search over experiments, as it was asked.
+#[derive(Clone, Debug)]
+pub struct ExperimentSearch {
+    /// Which lifecycle stages to show.
+    pub view: ViewType,
+    /// Filter string.
+    pub filter: String,
+    /// Order clauses.
+    pub order_by: Vec<String>,
+    /// Experiments on a page.
+    pub max_results: i64,
+    /// Token of an earlier page.
+    pub page_token: String,
+}
+
+/// What the index of a workspace's experiments says of one.
+#[derive(Clone, Copy)]
+struct Listed {
+    id: ExperimentId,
+    created: i64,
+}
+
+impl Store {
+    /// Searches experiments. Without filter and in the default order: a request for the index, a request per 100 on the page;
+    /// otherwise a request per 100 experiments of the workspace.
+    pub async fn experiment_search(&self, search: &ExperimentSearch) -> Result<Experiments> {
+        limits::max_results(search.max_results)?;
+        let (filter, order) = parse_experiment_search(&search.filter, &search.order_by)?;
+        let fingerprint = Fingerprint::of_experiment_search(&search.filter, &search.order_by, search.view);
+        let after = decode_page_token(fingerprint, &search.page_token)?;
+        let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
+
+        let mut listed = self.experiments_listed(search.view).await?;
+        if filter.predicates.is_empty() && order == ExperimentOrder::default() {
+            listed.sort_by_cached_key(|listed| order.key(listed));
+            listed.retain(|listed| after.as_ref().is_none_or(|after| order.key(listed) > *after));
+            listed.truncate(page_size + 1);
+        }
+        let keys: Vec<_> = listed.iter().map(|listed| rows::Experiment::key(&listed.id)).collect();
+        let items = self.table.get_many(&keys).await?;
+        let experiments = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((listed.id, items.get(key)?)));
+        let experiments = experiments.map(|(id, item)| self.experiment_whole(id, item));
+        let mut found: Vec<_> = futures::future::try_join_all(experiments)
+            .await?
+            .into_iter()
+            .filter(|experiment| search.view.shows(experiment.lifecycle_stage))
+            .filter_map(Searched::new)
+            .filter(|experiment| filter.matches(experiment))
+            .map(|experiment| (order.key(&experiment), experiment.experiment))
+            .filter(|(key, _)| after.as_ref().is_none_or(|after| key > after))
+            .collect();
+        found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+
+        let mut next_page_token = None;
+        if found.len() > page_size {
+            found.truncate(page_size);
+            if let Some((key, _)) = found.last() {
+                next_page_token = Some(encode_page_token(fingerprint, key)?);
+            }
+        }
+        Ok(Experiments { experiments: found.into_iter().map(|(_, experiment)| experiment).collect(), next_page_token })
+    }
+
+    /// The workspace's experiments in these stages. A request per 1 MB of names.
+    async fn experiments_listed(&self, view: ViewType) -> Result<Vec<Listed>> {
+        let prefixes: &[&str] = match view {
+            ViewType::ActiveOnly => &[prefix::EXPERIMENTS_ACTIVE],
+            ViewType::DeletedOnly => &[prefix::EXPERIMENTS_DELETED],
+            ViewType::All => &[prefix::EXPERIMENTS_ACTIVE, prefix::EXPERIMENTS_DELETED],
+        };
+        let partition = prefix::workspace_partition(&DEFAULT_WORKSPACE.into());
+        let queries =
+            prefixes.iter().map(|prefix| self.table.query(Query::begins_with(&partition, *prefix).local("LSI1")));
+        let keys = futures::future::try_join_all(queries).await?;
+        let listed = keys.iter().flatten().filter_map(|row| index::parse_experiment_by_stage(row.text("lsi1sk")?));
+        Ok(listed.map(|(Descending(created), id)| Listed { id, created }).collect())
+    }
+}
+
+impl ExperimentFields for Listed {
+    fn id(&self) -> ExperimentId {
+        self.id
+    }
+
+    fn name(&self) -> &'static str {
+        ""
+    }
+
+    fn number(&self, attribute: ExperimentNumber) -> i64 {
+        match attribute {
+            ExperimentNumber::CreationTime => self.created,
+            ExperimentNumber::LastUpdateTime => 0,
+        }
+    }
+
+    fn tag(&self, _: &str) -> Option<&str> {
+        None
+    }
+}
+
+/// An experiment as a search sees it.
+struct Searched {
+    id: ExperimentId,
+    experiment: tracking::Experiment,
+}
+
+impl Searched {
+    fn new(experiment: tracking::Experiment) -> Option<Self> {
+        let id = ExperimentId::from_number(experiment.experiment_id.parse().ok()?)?;
+        Some(Self { id, experiment })
+    }
+}
+
+impl ExperimentFields for Searched {
+    fn id(&self) -> ExperimentId {
+        self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.experiment.name
+    }
+
+    fn number(&self, attribute: ExperimentNumber) -> i64 {
+        match attribute {
+            ExperimentNumber::CreationTime => self.experiment.creation_time,
+            ExperimentNumber::LastUpdateTime => self.experiment.last_update_time,
+        }
+    }
+
+    fn tag(&self, key: &str) -> Option<&str> {
+        find(&self.experiment.tags, key)
+    }
+}

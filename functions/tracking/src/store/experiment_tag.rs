@@ -1,0 +1,81 @@
+//! Tags of experiments.
+
+use key_schema::{Key, Name, rows};
+use mlflow_api::tracking::CUSTOM_VIEW_TAG_PREFIX;
+use mlflow_api::{Error, ExperimentId, Result, limits};
+use table::{Condition, Item, text};
+
+use super::Store;
+use super::document::{Change, Conflict, Document};
+use super::experiment::{self, STAGE};
+
+/// An experiment as a document.
+struct ExperimentDocument(ExperimentId);
+
+impl Document for ExperimentDocument {
+    fn key(&self) -> Key {
+        rows::Experiment::key(&self.0)
+    }
+
+    fn param_row(&self, param: &Name) -> Key {
+        // Experiments have no params; a change of one never holds any.
+        self.tag_row(param)
+    }
+
+    fn tag_row(&self, tag: &Name) -> Key {
+        rows::ExperimentTag::key(&self.0, tag)
+    }
+
+    fn writable(&self) -> Condition {
+        Condition::Equals(STAGE.into(), text("active"))
+    }
+
+    fn check(&self, item: Option<&Item>) -> Result<()> {
+        let item = item.ok_or_else(|| self.0.not_found())?;
+        experiment::check_is_active(self.0, experiment::state(item).stage)
+    }
+
+    fn params_differ(&self, _: &[Conflict]) -> Error {
+        Error::internal("an experiment has no params")
+    }
+}
+
+impl Store {
+    /// Sets a tag of an experiment. One request; three for a custom view.
+    pub async fn experiment_set_tag(&self, id: ExperimentId, key: &str, value: &str) -> Result<()> {
+        if key.starts_with(CUSTOM_VIEW_TAG_PREFIX) {
+            self.experiment_check_custom_views(id, key).await?;
+        }
+        limits::experiment_tag(key, value)?;
+        let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
+        self.document_change(&ExperimentDocument(id), change).await?;
+        Ok(())
+    }
+
+    /// Only a tag that is new counts towards the limit of custom views.
+    async fn experiment_check_custom_views(&self, id: ExperimentId, key: &str) -> Result<()> {
+        let tags = self.experiment_get(id).await?.tags;
+        let views = tags.iter().filter(|tag| tag.key.starts_with(CUSTOM_VIEW_TAG_PREFIX)).count();
+        if views < limits::CUSTOM_VIEWS || tags.iter().any(|tag| tag.key == key) {
+            return Ok(());
+        }
+        Err(too_many_custom_views(&format!(" for experiment {id}")))
+    }
+
+    /// Deletes a tag of an experiment; `text` is the id as the client sent it.
+    pub async fn experiment_delete_tag(&self, id: ExperimentId, text: &str, key: &str) -> Result<()> {
+        if self.document_remove_tag(&ExperimentDocument(id), key).await? {
+            return Ok(());
+        }
+        Err(Error::not_found(format!("No tag with name: {key} in experiment with id {text}")))
+    }
+}
+
+/// The refusal of one custom view too many.
+pub(crate) fn too_many_custom_views(experiment: &str) -> Error {
+    Error::invalid(format!(
+        "Unable to create another custom view{experiment}; the maximum number of custom views per experiment is {}. \
+         Delete an existing custom view before creating a new one.",
+        limits::CUSTOM_VIEWS
+    ))
+}

@@ -1,0 +1,70 @@
+//! What the tracking domain keeps in the table. One file per resource; methods are named noun first.
+
+mod document;
+mod experiment;
+mod experiment_search;
+mod experiment_tag;
+mod gate;
+mod history;
+mod log_batch;
+mod metric;
+mod names;
+mod output;
+mod points;
+mod run;
+mod run_document;
+mod run_lifecycle;
+mod run_read;
+mod run_search;
+mod run_tag;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use experiment::NewExperiment;
+pub use experiment_search::ExperimentSearch;
+pub(crate) use experiment_tag::too_many_custom_views;
+pub use history::SampleRange;
+pub use log_batch::{Batch, LoggedMetric};
+pub use run::{NewRun, RunChange};
+pub use run_search::RunSearch;
+use table::Table;
+
+use gate::Gate;
+
+/// How long a process may rely on what it read of an experiment's lifecycle stage.
+pub const LEASE: Duration = Duration::from_millis(300);
+
+/// The tracking store. Cheap to clone; one a process.
+#[derive(Clone)]
+pub struct Store {
+    table: Table,
+    artifact_root: Arc<str>,
+    gate: Arc<Gate>,
+}
+
+impl Store {
+    /// A store over the table. Experiments without a location of their own keep their artifacts below `artifact_root`.
+    #[must_use]
+    pub fn new(table: Table, artifact_root: &str) -> Self {
+        Self::with_lease(table, artifact_root, LEASE)
+    }
+
+    /// A store whose leases are of another length; every process on one table needs the same.
+    #[must_use]
+    pub fn with_lease(table: Table, artifact_root: &str, lease: Duration) -> Self {
+        Self { table, artifact_root: artifact_root.into(), gate: Arc::new(Gate::new(lease)) }
+    }
+
+    /// The server's artifact root.
+    #[must_use]
+    pub fn artifact_root(&self) -> &str {
+        &self.artifact_root
+    }
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> i64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,188 @@
+//! Points of a metric: their two orders, and their packed forms.
+//!
+//! A point waits in the run's metrics document as an element of a set of byte strings, 15 to 26 bytes each. A set makes logging
+//! what it has to be: commutative, and safe to repeat. When enough have come together they are packed into a segment.
+
+use std::cmp::Ordering;
+
+/// A point. The value is NaN or finite; infinities are stored as the greatest finite numbers, as in MLflow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub(crate) timestamp: i64,
+    pub(crate) step: i64,
+    pub(crate) value: f64,
+}
+
+impl Point {
+    /// A point as MLflow's store keeps it (`sanitize_metric_value`).
+    pub(crate) fn new(timestamp: i64, step: i64, value: f64) -> Self {
+        let value = if value.is_nan() {
+            f64::NAN
+        } else {
+            // Adding 0.0 turns -0.0 into 0.0, which are one value to a database.
+            value.clamp(f64::MIN, f64::MAX) + 0.0
+        };
+        Self { timestamp, step, value }
+    }
+
+    /// The value that stands for it in comparisons: MLflow stores NaN as 0 and a flag.
+    fn comparable(&self) -> f64 {
+        if self.value.is_nan() { 0.0 } else { self.value }
+    }
+
+    /// The order whose greatest point is the metric's latest: step, timestamp, value.
+    pub(crate) fn by_step(&self, other: &Self) -> Ordering {
+        (self.step, self.timestamp).cmp(&(other.step, other.timestamp)).then_with(|| self.by_value(other))
+    }
+
+    /// The order of history: timestamp, step, value.
+    pub(crate) fn by_time(&self, other: &Self) -> Ordering {
+        (self.timestamp, self.step).cmp(&(other.timestamp, other.step)).then_with(|| self.by_value(other))
+    }
+
+    fn by_value(&self, other: &Self) -> Ordering {
+        let values = self.comparable().total_cmp(&other.comparable());
+        values.then_with(|| self.value.is_nan().cmp(&other.value.is_nan()))
+    }
+
+    /// Packs one point.
+    pub(crate) fn pack(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(18);
+        write_signed(&mut bytes, self.step);
+        write_signed(&mut bytes, self.timestamp);
+        bytes.extend_from_slice(&self.value.to_le_bytes());
+        bytes
+    }
+
+    /// Reads one packed point.
+    pub(crate) fn unpack(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes;
+        let (step, timestamp) = (read_signed(&mut rest)?, read_signed(&mut rest)?);
+        let value = f64::from_le_bytes(rest.try_into().ok()?);
+        Some(Self { timestamp, step, value })
+    }
+}
+
+impl PartialEq for Point {
+    fn eq(&self, other: &Self) -> bool {
+        self.by_time(other) == Ordering::Equal
+    }
+}
+
+/// Sorts points into the order of history and drops those that are there twice.
+pub(crate) fn sort_by_time(points: &mut Vec<Point>) {
+    points.sort_unstable_by(Point::by_time);
+    points.dedup();
+}
+
+/// Packs points that are in the order of history: each by its distance from the one before.
+pub(crate) fn pack(points: &[Point]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(points.len() * 11 + 16);
+    let (mut timestamp, mut step) = (0_i64, 0_i64);
+    for point in points {
+        write_signed(&mut bytes, point.timestamp.wrapping_sub(timestamp));
+        write_signed(&mut bytes, point.step.wrapping_sub(step));
+        bytes.extend_from_slice(&point.value.to_le_bytes());
+        (timestamp, step) = (point.timestamp, point.step);
+    }
+    bytes
+}
+
+/// Reads packed points; `None` if the bytes are not what [`pack`] writes.
+pub(crate) fn unpack(bytes: &[u8]) -> Option<Vec<Point>> {
+    let mut rest = bytes;
+    let mut points = Vec::with_capacity(bytes.len() / 10);
+    let (mut timestamp, mut step) = (0_i64, 0_i64);
+    while !rest.is_empty() {
+        timestamp = timestamp.wrapping_add(read_signed(&mut rest)?);
+        step = step.wrapping_add(read_signed(&mut rest)?);
+        let (value, after) = rest.split_first_chunk()?;
+        points.push(Point { timestamp, step, value: f64::from_le_bytes(*value) });
+        rest = after;
+    }
+    Some(points)
+}
+
+/// Seven bits a byte, small numbers of either sign in few bytes.
+fn write_signed(bytes: &mut Vec<u8>, number: i64) {
+    let mut rest = ((number << 1) ^ (number >> 63)).cast_unsigned();
+    loop {
+        let [low, ..] = rest.to_le_bytes();
+        rest >>= 7;
+        if rest == 0 {
+            bytes.push(low & 0x7f);
+            return;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+fn read_signed(rest: &mut &[u8]) -> Option<i64> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some((number >> 1).cast_signed() ^ -((number & 1).cast_signed()));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn point() -> impl Strategy<Value = Point> {
+        (any::<i64>(), any::<i64>(), any::<f64>())
+            .prop_map(|(timestamp, step, value)| Point::new(timestamp, step, value))
+    }
+
+    proptest! {
+        #[test]
+        fn a_point_comes_back(point in point()) {
+            prop_assert_eq!(Point::unpack(&point.pack()), Some(point));
+            prop_assert_eq!(Point::new(point.timestamp, point.step, point.value).pack(), point.pack());
+        }
+
+        #[test]
+        fn points_come_back(mut points in proptest::collection::vec(point(), 0..50)) {
+            sort_by_time(&mut points);
+            prop_assert_eq!(unpack(&pack(&points)), Some(points));
+        }
+
+        #[test]
+        fn foreign_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = (Point::unpack(&bytes), unpack(&bytes));
+        }
+    }
+
+    #[test]
+    fn values_are_kept_as_mlflow_keeps_them() {
+        for (value, kept) in [(f64::INFINITY, f64::MAX), (f64::NEG_INFINITY, f64::MIN), (5e-324, 5e-324)] {
+            assert_eq!(Point::new(0, 0, value).value.to_bits(), kept.to_bits());
+        }
+        assert!(Point::new(0, 0, -0.0).value.is_sign_positive());
+        assert!(Point::new(0, 0, -f64::NAN).value.is_nan());
+    }
+
+    #[test]
+    fn a_thousand_steps_are_small() {
+        let points: Vec<_> = (0..1_000)
+            .map(|step| Point::new(1_700_000_000_000 + i64::from(step) * 100, step.into(), f64::from(step) / 7.0))
+            .collect();
+        assert!(pack(&points).len() < 11_100);
+        assert!(points[5].pack().len() <= 16);
+    }
+
+    #[test]
+    fn the_orders_are_mlflows() {
+        let (early, late) = (Point::new(1, 9, 0.0), Point::new(2, 3, 0.0));
+        assert_eq!(early.by_time(&late), Ordering::Less);
+        assert_eq!(early.by_step(&late), Ordering::Greater);
+        assert_eq!(Point::new(1, 1, f64::NAN).by_step(&Point::new(1, 1, -1.0)), Ordering::Greater);
+    }
+}

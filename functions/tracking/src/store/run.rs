@@ -1,0 +1,144 @@
+//! Runs: create and update.
+
+use key_schema::{Descending, Name, Stage, index, rows};
+use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunInputs, RunStatus};
+use mlflow_api::{Error, ExperimentId, Result, RunId, location};
+use rand::RngExt;
+use table::{Failure, Item, Map, map, number, text};
+
+use super::document::{self, Change, PARAMS};
+use super::experiment::{NAME, check_is_active};
+use super::names::random_run_name;
+use super::run_document::RunDocument;
+use super::run_read::run_info;
+use super::{Store, now_ms};
+
+pub(super) const STATUS: &str = "status";
+pub(super) const START_TIME: &str = "start_time";
+pub(super) const END_TIME: &str = "end_time";
+pub(super) const USER: &str = "user";
+pub(super) const ARTIFACT_URI: &str = "artifact_uri";
+
+/// A run to create.
+#[derive(Clone, Debug, Default)]
+pub struct NewRun {
+    /// User, as the client says.
+    pub user_id: String,
+    /// Name; empty for the tag's, or one of the server's making.
+    pub name: String,
+    /// In ms.
+    pub start_time: i64,
+    /// Tags.
+    pub tags: Vec<(String, String)>,
+}
+
+/// A change of a run's info. What is `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct RunChange {
+    /// Status.
+    pub status: Option<RunStatus>,
+    /// In ms.
+    pub end_time: Option<i64>,
+    /// Name; an empty one changes nothing.
+    pub name: Option<String>,
+}
+
+impl Store {
+    /// Creates a run in an active experiment. Two requests, one while a lease on the experiment lasts; five write units and
+    /// one per further KB.
+    pub async fn run_create(&self, experiment: ExperimentId, new: &NewRun) -> Result<tracking::Run> {
+        let state = self.experiment_state(experiment).await?.ok_or_else(|| experiment.not_found())?;
+        check_is_active(experiment, state.stage)?;
+        let (name, tags) = name_and_tags(new)?;
+        for _ in 0..self.table.retry().attempts {
+            let now = u64::try_from(now_ms()).unwrap_or_default();
+            let chance = rand::rng().random();
+            let run = RunId::new(now, experiment, chance);
+            let artifact_uri = location::append(&state.artifact_location, &format!("{run}/artifacts"));
+            let item = Item::new(rows::Run::key(&experiment, &run))
+                .with(NAME, text(&name))
+                .with(USER, text(&new.user_id))
+                .with(STATUS, text(RunStatus::Running.name()))
+                .with(START_TIME, number(new.start_time))
+                .with(ARTIFACT_URI, text(artifact_uri))
+                .with(PARAMS, map(Map::new()))
+                .with("lsi1sk", text(index::runs_by_stage(&Stage::Active, &Descending(new.start_time), &run)))
+                .with("lsi2sk", text(index::runs_by_time(&Descending(new.start_time), &run)))
+                .with("lsi3sk", text(index::runs_by_status(&Stage::Active, &RunStatus::Running.name().into(), &run)))
+                .with("lsi4sk", text(index::runs_by_name(&short_name(&name), &run)));
+            let (item, tag_rows) = document::new_document(item, &tags, |tag| rows::RunTag::key(&experiment, &run, tag));
+            self.table.write_many(tag_rows, &[]).await?;
+            match self.table.put_new(item.clone()).await {
+                Ok(()) => {
+                    let mut tags: Vec<_> = tags.into_iter().map(|(key, value)| KeyValue { key, value }).collect();
+                    tags.sort_unstable();
+                    let info = run_info(experiment, &run, &item, &state);
+                    let data = RunData { tags, ..RunData::default() };
+                    return Ok(tracking::Run { info, data, inputs: RunInputs {}, outputs: None });
+                }
+                // Another run of this millisecond has drawn the same lot of a million.
+                Err(Failure::Refused { .. }) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("no run id could be drawn"))
+    }
+
+    /// Changes a run's info and returns it. One request, and one for the experiment where no lease lasts.
+    pub async fn run_update(&self, run_id: &str, change: &RunChange) -> Result<tracking::RunInfo> {
+        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
+        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+        let mut written = Change::default();
+        if let Some(status) = change.status {
+            written.set.push((STATUS, text(status.name())));
+            written.set.push(("lsi3sk", text(index::runs_by_status(&Stage::Active, &status.name().into(), &at.run))));
+        }
+        if let Some(end_time) = change.end_time {
+            written.set.push((END_TIME, number(end_time)));
+        }
+        if let Some(name) = change.name.as_deref().filter(|name| !name.is_empty()) {
+            rename(&mut written, &at.run, name);
+        }
+        let item = if written.set.is_empty() {
+            let item = self.table.get(&at.key()).await?;
+            document::Document::check(&document, item.as_ref())?;
+            item.unwrap_or_default()
+        } else {
+            self.document_change(&document, written).await?
+        };
+        Ok(run_info(at.experiment, &at.run, &item, &experiment))
+    }
+}
+
+/// Adds to a change that the run gets a name: its info, its tag and the index of names.
+pub(super) fn rename(change: &mut Change, run: &RunId, name: &str) {
+    change.set.retain(|(attribute, _)| *attribute != NAME && *attribute != "lsi4sk");
+    change.set.push((NAME, text(name)));
+    change.set.push(("lsi4sk", text(index::runs_by_name(&short_name(name), run))));
+    change.tags.push((RUN_NAME_TAG.to_owned(), name.to_owned()));
+}
+
+/// A name as the index of names holds it.
+fn short_name(name: &str) -> Name {
+    Name::from(name)
+}
+
+/// The name a run gets, and its tags with it.
+fn name_and_tags(new: &NewRun) -> Result<(String, Vec<(String, String)>)> {
+    let tagged =
+        new.tags.iter().find(|(key, _)| key == RUN_NAME_TAG).map(|(_, value)| value.as_str()).unwrap_or_default();
+    if !new.name.is_empty() && !tagged.is_empty() && new.name != tagged {
+        return Err(Error::invalid(format!(
+            "Both 'run_name' argument and 'mlflow.runName' tag are specified, but with different values \
+             (run_name='{}', mlflow.runName='{tagged}').",
+            new.name
+        )));
+    }
+    let name = [new.name.as_str(), tagged].into_iter().find(|name| !name.is_empty());
+    let name = name.map_or_else(random_run_name, str::to_owned);
+    let mut tags = new.tags.clone();
+    if tagged.is_empty() {
+        tags.push((RUN_NAME_TAG.to_owned(), name.clone()));
+    }
+    Ok((name, tags))
+}

@@ -1,0 +1,75 @@
+//! Runs: delete and restore.
+
+use key_schema::{Descending, Stage, index, rows};
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{Error, Result};
+use table::{Condition, Failure, Item, Update, Write, number, text};
+
+use super::Store;
+use super::experiment::{STAGE, STAGE_VERSION};
+use super::gate::{moment, run_stage};
+use super::run::{START_TIME, STATUS};
+
+impl Store {
+    /// Deletes a run. Two requests, however much it logged. Deleting it again changes nothing.
+    pub async fn run_delete(&self, run_id: &str) -> Result<()> {
+        self.run_set_stage(run_id, LifecycleStage::Deleted).await
+    }
+
+    /// Restores a run, even one whose experiment is deleted. Two requests.
+    pub async fn run_restore(&self, run_id: &str) -> Result<()> {
+        self.run_set_stage(run_id, LifecycleStage::Active).await
+    }
+
+    /// Sets a run's own stage, on its item and on its metrics document: metrics are logged without looking at the run.
+    async fn run_set_stage(&self, run_id: &str, stage: LifecycleStage) -> Result<()> {
+        let at = self.run_locate(run_id).await?;
+        for attempt in 0..self.table.retry().attempts {
+            self.table.retry().pause(attempt).await;
+            let experiment_key = rows::Experiment::key(&at.experiment);
+            let since = moment();
+            let items = self.table.get_many(&[experiment_key.clone(), at.key(), at.metrics_key()]).await?;
+            let (Some(experiment), Some(run)) = (items.get(&experiment_key), items.get(&at.key())) else {
+                return Err(at.not_found());
+            };
+            let experiment = self.keep_lease(at.experiment, since, experiment);
+            if run_stage(run, &experiment) == stage {
+                return Ok(());
+            }
+            let key_stage = match stage {
+                LifecycleStage::Active => Stage::Active,
+                LifecycleStage::Deleted => Stage::Deleted { version: experiment.version },
+            };
+            let started = run.number(START_TIME).unwrap_or_default();
+            let status = run.text(STATUS).unwrap_or_default();
+            let own =
+                |update: Update| update.set(STAGE, text(stage.name())).set(STAGE_VERSION, number(experiment.version));
+            let run = own(Update::new(at.key()))
+                .set("lsi1sk", text(index::runs_by_stage(&key_stage, &Descending(started), &at.run)))
+                .set("lsi3sk", text(index::runs_by_status(&key_stage, &status.into(), &at.run)))
+                .only_if(Condition::Equals(STATUS.into(), text(status)))
+                .only_if(unchanged_stage(run));
+            let metrics = if items.contains_key(&at.metrics_key()) {
+                Write::Update(own(Update::new(at.metrics_key())))
+            } else {
+                // A metric logged right now makes the document: then both have to be changed.
+                Write::Check(at.metrics_key(), Condition::item_missing())
+            };
+            match self.table.transact(&[Write::Update(run), metrics]).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a run kept changing"))
+    }
+}
+
+/// The condition that an item's own stage is what it was.
+pub(super) fn unchanged_stage(item: &Item) -> Condition {
+    let attributes = [STAGE, STAGE_VERSION].map(|attribute| match item.0.get(attribute) {
+        Some(value) => Condition::Equals(attribute.into(), value.clone()),
+        None => Condition::Missing(attribute.into()),
+    });
+    Condition::All(attributes.into())
+}

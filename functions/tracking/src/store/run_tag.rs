@@ -1,0 +1,131 @@
+//! Params and tags of runs, one at a time; batches are in `log_batch`.
+
+use mlflow_api::tracking::{LOGGED_MODELS_TAG, RUN_NAME_TAG};
+use mlflow_api::{Error, Result, RunId, limits, python};
+use serde_json::{Map, Value};
+use table::{Condition, Failure, Update, text};
+
+use super::Store;
+use super::document::{Change, Document, INLINE_VALUE, TAG_ROWS, TAGS, entries};
+use super::gate::run_is_active;
+use super::run::rename;
+use super::run_document::{RunDocument, RunLocation};
+
+impl Store {
+    /// Logs a param. One request, and one for the experiment where no lease lasts.
+    pub async fn run_log_param(&self, run_id: &str, key: &str, value: &str) -> Result<()> {
+        let value = limits::param(key, value, "")?;
+        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
+        let document = RunDocument { at: &at, experiment: &experiment, single_param: true };
+        let change = Change { params: vec![(key.to_owned(), value)], ..Change::default() };
+        self.document_change(&document, change).await?;
+        Ok(())
+    }
+
+    /// Sets a tag. One request, and one for the experiment where no lease lasts.
+    pub async fn run_set_tag(&self, run_id: &str, key: &str, value: &str) -> Result<()> {
+        let value = limits::run_tag(key, value, "")?;
+        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
+        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+        let mut change = Change::default();
+        if !add_tag(&mut change, &at.run, key, value) {
+            // Nothing to write, but still something to refuse.
+            return document.check(self.table.get(&at.key()).await?.as_ref());
+        }
+        self.document_change(&document, change).await?;
+        Ok(())
+    }
+
+    /// Deletes a tag. One request, and one for the experiment where no lease lasts.
+    pub async fn run_delete_tag(&self, run_id: &str, key: &str) -> Result<()> {
+        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
+        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+        if self.document_remove_tag(&document, key).await? {
+            return Ok(());
+        }
+        Err(Error::not_found(format!("No tag with name: {key} in run with id {run_id}")))
+    }
+
+    /// Appends a model's description to the tag in which clients before logged models kept their history.
+    pub async fn run_record_model(&self, run_id: &str, model: &Map<String, Value>) -> Result<()> {
+        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
+        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+        for attempt in 0..self.table.retry().attempts {
+            self.table.retry().pause(attempt).await;
+            let item = self.table.get(&at.key()).await?;
+            document.check(item.as_ref())?;
+            let item = item.unwrap_or_default();
+            let rows = if item.has(TAG_ROWS) { self.run_tag_rows(&at).await? } else { Vec::new() };
+            let all = entries(&item, TAGS, &rows);
+            let old = all.iter().find(|(key, _)| key == LOGGED_MODELS_TAG).map(|(_, value)| value);
+            let mut models: Vec<Value> = match old {
+                Some(old) => {
+                    serde_json::from_str(old).map_err(|_| Error::internal("the tag of logged models is no list"))?
+                }
+                None => Vec::new(),
+            };
+            let described = describe(model);
+            // The call is repeated where its answer was lost: the same model is recorded once.
+            if models.contains(&described) {
+                return Ok(());
+            }
+            models.push(described);
+            let value = python::json_spaced(&Value::Array(models));
+            let inline = value.len() <= INLINE_VALUE && !item.has(TAG_ROWS);
+            if inline && self.swap_tag(&at, run_is_active(&experiment), old.map(String::as_str), &value).await? {
+                return Ok(());
+            }
+            if !inline {
+                let change = Change { tags: vec![(LOGGED_MODELS_TAG.to_owned(), value)], ..Change::default() };
+                self.document_change(&document, change).await?;
+                return Ok(());
+            }
+        }
+        Err(Error::unavailable("the tag of logged models kept changing"))
+    }
+
+    /// Replaces the value of the tag of logged models if it is still the old one; whether it was.
+    async fn swap_tag(&self, at: &RunLocation, active: Condition, old: Option<&str>, new: &str) -> Result<bool> {
+        let path = || (TAGS, LOGGED_MODELS_TAG);
+        let unchanged = match old {
+            Some(old) => Condition::Equals(path().into(), text(old)),
+            None => Condition::Missing(path().into()),
+        };
+        let update = Update::new(at.key()).set(path(), text(new)).only_if(active).only_if(unchanged);
+        match self.table.update(&update).await {
+            Ok(_) => Ok(true),
+            Err(Failure::Refused { .. }) => Ok(false),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// Adds a tag to a change; `false` for the one tag that changes nothing: an empty name.
+pub(super) fn add_tag(change: &mut Change, run: &RunId, key: &str, value: String) -> bool {
+    if key != RUN_NAME_TAG {
+        change.tags.push((key.to_owned(), value));
+        return true;
+    }
+    if value.is_empty() {
+        return false;
+    }
+    rename(change, run, &value);
+    true
+}
+
+/// What the tag keeps of a model: which run and path, and its flavors without their configuration (`get_tags_dict`).
+fn describe(model: &Map<String, Value>) -> Value {
+    let kept = ["artifact_path", "run_id", "utc_time_created", "model_uuid"];
+    let kept = kept.iter().filter_map(|key| Some(((*key).to_owned(), model.get(*key)?.clone())));
+    let mut described: Map<_, _> = kept.filter(|(_, value)| !value.is_null()).collect();
+    described.entry("model_uuid").or_insert(Value::Null);
+    let flavors = model.get("flavors").and_then(Value::as_object).into_iter().flatten().map(|(flavor, settings)| {
+        let mut settings = settings.clone();
+        if let Some(settings) = settings.as_object_mut() {
+            settings.shift_remove("config");
+        }
+        (flavor.clone(), settings)
+    });
+    described.insert("flavors".to_owned(), Value::Object(flavors.collect()));
+    Value::Object(described)
+}

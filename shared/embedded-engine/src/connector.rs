@@ -1,0 +1,38 @@
+//! The engine as an HTTP client of the AWS SDK, without HTTP.
+
+use std::fmt;
+
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use dynoxide::Database;
+
+use crate::{operations, wire};
+
+#[derive(Clone)]
+pub(crate) struct InProcess {
+    pub(crate) database: Database,
+}
+
+impl fmt::Debug for InProcess {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("InProcess")
+    }
+}
+
+impl HttpConnector for InProcess {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        HttpConnectorFuture::new(answer(self.database.clone(), request))
+    }
+}
+
+/// A thread of its own costs a call some 20 microseconds. Run in place, 16 concurrent writers let a one-millisecond timer of
+/// the same runtime wait for 370; this way for three.
+async fn answer(database: Database, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+    let operation = wire::operation(&request).to_owned();
+    let body = wire::whole(request.into_body()).await?;
+    let answer = tokio::task::spawn_blocking(move || operations::run(&database, &operation, &body))
+        .await
+        .map_err(|error| ConnectorError::other(error.into(), None))?;
+    answer.into_response()
+}

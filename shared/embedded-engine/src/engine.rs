@@ -1,0 +1,137 @@
+use std::fmt;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_smithy_runtime_api::client::http::{SharedHttpClient, SharedHttpConnector, http_client_fn};
+use dynoxide::Database;
+use serde_json::Value;
+
+use crate::connector::InProcess;
+use crate::side::SideConnection;
+use crate::wire::Answer;
+use crate::{Error, Server, client_over, operations};
+
+/// The database's file in the engine's directory.
+const FILE: &str = "dynamodb.sqlite";
+
+/// An embedded DynamoDB. A clone is the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    database: Database,
+    side: Arc<SideConnection>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Engine")
+    }
+}
+
+impl Engine {
+    /// Opens the engine in a directory, which is made if missing, for its owner only.
+    ///
+    /// A write is answered when it is on the disk. Several processes may have the same directory open.
+    pub fn open(directory: &Path) -> Result<Self, Error> {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        // Absolute, so that SQLite takes no part of it for a URI.
+        let file = directory.canonicalize()?.join(FILE);
+        // SQLite gives its journals the permissions of the database.
+        OpenOptions::new().append(true).create(true).mode(0o600).open(&file)?;
+        let Some(path) = file.to_str() else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the directory's path is not UTF-8").into());
+        };
+        Self::at(path, SideConnection::open(path)?)
+    }
+
+    /// An engine of its own in memory, gone when its last clone is.
+    pub fn memory() -> Result<Self, Error> {
+        let location = place_in_memory();
+        let side = SideConnection::open(&location)?;
+        Self::at(&location, side)
+    }
+
+    /// A copy of this engine as it is now, in memory.
+    pub fn snapshot(&self) -> Result<Self, Error> {
+        let location = place_in_memory();
+        // Opened first: a place in memory lasts as long as it has connections.
+        let side = SideConnection::open(&location)?;
+        self.database.vacuum_into(&location)?;
+        Self::at(&location, side)
+    }
+
+    fn at(location: &str, side: SideConnection) -> Result<Self, Error> {
+        let database = Database::new(location)?;
+        side.index_streams()?;
+        Ok(Self { database, side: Arc::new(side) })
+    }
+
+    /// A client of the AWS SDK that calls the engine without a socket, signs with no one's credentials and never retries.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        client_over(self.http_client())
+    }
+
+    /// What [`client`](Self::client) sends its requests to; for a client that is configured otherwise.
+    #[must_use]
+    pub fn http_client(&self) -> SharedHttpClient {
+        let connector = self.connector();
+        http_client_fn(move |_, _| connector.clone())
+    }
+
+    pub(crate) fn connector(&self) -> SharedHttpConnector {
+        SharedHttpConnector::new(InProcess { database: self.database.clone() })
+    }
+
+    /// Serves the engine on a loopback address; port 0 takes a free one.
+    pub async fn serve(&self, address: impl Into<SocketAddr>) -> Result<Server, Error> {
+        Server::start(self.database.clone(), address.into()).await
+    }
+
+    /// Runs one operation on DynamoDB's own JSON, by its name: for the operations on streams, which belong to another client
+    /// of the SDK.
+    pub async fn call(&self, operation: &'static str, request: Value) -> Result<Value, Error> {
+        let database = self.database.clone();
+        let Answer { status, body } =
+            tokio::task::spawn_blocking(move || operations::run(&database, operation, request.to_string().as_bytes()))
+                .await?;
+        if status != 200 {
+            return Err(Error::Refused(body));
+        }
+        serde_json::from_str(&body).map_err(|error| io::Error::from(error).into())
+    }
+
+    /// Deletes the stream records older than that and says how many there were. DynamoDB keeps them for a day, the engine
+    /// for ever.
+    pub async fn trim_stream(&self, older_than: Duration) -> Result<usize, Error> {
+        let side = Arc::clone(&self.side);
+        tokio::task::spawn_blocking(move || side.trim_stream(older_than)).await?
+    }
+
+    /// Deletes the items whose time to live has passed, and says how many there were. DynamoDB does so by itself, some time
+    /// within days; the engine only when told. Unlike DynamoDB it also deletes what expired more than five years ago.
+    pub async fn sweep_ttl(&self) -> Result<usize, Error> {
+        let database = self.database.clone();
+        Ok(tokio::task::spawn_blocking(move || database.sweep_ttl()).await??)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn side(&self) -> &SideConnection {
+        &self.side
+    }
+}
+
+/// A new name for a database in memory.
+///
+/// SQLite's `memdb` keeps a database by name for all connections of the process, with the same locks as a file. (A shared
+/// cache would do so too, but fails a connection at once where the other holds a lock instead of letting it wait.)
+fn place_in_memory() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("file:/engine-{}?vfs=memdb", NEXT.fetch_add(1, Ordering::Relaxed))
+}

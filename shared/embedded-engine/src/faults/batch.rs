@@ -1,0 +1,74 @@
+//! Batches of which DynamoDB executes a part.
+
+use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use serde_json::{Map, Value};
+
+use crate::wire;
+
+/// Executes the first half of a batch and adds the rest to what the answer lists as unprocessed.
+pub(super) async fn execute_half(
+    inner: &SharedHttpConnector,
+    request: HttpRequest,
+) -> Result<HttpResponse, ConnectorError> {
+    let unprocessed = if wire::operation(&request) == "BatchGetItem" { "UnprocessedKeys" } else { "UnprocessedItems" };
+    let (request, mut batch) = wire::read(request).await?;
+    let held_back = hold_back(&mut batch);
+    let response = inner.call(wire::with_request(request, &batch)).await?;
+    if !response.status().is_success() {
+        return Ok(response);
+    }
+    let (response, mut answer) = wire::read_answer(response).await?;
+    for (table, rest) in held_back {
+        add(&mut answer[unprocessed], table, rest);
+    }
+    Ok(wire::with_answer(response, &answer))
+}
+
+/// Takes the second half of each table's entries out of a batch; at least one stays.
+fn hold_back(batch: &mut Value) -> Map<String, Value> {
+    let mut held_back = Map::new();
+    let Some(tables) = batch["RequestItems"].as_object_mut() else { return held_back };
+    for (table, request) in tables {
+        let Some(all) = entries(request) else { continue };
+        let rest = all.split_off(all.len().div_ceil(2));
+        if !rest.is_empty() {
+            // The same request, projection and all, for other keys.
+            let mut again = request.clone();
+            if let Some(entries) = entries(&mut again) {
+                *entries = rest;
+            }
+            held_back.insert(table.clone(), again);
+        }
+    }
+    held_back
+}
+
+fn add(unprocessed: &mut Value, table: String, rest: Value) {
+    if !unprocessed.is_object() {
+        *unprocessed = Value::Object(Map::new());
+    }
+    let Some(tables) = unprocessed.as_object_mut() else { return };
+    match tables.get_mut(&table) {
+        // The engine itself left some: a batch is cut at 16 MB.
+        Some(already) => {
+            let mut rest = rest;
+            if let (Some(already), Some(rest)) = (entries(already), entries(&mut rest)) {
+                already.append(rest);
+            }
+        }
+        None => {
+            tables.insert(table, rest);
+        }
+    }
+}
+
+/// The write requests of a table, or its keys to get.
+fn entries(request: &mut Value) -> Option<&mut Vec<Value>> {
+    match request {
+        Value::Array(requests) => Some(requests),
+        Value::Object(gets) => gets.get_mut("Keys")?.as_array_mut(),
+        _ => None,
+    }
+}

@@ -1,0 +1,67 @@
+//! Holding one call back while others go on.
+
+use tokio::sync::oneshot;
+
+/// Where in a call the pause is.
+#[derive(Clone, Copy)]
+pub(super) enum Moment {
+    Before,
+    After,
+}
+
+/// One call that is to be held, and the injector's end of its gate.
+pub(super) struct Pause {
+    pub(super) moment: Moment,
+    operation: String,
+    calls_to_go: u64,
+    held: oneshot::Sender<()>,
+    opened: oneshot::Receiver<()>,
+}
+
+/// Holds one call until it is opened or dropped.
+#[derive(Debug)]
+#[must_use = "a gate that is dropped is open"]
+pub struct Gate {
+    held: Option<oneshot::Receiver<()>>,
+    open: oneshot::Sender<()>,
+}
+
+pub(super) fn gate(moment: Moment, operation: &str, nth: u64) -> (Pause, Gate) {
+    let (held, on_held) = oneshot::channel();
+    let (open, opened) = oneshot::channel();
+    let pause = Pause { moment, operation: operation.to_owned(), calls_to_go: nth.max(1), held, opened };
+    (pause, Gate { held: Some(on_held), open })
+}
+
+impl Pause {
+    /// Counts a call; true for the one to hold.
+    pub(super) fn is_reached_by(&mut self, operation: &str) -> bool {
+        if operation == self.operation {
+            self.calls_to_go -= 1;
+        }
+        self.calls_to_go == 0
+    }
+
+    pub(super) async fn hold(self) {
+        // Both fail only when the gate is dropped, and a dropped gate is open.
+        let _ = self.held.send(());
+        let _ = self.opened.await;
+    }
+}
+
+impl Gate {
+    /// Returns when the call stands at the gate, at once if it does already.
+    pub async fn reached(&mut self) {
+        if let Some(held) = &mut self.held {
+            // An error means that the injector is gone: no call will come.
+            let _ = held.await;
+            self.held = None;
+        }
+    }
+
+    /// Lets the call go on.
+    pub fn open(self) {
+        // An error means that the call was given up, or never came.
+        let _ = self.open.send(());
+    }
+}

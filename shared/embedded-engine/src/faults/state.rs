@@ -1,0 +1,89 @@
+//! What is asked for and what has been counted.
+
+use std::collections::BTreeMap;
+
+use aws_smithy_runtime_api::client::http::SharedHttpConnector;
+
+use super::gate::{Gate, Moment, Pause, gate};
+use super::refusal::refusals;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) refuse: Rate,
+    pub(super) lose: Rate,
+    pub(super) halve: Rate,
+    pub(super) frozen_indexes: Option<SharedHttpConnector>,
+    pauses: Vec<Pause>,
+    calls: BTreeMap<String, u64>,
+}
+
+/// What is to happen to one call.
+#[derive(Default)]
+pub(super) struct Course {
+    pub(super) pauses_before: Vec<Pause>,
+    pub(super) refuse: Option<u64>,
+    pub(super) halve: bool,
+    pub(super) pauses_after: Vec<Pause>,
+    pub(super) lose: Option<u64>,
+}
+
+impl State {
+    pub(super) fn next_call(&mut self, operation: &str) -> Course {
+        *self.calls.entry(operation.to_owned()).or_default() += 1;
+        let reached = self.pauses.extract_if(.., |pause| pause.is_reached_by(operation));
+        let (pauses_before, pauses_after) = reached.partition(|pause| matches!(pause.moment, Moment::Before));
+        let mut course = Course { pauses_before, pauses_after, ..Course::default() };
+        if refusals(operation).is_empty() {
+            return course;
+        }
+        course.refuse = self.refuse.next();
+        if course.refuse.is_none() {
+            course.halve = is_batch(operation) && self.halve.next().is_some();
+            course.lose = self.lose.next();
+        }
+        course
+    }
+
+    pub(super) fn pause(&mut self, moment: Moment, operation: &str, nth: u64) -> Gate {
+        let (pause, gate) = gate(moment, operation, nth);
+        self.pauses.push(pause);
+        gate
+    }
+
+    pub(super) fn calls(&self, operation: &str) -> u64 {
+        self.calls.get(operation).copied().unwrap_or_default()
+    }
+
+    pub(super) fn all_calls(&self) -> Vec<(String, u64)> {
+        self.calls.iter().map(|(operation, calls)| (operation.clone(), *calls)).collect()
+    }
+
+    pub(super) fn reset_calls(&mut self) {
+        self.calls.clear();
+    }
+}
+
+fn is_batch(operation: &str) -> bool {
+    matches!(operation, "BatchGetItem" | "BatchWriteItem")
+}
+
+/// Says of every `n`th call that it is one, and the how manyth of those: 0, 1, 2...
+#[derive(Default)]
+pub(super) struct Rate {
+    n: u64,
+    seen: u64,
+}
+
+impl Rate {
+    pub(super) fn set_rate(&mut self, n: u64) {
+        *self = Self { n, seen: 0 };
+    }
+
+    fn next(&mut self) -> Option<u64> {
+        if self.n == 0 {
+            return None;
+        }
+        self.seen += 1;
+        self.seen.is_multiple_of(self.n).then(|| self.seen / self.n - 1)
+    }
+}

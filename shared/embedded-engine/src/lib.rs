@@ -1,0 +1,23 @@
+//! DynamoDB in the same process, for laptops and tests.
+//!
+//! [`Engine`] holds a dynoxide database (DynamoDB's operations over SQLite) in a directory or in memory. The rest of the
+//! project meets it as an ordinary [`Client`](aws_sdk_dynamodb::Client): [`Engine::client`] calls it without a socket,
+//! [`Engine::serve`] puts it on a loopback port with the full wire format. [`faults`] adds what the engine by itself never
+//! does: throttles, conflicts, lost answers, stale indexes.
+//!
+//! No deployed function depends on this crate.
+
+mod client;
+mod connector;
+mod engine;
+mod error;
+pub mod faults;
+mod operations;
+mod server;
+mod side;
+mod wire;
+
+pub use client::{client_for_endpoint, client_over};
+pub use engine::Engine;
+pub use error::Error;
+pub use server::Server;

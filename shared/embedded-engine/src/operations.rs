@@ -1,0 +1,88 @@
+//! The engine's operations by their names on the wire.
+
+use dynoxide::{Database, DynoxideError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::wire::Answer;
+
+/// DynamoDB takes no longer request, and neither does the engine's server.
+const LONGEST_REQUEST: usize = 16 * 1024 * 1024;
+
+/// Runs one operation. Blocks: the engine has one lock, and a write waits for the disk.
+pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
+    if body.len() > LONGEST_REQUEST {
+        let body = r#"{"__type":"RequestEntityTooLarge","message":"HTTP content length exceeded 16777216 bytes."}"#;
+        return Answer { status: 413, body: body.to_owned() };
+    }
+    match dispatch(database, operation, body) {
+        Some(Ok(body)) => Answer::ok(body),
+        Some(Err(error)) => Answer { status: error.status_code(), body: error.to_json() },
+        None => Answer {
+            status: 400,
+            body: r#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#.to_owned(),
+        },
+    }
+}
+
+/// The engine's server holds the same list, but does not lend it.
+fn dispatch(database: &Database, operation: &str, body: &[u8]) -> Option<Result<String, DynoxideError>> {
+    let answer = match operation {
+        "GetItem" => answer(body, |request| database.get_item(request)),
+        "PutItem" => answer(body, |request| database.put_item(request)),
+        "UpdateItem" => answer(body, |request| database.update_item(request)),
+        "DeleteItem" => answer(body, |request| database.delete_item(request)),
+        "Query" => answer(body, |request| database.query(request)),
+        "Scan" => answer(body, |request| database.scan(request)),
+        "BatchGetItem" => answer(body, |request| database.batch_get_item(request)),
+        "BatchWriteItem" => answer(body, |request| database.batch_write_item(request)),
+        "TransactGetItems" => answer(body, |request| database.transact_get_items(request)),
+        "TransactWriteItems" => answer(body, |request| database.transact_write_items(request)),
+
+        "CreateTable" => answer(body, |request| database.create_table(request)),
+        "DescribeTable" => answer(body, |request| database.describe_table(request)),
+        "UpdateTable" => answer(body, |request| database.update_table(request)),
+        "DeleteTable" => answer(body, |request| database.delete_table(request)),
+        "ListTables" => answer(body, |request| database.list_tables(request)),
+        "UpdateTimeToLive" => answer(body, |request| database.update_time_to_live(request)),
+        "DescribeTimeToLive" => answer(body, |request| database.describe_time_to_live(request)),
+        "TagResource" => answer(body, |request| database.tag_resource(request)),
+        "UntagResource" => answer(body, |request| database.untag_resource(request)),
+        "ListTagsOfResource" => answer(body, |request| database.list_tags_of_resource(request)),
+
+        "ListStreams" => answer(body, |request| database.list_streams(request)),
+        "DescribeStream" => answer(body, |request| database.describe_stream(request)),
+        "GetShardIterator" => answer(body, |request| database.get_shard_iterator(request)),
+        "GetRecords" => answer(body, |request| database.get_records(request)),
+        _ => return None,
+    };
+    Some(answer)
+}
+
+fn answer<Q, A>(body: &[u8], call: impl FnOnce(Q) -> Result<A, DynoxideError>) -> Result<String, DynoxideError>
+where
+    Q: DeserializeOwned,
+    A: Serialize,
+{
+    let request = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    let answer = call(request)?;
+    serde_json::to_string(&answer).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+}
+
+/// What the engine's own request types find wrong while they are read, they name in a prefix of the message; the rest is
+/// JSON of the wrong shape, which the SDK does not send.
+fn unreadable(error: &serde_json::Error) -> DynoxideError {
+    let message = error.to_string();
+    let position = message.rfind(" at line ").unwrap_or(message.len());
+    for marker in ["VALIDATION_REQUEST:", "VALIDATION_AS_READ:", "VALIDATION:"] {
+        if let Some(found) = message[..position].strip_prefix(marker) {
+            return DynoxideError::ValidationException(found.to_owned());
+        }
+    }
+    let message = message[..position].trim_start_matches("SERIALIZATION_AS_READ:").trim_start_matches("SERIALIZATION:");
+    if message.contains("missing field") || message.contains("Supplied AttributeValue") {
+        DynoxideError::ValidationException(message.to_owned())
+    } else {
+        DynoxideError::SerializationException(message.to_owned())
+    }
+}

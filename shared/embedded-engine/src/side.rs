@@ -1,0 +1,208 @@
+//! A second SQLite connection to the engine's database, for what the engine does not do itself.
+//!
+//! This is the one place that relies on dynoxide's private schema, on a single table of it:
+//!
+//! `_stream_records(id, table_name, ..., sequence_number TEXT, shard_id, created_at INTEGER seconds, ...)`
+//!
+//! The manifest therefore pins dynoxide to one version, and the tests below ask SQLite whether the indexes still serve the
+//! engine's own statements. If the table ever changes, opening fails or a test does; nothing is silently wrong.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::Error;
+
+/// Each write to a table with a stream asks for the stream's greatest sequence number, and a reader of the stream seeks
+/// one; without these both read the whole stream, and the ten-thousandth write costs twenty times the first.
+const INDEXES: &str = "
+    CREATE INDEX IF NOT EXISTS app_stream_sequence
+        ON _stream_records(table_name, CAST(sequence_number AS INTEGER));
+    CREATE INDEX IF NOT EXISTS app_stream_shard
+        ON _stream_records(table_name, shard_id, CAST(sequence_number AS INTEGER));";
+
+/// Records deleted in one transaction: small enough that a request waiting behind it does not notice.
+const TRIMMED_AT_ONCE: i64 = 500;
+
+/// As long as the engine's own connection waits for a lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) struct SideConnection(Mutex<Connection>);
+
+impl SideConnection {
+    /// Opens the database at a path or URI. An empty database is created where there is none.
+    pub(crate) fn open(location: impl AsRef<Path>) -> Result<Self, Error> {
+        let connection = Connection::open(location)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        Ok(Self(Mutex::new(connection)))
+    }
+
+    /// Adds the indexes; the engine must have made its tables.
+    pub(crate) fn index_streams(&self) -> Result<(), Error> {
+        Ok(self.connection().execute_batch(INDEXES)?)
+    }
+
+    /// Deletes the stream records older than `age`, and says how many there were.
+    pub(crate) fn trim_stream(&self, age: Duration) -> Result<usize, Error> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.trim_before(i64::try_from(now.saturating_sub(age).as_secs()).unwrap_or(i64::MAX))
+    }
+
+    /// Deletes the stream records made before a second since 1970.
+    fn trim_before(&self, second: i64) -> Result<usize, Error> {
+        let connection = self.connection();
+        let Some(end) = first_to_keep(&connection, second)? else { return Ok(0) };
+        let mut trimmed = 0;
+        loop {
+            let deleted = connection.execute(
+                "DELETE FROM _stream_records WHERE id IN (SELECT id FROM _stream_records WHERE id < ?1 ORDER BY id LIMIT ?2)",
+                params![end, TRIMMED_AT_ONCE],
+            )?;
+            trimmed += deleted;
+            if deleted == 0 {
+                return Ok(trimmed);
+            }
+        }
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The id below which every record was made before the second. Ids grow with time, so this reads the old records only.
+fn first_to_keep(connection: &Connection, second: i64) -> Result<Option<i64>, Error> {
+    let first_young = connection
+        .query_row("SELECT id FROM _stream_records WHERE created_at >= ?1 ORDER BY id LIMIT 1", [second], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    match first_young {
+        Some(id) => Ok(Some(id)),
+        None => Ok(connection.query_row("SELECT MAX(id) + 1 FROM _stream_records", [], |row| row.get(0))?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::SideConnection;
+    use crate::Engine;
+
+    fn plan(engine: &Engine, statement: &str) -> String {
+        let connection = engine.side().connection();
+        let mut explained = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
+        let parameters = vec![rusqlite::types::Null; explained.parameter_count()];
+        let rows = explained.query_map(rusqlite::params_from_iter(parameters), |row| row.get::<_, String>("detail"));
+        rows.unwrap().collect::<Result<Vec<_>, _>>().unwrap().join("; ")
+    }
+
+    /// The statements are dynoxide's, word for word.
+    #[test]
+    fn the_engines_own_statements_use_the_indexes() {
+        let engine = Engine::memory().unwrap();
+        let next_number = plan(
+            &engine,
+            "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 FROM _stream_records WHERE table_name = ?1",
+        );
+        assert!(next_number.starts_with("SEARCH _stream_records USING"), "{next_number}");
+        assert!(next_number.contains("INDEX app_stream_sequence (table_name=?)"), "{next_number}");
+
+        let records = plan(
+            &engine,
+            "SELECT event_name, keys_json, new_image, old_image, sequence_number, created_at, user_identity, event_id
+             FROM _stream_records
+             WHERE table_name = ?1 AND shard_id = ?2 AND CAST(sequence_number AS INTEGER) > ?3
+             ORDER BY CAST(sequence_number AS INTEGER) ASC
+             LIMIT ?4",
+        );
+        assert_eq!(
+            records,
+            "SEARCH _stream_records USING INDEX app_stream_shard (table_name=? AND shard_id=? AND <expr>>?)"
+        );
+    }
+
+    #[test]
+    fn sqlite_waits_for_the_disk_by_default() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path()).unwrap();
+        let connection = engine.side().connection();
+        let full: i64 = connection.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap();
+        let journal: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+        assert_eq!((full, journal.as_str()), (2, "wal"));
+    }
+
+    /// An engine with a table that has a stream.
+    async fn with_stream(engine: Engine) -> Engine {
+        let table = json!({
+            "TableName": "table",
+            "AttributeDefinitions": [{ "AttributeName": "PK", "AttributeType": "S" }],
+            "KeySchema": [{ "AttributeName": "PK", "KeyType": "HASH" }],
+            "BillingMode": "PAY_PER_REQUEST",
+            "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
+        });
+        engine.call("CreateTable", table).await.unwrap();
+        engine
+    }
+
+    async fn put(engine: &Engine, key: impl ToString) {
+        let item = json!({ "TableName": "table", "Item": { "PK": { "S": key.to_string() } } });
+        engine.call("PutItem", item).await.unwrap();
+    }
+
+    fn sequence_numbers(side: &SideConnection) -> Vec<i64> {
+        let connection = side.connection();
+        let mut records = connection.prepare("SELECT CAST(sequence_number AS INTEGER) FROM _stream_records").unwrap();
+        let numbers = records.query_map([], |row| row.get(0)).unwrap();
+        numbers.collect::<Result<_, _>>().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_trimmed_stream_keeps_the_young_records() {
+        let engine = with_stream(Engine::memory().unwrap()).await;
+        assert_eq!(engine.trim_stream(Duration::ZERO).await.unwrap(), 0, "an empty stream");
+        for number in 0..1_200 {
+            put(&engine, number).await;
+        }
+        let age = "UPDATE _stream_records SET created_at = created_at - 7200";
+        engine.side().connection().execute_batch(age).unwrap();
+        put(&engine, "young").await;
+
+        assert_eq!(engine.trim_stream(Duration::from_hours(3)).await.unwrap(), 0);
+        assert_eq!(engine.trim_stream(Duration::from_hours(1)).await.unwrap(), 1_200);
+        let left = sequence_numbers(engine.side());
+        assert_eq!(left.len(), 1);
+
+        assert_eq!(engine.side().trim_before(i64::MAX).unwrap(), 1);
+        put(&engine, "later").await;
+        assert!(sequence_numbers(engine.side())[0] > left[0], "a trimmed stream does not begin anew");
+    }
+
+    /// Neither waits so long for the other that it fails.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_stream_is_trimmed_while_it_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        for engine in [Engine::memory().unwrap(), Engine::open(directory.path()).unwrap()] {
+            let engine = with_stream(engine).await;
+            let writer = tokio::spawn({
+                let engine = engine.clone();
+                async move {
+                    for number in 0..300 {
+                        put(&engine, number).await;
+                    }
+                }
+            });
+            let mut trimmed = 0;
+            while !writer.is_finished() {
+                trimmed += engine.side().trim_before(i64::MAX).unwrap();
+            }
+            writer.await.unwrap();
+            assert_eq!(trimmed + engine.side().trim_before(i64::MAX).unwrap(), 300);
+        }
+    }
+}

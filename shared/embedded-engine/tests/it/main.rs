@@ -1,0 +1,9 @@
+//! The engine as its clients see it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
+
+mod capacity;
+mod faults;
+mod housekeeping;
+mod limits;
+mod requests;
+mod table;

@@ -1,0 +1,55 @@
+//! `docs/table.md`, generated.
+
+use std::fmt::Write;
+
+use crate::definition::{GLOBAL_INDEXES, LOCAL_INDEXES};
+use crate::index::INDEX_KEYS;
+use crate::rows::ROWS;
+
+const HEAD: &str = "\
+# The table
+
+Generated from the `key-schema` crate by `make docs`; do not edit.
+
+One DynamoDB table, keys `PK` and `SK`, five local and five global secondary indexes that hold keys only, a stream with new
+and old images, TTL on `ttl`. Between `<` and `>` stands a typed segment: names are encoded so that they hold no `#` and keep
+their order, numbers are of fixed width and sort like numbers. A name too long for a key is cut and ends in its hash; the item
+then holds the whole name. A workspace other than `default` is part of the name.
+
+## Rows
+
+| partition key | sort key | what it holds |
+|---|---|---|
+";
+
+const FOOT: &str = "
+LSIs are read consistently. GSIs are behind by moments; none of them guards uniqueness or resolves an id made by this server.
+";
+
+/// The text of `docs/table.md`.
+#[must_use]
+pub fn markdown() -> String {
+    let mut text = String::from(HEAD);
+    let mut partition = "";
+    for row in ROWS {
+        let shown = if row.pk == partition { String::new() } else { format!("`{}`", row.pk) };
+        partition = row.pk;
+        let _ = writeln!(text, "| {shown} | `{}` | {} |", row.sk, row.purpose.trim());
+    }
+    text.push_str("\n## Indexes\n\n| index | key | carried by | what it answers |\n|---|---|---|---|\n");
+    let local = LOCAL_INDEXES.iter().map(|(index, sort)| (*index, vec![*sort]));
+    let global = GLOBAL_INDEXES.iter().map(|(index, partition, sort)| (*index, vec![*partition, *sort]));
+    for (index, attributes) in local.chain(global) {
+        let keys: Vec<_> = INDEX_KEYS.iter().filter(|key| attributes.contains(&key.attribute)).collect();
+        if keys.is_empty() {
+            let _ = writeln!(text, "| {index} | | | kept free: an LSI cannot be added to a table later |");
+        }
+        for key in keys {
+            let purpose = key.purpose.trim();
+            let _ =
+                writeln!(text, "| {index} | `{}` = `{}` | {} | {purpose} |", key.attribute, key.pattern, key.entity);
+        }
+    }
+    text.push_str(FOOT);
+    text
+}

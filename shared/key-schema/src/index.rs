@@ -1,0 +1,82 @@
+//! The keys of the secondary indexes. Every index holds keys only: a change that leaves an index key alone costs nothing there.
+
+use mlflow_api::{ExperimentId, RunId};
+
+use crate::{Descending, Name, Segment, Stage};
+
+/// What an index key is for, for the table reference.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexDescription {
+    /// The attribute.
+    pub attribute: &'static str,
+    /// The row that carries it.
+    pub entity: &'static str,
+    /// Its pattern.
+    pub pattern: &'static str,
+    /// The question it answers.
+    pub purpose: &'static str,
+}
+
+index_keys! {
+    // ---- LSIs: within a partition, read consistently ----------------------------------------------------------------
+    /// Runs of a lifecycle stage, newest first, equal times by id: MLflow's default order.
+    runs_by_stage: "lsi1sk" of "Run" = "R#" <stage: Stage> "#" <started: Descending> "#" <run: RunId>;
+    /// Experiments of a lifecycle stage, newest first.
+    experiments_by_stage: "lsi1sk" of "ExperimentName" = "E#" <stage: Stage> "#" <created: Descending> "#" <experiment: ExperimentId>;
+    /// Runs of all stages, newest first.
+    runs_by_time: "lsi2sk" of "Run" = "R#" <started: Descending> "#" <run: RunId>;
+    /// Runs of a status. Without the start time, so that a change of status needs no read; ids made here are in order of creation.
+    runs_by_status: "lsi3sk" of "Run" = "R#" <stage: Stage> "#" <status: Name> "#" <run: RunId>;
+    /// Runs by name.
+    runs_by_name: "lsi4sk" of "Run" = "R#" <name: Name> "#" <run: RunId>;
+
+    // ---- GSIs: across partitions, behind by moments; none guards uniqueness --------------------------------------------
+    /// The experiment of a run whose id was made elsewhere.
+    run_location: "gsi1pk" of "Run" = "RUN#" <run: RunId>;
+    /// Its answer.
+    run_location_answer: "gsi1sk" of "Run" = "EXP#" <experiment: ExperimentId>;
+    /// The trace of a client's request.
+    trace_of_client_request: "gsi1pk" of "Trace" = "CLIENT#" <request: Name>;
+    /// Runs of a dataset across experiments.
+    runs_of_dataset: "gsi1pk" of "RunOfDataset" = "DS#" <dataset: Name>;
+    /// Full text across partitions.
+    full_text: "gsi2pk" of "FullText" = "FTS#" <token: Name>;
+    /// Its entities.
+    full_text_entity: "gsi2sk" of "FullText" = "" <level: Name> "#" <entity_type: Name> "#" <entity: Name>;
+    /// A registered model by name, as the specification has it; the partition key itself is unique.
+    model_by_name: "gsi3pk" of "RegisteredModel" = "RMNAME#" <model: Name>;
+    /// Who may do what with an experiment.
+    permissions_of_experiment: "gsi4pk" of "ExperimentPermission" = "EXPPERM#" <experiment: ExperimentId>;
+    /// Who may do what with a registered model.
+    permissions_of_model: "gsi4pk" of "ModelPermission" = "RMPERM#" <model: Name>;
+    /// The user of a permission.
+    permission_user: "gsi4sk" of "ExperimentPermission, ModelPermission" = "USER#" <user: Name>;
+    /// Registered models by name.
+    models: "gsi5pk" of "RegisteredModel" = "RM_LIST#" <workspace: Name>;
+    /// Their order.
+    models_in_order: "gsi5sk" of "RegisteredModel" = "" <model: Name>;
+}
+
+/// When an experiment was created and its id, from a key of [`experiments_by_stage`].
+#[must_use]
+pub fn parse_experiment_by_stage(key: &str) -> Option<(Descending, ExperimentId)> {
+    let mut parts = key.rsplit('#');
+    let id = ExperimentId::read(parts.next()?)?;
+    Some((Descending::read(parts.next()?)?, id))
+}
+
+/// The run at the end of a key of [`runs_by_stage`], [`runs_by_time`], [`runs_by_status`] or [`runs_by_name`].
+#[must_use]
+pub fn run_of_key(key: &str) -> Option<RunId> {
+    key.rsplit('#').next().and_then(RunId::read)
+}
+
+/// The end of a key of [`runs_by_stage`] or [`runs_by_time`]: start time, in ms, and run.
+#[must_use]
+pub fn newest_first(started: i64, run: &str) -> String {
+    let mut end = String::new();
+    Descending(started).write(&mut end);
+    end.push('#');
+    end.push_str(run);
+    end
+}

@@ -1,0 +1,27 @@
+//! Every key and index of the table, nothing else: no I/O, no AWS.
+//!
+//! [`rows`] is the whole table on one page, [`index`] its secondary indexes. A row's `key` builds the key, its `parse` reads
+//! one back; [`prefix`] holds the beginnings that queries ask for. `docs/table.md` and the table in `template.yaml` are
+//! generated from here ([`document`], [`definition`]).
+
+#[macro_use]
+mod macros;
+pub mod definition;
+pub mod document;
+pub mod index;
+pub mod prefix;
+pub mod rows;
+mod segment;
+
+pub use segment::{
+    Ascending, Bucket, Descending, DescendingDouble, Digest, Name, Ordinal, Segment, Stage, fnv1a_128, halves,
+};
+
+/// The primary key of an item.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// Partition key, the attribute `PK`.
+    pub pk: String,
+    /// Sort key, the attribute `SK`.
+    pub sk: String,
+}

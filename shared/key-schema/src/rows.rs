@@ -1,0 +1,215 @@
+//! The table on one page: every row of every domain, partition key `/` sort key.
+//!
+//! Rows of domains whose functions are not built yet stand here already, so that their place in the table is decided once.
+
+use mlflow_api::{ExperimentId, RunId};
+
+use crate::{Ascending, Bucket, DescendingDouble, Digest, Key, Name, Ordinal, Segment};
+
+/// What a row is, for the table reference.
+#[derive(Clone, Copy, Debug)]
+pub struct RowDescription {
+    /// The row's type.
+    pub name: &'static str,
+    /// Pattern of the partition key.
+    pub pk: &'static str,
+    /// Pattern of the sort key.
+    pub sk: &'static str,
+    /// What the row holds.
+    pub purpose: &'static str,
+}
+
+rows! {
+    // ---- an experiment and what is bounded in it -------------------------------------------------------------------
+    /// The experiment, a document: name, artifact location, lifecycle stage and its version, times, tags.
+    Experiment = "EXP#" <experiment: ExperimentId> / "E#META";
+    /// A tag of the experiment that is too big for its document.
+    ExperimentTag = "EXP#" <experiment: ExperimentId> / "E#TAG#" <tag: Name>;
+
+    /// A run, a document: info, params, tags.
+    Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId>;
+    /// The run's metrics: per metric the latest point and the points that wait for a segment, as a set.
+    RunMetrics = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#METRIC";
+    /// Further metrics of a wide run, spread by the metric's hash.
+    RunMetricsBucket = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#METRIC#" <bucket: Bucket>;
+    /// A param that is too big for the run's document, or one param too many for it.
+    RunParam = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#PARAM#" <param: Name>;
+    /// A tag of a run, likewise.
+    RunTag = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#TAG#" <tag: Name>;
+    /// A dataset the run read.
+    RunInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#INPUT#" <dataset: Name>;
+    /// A logged model of the run, and the step it was logged at.
+    RunOutput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM#" <model: Name> "#" <step: Ascending>;
+
+    /// A logged model, a document: info, params, tags.
+    LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <model: Name>;
+    /// A trace, a document: name, status, times, tags, metadata, assessments.
+    Trace = "EXP#" <experiment: ExperimentId> / "T#" <trace: Name>;
+    /// A tag of a trace that is too big for its document.
+    TraceTag = "EXP#" <experiment: ExperimentId> / "T#" <trace: Name> "#TAG#" <tag: Name>;
+    /// A dataset: name, digest, source, schema, profile.
+    Dataset = "EXP#" <experiment: ExperimentId> / "D#" <dataset: Digest>;
+    /// Datasets of a run.
+    DatasetOfRun = "EXP#" <experiment: ExperimentId> / "DLINK#" <run: RunId> "#" <dataset: Name>;
+    /// Runs of a dataset.
+    RunOfDataset = "EXP#" <experiment: ExperimentId> / "DSRUN#" <dataset: Digest> "#" <run: RunId>;
+
+    // ---- search, derived by the indexer ----------------------------------------------------------------------------
+    /// Runs by a metric, greatest first.
+    RankByMetric = "EXP#" <experiment: ExperimentId> / "RANK#m#" <metric: Name> "#" <value: DescendingDouble> "#" <run: RunId>;
+    /// Runs by a param.
+    RankByParam = "EXP#" <experiment: ExperimentId> / "RANK#p#" <param: Name> "#" <value: Name> "#" <run: RunId>;
+    /// Entities that hold a token: a stemmed word or a trigram, by level.
+    FullText = "EXP#" <experiment: ExperimentId> / "FTS#" <level: Name> "#" <token: Name> "#" <entity_type: Name> "#" <entity: Name>;
+    /// Tokens of an entity, to remove them with it.
+    FullTextReverse = "EXP#" <experiment: ExperimentId> / "FTS_REV#" <entity_type: Name> "#" <entity: Name>;
+
+    // ---- what grows without bound has a partition of its own -------------------------------------------------------
+    /// Points of one metric, packed; keyed by the first of them in MLflow's order of history (timestamp, step) and a digest of all.
+    MetricSegment = "RUN#" <run: RunId> / "MHIST#" <metric: Name> "#" <timestamp: Ascending> "#" <step: Ascending> "#" <points: Digest>;
+    /// Names the experiment of a trace, whose id the client chose.
+    TraceLocation = "TRACE#" <trace: Name> / "T#META";
+    /// Spans of a trace, packed, one item an export.
+    TraceSpans = "TRACE#" <trace: Name> / "T#SPANS#" <export: Digest>;
+
+    // ---- model registry ------------------------------------------------------------------------------------------
+    /// A registered model, or a prompt.
+    RegisteredModel = "RM#" <model: Name> / "M#META";
+    /// A version of it.
+    ModelVersion = "RM#" <model: Name> / "M#V#" <version: Ordinal>;
+    /// A tag of the model that is too big for its document.
+    ModelTag = "RM#" <model: Name> / "M#TAG#" <tag: Name>;
+    /// An alias.
+    ModelAlias = "RM#" <model: Name> / "M#ALIAS#" <alias: Name>;
+
+    // ---- workspaces, users, configuration --------------------------------------------------------------------------
+    /// A workspace.
+    Workspace = "WORKSPACE#" <workspace: Name> / "WS#META";
+    /// Claims the name of an experiment, and lists the workspace's experiments by name and (LSI1) newest first.
+    ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name>;
+    /// A user: password hash, admin flag.
+    User = "USER#" <user: Name> / "U#META";
+    /// The user's permission for an experiment.
+    ExperimentPermission = "USER#" <user: Name> / "U#PERM#" <experiment: ExperimentId>;
+    /// The user's permission for a registered model.
+    ModelPermission = "USER#" <user: Name> / "U#RPERM#" <model: Name>;
+    /// One setting: TTL policy, indexed fields; also the counter of experiment ids.
+    Config = "CONFIG" / "CFG#" <setting: Name>;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Which rows read this key as theirs.
+    fn readers(key: &Key) -> Vec<&'static str> {
+        macro_rules! matching {
+            ($($row:ident),+ $(,)?) => {
+                [$(($row::parse(key).is_some(), stringify!($row))),+]
+            };
+        }
+        let all = matching![
+            Experiment,
+            ExperimentTag,
+            Run,
+            RunMetrics,
+            RunMetricsBucket,
+            RunParam,
+            RunTag,
+            RunInput,
+            RunOutput,
+            LoggedModel,
+            Trace,
+            TraceTag,
+            Dataset,
+            DatasetOfRun,
+            RunOfDataset,
+            RankByMetric,
+            RankByParam,
+            FullText,
+            FullTextReverse,
+            MetricSegment,
+            TraceLocation,
+            TraceSpans,
+            RegisteredModel,
+            ModelVersion,
+            ModelTag,
+            ModelAlias,
+            Workspace,
+            ExperimentName,
+            User,
+            ExperimentPermission,
+            ModelPermission,
+            Config,
+        ];
+        assert_eq!(all.len(), ROWS.len(), "a row is missing here");
+        all.into_iter().filter_map(|(reads, name)| reads.then_some(name)).collect()
+    }
+
+    fn name() -> impl Strategy<Value = Name> {
+        prop_oneof!["\\PC{0,30}", "[#R$/A-Z]{0,30}", "(#METRIC|#PARAM#x|R#|\\x00|E#META){0,4}"].prop_map(Name)
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_forges_no_other_row(chosen in name(), other in name(), number: u64, time: i64) {
+            let experiment = ExperimentId::from_number(number >> 4).unwrap();
+            let run = RunId::new(1_700_000_000_000, experiment, 7);
+            let keys = [
+                ("ExperimentTag", ExperimentTag::key(&experiment, &chosen)),
+                ("RunParam", RunParam::key(&experiment, &run, &chosen)),
+                ("RunTag", RunTag::key(&experiment, &run, &chosen)),
+                ("RunOutput", RunOutput::key(&experiment, &run, &chosen, &Ascending(time))),
+                ("Trace", Trace::key(&experiment, &chosen)),
+                ("TraceTag", TraceTag::key(&experiment, &chosen, &other)),
+                ("RankByParam", RankByParam::key(&experiment, &chosen, &other, &run)),
+                ("FullText", FullText::key(&experiment, &"W".into(), &chosen, &other, &chosen)),
+                ("MetricSegment", MetricSegment::key(&run, &chosen, &Ascending(time), &Ascending(-time), &Digest(number))),
+                ("RegisteredModel", RegisteredModel::key(&chosen)),
+                ("ModelAlias", ModelAlias::key(&chosen, &other)),
+                ("ExperimentName", ExperimentName::key(&chosen, &other)),
+                ("Config", Config::key(&chosen)),
+            ];
+            for (row, key) in keys {
+                prop_assert_eq!(readers(&key), vec![row], "{:?}", key);
+            }
+        }
+
+        #[test]
+        fn a_key_comes_back(chosen in name(), time: i64, step: i64, number: u64) {
+            let experiment = ExperimentId::from_number(number >> 4).unwrap();
+            let run = RunId::new(1_700_000_000_000, experiment, 7);
+            let segment = MetricSegment {
+                run: run.clone(), metric: chosen.clone(), timestamp: Ascending(time), step: Ascending(step), points: Digest(number),
+            };
+            let key = MetricSegment::key(&run, &chosen, &Ascending(time), &Ascending(step), &Digest(number));
+            prop_assert_eq!(MetricSegment::parse(&key), Some(segment));
+            let param = RunParam { experiment, run: run.clone(), param: chosen.clone() };
+            prop_assert_eq!(RunParam::parse(&RunParam::key(&experiment, &run, &chosen)), Some(param));
+        }
+
+        #[test]
+        fn segments_of_a_metric_sort_by_time_then_step(a: (i64, i64), b: (i64, i64), digest: u64) {
+            let run = RunId::new(1_700_000_000_000, ExperimentId::DEFAULT, 7);
+            let key = |(time, step)| MetricSegment::key(&run, &"loss".into(), &Ascending(time), &Ascending(step), &Digest(digest)).sk;
+            prop_assert_eq!(a.cmp(&b), key(a).cmp(&key(b)));
+        }
+    }
+
+    #[test]
+    fn the_longest_keys_fit_into_dynamodb() {
+        let longest = Name("\u{1F600}#".repeat(300));
+        let experiment = ExperimentId::from_number((1 << 60) - 1).unwrap();
+        let run = RunId::parse(&"r".repeat(256)).unwrap();
+        for key in [
+            RunParam::key(&experiment, &run, &longest),
+            RunOutput::key(&experiment, &run, &longest, &Ascending(0)),
+            MetricSegment::key(&run, &longest, &Ascending(0), &Ascending(0), &Digest(0)),
+            ExperimentName::key(&longest, &longest),
+        ] {
+            assert!(key.pk.len() <= 2_048 && key.sk.len() <= 1_024, "{} {}", key.pk.len(), key.sk.len());
+        }
+    }
+}

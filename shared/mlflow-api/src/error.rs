@@ -1,0 +1,164 @@
+//! What went wrong, in MLflow's terms.
+//!
+//! One small enum of codes and one error type for every crate. An [`Error`] has two texts: the message, which the client
+//! sees and which is MLflow's own wherever MLflow has one, and the internal cause, which is logged and never leaves the
+//! server.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Result of anything that can fail with an MLflow error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// MLflow's error codes, as far as this server answers with them (`ERROR_CODE_TO_HTTP_STATUS` in MLflow's `exceptions.py`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// A value MLflow refuses; also the code of most validation failures. 400.
+    InvalidParameterValue,
+    /// A request that breaks a uniqueness rule where MLflow's store reports the bare database error. 400.
+    BadRequest,
+    /// A name that is already taken. 400.
+    ResourceAlreadyExists,
+    /// The entity is not there. 404.
+    ResourceDoesNotExist,
+    /// No such path. 404.
+    EndpointNotFound,
+    /// The caller may not do this. 403.
+    PermissionDenied,
+    /// The entity is in a state that does not allow the call. 500, as in MLflow.
+    InvalidState,
+    /// Anything unforeseen. 500.
+    InternalError,
+    /// The table refused for longer than the server was willing to try again. 503, which stock clients retry.
+    TemporarilyUnavailable,
+}
+
+impl ErrorCode {
+    /// The code's name in the JSON body.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InvalidParameterValue => "INVALID_PARAMETER_VALUE",
+            Self::BadRequest => "BAD_REQUEST",
+            Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
+            Self::ResourceDoesNotExist => "RESOURCE_DOES_NOT_EXIST",
+            Self::EndpointNotFound => "ENDPOINT_NOT_FOUND",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::InvalidState => "INVALID_STATE",
+            Self::InternalError => "INTERNAL_ERROR",
+            Self::TemporarilyUnavailable => "TEMPORARILY_UNAVAILABLE",
+        }
+    }
+
+    /// The HTTP status that goes with the code.
+    #[must_use]
+    pub const fn http_status(self) -> u16 {
+        match self {
+            Self::InvalidParameterValue | Self::BadRequest | Self::ResourceAlreadyExists => 400,
+            Self::PermissionDenied => 403,
+            Self::ResourceDoesNotExist | Self::EndpointNotFound => 404,
+            Self::InvalidState | Self::InternalError => 500,
+            Self::TemporarilyUnavailable => 503,
+        }
+    }
+
+    /// `error_class` of the body (`_CLIENT_ERROR_CODE_TO_ERROR_CLASS` in MLflow's `error_classification.py`).
+    const fn class(self) -> &'static str {
+        match self {
+            Self::InvalidParameterValue | Self::BadRequest => "INVALID_PARAMETER_VALUE",
+            Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
+            Self::ResourceDoesNotExist | Self::EndpointNotFound => "RESOURCE_NOT_FOUND",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::InvalidState | Self::InternalError | Self::TemporarilyUnavailable => "CLIENT_INTERNAL_ERROR",
+        }
+    }
+
+    /// `sqlstate` of the body: a client's fault or the server's.
+    const fn sqlstate(self) -> &'static str {
+        if self.http_status() >= 500 { "XXM00" } else { "KAM00" }
+    }
+}
+
+/// A failure: MLflow's code, the message the client sees, and the cause it does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// MLflow's code.
+    pub code: ErrorCode,
+    /// The text in the answer.
+    pub message: String,
+    /// For the log only.
+    pub cause: Option<String>,
+}
+
+/// The JSON body of an error answer.
+#[derive(Serialize)]
+pub struct ErrorBody<'a> {
+    error_code: &'static str,
+    message: &'a str,
+    sqlstate: &'static str,
+    error_class: &'static str,
+}
+
+impl Error {
+    /// An error of `code` with `message`.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), cause: None }
+    }
+
+    /// A value MLflow refuses. 400.
+    #[must_use]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidParameterValue, message)
+    }
+
+    /// An entity that is not there. 404.
+    #[must_use]
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::ResourceDoesNotExist, message)
+    }
+
+    /// Something the server did not foresee; the client learns only that. 500.
+    #[must_use]
+    pub fn internal(cause: impl fmt::Display) -> Self {
+        Self {
+            code: ErrorCode::InternalError,
+            message: "The server met an unexpected condition. Its log has the details.".to_owned(),
+            cause: Some(cause.to_string()),
+        }
+    }
+
+    /// The table kept refusing; the client may try again. 503.
+    #[must_use]
+    pub fn unavailable(cause: impl fmt::Display) -> Self {
+        Self {
+            code: ErrorCode::TemporarilyUnavailable,
+            message: "The store is busy. Try again.".to_owned(),
+            cause: Some(cause.to_string()),
+        }
+    }
+
+    /// The JSON body of the answer.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody<'_> {
+        ErrorBody {
+            error_code: self.code.name(),
+            message: &self.message,
+            sqlstate: self.code.sqlstate(),
+            error_class: self.code.class(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.code.name(), self.message)?;
+        match &self.cause {
+            Some(cause) => write!(formatter, " ({cause})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,19 @@
+//! The shape of MLflow's REST API: request messages, response types, error codes, ids, limits.
+//!
+//! Nothing here does I/O or knows the table. Where MLflow's behaviour surprises, the surprise is deliberate: stock clients and
+//! their tests rely on it, and a comparison with the real server pins it.
+
+pub mod checks;
+mod error;
+mod ids;
+pub mod limits;
+mod limits_trace;
+pub mod location;
+pub mod message;
+pub mod python;
+mod request;
+pub mod tracking;
+
+pub use error::{Error, ErrorBody, ErrorCode, Result};
+pub use ids::{ExperimentId, RunId};
+pub use request::Request;

@@ -1,0 +1,238 @@
+//! What MLflow accepts as a name or a value (`utils/validation.py`), with its messages.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::checks::invalid_value;
+use crate::error::{Error, Result};
+use crate::python;
+
+/// Characters in the key of a metric, a param or a tag.
+pub const KEY: usize = 250;
+/// Characters in a param's value; more are cut off.
+pub const PARAM_VALUE: usize = 6_000;
+/// Characters in a run tag's value; more are cut off.
+pub const TAG_VALUE: usize = 8_000;
+/// Characters in an experiment's name.
+pub const EXPERIMENT_NAME: usize = 500;
+/// Characters in an experiment tag's value.
+pub const EXPERIMENT_TAG_VALUE: usize = 20_000;
+/// Characters in an artifact location.
+pub const ARTIFACT_LOCATION: usize = 2_048;
+/// Custom views, kept in tags, of an experiment.
+pub const CUSTOM_VIEWS: usize = 50;
+/// Metrics in one batch.
+pub const BATCH_METRICS: usize = 1_000;
+/// Params in one batch, and tags.
+pub const BATCH_PARAMS_OR_TAGS: usize = 100;
+/// Metrics, params and tags in one batch.
+pub const BATCH: usize = 1_000;
+/// Results of a search on one page.
+pub const SEARCH_RESULTS: i64 = 50_000;
+
+/// Checks the name of a metric: `path` is how the request names it.
+pub fn metric_name(name: &str, path: &str) -> Result<()> {
+    key_name(name, path)
+}
+
+/// Checks the key of a param or a tag, without its length.
+pub fn key_name(name: &str, path: &str) -> Result<()> {
+    // Python's `$` also matches before a line feed at the end.
+    let body = name.strip_suffix('\n').unwrap_or(name);
+    let allowed = |character: char| character.is_alphanumeric() || "_/.- :".contains(character);
+    if !body.chars().all(allowed) {
+        let reason = "Names may only contain alphanumerics, underscores (_), dashes (-), periods (.), spaces ( ), colon(:) \
+                      and slashes (/).";
+        return Err(Error::invalid(invalid_value(path, &Value::from(name), reason)));
+    }
+    let normal = normalized_path(name);
+    if normal != name || normal == "." || normal.starts_with("..") || normal.starts_with('/') {
+        let reason = format!(
+            "Names may be treated as files in certain cases, and must not resolve to other names when treated as such. \
+             This name would resolve to {}",
+            python::repr(&normal)
+        );
+        return Err(Error::invalid(invalid_value(path, &Value::from(name), &reason)));
+    }
+    Ok(())
+}
+
+/// A value of at most so many characters, or an error.
+pub fn at_most(what: &str, characters: usize, value: &str) -> Result<()> {
+    if value.chars().count() <= characters {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("'{what}' exceeds the maximum length of {characters} characters")))
+}
+
+/// A value of at most so many characters, cut to them.
+#[must_use]
+pub fn truncated(characters: usize, value: &str) -> Cow<'_, str> {
+    match value.char_indices().nth(characters) {
+        Some((end, _)) => Cow::Owned(value[..end].to_owned()),
+        None => Cow::Borrowed(value),
+    }
+}
+
+/// Checks a param and cuts its value.
+pub fn param(key: &str, value: &str, path: &str) -> Result<String> {
+    key_name(key, &json_path(path, "key"))?;
+    at_most("Param key", KEY, key)?;
+    Ok(truncated(PARAM_VALUE, value).into_owned())
+}
+
+/// Checks a tag of a run and cuts its value.
+pub fn run_tag(key: &str, value: &str, path: &str) -> Result<String> {
+    let path = json_path(path, "key");
+    key_name(key, &path)?;
+    at_most(&path, KEY, key)?;
+    Ok(truncated(TAG_VALUE, value).into_owned())
+}
+
+/// Checks an experiment tag.
+pub fn experiment_tag(key: &str, value: &str) -> Result<()> {
+    key_name(key, "key")?;
+    at_most("key", KEY, key)?;
+    at_most("value", EXPERIMENT_TAG_VALUE, value)?;
+    crate::limits_trace::experiment_tag(key, value)
+}
+
+/// Checks an experiment's name.
+pub fn experiment_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::invalid("Invalid experiment name: ''"));
+    }
+    at_most("name", EXPERIMENT_NAME, name)
+}
+
+/// Checks a metric's timestamp, in ms.
+pub fn metric_timestamp(key: &str, value: f64, timestamp: i64, path: &str) -> Result<()> {
+    if timestamp >= 0 {
+        return Ok(());
+    }
+    let reason = format!(
+        "metric '{key}' (value={}). Timestamp must be a nonnegative long (64-bit integer) ",
+        python::float(value)
+    );
+    Err(Error::invalid(invalid_value(&json_path(path, "timestamp"), &Value::from(timestamp), &reason)))
+}
+
+/// Checks a run id as `log-batch` does.
+pub fn run_id(id: &str) -> Result<()> {
+    let body = id.strip_suffix('\n').unwrap_or(id);
+    let mut characters = body.chars();
+    let starts = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
+    if starts && body.chars().count() <= 256 && characters.all(|c| c.is_alphanumeric() || c == '_' || c == '-') {
+        return Ok(());
+    }
+    let printed = python::json(&Value::from(id));
+    Err(Error::invalid(format!("Invalid value {printed} for parameter 'run_id' supplied.")))
+}
+
+/// Checks how many metrics, params and tags a batch has.
+pub fn batch(metrics: usize, params: usize, tags: usize) -> Result<()> {
+    let counts = [
+        ("metrics", BATCH_METRICS, metrics),
+        ("params", BATCH_PARAMS_OR_TAGS, params),
+        ("tags", BATCH_PARAMS_OR_TAGS, tags),
+        ("metrics, params, and tags", BATCH, metrics + params + tags),
+    ];
+    for (what, limit, count) in counts {
+        if count > limit {
+            return Err(Error::invalid(format!(
+                "A batch logging request can contain at most {limit} {what}. Got {count} {what}. \
+                 Please split up {what} across multiple requests and try again."
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the size of a page.
+pub fn max_results(results: i64) -> Result<()> {
+    let problem = if results < 1 {
+        "It must be a positive integer".to_owned()
+    } else if results > SEARCH_RESULTS {
+        format!("It must be at most {SEARCH_RESULTS}")
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(format!("Invalid value {results} for parameter 'max_results' supplied. {problem}")))
+}
+
+/// How a request names a field of an element.
+#[must_use]
+pub fn json_path(path: &str, field: &str) -> String {
+    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
+}
+
+/// Python's `posixpath.normpath`.
+#[must_use]
+pub fn normalized_path(path: &str) -> String {
+    if path.is_empty() {
+        return ".".to_owned();
+    }
+    // Two leading slashes are kept, three are one.
+    let slashes = match path.bytes().take_while(|byte| *byte == b'/').count() {
+        0 => 0,
+        2 => 2,
+        _ => 1,
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match parts.last() {
+            _ if part != ".." => parts.push(part),
+            Some(&"..") => parts.push(part),
+            Some(_) => {
+                parts.pop();
+            }
+            None if slashes == 0 => parts.push(part),
+            None => {}
+        }
+    }
+    let normal = "/".repeat(slashes) + &parts.join("/");
+    if normal.is_empty() { ".".to_owned() } else { normal }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_paths_must_be_normal() {
+        for name in ["loss", "a/b", "a.b", "a b:c-d_e", "é/ü", "...", "a\n"] {
+            let outcome = key_name(name, "name");
+            assert_eq!(outcome.is_ok(), name != "...", "{name:?} {outcome:?}");
+        }
+        for (name, normal) in
+            [(".", "."), ("a//b", "a/b"), ("/a", "/a"), ("../a", "../a"), ("a/", "a"), ("", "."), ("a/..", ".")]
+        {
+            let message = key_name(name, "name").unwrap_err().message;
+            assert!(message.ends_with(&format!("resolve to '{normal}'")), "{message}");
+        }
+        let message = key_name("a#b", "metrics[0].name").unwrap_err().message;
+        assert!(
+            message
+                .starts_with("Invalid value \"a#b\" for parameter 'metrics[0].name' supplied: Names may only contain")
+        );
+        assert!(key_name("a\0b", "name").is_err());
+    }
+
+    #[test]
+    fn paths_are_normalized_as_in_python() {
+        for (path, normal) in
+            [("//a", "//a"), ("///a", "/a"), ("a/../../b", "../b"), ("/../a", "/a"), ("a/./b/", "a/b")]
+        {
+            assert_eq!(normalized_path(path), normal);
+        }
+    }
+
+    #[test]
+    fn lengths_count_characters() {
+        assert!(at_most("key", 3, "äöü").is_ok());
+        assert_eq!(at_most("key", 2, "äöü").unwrap_err().message, "'key' exceeds the maximum length of 2 characters");
+        assert_eq!(truncated(2, "äöü"), "äö");
+        assert_eq!(truncated(3, "äöü"), "äöü");
+    }
+}

@@ -1,0 +1,43 @@
+//! The two experiment tags that configure the archival of traces: their values have a form.
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// Checks the value of an experiment tag that has a form; any other passes.
+pub(crate) fn experiment_tag(key: &str, value: &str) -> Result<()> {
+    let (field, wanted_type) = match key {
+        "mlflow.trace.archivalRetention" => ("value", Some("duration")),
+        "mlflow.trace.archiveNow" => ("older_than", None),
+        _ => return Ok(()),
+    };
+    let config = serde_json::from_str(value).unwrap_or_default();
+    let Value::Object(config) = config else {
+        return Err(Error::invalid("Trace archival config must be encoded as a JSON object."));
+    };
+    if let Some(wanted) = wanted_type
+        && config.get("type").and_then(Value::as_str) != Some(wanted)
+    {
+        return Err(Error::invalid(format!("Trace archival config must use type '{wanted}'.")));
+    }
+    match config.get(field) {
+        None | Some(Value::Null) if wanted_type.is_none() => Ok(()),
+        duration => check_duration(duration.and_then(Value::as_str)),
+    }
+}
+
+/// `<int><unit>`, the unit one of minutes, hours and days.
+fn check_duration(duration: Option<&str>) -> Result<()> {
+    let duration = duration.map(str::trim);
+    if duration.is_some_and(|text| text.chars().count() > 32) {
+        return Err(Error::invalid("Trace archival duration must be at most 32 characters."));
+    }
+    let well_formed = duration.and_then(|text| text.strip_suffix(['m', 'h', 'd'])).is_some_and(|digits| {
+        !digits.is_empty() && !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    if well_formed {
+        return Ok(());
+    }
+    let message = "Trace archival retention must be in the form `<int><unit>`, where unit is one of 'm', 'h', or 'd'.";
+    Err(Error::invalid(message))
+}

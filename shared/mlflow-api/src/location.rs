@@ -1,0 +1,158 @@
+//! Artifact locations: which ones a client may choose, and how paths are appended to them.
+
+use percent_encoding::percent_decode_str;
+
+use crate::error::{Error, Result};
+use crate::limits::{ARTIFACT_LOCATION, at_most};
+
+/// Schemes that name a host the server would have to connect to (`host_policy.py`).
+const HOST_ADDRESSED: &[&str] =
+    &["ftp", "sftp", "hdfs", "viewfs", "http", "https", "mlflow-artifacts", "r2", "b2", "abfss"];
+
+/// Schemes whose last path segment may carry `;params` (Python's `uses_params`), local paths among them.
+const WITH_PARAMS: &[&str] =
+    &["", "ftp", "hdl", "prospero", "http", "https", "shttp", "rtsp", "rtsps", "sip", "sips", "mms", "sftp", "tel"];
+
+/// A URI in the parts that matter here.
+struct Parts<'a> {
+    scheme: String,
+    after_scheme: &'a str,
+    query: &'a str,
+    fragment: &'a str,
+}
+
+fn split(uri: &str) -> Parts<'_> {
+    let (before_fragment, fragment) = uri.split_once('#').unwrap_or((uri, ""));
+    let (path, query) = before_fragment.split_once('?').unwrap_or((before_fragment, ""));
+    match scheme_of(path) {
+        Some(scheme) => {
+            Parts { scheme: scheme.to_lowercase(), after_scheme: &path[scheme.len() + 1..], query, fragment }
+        }
+        None => Parts { scheme: String::new(), after_scheme: path, query, fragment },
+    }
+}
+
+fn scheme_of(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once(':')?;
+    let mut characters = scheme.chars();
+    let well_formed = characters.next()?.is_ascii_alphabetic()
+        && characters.all(|character| character.is_ascii_alphanumeric() || "+-.".contains(character));
+    well_formed.then_some(scheme)
+}
+
+/// Checks the artifact location a client chose for an experiment (`_validate_storage_location_uri`). `root` is the server's
+/// own, whose host is trusted.
+pub fn check(location: &str, root: &str) -> Result<()> {
+    let parts = split(location);
+    let last_segment = parts.after_scheme.rsplit('/').next().unwrap_or_default();
+    let has_params = WITH_PARAMS.contains(&parts.scheme.as_str()) && last_segment.contains(';');
+    if !parts.fragment.is_empty() || has_params {
+        return Err(Error::invalid("'artifact_location' URL can't include fragments or params."));
+    }
+    check_query(parts.query)?;
+    if HOST_ADDRESSED.contains(&parts.scheme.as_str()) {
+        let names_host = parts.scheme != "mlflow-artifacts" || host(&parts).is_some_and(|host| !host.is_empty());
+        if names_host && !same_host(&parts, &split(root)) {
+            let scheme = parts.scheme;
+            return Err(Error::invalid(format!(
+                "'artifact_location' cannot use the '{scheme}' scheme: the '{scheme}' scheme addresses a host other than \
+                 the tracking server's configured artifact storage, so the server would connect to the host named in the URI."
+            )));
+        }
+    }
+    if location.starts_with("runs:") {
+        return Err(Error::invalid(format!("Artifact location cannot be a runs:/ URI. Given: '{location}'")));
+    }
+    at_most("artifact_location", ARTIFACT_LOCATION, location).map_err(|_| {
+        Error::invalid(format!(
+            "Invalid artifact path length. The length of the artifact path cannot be greater than {ARTIFACT_LOCATION} \
+             characters. To configure this limit, please set the MLFLOW_ARTIFACT_LOCATION_MAX_LENGTH environment variable."
+        ))
+    })
+}
+
+fn host<'a>(parts: &Parts<'a>) -> Option<&'a str> {
+    parts.after_scheme.strip_prefix("//").map(|rest| rest.split('/').next().unwrap_or_default())
+}
+
+fn same_host(location: &Parts<'_>, root: &Parts<'_>) -> bool {
+    location.scheme == root.scheme && host(location).is_some() && host(location) == host(root)
+}
+
+/// A query may not hold a path upwards, in however many layers of encoding.
+fn check_query(query: &str) -> Result<()> {
+    let mut decoded = query.to_owned();
+    loop {
+        let once_more = percent_decode_str(&decoded).decode_utf8_lossy().into_owned();
+        if decoded.contains("..") || once_more.contains("..") {
+            return Err(Error::invalid("Invalid query string"));
+        }
+        if once_more == decoded {
+            return Ok(());
+        }
+        decoded = once_more;
+    }
+}
+
+/// The location with a path appended, before its query (`append_to_uri_path`).
+#[must_use]
+pub fn append(location: &str, path: &str) -> String {
+    let (before_fragment, fragment) = match location.find('#') {
+        Some(position) => location.split_at(position),
+        None => (location, ""),
+    };
+    // A local path has no query: there, `?` is a character like any other.
+    let is_local = split(location).scheme.is_empty();
+    let (base, query) = match before_fragment.find('?') {
+        Some(position) if !is_local => before_fragment.split_at(position),
+        _ => (before_fragment, ""),
+    };
+    if is_local {
+        let separator = if location.is_empty() || location.ends_with('/') { "" } else { "/" };
+        return format!("{location}{separator}{path}");
+    }
+    let separator = if base.ends_with('/') || base.ends_with(':') { "" } else { "/" };
+    format!("{base}{separator}{path}{query}{fragment}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_appended_before_the_query() {
+        for (location, expected) in [
+            ("s3://bucket/root", "s3://bucket/root/1"),
+            ("s3://bucket/root/", "s3://bucket/root/1"),
+            ("s3://bucket/root?a=b", "s3://bucket/root/1?a=b"),
+            ("s3://bucket", "s3://bucket/1"),
+            ("mlflow-artifacts:/", "mlflow-artifacts:/1"),
+            ("file:relative", "file:relative/1"),
+            ("/local/dir", "/local/dir/1"),
+            ("local", "local/1"),
+        ] {
+            assert_eq!(append(location, "1"), expected);
+        }
+    }
+
+    #[test]
+    fn locations_that_lead_astray_are_refused() {
+        for location in [
+            "s3://bucket/a#b",
+            "/local;x",
+            "s3://bucket/a?x=../b",
+            "s3://bucket/a?x=%252e%252e/b",
+            "http://evil/x",
+            "mlflow-artifacts://evil/x",
+            "runs:/abc",
+        ] {
+            assert!(check(location, "s3://bucket").is_err(), "{location}");
+        }
+        for location in
+            ["s3://bucket/a", "s3://other/a;b", "/local", "file:///x", "mlflow-artifacts:/x", "gs://b/x?y=z"]
+        {
+            assert!(check(location, "s3://bucket").is_ok(), "{location}");
+        }
+        assert!(check("http://host:1/other", "http://host:1/root").is_ok());
+    }
+}

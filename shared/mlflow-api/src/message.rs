@@ -1,0 +1,423 @@
+//! Request messages: JSON read into the fields of a protobuf message, the way MLflow's server reads it.
+//!
+//! MLflow hands the request to protobuf's JSON parser, in the order in which the request has its fields. Where a value does
+//! not fit, parsing stops: what came before stands, what comes after is as if never sent. That alone is no error; it switches
+//! on the type checks of [`crate::checks`]. Unknown fields and unknown enum names are ignored.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::python;
+
+/// A field of a message.
+#[derive(Debug)]
+pub struct Field {
+    /// Its name, in snake case; the camel case form is accepted, too.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whether it is a list.
+    pub repeated: bool,
+}
+
+/// What a field holds.
+#[derive(Debug)]
+pub enum Kind {
+    /// A string.
+    Text,
+    /// A 64-bit integer.
+    Int64,
+    /// A 32-bit integer.
+    Int32,
+    /// A 64-bit float.
+    Double,
+    /// A bool.
+    Bool,
+    /// One of these names, or its number.
+    Enum(&'static [(&'static str, i64)]),
+    /// A message.
+    Message(&'static [Field]),
+}
+
+/// A string field.
+#[must_use]
+pub const fn text(name: &'static str) -> Field {
+    Field { name, kind: Kind::Text, repeated: false }
+}
+
+/// A list of strings.
+#[must_use]
+pub const fn texts(name: &'static str) -> Field {
+    Field { name, kind: Kind::Text, repeated: true }
+}
+
+/// A field of another kind.
+#[must_use]
+pub const fn field(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, repeated: false }
+}
+
+/// A list of messages.
+#[must_use]
+pub const fn messages(name: &'static str, fields: &'static [Field]) -> Field {
+    Field { name, kind: Kind::Message(fields), repeated: true }
+}
+
+/// A message as read: only the fields that were sent and fit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Message(BTreeMap<&'static str, Content>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Content {
+    Text(String),
+    Int(i64),
+    Double(f64),
+    Bool(bool),
+    Message(Message),
+    List(Vec<Content>),
+}
+
+/// The value does not fit the field.
+struct Misfit;
+
+impl Message {
+    /// Reads a JSON object; returns what could be read and whether all of it fitted.
+    #[must_use]
+    pub fn parse(fields: &'static [Field], json: &Map<String, Value>) -> (Self, bool) {
+        let mut message = Self::default();
+        let fitted = message.read(fields, json).is_ok();
+        (message, fitted)
+    }
+
+    fn read(&mut self, fields: &'static [Field], json: &Map<String, Value>) -> Result<(), Misfit> {
+        for (key, value) in json {
+            let Some(field) = fields.iter().find(|field| field.name == key || camel_case(field.name) == *key) else {
+                continue;
+            };
+            self.0.remove(field.name);
+            if value.is_null() {
+                continue;
+            }
+            if !field.repeated {
+                self.read_single(field, value)?;
+                continue;
+            }
+            // What was read of a list stays, even where a later element does not fit.
+            self.0.insert(field.name, Content::List(Vec::new()));
+            for element in value.as_array().ok_or(Misfit)? {
+                let (content, outcome) = match &field.kind {
+                    Kind::Message(fields) => {
+                        let mut message = Self::default();
+                        let outcome = message.read_value(fields, element);
+                        (Some(Content::Message(message)), outcome)
+                    }
+                    kind => match scalar(kind, element) {
+                        Ok(content) => (content, Ok(())),
+                        Err(misfit) => (None, Err(misfit)),
+                    },
+                };
+                if let Some(Content::List(list)) = self.0.get_mut(field.name) {
+                    list.extend(content);
+                }
+                outcome?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_single(&mut self, field: &'static Field, value: &Value) -> Result<(), Misfit> {
+        if let Kind::Message(fields) = &field.kind {
+            let mut message = Self::default();
+            let outcome = message.read_value(fields, value);
+            self.0.insert(field.name, Content::Message(message));
+            return outcome;
+        }
+        if let Some(content) = scalar(&field.kind, value)? {
+            self.0.insert(field.name, content);
+        }
+        Ok(())
+    }
+
+    fn read_value(&mut self, fields: &'static [Field], value: &Value) -> Result<(), Misfit> {
+        self.read(fields, value.as_object().ok_or(Misfit)?)
+    }
+
+    /// Whether the field was sent.
+    #[must_use]
+    pub fn has(&self, field: &str) -> bool {
+        self.0.contains_key(field)
+    }
+
+    /// A string field; empty where it was not sent, as in protobuf.
+    #[must_use]
+    pub fn text(&self, field: &str) -> &str {
+        match self.0.get(field) {
+            Some(Content::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// A string field that was sent.
+    #[must_use]
+    pub fn optional_text(&self, field: &str) -> Option<&str> {
+        self.has(field).then(|| self.text(field))
+    }
+
+    /// A list of strings.
+    #[must_use]
+    pub fn texts(&self, field: &str) -> Vec<String> {
+        self.list(field)
+            .iter()
+            .filter_map(|content| if let Content::Text(text) = content { Some(text.clone()) } else { None })
+            .collect()
+    }
+
+    /// An integer or an enum's number; 0 where it was not sent.
+    #[must_use]
+    pub fn int(&self, field: &str) -> i64 {
+        self.optional_int(field).unwrap_or_default()
+    }
+
+    /// An integer or an enum's number that was sent.
+    #[must_use]
+    pub fn optional_int(&self, field: &str) -> Option<i64> {
+        match self.0.get(field) {
+            Some(Content::Int(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A float; 0 where it was not sent.
+    #[must_use]
+    pub fn double(&self, field: &str) -> f64 {
+        match self.0.get(field) {
+            Some(Content::Double(number)) => *number,
+            _ => 0.0,
+        }
+    }
+
+    /// A bool that was sent.
+    #[must_use]
+    pub fn optional_bool(&self, field: &str) -> Option<bool> {
+        match self.0.get(field) {
+            Some(Content::Bool(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// A nested message that was sent.
+    #[must_use]
+    pub fn message(&self, field: &str) -> Option<&Message> {
+        match self.0.get(field) {
+            Some(Content::Message(message)) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// A list of messages.
+    pub fn messages(&self, field: &str) -> impl Iterator<Item = &Message> {
+        self.list(field)
+            .iter()
+            .filter_map(|content| if let Content::Message(message) = content { Some(message) } else { None })
+    }
+
+    fn list(&self, field: &str) -> &[Content] {
+        match self.0.get(field) {
+            Some(Content::List(list)) => list,
+            _ => &[],
+        }
+    }
+}
+
+/// `None` for an enum name nobody knows: the field stays as if it had not been sent.
+fn scalar(kind: &Kind, value: &Value) -> Result<Option<Content>, Misfit> {
+    match kind {
+        Kind::Text => value.as_str().map(|text| Some(Content::Text(text.to_owned()))).ok_or(Misfit),
+        Kind::Int64 => integer(value).map(|number| Some(Content::Int(number))),
+        Kind::Int32 => {
+            let number = integer(value)?;
+            i32::try_from(number).map(|number| Some(Content::Int(i64::from(number)))).map_err(|_| Misfit)
+        }
+        Kind::Double => double(value).map(|number| Some(Content::Double(number))),
+        Kind::Bool => value.as_bool().map(|value| Some(Content::Bool(value))).ok_or(Misfit),
+        Kind::Enum(names) => enumeration(names, value),
+        Kind::Message(_) => Err(Misfit),
+    }
+}
+
+fn integer(value: &Value) -> Result<i64, Misfit> {
+    match value {
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(number), _) => Ok(number),
+            (None, Some(number)) if !number.is_nan() => whole(number),
+            _ => Err(Misfit),
+        },
+        Value::String(text) if !text.contains(' ') => match python::int(text) {
+            Some(digits) => digits.parse().map_err(|_| Misfit),
+            None => python::parse_float(text).ok_or(Misfit).and_then(whole),
+        },
+        _ => Err(Misfit),
+    }
+}
+
+/// The integer a float stands for, if it stands for one of 64 bits.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
+fn whole(number: f64) -> Result<i64, Misfit> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number) { Ok(number as i64) } else { Err(Misfit) }
+}
+
+fn double(value: &Value) -> Result<f64, Misfit> {
+    match value {
+        Value::Number(number) => number.as_f64().ok_or(Misfit),
+        // Python's `float(True)` is 1.
+        Value::Bool(value) => Ok(f64::from(u8::from(*value))),
+        Value::String(text) if text != "nan" => python::parse_float(text).ok_or(Misfit),
+        _ => Err(Misfit),
+    }
+}
+
+fn enumeration(names: &[(&str, i64)], value: &Value) -> Result<Option<Content>, Misfit> {
+    let number = match value {
+        Value::String(text) => match names.iter().find(|(name, _)| name == text) {
+            Some((_, number)) => *number,
+            None => match python::int(text) {
+                Some(digits) => digits.parse().map_err(|_| Misfit)?,
+                None => return Ok(None),
+            },
+        },
+        // Python's `int` cuts off what follows the point.
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() => whole(float.trunc())?,
+            _ => number.as_i64().ok_or(Misfit)?,
+        },
+        Value::Bool(value) => i64::from(*value),
+        _ => return Err(Misfit),
+    };
+    if names.iter().any(|(_, known)| *known == number) { Ok(Some(Content::Int(number))) } else { Err(Misfit) }
+}
+
+/// Refuses an object that names one field both ways: which of the two counted would be a matter of order.
+pub(crate) fn reject_both_names(fields: &[Field], json: &Value) -> Result<()> {
+    let Some(object) = json.as_object() else { return Ok(()) };
+    for field in fields {
+        let camel = camel_case(field.name);
+        if camel != field.name && object.contains_key(field.name) && object.contains_key(&camel) {
+            return Err(Error::invalid(format!(
+                "Request specifies both '{}' and '{camel}'; provide only one of them.",
+                field.name
+            )));
+        }
+        if let Kind::Message(fields) = &field.kind {
+            match object.get(field.name).or_else(|| object.get(&camel)) {
+                Some(Value::Array(items)) => items.iter().try_for_each(|item| reject_both_names(fields, item))?,
+                Some(value) => reject_both_names(fields, value)?,
+                None => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// protobuf's JSON name of a field.
+fn camel_case(name: &str) -> String {
+    let mut camel = String::with_capacity(name.len());
+    let mut upper = false;
+    for character in name.chars() {
+        if character == '_' {
+            upper = true;
+        } else {
+            camel.push(if upper { character.to_ascii_uppercase() } else { character });
+            upper = false;
+        }
+    }
+    camel
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TAG: &[Field] = &[text("key"), text("value")];
+    const FIELDS: &[Field] = &[
+        text("run_id"),
+        field("step", Kind::Int64),
+        field("small", Kind::Int32),
+        field("value", Kind::Double),
+        field("flag", Kind::Bool),
+        field("status", Kind::Enum(&[("RUNNING", 1), ("FINISHED", 3)])),
+        messages("tags", TAG),
+        texts("order_by"),
+    ];
+
+    fn parse(json: &Value) -> (Message, bool) {
+        Message::parse(FIELDS, json.as_object().unwrap())
+    }
+
+    #[test]
+    fn integers_come_in_many_forms() {
+        for (value, number) in [
+            (json!(7), 7),
+            (json!(7.0), 7),
+            (json!("7"), 7),
+            (json!("7.0"), 7),
+            (json!("1e3"), 1000),
+            (json!("\t7"), 7),
+            (json!(-9_223_372_036_854_775_808_i64), i64::MIN),
+        ] {
+            let (message, fitted) = parse(&json!({ "step": value }));
+            assert!(fitted, "{value}");
+            assert_eq!(message.int("step"), number);
+        }
+        for value in
+            [json!(7.5), json!("7 "), json!("x"), json!(true), json!([1]), json!(1e19), json!("9223372036854775808")]
+        {
+            assert!(!parse(&json!({ "step": value })).1, "{value}");
+        }
+        assert!(!parse(&json!({ "small": 2_147_483_648_i64 })).1);
+    }
+
+    #[test]
+    fn floats_come_in_many_forms() {
+        for (value, number) in
+            [(json!("1e3"), 1000.0), (json!(true), 1.0), (json!(" 2.5"), 2.5), (json!("Infinity"), f64::INFINITY)]
+        {
+            let (message, fitted) = parse(&json!({ "value": value }));
+            assert!(fitted, "{value}");
+            assert_eq!(message.double("value").to_bits(), f64::to_bits(number));
+        }
+        assert!(parse(&json!({ "value": "NaN" })).0.double("value").is_nan());
+        assert!(!parse(&json!({ "value": "nan" })).1);
+    }
+
+    #[test]
+    fn enums_are_names_or_numbers_and_unknown_names_are_ignored() {
+        assert_eq!(parse(&json!({ "status": "FINISHED" })).0.int("status"), 3);
+        assert_eq!(parse(&json!({ "status": "3" })).0.int("status"), 3);
+        assert_eq!(parse(&json!({ "status": 3 })).0.int("status"), 3);
+        let (message, fitted) = parse(&json!({ "status": "BOGUS", "step": 1 }));
+        assert!(fitted && !message.has("status") && message.int("step") == 1);
+        assert!(!parse(&json!({ "status": 9 })).1);
+    }
+
+    #[test]
+    fn a_misfit_stops_the_reading_and_keeps_what_came_before() {
+        let (message, fitted) =
+            parse(&json!({ "run_id": "r", "tags": [{ "key": "a" }, { "key": 5 }, { "key": "c" }], "step": 4 }));
+        assert!(!fitted && !message.has("step"));
+        assert_eq!(message.text("run_id"), "r");
+        assert_eq!(message.messages("tags").map(|tag| tag.text("key")).collect::<Vec<_>>(), ["a", ""]);
+    }
+
+    #[test]
+    fn both_spellings_are_known_but_not_together() {
+        assert_eq!(parse(&json!({ "runId": "r" })).0.text("run_id"), "r");
+        assert_eq!(parse(&json!({ "run_id": null, "unknown": 1 })).0, Message::default());
+        let error = reject_both_names(FIELDS, &json!({ "run_id": "a", "runId": "b" })).unwrap_err();
+        assert_eq!(error.message, "Request specifies both 'run_id' and 'runId'; provide only one of them.");
+    }
+}

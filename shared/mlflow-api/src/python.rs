@@ -1,0 +1,245 @@
+//! Python's way of printing and reading values. MLflow's error messages are made of them, and clients' tests compare them.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+/// `repr` of a string: single quotes unless the text has one and no double quote.
+#[must_use]
+pub fn repr(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut printed = String::with_capacity(text.len() + 2);
+    printed.push(quote);
+    for character in text.chars() {
+        match character {
+            '\\' => printed.push_str("\\\\"),
+            '\n' => printed.push_str("\\n"),
+            '\r' => printed.push_str("\\r"),
+            '\t' => printed.push_str("\\t"),
+            c if c == quote => {
+                printed.push('\\');
+                printed.push(c);
+            }
+            c if (c as u32) < 0x20 || (0x7f..=0xa0).contains(&(c as u32)) || c as u32 == 0xad => {
+                let _ = write!(printed, "\\x{:02x}", c as u32);
+            }
+            c => printed.push(c),
+        }
+    }
+    printed.push(quote);
+    printed
+}
+
+/// `repr` of a list of strings.
+#[must_use]
+pub fn repr_list<T: AsRef<str>>(texts: &[T]) -> String {
+    let printed: Vec<_> = texts.iter().map(|text| repr(text.as_ref())).collect();
+    format!("[{}]", printed.join(", "))
+}
+
+/// `repr` of a float: the shortest digits that read back as the same number, an exponent below 1e-4 and from 1e16 on.
+#[must_use]
+pub fn float(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    if value == 0.0 || (1e-4..1e16).contains(&value.abs()) {
+        return format!("{value:?}");
+    }
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+/// `json.dumps(value, sort_keys=True, separators=(",", ":"))`: keys sorted, everything beyond ASCII escaped.
+#[must_use]
+pub fn json(value: &Value) -> String {
+    let mut printed = String::new();
+    write_json(value, Style { sorted: true, comma: ",", colon: ":" }, &mut printed);
+    printed
+}
+
+/// `json.dumps(value)`: keys in their order, a space after each comma and colon.
+#[must_use]
+pub fn json_spaced(value: &Value) -> String {
+    let mut printed = String::new();
+    write_json(value, Style { sorted: false, comma: ", ", colon: ": " }, &mut printed);
+    printed
+}
+
+#[derive(Clone, Copy)]
+struct Style {
+    sorted: bool,
+    comma: &'static str,
+    colon: &'static str,
+}
+
+fn write_json(value: &Value, style: Style, printed: &mut String) {
+    match value {
+        Value::Null => printed.push_str("null"),
+        Value::Bool(value) => printed.push_str(if *value { "true" } else { "false" }),
+        Value::Number(number) => match number.as_f64() {
+            Some(value) if number.is_f64() => printed.push_str(&float(value)),
+            _ => printed.push_str(&number.to_string()),
+        },
+        Value::String(text) => write_json_text(text, printed),
+        Value::Array(items) => {
+            printed.push('[');
+            for (position, item) in items.iter().enumerate() {
+                if position > 0 {
+                    printed.push_str(style.comma);
+                }
+                write_json(item, style, printed);
+            }
+            printed.push(']');
+        }
+        Value::Object(entries) => {
+            let mut keys: Vec<_> = entries.iter().collect();
+            if style.sorted {
+                keys.sort_by_key(|(key, _)| *key);
+            }
+            printed.push('{');
+            for (position, (key, entry)) in keys.into_iter().enumerate() {
+                if position > 0 {
+                    printed.push_str(style.comma);
+                }
+                write_json_text(key, printed);
+                printed.push_str(style.colon);
+                write_json(entry, style, printed);
+            }
+            printed.push('}');
+        }
+    }
+}
+
+fn write_json_text(text: &str, printed: &mut String) {
+    printed.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => printed.push_str("\\\""),
+            '\\' => printed.push_str("\\\\"),
+            '\n' => printed.push_str("\\n"),
+            '\r' => printed.push_str("\\r"),
+            '\t' => printed.push_str("\\t"),
+            '\u{8}' => printed.push_str("\\b"),
+            '\u{c}' => printed.push_str("\\f"),
+            ' '..='~' => printed.push(character),
+            _ => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(printed, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    printed.push('"');
+}
+
+/// Name of the Python type that `json.loads` makes of a value.
+#[must_use]
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "NoneType",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float",
+        Value::Number(_) => "int",
+        Value::String(_) => "str",
+        Value::Array(_) => "list",
+        Value::Object(_) => "dict",
+    }
+}
+
+/// The decimal form of what `int(text)` takes in base ten, or `None`.
+#[must_use]
+pub fn int(text: &str) -> Option<String> {
+    let text = text.trim();
+    let (negative, digits) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    if !digits_well_placed(digits) || !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_') {
+        return None;
+    }
+    let digits: String = digits.chars().filter(|&digit| digit != '_').collect();
+    let digits = digits.trim_start_matches('0');
+    Some(match (digits.is_empty(), negative) {
+        (true, _) => "0".to_owned(),
+        (false, true) => format!("-{digits}"),
+        (false, false) => digits.to_owned(),
+    })
+}
+
+/// What `float(text)` takes, or `None`.
+#[must_use]
+pub fn parse_float(text: &str) -> Option<f64> {
+    let text = text.trim();
+    if !text.contains('_') {
+        return text.parse().ok();
+    }
+    // An underscore may stand between two digits, nowhere else.
+    let between_digits = text.char_indices().filter(|(_, character)| *character == '_').all(|(position, _)| {
+        let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+        position > 0 && digit(text.as_bytes().get(position - 1)) && digit(text.as_bytes().get(position + 1))
+    });
+    if between_digits { text.replace('_', "").parse().ok() } else { None }
+}
+
+fn digits_well_placed(digits: &str) -> bool {
+    !digits.is_empty() && !digits.starts_with('_') && !digits.ends_with('_') && !digits.contains("__")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json as value;
+
+    use super::*;
+
+    #[test]
+    fn texts_print_as_in_python() {
+        assert_eq!(repr("a"), "'a'");
+        assert_eq!(repr("it's"), "\"it's\"");
+        assert_eq!(repr("it's \"x\""), "'it\\'s \"x\"'");
+        assert_eq!(repr("a\n\\\0é"), "'a\\n\\\\\\x00é'");
+        assert_eq!(repr_list(&["a", "b"]), "['a', 'b']");
+    }
+
+    #[test]
+    fn floats_print_as_in_python() {
+        for (number, printed) in [
+            (1.0, "1.0"),
+            (0.1, "0.1"),
+            (-0.0, "-0.0"),
+            (1e16, "1e+16"),
+            (123_456_789_012_345_680.0, "1.2345678901234568e+17"),
+            (1e15, "1000000000000000.0"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (5e-324, "5e-324"),
+            (f64::NAN, "nan"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            assert_eq!(float(number), printed);
+        }
+    }
+
+    #[test]
+    fn json_prints_as_in_python() {
+        let nested = value!({"b": [1, 2.5, null, true], "a": "é\u{1F600}\u{7f}\n"});
+        assert_eq!(json_spaced(&value!({"b": [1, 2], "a": {}})), r#"{"b": [1, 2], "a": {}}"#);
+        assert_eq!(json(&nested), r#"{"a":"\u00e9\ud83d\ude00\u007f\n","b":[1,2.5,null,true]}"#);
+    }
+
+    #[test]
+    fn numbers_are_read_as_in_python() {
+        assert_eq!(int(" +1_0 ").as_deref(), Some("10"));
+        assert_eq!(int("1.0"), None);
+        assert_eq!(parse_float("1_0.5"), Some(10.5));
+        assert_eq!(parse_float("_1"), None);
+        assert_eq!(parse_float(" -Infinity\n"), Some(f64::NEG_INFINITY));
+        assert_eq!(parse_float("0x1"), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! A request, before it is known to be of any endpoint.
+
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value};
+
+use crate::checks::{self, FieldChecks};
+use crate::error::{Error, Result};
+use crate::message::{Field, Kind, Message, reject_both_names};
+
+/// What an endpoint gets to see of an HTTP request.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Method, in upper case.
+    pub method: String,
+    /// Query arguments, decoded, in their order.
+    pub query: Vec<(String, String)>,
+    /// The header, if there is one.
+    pub content_type: Option<String>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// Decodes a query string: `+` is a space, bytes that are no UTF-8 become replacement characters.
+    #[must_use]
+    pub fn parse_query(query: &str) -> Vec<(String, String)> {
+        let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        pairs
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+            .map(|(key, value)| (decode(key), decode(value)))
+            .collect()
+    }
+
+    /// First query argument of this name.
+    #[must_use]
+    pub fn argument(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All query arguments of this name.
+    #[must_use]
+    pub fn arguments(&self, name: &str) -> Vec<&str> {
+        self.query.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
+    }
+
+    /// Reads the request as a message of these fields and runs the endpoint's checks.
+    ///
+    /// A GET with arguments is read from them, everything else from the JSON body; a body that is missing or no JSON is read
+    /// as an empty object.
+    pub fn message(&self, fields: &'static [Field], checks: &[FieldChecks]) -> Result<Message> {
+        let json = if self.method == "GET" && !self.query.is_empty() {
+            Value::Object(self.arguments_as_json(fields)?)
+        } else {
+            self.json()?
+        };
+        reject_both_names(fields, &json)?;
+        let Value::Object(object) = json else {
+            return Err(Error::invalid("The request body must be a JSON object."));
+        };
+        let (message, fitted) = Message::parse(fields, &object);
+        checks::run(checks, &object, fitted)?;
+        Ok(message)
+    }
+
+    fn arguments_as_json(&self, fields: &'static [Field]) -> Result<Map<String, Value>> {
+        let mut object = Map::new();
+        for field in fields {
+            let values = self.arguments(field.name);
+            let Some(first) = values.first() else { continue };
+            let value = if field.repeated {
+                values.into_iter().map(Value::from).collect()
+            } else if matches!(field.kind, Kind::Bool) {
+                match first.to_lowercase().as_str() {
+                    "true" => Value::Bool(true),
+                    "false" => Value::Bool(false),
+                    _ => {
+                        let message = format!("Invalid boolean value: {first}, must be 'true' or 'false'.");
+                        return Err(Error::invalid(message));
+                    }
+                }
+            } else {
+                Value::from(*first)
+            };
+            object.insert(field.name.to_owned(), value);
+        }
+        Ok(object)
+    }
+
+    /// The body as JSON.
+    fn json(&self) -> Result<Value> {
+        self.check_content_type()?;
+        let value = serde_json::from_slice(&self.body).unwrap_or_default();
+        // Old clients send JSON that was encoded twice.
+        let value = match value {
+            Value::String(text) => {
+                serde_json::from_str(&text).map_err(|_| Error::invalid("The request body must be a JSON object."))?
+            }
+            value => value,
+        };
+        Ok(if value.is_null() { Value::Object(Map::new()) } else { value })
+    }
+
+    fn check_content_type(&self) -> Result<()> {
+        if !matches!(self.method.as_str(), "POST" | "PUT") {
+            return Ok(());
+        }
+        match &self.content_type {
+            None => Err(Error::invalid("Bad Request. Content-Type header is missing.")),
+            Some(header) if header.split(';').next() == Some("application/json") => Ok(()),
+            Some(_) => Err(Error::invalid("Bad Request. Content-Type must be one of ['application/json'].")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Check;
+    use crate::message::{field, text, texts};
+
+    const FIELDS: &[Field] = &[text("run_id"), texts("ids"), field("deep", Kind::Bool), field("step", Kind::Int64)];
+    const CHECKS: &[FieldChecks] = &[("run_id", &[Check::Required, Check::Text]), ("step", &[Check::Integer])];
+
+    fn post(body: &str) -> Result<Message> {
+        let content_type = Some("application/json; charset=utf-8".to_owned());
+        Request { method: "POST".to_owned(), content_type, body: body.as_bytes().to_vec(), ..Request::default() }
+            .message(FIELDS, CHECKS)
+    }
+
+    fn get(query: &str) -> Result<Message> {
+        Request { method: "GET".to_owned(), query: Request::parse_query(query), ..Request::default() }
+            .message(FIELDS, CHECKS)
+    }
+
+    #[test]
+    fn bodies_are_read_leniently() {
+        assert_eq!(post(r#"{"run_id": "r"}"#).unwrap().text("run_id"), "r");
+        assert_eq!(post(r#""{\"run_id\": \"r\"}""#).unwrap().text("run_id"), "r");
+        let missing = "Missing value for required parameter 'run_id'. See the API docs for more information about request parameters.";
+        for body in ["", "null", "{", "{}", r#"{"run_id": ""}"#, r#"{"runId": "r"}"#] {
+            assert_eq!(post(body).unwrap_err().message, missing, "{body}");
+        }
+        assert!(post("[1]").is_err() && post("7").is_err());
+    }
+
+    #[test]
+    fn types_are_checked_where_protobuf_could_not_read_the_request() {
+        assert_eq!(
+            post(r#"{"run_id": 12}"#).unwrap_err().message,
+            "Invalid value 12 for parameter 'run_id' supplied:  Hint: Value was of type 'int'. \
+             See the API docs for more information about request parameters."
+        );
+        // The misfit of a field without checks goes unnoticed; what follows it is lost.
+        assert_eq!(post(r#"{"run_id": "r", "deep": 5, "step": 3}"#).unwrap().int("step"), 0);
+    }
+
+    #[test]
+    fn content_types_are_checked() {
+        let request = Request { method: "POST".to_owned(), ..Request::default() };
+        let error = request.message(FIELDS, CHECKS).unwrap_err();
+        assert_eq!(error.message, "Bad Request. Content-Type header is missing.");
+        let request = Request { content_type: Some("text/plain".to_owned()), ..request };
+        let error = request.message(FIELDS, CHECKS).unwrap_err();
+        assert_eq!(error.message, "Bad Request. Content-Type must be one of ['application/json'].");
+    }
+
+    #[test]
+    fn arguments_are_read_by_their_snake_case_names() {
+        let message = get("run_id=a+b%2F%C3%A9&ids=1&ids=2&deep=False&runId=x").unwrap();
+        assert_eq!(message.text("run_id"), "a b/é");
+        assert_eq!(message.texts("ids"), ["1", "2"]);
+        assert_eq!(message.optional_bool("deep"), Some(false));
+        assert_eq!(get("run_id=a&deep=1").unwrap_err().message, "Invalid boolean value: 1, must be 'true' or 'false'.");
+    }
+}

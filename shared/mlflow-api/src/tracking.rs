@@ -1,0 +1,427 @@
+//! Messages of the tracking domain: experiments, runs, metrics (`service.proto`).
+
+use serde::{Serialize, Serializer};
+
+use crate::message::{Field, Kind, field, messages, text, texts};
+
+/// Name of the workspace of a server that has no others.
+pub const DEFAULT_WORKSPACE: &str = "default";
+/// The tag that holds a run's name.
+pub const RUN_NAME_TAG: &str = "mlflow.runName";
+/// The tag that lists the models a run logged, for clients before logged models were entities.
+pub const LOGGED_MODELS_TAG: &str = "mlflow.log-model.history";
+/// Beginning of the tags that hold custom views of an experiment.
+pub const CUSTOM_VIEW_TAG_PREFIX: &str = "mlflow.customView.view";
+
+const VIEW_TYPES: &[(&str, i64)] = &[("ACTIVE_ONLY", 1), ("DELETED_ONLY", 2), ("ALL", 3)];
+const RUN_STATUSES: &[(&str, i64)] = &[("RUNNING", 1), ("SCHEDULED", 2), ("FINISHED", 3), ("FAILED", 4), ("KILLED", 5)];
+const TAG: &[Field] = &[text("key"), text("value")];
+const METRIC: &[Field] = &[
+    text("key"),
+    field("value", Kind::Double),
+    field("timestamp", Kind::Int64),
+    field("step", Kind::Int64),
+    text("dataset_name"),
+    text("dataset_digest"),
+    text("model_id"),
+    text("run_id"),
+];
+const MODEL_OUTPUT: &[Field] = &[text("model_id"), field("step", Kind::Int64)];
+
+/// `experiments/create`
+pub const CREATE_EXPERIMENT: &[Field] = &[text("name"), text("artifact_location"), messages("tags", TAG)];
+/// `experiments/search`
+pub const SEARCH_EXPERIMENTS: &[Field] = &[
+    field("max_results", Kind::Int64),
+    text("page_token"),
+    text("filter"),
+    texts("order_by"),
+    field("view_type", Kind::Enum(VIEW_TYPES)),
+];
+/// `experiments/get`, `delete`, `restore`
+pub const EXPERIMENT_ID: &[Field] = &[text("experiment_id")];
+/// `experiments/get-by-name`
+pub const GET_EXPERIMENT_BY_NAME: &[Field] = &[text("experiment_name")];
+/// `experiments/update`
+pub const UPDATE_EXPERIMENT: &[Field] = &[text("experiment_id"), text("new_name")];
+/// `experiments/set-experiment-tag`
+pub const SET_EXPERIMENT_TAG: &[Field] = &[text("experiment_id"), text("key"), text("value")];
+/// `experiments/delete-experiment-tag`
+pub const DELETE_EXPERIMENT_TAG: &[Field] = &[text("experiment_id"), text("key")];
+/// `runs/create`
+pub const CREATE_RUN: &[Field] = &[
+    text("experiment_id"),
+    text("user_id"),
+    text("run_name"),
+    field("start_time", Kind::Int64),
+    messages("tags", TAG),
+];
+/// `runs/update`
+pub const UPDATE_RUN: &[Field] = &[
+    text("run_id"),
+    text("run_uuid"),
+    field("status", Kind::Enum(RUN_STATUSES)),
+    field("end_time", Kind::Int64),
+    text("run_name"),
+];
+/// `runs/delete`, `restore`
+pub const RUN_ID: &[Field] = &[text("run_id")];
+/// `runs/get`
+pub const GET_RUN: &[Field] = &[text("run_id"), text("run_uuid")];
+/// `runs/search`
+pub const SEARCH_RUNS: &[Field] = &[
+    texts("experiment_ids"),
+    text("filter"),
+    field("run_view_type", Kind::Enum(VIEW_TYPES)),
+    field("max_results", Kind::Int32),
+    texts("order_by"),
+    text("page_token"),
+];
+/// `runs/log-metric`
+pub const LOG_METRIC: &[Field] = &[
+    text("run_id"),
+    text("run_uuid"),
+    text("key"),
+    field("value", Kind::Double),
+    field("timestamp", Kind::Int64),
+    field("step", Kind::Int64),
+    text("model_id"),
+    text("dataset_name"),
+    text("dataset_digest"),
+];
+/// `runs/log-parameter`
+pub const LOG_PARAM: &[Field] = &[text("run_id"), text("run_uuid"), text("key"), text("value")];
+/// `runs/log-batch`
+pub const LOG_BATCH: &[Field] =
+    &[text("run_id"), messages("metrics", METRIC), messages("params", TAG), messages("tags", TAG)];
+/// `runs/log-model`
+pub const LOG_MODEL: &[Field] = &[text("run_id"), text("model_json")];
+/// `runs/outputs`
+pub const LOG_OUTPUTS: &[Field] = &[text("run_id"), messages("models", MODEL_OUTPUT)];
+/// `runs/set-tag`
+pub const SET_TAG: &[Field] = &[text("run_id"), text("run_uuid"), text("key"), text("value")];
+/// `runs/delete-tag`
+pub const DELETE_TAG: &[Field] = &[text("run_id"), text("key")];
+/// `metrics/get-history`
+pub const GET_METRIC_HISTORY: &[Field] =
+    &[text("run_id"), text("run_uuid"), text("metric_key"), text("page_token"), field("max_results", Kind::Int32)];
+/// `metrics/get-history-bulk-interval`
+pub const GET_METRIC_HISTORY_BULK_INTERVAL: &[Field] = &[
+    texts("run_ids"),
+    text("metric_key"),
+    field("start_step", Kind::Int32),
+    field("end_step", Kind::Int32),
+    field("max_results", Kind::Int32),
+];
+
+/// Which lifecycle stages a search shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewType {
+    /// Active entities.
+    ActiveOnly,
+    /// Deleted entities.
+    DeletedOnly,
+    /// Both.
+    All,
+}
+
+impl ViewType {
+    /// The view with this number in `service.proto`.
+    #[must_use]
+    pub const fn from_number(number: i64) -> Option<Self> {
+        match number {
+            1 => Some(Self::ActiveOnly),
+            2 => Some(Self::DeletedOnly),
+            3 => Some(Self::All),
+            _ => None,
+        }
+    }
+
+    /// Whether it shows entities of this stage.
+    #[must_use]
+    pub fn shows(self, stage: LifecycleStage) -> bool {
+        match self {
+            Self::ActiveOnly => stage == LifecycleStage::Active,
+            Self::DeletedOnly => stage == LifecycleStage::Deleted,
+            Self::All => true,
+        }
+    }
+}
+
+/// Lifecycle stage of an experiment or a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LifecycleStage {
+    /// In use.
+    Active,
+    /// Deleted, and not yet beyond recall.
+    Deleted,
+}
+
+impl LifecycleStage {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+/// Status of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum RunStatus {
+    /// In progress.
+    Running,
+    /// To start later.
+    Scheduled,
+    /// Ended well.
+    Finished,
+    /// Ended badly.
+    Failed,
+    /// Ended by the user.
+    Killed,
+}
+
+impl RunStatus {
+    const ALL: [Self; 5] = [Self::Running, Self::Scheduled, Self::Finished, Self::Failed, Self::Killed];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "RUNNING",
+            Self::Scheduled => "SCHEDULED",
+            Self::Finished => "FINISHED",
+            Self::Failed => "FAILED",
+            Self::Killed => "KILLED",
+        }
+    }
+
+    /// The status of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// The status with this number in `service.proto`.
+    #[must_use]
+    pub fn from_number(number: i64) -> Option<Self> {
+        let name = RUN_STATUSES.iter().find(|(_, known)| *known == number).map(|(name, _)| *name);
+        name.and_then(Self::from_name)
+    }
+}
+
+/// A key and its value: a tag, a param.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct KeyValue {
+    /// Key.
+    pub key: String,
+    /// Value.
+    pub value: String,
+}
+
+/// An experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Experiment {
+    /// Decimal integer.
+    pub experiment_id: String,
+    /// Name, unique in the workspace.
+    pub name: String,
+    /// URI below which runs keep their artifacts.
+    pub artifact_location: String,
+    /// Lifecycle stage.
+    pub lifecycle_stage: LifecycleStage,
+    /// In ms.
+    pub last_update_time: i64,
+    /// In ms.
+    pub creation_time: i64,
+    /// Tags, by key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<KeyValue>,
+    /// Workspace.
+    pub workspace: &'static str,
+}
+
+/// A run's info.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunInfo {
+    /// Id, under its old name.
+    pub run_uuid: String,
+    /// Id.
+    pub run_id: String,
+    /// Name.
+    pub run_name: String,
+    /// Experiment.
+    pub experiment_id: String,
+    /// User, as the client said; may be empty.
+    pub user_id: String,
+    /// Status.
+    pub status: RunStatus,
+    /// In ms.
+    pub start_time: i64,
+    /// In ms; left out while it is 0 or unknown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub end_time: Option<i64>,
+    /// URI of the run's artifacts.
+    pub artifact_uri: String,
+    /// Lifecycle stage.
+    pub lifecycle_stage: LifecycleStage,
+}
+
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+fn is_zero(time: &Option<i64>) -> bool {
+    time.unwrap_or_default() == 0
+}
+
+/// A point of a metric.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Metric {
+    /// Name of the metric.
+    pub key: String,
+    /// Value.
+    #[serde(serialize_with = "serialize_double")]
+    pub value: f64,
+    /// In ms.
+    pub timestamp: i64,
+    /// Step.
+    pub step: i64,
+    /// The run, where an answer is about several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+}
+
+/// JSON has no number for these three; protobuf writes them as strings.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
+fn serialize_double<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if value.is_nan() {
+        serializer.serialize_str("NaN")
+    } else if value.is_infinite() {
+        serializer.serialize_str(if *value > 0.0 { "Infinity" } else { "-Infinity" })
+    } else {
+        serializer.serialize_f64(*value)
+    }
+}
+
+/// What a run logged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunData {
+    /// The latest point of each metric, by key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<Metric>,
+    /// Params, by key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub params: Vec<KeyValue>,
+    /// Tags, by key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<KeyValue>,
+}
+
+/// What a run read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunInputs {}
+
+/// A model a run logged.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModelOutput {
+    /// Id of the logged model.
+    pub model_id: String,
+    /// Step at which it was logged.
+    pub step: i64,
+}
+
+/// What a run produced.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunOutputs {
+    /// Logged models.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model_outputs: Vec<ModelOutput>,
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Run {
+    /// Info.
+    pub info: RunInfo,
+    /// What it logged.
+    pub data: RunData,
+    /// What it read.
+    pub inputs: RunInputs,
+    /// What it produced; left out of the answer to its creation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<RunOutputs>,
+}
+
+/// Empty answer.
+#[derive(Serialize)]
+pub struct Empty {}
+
+/// `experiments/create`
+#[derive(Serialize)]
+pub struct CreatedExperiment {
+    /// Its id.
+    pub experiment_id: String,
+}
+
+/// `experiments/get`, `get-by-name`
+#[derive(Serialize)]
+pub struct OneExperiment {
+    /// The experiment.
+    pub experiment: Experiment,
+}
+
+/// `experiments/search`
+#[derive(Serialize)]
+pub struct Experiments {
+    /// The page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<Experiment>,
+    /// Token of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
+}
+
+/// `runs/create`, `runs/get`
+#[derive(Serialize)]
+pub struct OneRun {
+    /// The run.
+    pub run: Run,
+}
+
+/// `runs/update`
+#[derive(Serialize)]
+pub struct UpdatedRun {
+    /// Its info.
+    pub run_info: RunInfo,
+}
+
+/// `runs/search`
+#[derive(Serialize)]
+pub struct Runs {
+    /// The page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Run>,
+    /// Token of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
+}
+
+/// `metrics/get-history`, `get-history-bulk-interval`
+#[derive(Serialize)]
+pub struct Metrics {
+    /// The points.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<Metric>,
+    /// Token of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
+}
+
+/// `metrics/get-history-bulk`, which no protobuf message describes: the list is there even when it is empty.
+#[derive(Serialize)]
+pub struct BulkMetrics {
+    /// The points.
+    pub metrics: Vec<Metric>,
+}

@@ -1,0 +1,136 @@
+//! The comparisons of a filter: the outermost level of MLflow's reading, the same for every entity.
+
+use std::collections::VecDeque;
+
+use mlflow_api::python::repr;
+use mlflow_api::{Error, Result};
+
+use crate::print::join;
+use crate::syntax::{self, Kind, Node};
+
+/// One comparison: a side to look at, how to compare, and with what.
+pub(crate) struct Comparison<'a> {
+    /// The identifier as written.
+    pub(crate) left: &'a str,
+    /// As written, except for `NOT IN`, `IS NULL` and `IS NOT NULL`.
+    pub(crate) comparator: &'a str,
+    /// Absent for `IS NULL` and `IS NOT NULL`.
+    pub(crate) right: Option<Node<'a>>,
+}
+
+/// How a message names the parts of a filter that are no comparisons. MLflow quotes them for runs, not for experiments.
+#[derive(Clone, Copy)]
+pub(crate) enum Naming {
+    Quoted,
+    Bare,
+}
+
+/// Takes a filter apart (`SearchUtils.parse_search_filter` and `_process_statement`). Each comparison is checked only
+/// when it is its turn, so that the first mistake in the text is the one reported.
+pub(crate) fn comparisons(filter: &str, naming: Naming) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
+    let mut clauses = Vec::new();
+    let mut others = Vec::new();
+    for piece in join_keywords(only_statement(filter)?) {
+        match piece {
+            Piece::Clause(members) => clauses.push(members),
+            // MLflow does not look where the ANDs are.
+            Piece::Other(node) if node.is_keyword("AND") => {}
+            Piece::Other(node) => others.push(node.text),
+        }
+    }
+    if !others.is_empty() {
+        let named = others.into_iter().map(|text| match naming {
+            Naming::Quoted => format!("'{text}'"),
+            Naming::Bare => text.to_owned(),
+        });
+        return Err(Error::invalid(format!("Invalid clause(s) in filter string: {}", join(named))));
+    }
+    Ok(clauses.into_iter().map(checked))
+}
+
+/// The grouped tokens of a filter, which must be one statement, or empty.
+fn only_statement(filter: &str) -> Result<Vec<Node<'_>>> {
+    if filter.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(mut statements) = syntax::statements(filter) else {
+        return Err(Error::invalid(format!("Error on parsing filter '{filter}'")));
+    };
+    if statements.len() > 1 {
+        return Err(Error::invalid(format!(
+            "Search filter contained multiple expression {}. Provide AND-ed expression list.",
+            repr(filter)
+        )));
+    }
+    statements.pop().ok_or_else(|| Error::invalid(format!("Invalid filter '{filter}'. Could not be parsed.")))
+}
+
+/// A part of a statement.
+enum Piece<'a> {
+    /// The members of a comparison, without white space.
+    Clause(Vec<Node<'a>>),
+    Other(Node<'a>),
+}
+
+/// Finds the comparisons that are spelt with keywords: IN, NOT IN, IS NULL, IS NOT NULL
+/// (`_join_in_comparison_tokens`). Nodes an attempt has looked at in vain are not looked at again.
+fn join_keywords(nodes: Vec<Node<'_>>) -> Vec<Piece<'_>> {
+    let mut rest: VecDeque<_> = nodes.into_iter().filter(|node| !node.is_blank()).collect();
+    let mut pieces = Vec::new();
+    while rest.len() >= 3 {
+        if rest[0].kind != Kind::Identifier {
+            pieces.extend(rest.pop_front().map(whole));
+            continue;
+        }
+        let is_list = |node: Option<&Node>| node.is_some_and(|node| node.kind == Kind::Parenthesis);
+        let found = if rest[1].is_keyword("IN") && is_list(rest.get(2)) {
+            Some((rest[1].text, 3))
+        } else if rest[1].is_keyword("IS") && rest[2].is_keyword("NULL") {
+            Some(("IS NULL", 3))
+        } else if rest[1].is_keyword("IS") && rest[2].is_keyword("NOT NULL") {
+            Some(("IS NOT NULL", 3))
+        } else if rest[1].is_keyword("NOT") && rest[2].is_keyword("IN") && is_list(rest.get(3)) {
+            Some(("NOT IN", 4))
+        } else {
+            None
+        };
+        let length = found.map_or(4, |(_, length)| length).min(rest.len());
+        let mut taken: Vec<_> = rest.drain(..length).collect();
+        if let Some((comparator, _)) = found {
+            let list = taken.pop().filter(|last| last.kind == Kind::Parenthesis);
+            taken.truncate(1);
+            taken.push(Node::keyword(comparator));
+            taken.extend(list);
+            pieces.push(Piece::Clause(taken));
+        } else {
+            pieces.extend(taken.into_iter().map(whole));
+        }
+    }
+    pieces.extend(rest.into_iter().map(whole));
+    pieces
+}
+
+fn whole(node: Node<'_>) -> Piece<'_> {
+    if node.kind == Kind::Comparison {
+        Piece::Clause(node.members.into_iter().filter(|member| !member.is_blank()).collect())
+    } else {
+        Piece::Other(node)
+    }
+}
+
+/// Checks that a comparison has its parts (`SearchUtils._validate_comparison`).
+fn checked(members: Vec<Node<'_>>) -> Result<Comparison<'_>> {
+    let count = members.len();
+    let mut members = members.into_iter();
+    let (left, comparator, right) = match (members.next(), members.next(), members.next()) {
+        (Some(left), Some(comparator), right) if count == 3 || (count == 2 && comparator.text.starts_with("IS ")) => {
+            (left, comparator, right)
+        }
+        _ => return Err(Error::invalid(format!("Invalid comparison clause. Expected 3 tokens found {count}"))),
+    };
+    if left.kind == Kind::Identifier {
+        Ok(Comparison { left: left.text, comparator: comparator.text, right })
+    } else {
+        Err(Error::invalid(format!("Invalid comparison clause. Expected 'Identifier' found '{}'", left.text)))
+    }
+}

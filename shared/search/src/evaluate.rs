@@ -1,0 +1,122 @@
+//! Whether an entity passes a filter, with SQL's view of what is missing: it passes no comparison, not even `!=`.
+
+use mlflow_api::ExperimentId;
+
+use crate::filter::{
+    Comparator, DatasetField, ExperimentFilter, ExperimentNumber, ExperimentPredicate, RunFilter, RunNumber,
+    RunPredicate, RunText, TextTest,
+};
+
+/// What a search needs to know of a run.
+pub trait RunFields {
+    /// An attribute that is a text.
+    fn text(&self, attribute: RunText) -> Option<&str>;
+
+    /// An attribute that is a number.
+    fn number(&self, attribute: RunNumber) -> Option<i64>;
+
+    /// The latest value of a metric; NaN is a value.
+    fn metric(&self, key: &str) -> Option<f64>;
+
+    /// A parameter.
+    fn param(&self, key: &str) -> Option<&str>;
+
+    /// A tag.
+    fn tag(&self, key: &str) -> Option<&str>;
+
+    /// The input datasets.
+    fn datasets(&self) -> impl Iterator<Item = DatasetInput<'_>>;
+}
+
+/// An input dataset of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatasetInput<'a> {
+    /// The dataset's name.
+    pub name: &'a str,
+    /// The dataset's digest.
+    pub digest: &'a str,
+    /// The tag `mlflow.data.context` of this use of the dataset.
+    pub context: Option<&'a str>,
+}
+
+/// What a search needs to know of an experiment.
+pub trait ExperimentFields {
+    /// The id.
+    fn id(&self) -> ExperimentId;
+
+    /// The name.
+    fn name(&self) -> &str;
+
+    /// An attribute that is a number.
+    fn number(&self, attribute: ExperimentNumber) -> i64;
+
+    /// A tag.
+    fn tag(&self, key: &str) -> Option<&str>;
+}
+
+impl RunFilter {
+    /// Whether the run passes.
+    #[must_use]
+    pub fn matches(&self, run: &impl RunFields) -> bool {
+        self.predicates.iter().all(|predicate| predicate.matches(run))
+    }
+}
+
+impl RunPredicate {
+    /// Whether the run meets the condition.
+    #[must_use]
+    pub fn matches(&self, run: &impl RunFields) -> bool {
+        match self {
+            Self::Metric { key, comparator, value } => {
+                run.metric(key).is_some_and(|stored| compare_metric(stored, *comparator, *value))
+            }
+            Self::Param { key, test } => test.passes(run.param(key)),
+            Self::Tag { key, test } => test.passes(run.tag(key)),
+            Self::Text { attribute, test } => run.text(*attribute).is_some_and(|text| test.passes(text)),
+            Self::Number { attribute, comparator, value } => {
+                run.number(*attribute).is_some_and(|stored| comparator.holds(value.compare_stored(stored)))
+            }
+            Self::Dataset { field, test } => run.datasets().any(|dataset| dataset.passes(*field, test)),
+        }
+    }
+}
+
+/// A NaN differs from everything and compares with nothing (`_get_sqlalchemy_filter_clauses`).
+fn compare_metric(stored: f64, comparator: Comparator, value: f64) -> bool {
+    match stored.partial_cmp(&value) {
+        Some(ordering) => comparator.holds(ordering),
+        None => comparator == Comparator::NotEqual,
+    }
+}
+
+impl DatasetInput<'_> {
+    fn passes(&self, field: DatasetField, test: &TextTest) -> bool {
+        let value = match field {
+            DatasetField::Name => Some(self.name),
+            DatasetField::Digest => Some(self.digest),
+            DatasetField::Context => self.context,
+        };
+        value.is_some_and(|value| test.passes(value))
+    }
+}
+
+impl ExperimentFilter {
+    /// Whether the experiment passes.
+    #[must_use]
+    pub fn matches(&self, experiment: &impl ExperimentFields) -> bool {
+        self.predicates.iter().all(|predicate| predicate.matches(experiment))
+    }
+}
+
+impl ExperimentPredicate {
+    /// Whether the experiment meets the condition.
+    #[must_use]
+    pub fn matches(&self, experiment: &impl ExperimentFields) -> bool {
+        match self {
+            Self::Name(test) => test.passes(experiment.name()),
+            Self::Id { among, negated } => among.contains(&experiment.id()) != *negated,
+            Self::Number { attribute, comparator, value } => comparator.holds(experiment.number(*attribute).cmp(value)),
+            Self::Tag { key, test } => test.passes(experiment.tag(key)),
+        }
+    }
+}

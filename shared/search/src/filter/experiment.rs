@@ -1,0 +1,168 @@
+//! Filters of experiments.
+
+use mlflow_api::python::float;
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result};
+
+use super::{Comparator, KeyTest, TextTest};
+use crate::comparison::{Comparison, Naming, comparisons};
+use crate::identifier::{self, Family, Identifier};
+use crate::print;
+use crate::value::{self, Literal, Number};
+
+/// The attributes that can be searched and sorted by.
+pub(crate) const EXPERIMENT_ATTRIBUTES: [&str; 4] = ["creation_time", "experiment_id", "last_update_time", "name"];
+const LISTED_COMPARATORS: [&str; 6] = ["!=", "=", "LIKE", "ILIKE", "IN", "NOT IN"];
+
+/// The conditions an experiment must meet, all of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExperimentFilter {
+    /// The conditions, as ordered in the text.
+    pub predicates: Vec<ExperimentPredicate>,
+}
+
+/// A condition on an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExperimentPredicate {
+    /// On the name.
+    Name(TextTest),
+    /// On the id: it is among these, or not.
+    Id {
+        /// The ids. One that no experiment can have is left out.
+        among: Vec<ExperimentId>,
+        /// Whether the id must not be among them.
+        negated: bool,
+    },
+    /// On an attribute that is a number.
+    Number {
+        /// Which.
+        attribute: ExperimentNumber,
+        /// How to compare.
+        comparator: Comparator,
+        /// With what.
+        value: i64,
+    },
+    /// On a tag.
+    Tag {
+        /// The tag's name.
+        key: String,
+        /// What is asked of it.
+        test: KeyTest,
+    },
+}
+
+/// An experiment's attributes that are numbers: times in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExperimentNumber {
+    /// When it was created.
+    CreationTime,
+    /// When it was last changed.
+    LastUpdateTime,
+}
+
+impl ExperimentNumber {
+    /// The attribute's name in filters and orderings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CreationTime => "creation_time",
+            Self::LastUpdateTime => "last_update_time",
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        [Self::CreationTime, Self::LastUpdateTime].into_iter().find(|attribute| attribute.name() == name)
+    }
+}
+
+/// Reads an experiment filter. An empty text is the filter that lets every experiment pass.
+pub fn parse_experiment_filter(filter: &str) -> Result<ExperimentFilter> {
+    // MLflow reads every value before it checks the first comparator.
+    let drafts: Vec<_> =
+        comparisons(filter, Naming::Bare)?.map(|comparison| read(&comparison?)).collect::<Result<_>>()?;
+    let predicates = drafts.into_iter().map(|(identifier, comparator, value)| build(&identifier, comparator, value));
+    Ok(ExperimentFilter { predicates: predicates.collect::<Result<_>>()? })
+}
+
+/// Reads identifier and value (`SearchExperimentsUtils._get_comparison`). Unlike with runs, comparators keep their
+/// case, so `like` is none.
+fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Option<Literal>)> {
+    let identifier = identifier::of_experiment(comparison.left, &EXPERIMENT_ATTRIBUTES)?;
+    let Identifier { family, key } = identifier;
+    let value = match &comparison.right {
+        None if family == Family::Tag => None,
+        None => {
+            return Err(Error::invalid(format!(
+                "IS NULL / IS NOT NULL is only supported for tags, not for attribute '{key}'"
+            )));
+        }
+        Some(right) if family == Family::Tag => Some(Literal::Text(value::keyed_text(family, right)?)),
+        Some(right) if ExperimentNumber::parse(key).is_some() => {
+            Some(Literal::Number(value::attribute_number(key, right)?))
+        }
+        Some(right) => Some(value::attribute_text(key, right, "experiment_id")?),
+    };
+    Ok((identifier, comparison.comparator, value))
+}
+
+/// Checks the comparator and the value (`_get_search_experiments_filter_clauses`).
+fn build(identifier: &Identifier, comparator: &str, value: Option<Literal>) -> Result<ExperimentPredicate> {
+    let &Identifier { family, key } = identifier;
+    match value {
+        None if comparator == "IS NULL" => Ok(ExperimentPredicate::Tag { key: key.to_owned(), test: KeyTest::Absent }),
+        None => Ok(ExperimentPredicate::Tag { key: key.to_owned(), test: KeyTest::Present }),
+        Some(Literal::Number(value)) => number(key, comparator, value),
+        Some(value) if family == Family::Tag => match TextTest::new(comparator, value) {
+            Some(test) => Ok(ExperimentPredicate::Tag { key: key.to_owned(), test: KeyTest::Value(test) }),
+            None => Err(Error::invalid(format!("Invalid comparator for tag: {comparator}"))),
+        },
+        Some(value) if key == "experiment_id" => id(comparator, value),
+        Some(value) => {
+            TextTest::new(comparator, value).map(ExperimentPredicate::Name).ok_or_else(|| not_one_of(comparator, "'"))
+        }
+    }
+}
+
+fn id(comparator: &str, value: Literal) -> Result<ExperimentPredicate> {
+    let (takes_list, negated) = match comparator {
+        "=" => (false, false),
+        "!=" => (false, true),
+        "IN" => (true, false),
+        "NOT IN" => (true, true),
+        _ => return Err(Error::invalid(format!("Invalid comparator for experiment_id: {comparator}"))),
+    };
+    let (is_list, texts) = match value {
+        Literal::List(texts) => (true, texts),
+        Literal::Text(text) => (false, vec![text]),
+        Literal::Number(_) => (false, Vec::new()),
+    };
+    let ids = texts.iter().map(|text| match ExperimentId::parse(text) {
+        _ if text.is_empty() => Err(Error::invalid("Invalid experiment ID ''. Experiment ID must be a valid integer.")),
+        Ok(id) => Ok(Some(id)),
+        Err(error) if error.code == ErrorCode::ResourceDoesNotExist => Ok(None),
+        Err(error) => Err(error),
+    });
+    let among = ids.filter_map(Result::transpose).collect::<Result<_>>()?;
+    if is_list != takes_list {
+        // MLflow passes the list on to the database, which fails.
+        return Err(Error::invalid(format!("The comparator '{comparator}' takes no list.")));
+    }
+    Ok(ExperimentPredicate::Id { among, negated })
+}
+
+fn number(key: &str, comparator: &str, value: Number) -> Result<ExperimentPredicate> {
+    let (Some(attribute), Some(comparator)) = (ExperimentNumber::parse(key), Comparator::parse(comparator)) else {
+        return Err(not_one_of(comparator, ""));
+    };
+    match value {
+        Number::Integer(value) => Ok(ExperimentPredicate::Number { attribute, comparator, value }),
+        Number::Float(value) => {
+            Err(Error::invalid(format!("Invalid value for numeric attribute '{key}': '{}'", float(value))))
+        }
+    }
+}
+
+/// MLflow lists the comparators of texts for numbers too, and then leaves out the last quote.
+fn not_one_of(comparator: &str, quote: &str) -> Error {
+    let listed = print::set(&LISTED_COMPARATORS);
+    Error::invalid(format!("Invalid comparator '{comparator}' not one of '{listed}{quote}"))
+}

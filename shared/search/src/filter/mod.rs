@@ -1,0 +1,138 @@
+//! Filters: conditions joined by AND.
+
+mod display;
+mod experiment;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+pub(crate) use experiment::EXPERIMENT_ATTRIBUTES;
+pub use experiment::{ExperimentFilter, ExperimentNumber, ExperimentPredicate, parse_experiment_filter};
+pub(crate) use run::Draft;
+pub use run::{DatasetField, RunFilter, RunNumber, RunPredicate, RunText, parse_run_filter};
+
+use crate::like;
+use crate::value::Literal;
+
+/// How numbers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparator {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Comparator {
+    /// All of them.
+    const ALL: [Self; 6] =
+        [Self::Equal, Self::NotEqual, Self::Less, Self::LessOrEqual, Self::Greater, Self::GreaterOrEqual];
+
+    fn parse(symbol: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|comparator| comparator.symbol() == symbol)
+    }
+
+    /// The comparator as written in a filter.
+    #[must_use]
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+
+    /// Whether the comparison is true of two values in this order.
+    #[must_use]
+    pub const fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+}
+
+/// What a text must be like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextTest {
+    /// The same, byte for byte.
+    Equal(String),
+    /// Not the same.
+    NotEqual(String),
+    /// SQL's LIKE, case-sensitive: `%` stands for any text, `_` for any character.
+    Like(String),
+    /// LIKE that takes ASCII letters of either case for the same.
+    ILike(String),
+    /// One of these.
+    In(Vec<String>),
+    /// None of these.
+    NotIn(Vec<String>),
+}
+
+impl TextTest {
+    /// The test that `comparator`, in upper case, and a value make; `None` if they make none.
+    fn new(comparator: &str, value: Literal) -> Option<Self> {
+        match (comparator, value) {
+            ("=", Literal::Text(text)) => Some(Self::Equal(text)),
+            ("!=", Literal::Text(text)) => Some(Self::NotEqual(text)),
+            ("LIKE", Literal::Text(pattern)) => Some(Self::Like(pattern)),
+            ("ILIKE", Literal::Text(pattern)) => Some(Self::ILike(pattern)),
+            ("IN", Literal::List(texts)) => Some(Self::In(texts)),
+            ("NOT IN", Literal::List(texts)) => Some(Self::NotIn(texts)),
+            _ => None,
+        }
+    }
+
+    /// Whether `text` passes.
+    #[must_use]
+    pub fn passes(&self, text: &str) -> bool {
+        match self {
+            Self::Equal(wanted) => text == wanted,
+            Self::NotEqual(unwanted) => text != unwanted,
+            Self::Like(pattern) => like::matches(pattern, text),
+            Self::ILike(pattern) => like::matches_in_any_case(pattern, text),
+            Self::In(wanted) => wanted.iter().any(|wanted| text == wanted),
+            Self::NotIn(unwanted) => !unwanted.iter().any(|unwanted| text == unwanted),
+        }
+    }
+}
+
+/// What is asked of a key that an entity may lack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyTest {
+    /// `IS NOT NULL`
+    Present,
+    /// `IS NULL`
+    Absent,
+    /// The key is there and its value passes.
+    Value(TextTest),
+}
+
+impl KeyTest {
+    /// Whether the value, or its absence, passes.
+    #[must_use]
+    pub fn passes(&self, value: Option<&str>) -> bool {
+        match self {
+            Self::Present => value.is_some(),
+            Self::Absent => value.is_none(),
+            Self::Value(test) => value.is_some_and(|value| test.passes(value)),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Filters of runs.
+
+use mlflow_api::{Error, Result};
+
+use super::{Comparator, KeyTest, TextTest};
+use crate::comparison::{Comparison, Naming, comparisons};
+use crate::identifier::{self, Family, Identifier};
+use crate::print;
+use crate::value::{self, Literal, Number};
+
+/// The tag that holds a run's name. Filters on the name look at it (`_get_sqlalchemy_filter_clauses`).
+const RUN_NAME_TAG: &str = "mlflow.runName";
+
+const ATTRIBUTES: [&str; 12] = [
+    "artifact_uri",
+    "created",
+    "Created",
+    "end_time",
+    "run name",
+    "Run name",
+    "Run Name",
+    "run_id",
+    "run_name",
+    "start_time",
+    "status",
+    "user_id",
+];
+const NUMBER_COMPARATORS: [&str; 6] = [">", ">=", "!=", "=", "<", "<="];
+const KEY_COMPARATORS: [&str; 6] = ["!=", "=", "LIKE", "ILIKE", "IS NULL", "IS NOT NULL"];
+const TEXT_COMPARATORS: [&str; 6] = ["!=", "=", "LIKE", "ILIKE", "IN", "NOT IN"];
+
+/// The conditions a run must meet, all of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunFilter {
+    /// The conditions, as ordered in the text.
+    pub predicates: Vec<RunPredicate>,
+}
+
+/// A condition on a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunPredicate {
+    /// On the latest value of a metric.
+    Metric {
+        /// The metric's name.
+        key: String,
+        /// How to compare.
+        comparator: Comparator,
+        /// With what.
+        value: f64,
+    },
+    /// On a parameter.
+    Param {
+        /// The parameter's name.
+        key: String,
+        /// What is asked of it.
+        test: KeyTest,
+    },
+    /// On a tag.
+    Tag {
+        /// The tag's name.
+        key: String,
+        /// What is asked of it.
+        test: KeyTest,
+    },
+    /// On an attribute that is a text.
+    Text {
+        /// Which.
+        attribute: RunText,
+        /// What it must be like.
+        test: TextTest,
+    },
+    /// On an attribute that is a number.
+    Number {
+        /// Which.
+        attribute: RunNumber,
+        /// How to compare.
+        comparator: Comparator,
+        /// With what.
+        value: Number,
+    },
+    /// On the input datasets, one of which must pass.
+    Dataset {
+        /// What of the dataset.
+        field: DatasetField,
+        /// What it must be like.
+        test: TextTest,
+    },
+}
+
+/// A run's attributes that are texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RunText {
+    /// The id.
+    RunId,
+    /// The name. Orderings use it; a filter on the name is one on the tag `mlflow.runName`.
+    RunName,
+    /// `RUNNING`, `FINISHED`, ...
+    Status,
+    /// Who started it.
+    UserId,
+    /// Where its artifacts are.
+    ArtifactUri,
+}
+
+impl RunText {
+    /// The attribute's name in filters and orderings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RunId => "run_id",
+            Self::RunName => "run_name",
+            Self::Status => "status",
+            Self::UserId => "user_id",
+            Self::ArtifactUri => "artifact_uri",
+        }
+    }
+
+    /// The attribute of this name, with MLflow's aliases (`SearchUtils.translate_key_alias`).
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        match name {
+            "run_id" => Some(Self::RunId),
+            "run_name" | "run name" | "Run name" | "Run Name" => Some(Self::RunName),
+            "status" => Some(Self::Status),
+            "user_id" => Some(Self::UserId),
+            "artifact_uri" => Some(Self::ArtifactUri),
+            _ => None,
+        }
+    }
+}
+
+/// A run's attributes that are numbers: times in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RunNumber {
+    /// When it began.
+    StartTime,
+    /// When it ended.
+    EndTime,
+}
+
+impl RunNumber {
+    /// The attribute's name in filters and orderings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::StartTime => "start_time",
+            Self::EndTime => "end_time",
+        }
+    }
+
+    /// The attribute of this name, with MLflow's aliases (`SearchUtils.translate_key_alias`).
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        match name {
+            "start_time" | "created" | "Created" => Some(Self::StartTime),
+            "end_time" => Some(Self::EndTime),
+            _ => None,
+        }
+    }
+}
+
+/// What a dataset is searched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatasetField {
+    /// Its name.
+    Name,
+    /// Its digest.
+    Digest,
+    /// The tag `mlflow.data.context` of the input.
+    Context,
+}
+
+impl DatasetField {
+    const ALL: [Self; 3] = [Self::Name, Self::Digest, Self::Context];
+
+    /// The field's name in filters.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Digest => "digest",
+            Self::Context => "context",
+        }
+    }
+}
+
+/// Reads a run filter. An empty text is the filter that lets every run pass.
+pub fn parse_run_filter(filter: &str) -> Result<RunFilter> {
+    Draft::read(filter)?.finish()
+}
+
+/// A filter whose comparators have not been checked yet: MLflow does so only after it has read the ordering.
+pub(crate) struct Draft<'a>(Vec<(Identifier<'a>, String, Option<Value>)>);
+
+enum Value {
+    Metric(f64),
+    Attribute(Number),
+    Other(Literal),
+}
+
+impl<'a> Draft<'a> {
+    /// Reads identifiers and values.
+    pub(crate) fn read(filter: &'a str) -> Result<Self> {
+        comparisons(filter, Naming::Quoted)?.map(|comparison| read(&comparison?)).collect::<Result<_>>().map(Self)
+    }
+
+    /// Checks the comparators, and makes predicates of all.
+    pub(crate) fn finish(self) -> Result<RunFilter> {
+        for (identifier, comparator, _) in &self.0 {
+            check_comparator(identifier, comparator)?;
+        }
+        let built = self.0.into_iter().map(|(identifier, comparator, value)| {
+            // MLflow passes a list with another comparator than IN on to the database, which fails.
+            build(&identifier, &comparator, value)
+                .ok_or_else(|| Error::invalid(format!("The comparator '{comparator}' takes no list.")))
+        });
+        Ok(RunFilter { predicates: built.collect::<Result<_>>()? })
+    }
+}
+
+fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, String, Option<Value>)> {
+    let identifier = identifier::of_run(comparison.left, &ATTRIBUTES)?;
+    let Identifier { family, key } = identifier;
+    let value = match (&comparison.right, family) {
+        (None, Family::Param | Family::Tag) => None,
+        (None, _) => {
+            return Err(Error::invalid(format!(
+                "IS NULL / IS NOT NULL is only supported for tags and params, not for '{family}' '{key}'"
+            )));
+        }
+        (Some(right), Family::Metric) => Some(Value::Metric(value::metric(right)?)),
+        (Some(right), Family::Param | Family::Tag) => {
+            Some(Value::Other(Literal::Text(value::keyed_text(family, right)?)))
+        }
+        (Some(right), Family::Attribute) if RunNumber::parse(key).is_some() => {
+            Some(Value::Attribute(value::attribute_number(key, right)?))
+        }
+        (Some(right), Family::Attribute) => Some(Value::Other(value::attribute_text(key, right, "run_id")?)),
+        (Some(right), Family::Dataset) => Some(Value::Other(value::dataset(right)?)),
+    };
+    Ok((identifier, comparison.comparator.to_uppercase(), value))
+}
+
+/// Checks the comparator against what it compares (the `is_*` functions of `SearchUtils`). Some of MLflow's messages
+/// lack their last quote, and the one on numeric attributes lists the comparators of texts.
+fn check_comparator(identifier: &Identifier, comparator: &str) -> Result<()> {
+    let (valid, listed, quote) = match identifier.family {
+        Family::Attribute if RunNumber::parse(identifier.key).is_some() => (NUMBER_COMPARATORS, TEXT_COMPARATORS, ""),
+        Family::Attribute => (TEXT_COMPARATORS, TEXT_COMPARATORS, "'"),
+        Family::Metric => (NUMBER_COMPARATORS, NUMBER_COMPARATORS, ""),
+        Family::Param => (KEY_COMPARATORS, KEY_COMPARATORS, "'"),
+        Family::Tag => (KEY_COMPARATORS, KEY_COMPARATORS, ""),
+        Family::Dataset => (TEXT_COMPARATORS, TEXT_COMPARATORS, ""),
+    };
+    if valid.contains(&comparator) {
+        return Ok(());
+    }
+    let listed = print::set(&listed);
+    Err(Error::invalid(format!("Invalid comparator '{comparator}' not one of '{listed}{quote}")))
+}
+
+/// The predicate, or `None` if the comparator does not take the value.
+fn build(identifier: &Identifier, comparator: &str, value: Option<Value>) -> Option<RunPredicate> {
+    let &Identifier { family, key } = identifier;
+    match value {
+        None if comparator == "IS NULL" => keyed(family, key, KeyTest::Absent),
+        None => keyed(family, key, KeyTest::Present),
+        Some(Value::Metric(value)) => {
+            let comparator = Comparator::parse(comparator)?;
+            Some(RunPredicate::Metric { key: key.to_owned(), comparator, value })
+        }
+        Some(Value::Attribute(value)) => {
+            let (attribute, comparator) = (RunNumber::parse(key)?, Comparator::parse(comparator)?);
+            Some(RunPredicate::Number { attribute, comparator, value })
+        }
+        Some(Value::Other(value)) => tested(family, key, TextTest::new(comparator, value)?),
+    }
+}
+
+/// MLflow applies the aliases of attributes to the keys of metrics, parameters and tags too, so that it looks for a
+/// metric `created` under the name `start_time`. That is not repeated here.
+fn tested(family: Family, key: &str, test: TextTest) -> Option<RunPredicate> {
+    match family {
+        Family::Attribute => match RunText::parse(key)? {
+            RunText::RunName => keyed(Family::Tag, RUN_NAME_TAG, KeyTest::Value(test)),
+            attribute => Some(RunPredicate::Text { attribute, test }),
+        },
+        Family::Dataset => {
+            let field = DatasetField::ALL.into_iter().find(|field| field.name() == key)?;
+            Some(RunPredicate::Dataset { field, test })
+        }
+        _ => keyed(family, key, KeyTest::Value(test)),
+    }
+}
+
+fn keyed(family: Family, key: &str, test: KeyTest) -> Option<RunPredicate> {
+    let key = key.to_owned();
+    match family {
+        Family::Param => Some(RunPredicate::Param { key, test }),
+        Family::Tag => Some(RunPredicate::Tag { key, test }),
+        _ => None,
+    }
+}

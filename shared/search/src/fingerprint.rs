@@ -1,0 +1,105 @@
+//! Recognises a search when its next page is asked for.
+
+use mlflow_api::ExperimentId;
+use mlflow_api::tracking::ViewType;
+use serde::{Deserialize, Serialize};
+
+/// A hash of everything that decides which rows a search finds and in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fingerprint(u64);
+
+impl Fingerprint {
+    /// The fingerprint of a run search. The order of the experiments does not matter.
+    #[must_use]
+    pub fn of_run_search(experiments: &[ExperimentId], filter: &str, order_by: &[String], view: ViewType) -> Self {
+        let mut experiments = experiments.to_vec();
+        experiments.sort_unstable();
+        experiments.dedup();
+        let hash = Hash::new("runs").count(experiments.len());
+        let hash = experiments.iter().fold(hash, |hash, id| hash.text(&id.to_string()));
+        hash.query(filter, order_by, view)
+    }
+
+    /// The fingerprint of an experiment search.
+    #[must_use]
+    pub fn of_experiment_search(filter: &str, order_by: &[String], view: ViewType) -> Self {
+        Hash::new("experiments").query(filter, order_by, view)
+    }
+
+    /// The fingerprint of the history of a metric.
+    #[must_use]
+    pub fn of_metric_history(run_id: &str, metric: &str) -> Self {
+        Self(Hash::new("metric history").text(run_id).text(metric).0)
+    }
+}
+
+/// FNV-1a, 64 bits: the same on every machine and in every version, unlike the standard library's hasher.
+struct Hash(u64);
+
+impl Hash {
+    fn new(kind: &str) -> Self {
+        Self(0xcbf2_9ce4_8422_2325).text(kind)
+    }
+
+    fn bytes(self, bytes: &[u8]) -> Self {
+        Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)))
+    }
+
+    /// The length goes first, so that moving a character from one text to the next changes the hash.
+    fn text(self, text: &str) -> Self {
+        self.count(text.len()).bytes(text.as_bytes())
+    }
+
+    fn count(self, count: usize) -> Self {
+        self.bytes(&(count as u64).to_le_bytes())
+    }
+
+    fn query(self, filter: &str, order_by: &[String], view: ViewType) -> Fingerprint {
+        let hash = self.text(filter).text(view_name(view)).count(order_by.len());
+        Fingerprint(order_by.iter().fold(hash, |hash, clause| hash.text(clause)).0)
+    }
+}
+
+/// The view in one word.
+pub(crate) fn view_name(view: ViewType) -> &'static str {
+    match view {
+        ViewType::ActiveOnly => "active",
+        ViewType::DeletedOnly => "deleted",
+        ViewType::All => "all",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_fnv_1a() {
+        assert_eq!(Hash(0xcbf2_9ce4_8422_2325).bytes(b"foobar").0, 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn every_part_of_a_search_counts() {
+        let id = |number| ExperimentId::from_number(number).unwrap();
+        let order = |clauses: &[&str]| clauses.iter().map(|&clause| clause.to_owned()).collect::<Vec<_>>();
+        let prints = [
+            Fingerprint::of_run_search(&[id(1)], "", &[], ViewType::ActiveOnly),
+            Fingerprint::of_run_search(&[id(1), id(2)], "", &[], ViewType::ActiveOnly),
+            Fingerprint::of_run_search(&[id(12)], "", &[], ViewType::ActiveOnly),
+            Fingerprint::of_run_search(&[id(1)], "a", &[], ViewType::ActiveOnly),
+            Fingerprint::of_run_search(&[id(1)], "", &order(&["a"]), ViewType::ActiveOnly),
+            Fingerprint::of_run_search(&[id(1)], "", &order(&["a", ""]), ViewType::ActiveOnly),
+            Fingerprint::of_run_search(&[id(1)], "", &[], ViewType::All),
+            Fingerprint::of_run_search(&[], "", &[], ViewType::ActiveOnly),
+            Fingerprint::of_experiment_search("", &[], ViewType::ActiveOnly),
+        ];
+        for (place, print) in prints.iter().enumerate() {
+            assert!(!prints[..place].contains(print), "{place}");
+        }
+        assert_eq!(
+            Fingerprint::of_run_search(&[id(2), id(1), id(1)], "", &[], ViewType::ActiveOnly),
+            Fingerprint::of_run_search(&[id(1), id(2)], "", &[], ViewType::ActiveOnly)
+        );
+    }
+}

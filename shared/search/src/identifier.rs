@@ -1,0 +1,107 @@
+//! What the left side of a comparison, or an ordering, speaks of.
+
+use std::fmt;
+
+use mlflow_api::{Error, Result};
+
+use crate::print;
+
+/// The kinds of things a run can be searched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Metric,
+    Param,
+    Tag,
+    Attribute,
+    Dataset,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Metric => "metric",
+            Self::Param => "parameter",
+            Self::Tag => "tag",
+            Self::Attribute => "attribute",
+            Self::Dataset => "dataset",
+        })
+    }
+}
+
+/// A family and the key in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identifier<'a> {
+    pub(crate) family: Family,
+    pub(crate) key: &'a str,
+}
+
+const DATASET_FIELDS: [&str; 3] = ["name", "digest", "context"];
+
+/// Reads an identifier of a run search (`SearchUtils._get_identifier`); `attributes` are the valid ones.
+pub(crate) fn of_run<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
+    let (family, key) = match text.split_once('.') {
+        Some((family, key)) => (run_family(family)?, key),
+        None => (Family::Attribute, text),
+    };
+    let key = unquoted_key(key);
+    match family {
+        Family::Attribute if !attributes.contains(&key) => Err(invalid_attribute(key, attributes)),
+        Family::Dataset if !DATASET_FIELDS.contains(&key) => Err(Error::invalid(format!(
+            "Invalid dataset key '{key}' specified. Valid keys are '{}'",
+            print::set(&DATASET_FIELDS)
+        ))),
+        _ => Ok(Identifier { family, key }),
+    }
+}
+
+/// Reads an identifier of an experiment search (`SearchExperimentsUtils._get_identifier`).
+pub(crate) fn of_experiment<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
+    let (family, key) = match text.split_once('.') {
+        Some(("attribute", key)) => (Family::Attribute, key),
+        Some(("tag" | "tags", key)) => (Family::Tag, key),
+        Some((family, _)) => {
+            return Err(Error::invalid(format!(
+                "Invalid entity type '{family}'. Valid entity types are ('attribute', 'tag', 'tags')"
+            )));
+        }
+        None => (Family::Attribute, text),
+    };
+    let key = unquoted_key(key);
+    if family == Family::Attribute && !attributes.contains(&key) {
+        return Err(invalid_attribute(key, attributes));
+    }
+    Ok(Identifier { family, key })
+}
+
+/// The text between its quotes, single or double, if it has any (`SearchUtils._strip_quotes`).
+pub(crate) fn unquoted(text: &str) -> Option<&str> {
+    between(text, '\'').or_else(|| between(text, '"'))
+}
+
+fn unquoted_key(key: &str) -> &str {
+    let key = unquoted(key).unwrap_or(key);
+    between(key, '`').unwrap_or(key)
+}
+
+fn between(text: &str, quote: char) -> Option<&str> {
+    text.strip_prefix(quote)?.strip_suffix(quote)
+}
+
+fn run_family(written: &str) -> Result<Family> {
+    let name = between(written, '`').unwrap_or(written);
+    match name {
+        "metric" | "metrics" => Ok(Family::Metric),
+        "parameter" | "parameters" | "param" | "params" => Ok(Family::Param),
+        "tag" | "tags" => Ok(Family::Tag),
+        "attribute" | "attributes" | "attr" | "run" => Ok(Family::Attribute),
+        "dataset" | "datasets" => Ok(Family::Dataset),
+        _ => Err(Error::invalid(format!(
+            "Invalid entity type '{name}'. Valid values are ['metric', 'parameter', 'tag', 'attribute', 'dataset']"
+        ))),
+    }
+}
+
+fn invalid_attribute(key: &str, attributes: &[&str]) -> Error {
+    let valid = print::set(attributes);
+    Error::invalid(format!("Invalid attribute key '{key}' specified. Valid keys are '{valid}'"))
+}

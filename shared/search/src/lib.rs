@@ -1,0 +1,64 @@
+//! MLflow's search language: filters, orderings, page tokens, and how a search is carried out.
+//!
+//! Everything here is a function of its arguments: no I/O, no table. A search goes through these steps, and mistakes in
+//! the request come to light in the order MLflow reports them:
+//!
+//! 1. [`parse_run_search`] reads filter and ordering,
+//! 2. [`Fingerprint::of_run_search`] and [`decode_page_token`] find where the page begins,
+//! 3. [`plan_run_search`] chooses where to read,
+//! 4. [`RunFilter::matches`] keeps runs, [`RunOrder::key`] sorts them,
+//! 5. [`encode_page_token`] makes the token of the next page from the key of the last run.
+//!
+//! Experiments go the same way with [`parse_experiment_search`], [`ExperimentFilter::matches`] and
+//! [`ExperimentOrder::key`].
+//!
+//! Texts are compared and sorted by their UTF-8 bytes, as SQLite does. The behaviour is that of MLflow 3.17.2 on
+//! SQLite, with the option `case_sensitive_like`.
+
+mod comparison;
+mod evaluate;
+mod filter;
+mod fingerprint;
+mod identifier;
+mod like;
+mod list;
+mod order_by;
+mod page_token;
+mod plan;
+mod print;
+mod shell_words;
+mod sort_key;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use evaluate::{DatasetInput, ExperimentFields, RunFields};
+pub use filter::{
+    Comparator, DatasetField, ExperimentFilter, ExperimentNumber, ExperimentPredicate, KeyTest, RunFilter, RunNumber,
+    RunPredicate, RunText, TextTest, parse_experiment_filter, parse_run_filter,
+};
+pub use fingerprint::Fingerprint;
+pub use order_by::{
+    Direction, ExperimentOrder, ExperimentSortBy, RunOrder, RunSortBy, Term, parse_experiment_order_by,
+    parse_run_order_by,
+};
+pub use page_token::{decode_page_token, encode_page_token};
+pub use plan::{AccessPath, RunPlan, plan_run_search};
+pub use sort_key::SortKey;
+pub use value::Number;
+
+use mlflow_api::Result;
+
+/// Reads the filter and the ordering of a run search. MLflow reads the filter, then the ordering, and only then checks
+/// whether each comparator of the filter fits; of several mistakes the first in that order is reported.
+pub fn parse_run_search(filter: &str, order_by: &[String]) -> Result<(RunFilter, RunOrder)> {
+    let draft = filter::Draft::read(filter)?;
+    let order = parse_run_order_by(order_by)?;
+    Ok((draft.finish()?, order))
+}
+
+/// Reads the filter and the ordering of an experiment search.
+pub fn parse_experiment_search(filter: &str, order_by: &[String]) -> Result<(ExperimentFilter, ExperimentOrder)> {
+    Ok((parse_experiment_filter(filter)?, parse_experiment_order_by(order_by)?))
+}

@@ -1,0 +1,236 @@
+//! Orderings.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use mlflow_api::python::repr_list;
+use mlflow_api::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::filter::{EXPERIMENT_ATTRIBUTES, ExperimentNumber, RunNumber, RunText};
+use crate::identifier::{self, Family, Identifier};
+use crate::shell_words;
+use crate::syntax::{self, Kind};
+
+const RUN_ATTRIBUTES: [&str; 9] =
+    ["artifact_uri", "created", "Created", "end_time", "run_id", "run_name", "start_time", "status", "user_id"];
+
+/// Which way to sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Direction {
+    /// Smallest first.
+    #[serde(rename = "a")]
+    Ascending,
+    /// Greatest first.
+    #[serde(rename = "d")]
+    Descending,
+}
+
+/// What to sort by, and which way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term<By> {
+    /// What to sort by.
+    pub by: By,
+    /// Which way.
+    pub direction: Direction,
+}
+
+/// What runs are sorted by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RunSortBy {
+    /// The latest value of this metric.
+    Metric(String),
+    /// This parameter.
+    Param(String),
+    /// This tag.
+    Tag(String),
+    /// An attribute that is a text.
+    Text(RunText),
+    /// An attribute that is a number.
+    Number(RunNumber),
+}
+
+/// What experiments are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExperimentSortBy {
+    /// The name.
+    Name,
+    /// The id, as a number.
+    Id,
+    /// An attribute that is a number.
+    Number(ExperimentNumber),
+}
+
+/// A total order of runs: the last term is the run id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunOrder {
+    /// The terms, the first decides first.
+    pub terms: Vec<Term<RunSortBy>>,
+}
+
+/// A total order of experiments: the id is one of the terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExperimentOrder {
+    /// The terms, the first decides first.
+    pub terms: Vec<Term<ExperimentSortBy>>,
+}
+
+impl Default for RunOrder {
+    /// The latest first, and the id among runs of the same time.
+    fn default() -> Self {
+        Self::completed(Vec::new())
+    }
+}
+
+impl RunOrder {
+    /// Adds MLflow's tie-breakers (`_get_orderby_clauses`).
+    fn completed(mut terms: Vec<Term<RunSortBy>>) -> Self {
+        let start_time = RunSortBy::Number(RunNumber::StartTime);
+        if !terms.iter().any(|term| term.by == start_time) {
+            terms.push(Term { by: start_time, direction: Direction::Descending });
+        }
+        terms.push(Term { by: RunSortBy::Text(RunText::RunId), direction: Direction::Ascending });
+        Self { terms }
+    }
+}
+
+impl Default for ExperimentOrder {
+    /// The newest first, and the smallest id among experiments of the same time.
+    fn default() -> Self {
+        let newest =
+            Term { by: ExperimentSortBy::Number(ExperimentNumber::CreationTime), direction: Direction::Descending };
+        Self { terms: vec![newest, Term { by: ExperimentSortBy::Id, direction: Direction::Ascending }] }
+    }
+}
+
+/// Reads the ordering of a run search (`_get_orderby_clauses`).
+pub fn parse_run_order_by(clauses: &[String]) -> Result<RunOrder> {
+    let mut terms: Vec<Term<RunSortBy>> = Vec::with_capacity(clauses.len() + 2);
+    let mut seen = HashSet::new();
+    for clause in clauses {
+        let (written, direction) = parse_clause(clause)?;
+        let Identifier { family, key } = identifier::of_run(&written, &RUN_ATTRIBUTES)?;
+        let by = match family {
+            Family::Metric => Some(RunSortBy::Metric(key.to_owned())),
+            Family::Param => Some(RunSortBy::Param(key.to_owned())),
+            Family::Tag => Some(RunSortBy::Tag(key.to_owned())),
+            Family::Attribute => {
+                RunNumber::parse(key).map(RunSortBy::Number).or_else(|| RunText::parse(key).map(RunSortBy::Text))
+            }
+            Family::Dataset => None,
+        };
+        let by = by.ok_or_else(|| Error::invalid(format!("Invalid identifier type '{family}'")))?;
+        if !seen.insert(by.clone()) {
+            // MLflow raises this one without a code.
+            let message = format!("`order_by` contains duplicate fields: {}", repr_list(clauses));
+            return Err(Error::new(ErrorCode::InternalError, message));
+        }
+        terms.push(Term { by, direction });
+    }
+    Ok(RunOrder::completed(terms))
+}
+
+/// Reads the ordering of an experiment search (`_get_search_experiments_order_by_clauses`).
+pub fn parse_experiment_order_by(clauses: &[String]) -> Result<ExperimentOrder> {
+    if clauses.is_empty() {
+        return Ok(ExperimentOrder::default());
+    }
+    let parsed = clauses.iter().map(|clause| {
+        let (written, direction) = parse_clause(clause)?;
+        let Identifier { family, key } = identifier::of_experiment(&written, &EXPERIMENT_ATTRIBUTES)?;
+        let by = match (family, key) {
+            (Family::Attribute, "name") => Some(ExperimentSortBy::Name),
+            (Family::Attribute, "experiment_id") => Some(ExperimentSortBy::Id),
+            (Family::Attribute, key) => ExperimentNumber::parse(key).map(ExperimentSortBy::Number),
+            _ => None,
+        };
+        let by = by.ok_or_else(|| Error::invalid(format!("Invalid order_by entity: {family}")))?;
+        Ok(Term { by, direction })
+    });
+    let mut terms = parsed.collect::<Result<Vec<_>>>()?;
+    if !terms.iter().any(|term| term.by == ExperimentSortBy::Id) {
+        terms.push(Term { by: ExperimentSortBy::Id, direction: Direction::Descending });
+    }
+    Ok(ExperimentOrder { terms })
+}
+
+/// The identifier and the direction of a clause (`SearchUtils._parse_order_by_string`).
+fn parse_clause(clause: &str) -> Result<(String, Direction)> {
+    let unparsed = || Error::invalid(format!("Invalid order_by clause '{clause}'. Could not be parsed."));
+    let statements = syntax::statements(clause)
+        .ok_or_else(|| Error::invalid(format!("Error on parsing order_by clause '{clause}'")))?;
+    let [statement] = statements.as_slice() else { return Err(unparsed()) };
+    let written = match statement.as_slice() {
+        [only] if only.kind == Kind::Identifier => only.text.to_owned(),
+        // A word other searches sort by; it is a type in SQL and so no identifier.
+        [first, rest @ ..] if first.kind == Kind::TypeName && first.text == "timestamp" => match rest {
+            [] => first.text.to_owned(),
+            [blanks @ .., last] if last.kind == Kind::Direction && blanks.iter().all(syntax::Node::is_blank) => {
+                format!("timestamp {}", last.text)
+            }
+            _ => return Err(unparsed()),
+        },
+        _ => return Err(unparsed()),
+    };
+    let words = shell_words::split(&written.replace('`', "\"")).ok_or_else(unparsed)?;
+    match words.as_slice() {
+        [identifier, direction] => match direction.to_lowercase().as_str() {
+            "asc" => Ok((identifier.trim().to_owned(), Direction::Ascending)),
+            "desc" => Ok((identifier.trim().to_owned(), Direction::Descending)),
+            _ => Err(Error::invalid(format!("Invalid ordering key in order_by clause '{clause}'."))),
+        },
+        [] | [_] => Ok((written.trim().to_owned(), Direction::Ascending)),
+        _ => Err(unparsed()),
+    }
+}
+
+impl fmt::Display for RunOrder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_joined(formatter, &self.terms)
+    }
+}
+
+impl fmt::Display for ExperimentOrder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_joined(formatter, &self.terms)
+    }
+}
+
+fn write_joined<By: fmt::Display>(formatter: &mut fmt::Formatter<'_>, terms: &[Term<By>]) -> fmt::Result {
+    for (place, term) in terms.iter().enumerate() {
+        let separator = if place == 0 { "" } else { ", " };
+        write!(formatter, "{separator}{} {}", term.by, term.direction)?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Ascending => "ASC",
+            Self::Descending => "DESC",
+        })
+    }
+}
+
+impl fmt::Display for RunSortBy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Metric(key) => write!(formatter, "metrics.`{key}`"),
+            Self::Param(key) => write!(formatter, "params.`{key}`"),
+            Self::Tag(key) => write!(formatter, "tags.`{key}`"),
+            Self::Text(attribute) => formatter.write_str(attribute.name()),
+            Self::Number(attribute) => formatter.write_str(attribute.name()),
+        }
+    }
+}
+
+impl fmt::Display for ExperimentSortBy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Name => "name",
+            Self::Id => "experiment_id",
+            Self::Number(attribute) => attribute.name(),
+        })
+    }
+}

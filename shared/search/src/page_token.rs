@@ -1,0 +1,143 @@
+//! Tokens that say where the next page begins.
+//!
+//! MLflow's tokens hold an offset, so a row that comes or goes between two pages shifts the rest. These hold the sort
+//! key of the last row instead. A token is good only for the search it came from.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose::STANDARD};
+use mlflow_api::{Error, Result};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::fingerprint::Fingerprint;
+use crate::print;
+
+const VERSION: u8 = 1;
+
+#[derive(Serialize)]
+struct Outgoing<'a, K> {
+    #[serde(rename = "v")]
+    version: u8,
+    #[serde(rename = "q")]
+    search: Fingerprint,
+    #[serde(rename = "k")]
+    last: &'a K,
+}
+
+#[derive(Deserialize)]
+struct Incoming<K> {
+    #[serde(rename = "v")]
+    version: u8,
+    #[serde(rename = "q")]
+    search: Fingerprint,
+    #[serde(rename = "k")]
+    last: K,
+}
+
+/// The token for the page of `search` that begins after `last`: a sort key, or whatever else says where a listing goes
+/// on.
+pub fn encode_page_token(search: Fingerprint, last: &impl Serialize) -> Result<String> {
+    let json = serde_json::to_vec(&Outgoing { version: VERSION, search, last }).map_err(Error::internal)?;
+    Ok(STANDARD.encode(json))
+}
+
+/// Where the page of `search` that `token` asks for begins: after this key, or at the very beginning for the empty
+/// token. What is no token is refused in the words of MLflow's `SearchUtils.parse_start_offset_from_page_token`.
+pub fn decode_page_token<K: DeserializeOwned>(search: Fingerprint, token: &str) -> Result<Option<K>> {
+    if token.is_empty() {
+        return Ok(None);
+    }
+    let decoded = decode_base64(token).ok_or_else(|| Error::invalid("Invalid page token, could not base64-decode"))?;
+    let value: Value = serde_json::from_slice(&decoded)
+        .map_err(|_| Error::invalid(format!("Invalid page token, decoded value={}", print::bytes(&decoded))))?;
+    match Incoming::deserialize(&value) {
+        Ok(token) if token.version != VERSION => Err(Error::invalid(not_ours(&value))),
+        Ok(token) if token.search != search => Err(Error::invalid(
+            "Invalid page token, it belongs to another search. Send it with the experiments, filter, order and view \
+             it was returned for.",
+        )),
+        Ok(token) => Ok(Some(token.last)),
+        Err(_) => Err(Error::invalid(not_ours(&value))),
+    }
+}
+
+fn not_ours(value: &Value) -> String {
+    format!("Invalid page token, parsed value={}", print::data(value))
+}
+
+/// Python's `base64.b64decode`: what is not in the alphabet is skipped, and nothing is read after the padding.
+fn decode_base64(token: &str) -> Option<Vec<u8>> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new()
+            .with_decode_allow_trailing_bits(true)
+            .with_decode_padding_mode(DecodePaddingMode::RequireNone),
+    );
+    if !token.is_ascii() {
+        return None;
+    }
+    let mut digits = Vec::with_capacity(token.len());
+    let mut padding = 0;
+    for byte in token.bytes() {
+        let filled = digits.len() % 4;
+        if byte == b'=' {
+            if filled >= 2 {
+                padding += 1;
+                if filled + padding >= 4 {
+                    return LENIENT.decode(digits).ok();
+                }
+            }
+        } else if byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/' {
+            padding = 0;
+            digits.push(byte);
+        }
+    }
+    // Without its padding the last group must be full.
+    if digits.len() % 4 == 0 { LENIENT.decode(digits).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::ErrorCode;
+
+    use super::*;
+    use crate::sort_key::SortKey;
+    use mlflow_api::tracking::ViewType;
+
+    fn search(filter: &str) -> Fingerprint {
+        Fingerprint::of_run_search(&[], filter, &[], ViewType::ActiveOnly)
+    }
+
+    fn refused(token: &str) -> String {
+        let error = decode_page_token::<SortKey>(search(""), token).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidParameterValue);
+        error.message
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused_as_mlflow_refuses_it() {
+        assert_eq!(decode_page_token::<SortKey>(search(""), "").unwrap(), None);
+        for token in ["abc", "a", "é", "YQ="] {
+            assert_eq!(refused(token), "Invalid page token, could not base64-decode", "{token}");
+        }
+        for (token, decoded) in
+            [("%%%", "b''"), ("====", "b''"), ("aGVsbG8=", "b'hello'"), ("/wo=ignored", "b'\\xff\\n'")]
+        {
+            assert_eq!(refused(token), format!("Invalid page token, decoded value={decoded}"), "{token}");
+        }
+        let offset = STANDARD.encode(r#"{"offset": 0}"#);
+        assert_eq!(refused(&offset), "Invalid page token, parsed value={'offset': 0}");
+        let newer = STANDARD.encode(r#"{"v":2,"q":1,"k":[]}"#);
+        assert_eq!(refused(&newer), "Invalid page token, parsed value={'v': 2, 'q': 1, 'k': []}");
+    }
+
+    #[test]
+    fn a_token_of_another_search_is_refused() {
+        let key: SortKey = serde_json::from_str(r#"[["d",{"i":5}],["a",{"t":"x"}]]"#).unwrap();
+        let token = encode_page_token(search("a"), &key).unwrap();
+        assert_eq!(decode_page_token(search("a"), &token).unwrap(), Some(key));
+        assert!(refused(&token).starts_with("Invalid page token, it belongs to another search."));
+    }
+}

@@ -1,0 +1,71 @@
+//! Python's way of printing more than [`mlflow_api::python`] covers: what only search messages show.
+
+use std::fmt::Write as _;
+
+use mlflow_api::python::{float, repr};
+use serde_json::Value;
+
+/// `repr` of a byte string.
+pub(crate) fn bytes(bytes: &[u8]) -> String {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
+    let mut printed = format!("b{quote}");
+    for &byte in bytes {
+        match byte {
+            b'\n' => printed.push_str("\\n"),
+            b'\r' => printed.push_str("\\r"),
+            b'\t' => printed.push_str("\\t"),
+            b'\\' => printed.push_str("\\\\"),
+            _ if char::from(byte) == quote => printed.extend(['\\', quote]),
+            b' '..=b'~' => printed.push(char::from(byte)),
+            _ => {
+                // Writing to a string does not fail.
+                let _ = write!(printed, "\\x{byte:02x}");
+            }
+        }
+    }
+    printed.push(quote);
+    printed
+}
+
+/// `repr` of a set of strings. Python prints the members in an order that changes from run to run; here they are
+/// sorted.
+pub(crate) fn set(items: &[&str]) -> String {
+    let mut sorted = items.to_vec();
+    sorted.sort_unstable();
+    format!("{{{}}}", join(sorted.into_iter().map(repr)))
+}
+
+/// `repr` of what `json.loads` makes of a JSON value.
+pub(crate) fn data(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(|| number.to_string(), float),
+        Value::Number(number) => number.to_string(),
+        Value::String(string) => repr(string),
+        Value::Array(items) => format!("[{}]", join(items.iter().map(data))),
+        Value::Object(fields) => {
+            format!("{{{}}}", join(fields.iter().map(|(name, field)| format!("{}: {}", repr(name), data(field)))))
+        }
+    }
+}
+
+/// The items with commas between them.
+pub(crate) fn join(items: impl IntoIterator<Item = String>) -> String {
+    items.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_print_as_python_prints_them() {
+        let value = serde_json::json!({"a": 1.0, "b": [null, true, "x'"], "c": -3});
+        assert_eq!(data(&value), r#"{'a': 1.0, 'b': [None, True, "x'"], 'c': -3}"#);
+        assert_eq!(set(&["b", "a"]), "{'a', 'b'}");
+        assert_eq!(bytes(b"\xff\n'\""), r#"b'\xff\n\'"'"#);
+        assert_eq!(bytes(b"it's"), r#"b"it's""#);
+    }
+}

@@ -1,0 +1,56 @@
+//! Splits a text into words the way a POSIX shell does (Python's `shlex.split`, which MLflow uses on orderings).
+
+/// The words of `text`, their quotes removed. `None` if a quote is not closed or a backslash has nothing after it.
+pub(crate) fn split(text: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut rest = text.chars();
+    while let Some(next) = rest.next() {
+        match next {
+            ' ' | '\t' | '\r' | '\n' => words.extend(word.take()),
+            '\\' => word.get_or_insert_default().push(rest.next()?),
+            '\'' | '"' => push_quoted(&mut rest, next, word.get_or_insert_default())?,
+            _ => word.get_or_insert_default().push(next),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+/// Adds what is left up to `quote`. Within double quotes a backslash protects a double quote and a backslash.
+fn push_quoted(rest: &mut std::str::Chars, quote: char, word: &mut String) -> Option<()> {
+    loop {
+        match rest.next()? {
+            next if next == quote => return Some(()),
+            '\\' if quote == '"' => {
+                let next = rest.next()?;
+                if !matches!(next, '"' | '\\') {
+                    word.push('\\');
+                }
+                word.push(next);
+            }
+            next => word.push(next),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_and_backslashes_hold_words_together() {
+        for (text, words) in [
+            ("", &[][..]),
+            (" a  b ", &["a", "b"]),
+            (r#"a."b c" d"#, &["a.b c", "d"]),
+            (r"a\ b", &["a b"]),
+            (r#"'a\b' "\"\x" """#, &[r"a\b", r#""\x"#, ""]),
+        ] {
+            assert_eq!(split(text).unwrap(), words, "{text}");
+        }
+        for text in ["'", "a\"b", "a\\"] {
+            assert_eq!(split(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Keys that sort the way MLflow's ORDER BY does.
+//!
+//! A key holds the values an ordering looks at, so rows can be sorted by it and a page can go on after it, whether or
+//! not the row it was made from is still there.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::evaluate::{ExperimentFields, RunFields};
+use crate::order_by::{Direction, ExperimentOrder, ExperimentSortBy, RunOrder, RunSortBy, Term};
+
+/// The values a row is sorted by. Keys of one ordering are in the order of their rows, and differ from row to row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SortKey(Vec<Part>);
+
+/// One value and the way it sorts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Part(Direction, Cell);
+
+/// One value. The order of the variants of values does not matter: a term yields one of them only.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+enum Cell {
+    #[serde(rename = "i")]
+    Integer(i64),
+    #[serde(rename = "f")]
+    Float(SortableFloat),
+    #[serde(rename = "t")]
+    Text(String),
+    #[serde(rename = "nan")]
+    NotANumber,
+    #[serde(rename = "none")]
+    Missing,
+}
+
+/// A float as an integer that sorts like it. JSON has no infinities; this keeps them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+struct SortableFloat(i64);
+
+impl SortableFloat {
+    fn new(value: f64) -> Self {
+        // The two zeros are one number in SQL.
+        let value = if value == 0.0 { 0.0 } else { value };
+        let bits = value.to_bits().cast_signed();
+        // Negative floats grow the other way; turning all bits but the sign over rights that.
+        Self(if bits < 0 { bits ^ i64::MAX } else { bits })
+    }
+}
+
+impl Cell {
+    fn text(text: Option<&str>) -> Self {
+        text.map_or(Self::Missing, |text| Self::Text(text.to_owned()))
+    }
+
+    fn integer(number: Option<i64>) -> Self {
+        number.map_or(Self::Missing, Self::Integer)
+    }
+
+    fn float(number: Option<f64>) -> Self {
+        match number {
+            None => Self::Missing,
+            Some(number) if number.is_nan() => Self::NotANumber,
+            Some(number) => Self::Float(SortableFloat::new(number)),
+        }
+    }
+
+    /// Values come before NaN, and NaN before nothing, in either direction.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Integer(_) | Self::Float(_) | Self::Text(_) => 0,
+            Self::NotANumber => 1,
+            Self::Missing => 2,
+        }
+    }
+}
+
+impl SortKey {
+    /// Start time, in ms, and id of the run that this key of MLflow's default order was made from.
+    #[must_use]
+    pub fn latest_first(&self) -> Option<(i64, &str)> {
+        match self.0.as_slice() {
+            [Part(Direction::Descending, Cell::Integer(started)), Part(Direction::Ascending, Cell::Text(run))] => {
+                Some((*started, run))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Ord for Part {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_value = || match self.0 {
+            Direction::Ascending => self.1.cmp(&other.1),
+            Direction::Descending => other.1.cmp(&self.1),
+        };
+        self.0.cmp(&other.0).then_with(|| self.1.rank().cmp(&other.1.rank())).then_with(by_value)
+    }
+}
+
+impl PartialOrd for Part {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl RunOrder {
+    /// The key of a run.
+    #[must_use]
+    pub fn key(&self, run: &impl RunFields) -> SortKey {
+        let part = |term: &Term<RunSortBy>| {
+            let cell = match &term.by {
+                RunSortBy::Metric(key) => Cell::float(run.metric(key)),
+                RunSortBy::Param(key) => Cell::text(run.param(key)),
+                RunSortBy::Tag(key) => Cell::text(run.tag(key)),
+                RunSortBy::Text(attribute) => Cell::text(run.text(*attribute)),
+                RunSortBy::Number(attribute) => Cell::integer(run.number(*attribute)),
+            };
+            Part(term.direction, cell)
+        };
+        SortKey(self.terms.iter().map(part).collect())
+    }
+}
+
+impl ExperimentOrder {
+    /// The key of an experiment.
+    #[must_use]
+    pub fn key(&self, experiment: &impl ExperimentFields) -> SortKey {
+        let part = |term: &Term<ExperimentSortBy>| {
+            let cell = match term.by {
+                ExperimentSortBy::Name => Cell::Text(experiment.name().to_owned()),
+                // An id has 60 bits.
+                ExperimentSortBy::Id => Cell::Integer(experiment.id().number().cast_signed()),
+                ExperimentSortBy::Number(attribute) => Cell::Integer(experiment.number(attribute)),
+            };
+            Part(term.direction, cell)
+        };
+        SortKey(self.terms.iter().map(part).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn nan_and_nothing_come_last_in_both_directions() {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let part = |value| Part(direction, Cell::float(value));
+            assert!(part(Some(f64::INFINITY)) < part(Some(f64::NAN)));
+            assert!(part(Some(f64::NEG_INFINITY)) < part(Some(f64::NAN)));
+            assert!(part(Some(f64::NAN)) < part(None));
+            assert_eq!(part(Some(0.0)).cmp(&part(Some(-0.0))), Ordering::Equal);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn floats_keep_their_order(left: f64, right: f64) {
+            let order = left.partial_cmp(&right).unwrap();
+            prop_assert_eq!(SortableFloat::new(left).cmp(&SortableFloat::new(right)), order);
+        }
+
+        #[test]
+        fn keys_survive_json(number: f64, text: String, integer: i64) {
+            let values = [Cell::float(Some(number)), Cell::Text(text), Cell::Integer(integer)];
+            let cells = values.into_iter().chain([Cell::Missing, Cell::NotANumber]);
+            let key = SortKey(cells.map(|cell| Part(Direction::Descending, cell)).collect());
+            let json = serde_json::to_string(&key).unwrap();
+            prop_assert_eq!(serde_json::from_str::<SortKey>(&json).unwrap(), key);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Splits a filter string into tokens.
+//!
+//! The rules are those of `sqlparse` (its `keywords.SQL_REGEX`), tried in the same order; the first that fits wins,
+//! however short its match. Rules that only matter to whole SQL statements (joins, loops, dollar quotes, time zones)
+//! are left out.
+
+use super::keywords;
+use super::node::{Kind, Node};
+
+/// `sqlparse` refuses to group more tokens than this (`MAX_GROUPING_TOKENS`).
+const MAX_TOKENS: usize = 10_000;
+
+/// Splits `source` into tokens; `None` if there are too many.
+pub(super) fn tokens(source: &str) -> Option<Vec<Node<'_>>> {
+    let mut tokens = Vec::new();
+    let mut here = Position { source, at: 0, last_comment_end: source.rfind("*/") };
+    while let Some(next) = here.rest().chars().next() {
+        let (kind, length) = RULES.iter().find_map(|rule| rule(&here)).unwrap_or((Kind::Unknown, next.len_utf8()));
+        tokens.push(Node::new(kind, &here.rest()[..length], here.at));
+        if tokens.len() > MAX_TOKENS {
+            return None;
+        }
+        here.at += length;
+    }
+    Some(tokens)
+}
+
+/// A place in the source.
+struct Position<'a> {
+    source: &'a str,
+    at: usize,
+    last_comment_end: Option<usize>,
+}
+
+impl<'a> Position<'a> {
+    fn rest(&self) -> &'a str {
+        &self.source[self.at..]
+    }
+
+    fn before(&self) -> Option<char> {
+        self.source[..self.at].chars().next_back()
+    }
+}
+
+type Rule = fn(&Position) -> Option<(Kind, usize)>;
+
+const RULES: [Rule; 17] = [
+    block_comment,
+    line_comment,
+    blank,
+    mark,
+    backquoted,
+    placeholder,
+    command,
+    reserved,
+    sigil_name,
+    name,
+    number,
+    quoted,
+    bracketed,
+    phrase,
+    text_comparator,
+    word,
+    symbol,
+];
+
+fn block_comment(here: &Position) -> Option<(Kind, usize)> {
+    let body = here.rest().strip_prefix("/*")?;
+    here.last_comment_end.filter(|&end| end >= here.at + 2)?;
+    Some((Kind::Comment, body.find("*/")? + 4))
+}
+
+fn line_comment(here: &Position) -> Option<(Kind, usize)> {
+    let rest = here.rest();
+    if !rest.starts_with("--") && !rest.starts_with("# ") {
+        return None;
+    }
+    let length = match rest.find(['\r', '\n']) {
+        Some(end) => end + newline_length(&rest[end..]),
+        None => rest.len(),
+    };
+    Some((Kind::Comment, length))
+}
+
+fn newline_length(text: &str) -> usize {
+    if text.starts_with("\r\n") { 2 } else { usize::from(text.starts_with(['\r', '\n'])) }
+}
+
+fn blank(here: &Position) -> Option<(Kind, usize)> {
+    let rest = here.rest();
+    match newline_length(rest) {
+        0 => rest.chars().next().filter(|&next| is_space(next)).map(|next| (Kind::Space, next.len_utf8())),
+        length => Some((Kind::Newline, length)),
+    }
+}
+
+fn mark(here: &Position) -> Option<(Kind, usize)> {
+    let marks = [(":=", Kind::Assign), ("::", Kind::Punctuation), ("*", Kind::Wildcard)];
+    marks.into_iter().find(|(mark, _)| here.rest().starts_with(mark)).map(|(mark, kind)| (kind, mark.len()))
+}
+
+fn backquoted(here: &Position) -> Option<(Kind, usize)> {
+    let length = ['`', '´'].into_iter().find_map(|quote| quoted_length(here.rest(), quote, false))?;
+    Some((Kind::Name, length))
+}
+
+fn placeholder(here: &Position) -> Option<(Kind, usize)> {
+    let rest = here.rest();
+    if rest.starts_with('?') {
+        return Some((Kind::Placeholder, 1));
+    }
+    if rest.starts_with("%s") || rest.starts_with("%S") {
+        return Some((Kind::Placeholder, 2));
+    }
+    let after_sigil = rest.strip_prefix(['$', ':']).filter(|_| !here.before().is_some_and(is_word))?;
+    match run(after_sigil, is_word) {
+        0 => None,
+        length => Some((Kind::Placeholder, 1 + length)),
+    }
+}
+
+fn command(here: &Position) -> Option<(Kind, usize)> {
+    match run(here.rest().strip_prefix('\\')?, is_word) {
+        0 => None,
+        length => Some((Kind::Unknown, 1 + length)),
+    }
+}
+
+/// Words that stay keywords even before a dot or a parenthesis.
+fn reserved(here: &Position) -> Option<(Kind, usize)> {
+    let words = ["CASE", "IN", "VALUES", "USING", "FROM", "AS"];
+    words.iter().find_map(|word| words_length(here.rest(), &[word])).map(|length| (Kind::Keyword, length))
+}
+
+fn sigil_name(here: &Position) -> Option<(Kind, usize)> {
+    let sigil = ["@", "##", "#"].into_iter().find(|sigil| {
+        here.rest()
+            .strip_prefix(sigil)
+            .is_some_and(|rest| letter_first(rest) && run(rest, is_word) > first_length(rest))
+    })?;
+    Some((Kind::Name, sigil.len() + run(&here.rest()[sigil.len()..], is_word)))
+}
+
+/// A word before or after a dot, or before a parenthesis, is a name even if it is a keyword elsewhere. Before a dot
+/// that begins a number it is not.
+fn name(here: &Position) -> Option<(Kind, usize)> {
+    let rest = here.rest();
+    if !letter_first(rest) {
+        return None;
+    }
+    let length = run(rest, is_word);
+    let after = &rest[length..];
+    let owns = after
+        .trim_start_matches(is_space)
+        .strip_prefix('.')
+        .is_some_and(|member| !member.starts_with(|next: char| next.is_ascii_digit()));
+    let is_name = owns || here.before() == Some('.') || after.starts_with('(');
+    is_name.then_some((Kind::Name, length))
+}
+
+fn number(here: &Position) -> Option<(Kind, usize)> {
+    let sign = usize::from(here.rest().starts_with('-'));
+    let rest = &here.rest()[sign..];
+    let (kind, length) =
+        hexadecimal(rest).or_else(|| scientific(rest)).or_else(|| fraction(rest)).or_else(|| integer(rest))?;
+    Some((kind, sign + length))
+}
+
+fn hexadecimal(rest: &str) -> Option<(Kind, usize)> {
+    let digits = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"))?;
+    match run(digits, |next| next.is_ascii_hexdigit()) {
+        0 => None,
+        length => Some((Kind::Hexadecimal, 2 + length)),
+    }
+}
+
+fn scientific(rest: &str) -> Option<(Kind, usize)> {
+    let whole = digits(rest);
+    if whole == 0 {
+        return None;
+    }
+    let decimals = rest[whole..].strip_prefix('.').map_or(0, digits);
+    let mantissa = if decimals > 0 { whole + 1 + decimals } else { whole };
+    let exponent = rest[mantissa..].strip_prefix(['e', 'E'])?;
+    let sign = usize::from(exponent.starts_with('-'));
+    match digits(&exponent[sign..]) {
+        0 => None,
+        length => Some((Kind::Float, mantissa + 1 + sign + length)),
+    }
+}
+
+fn fraction(rest: &str) -> Option<(Kind, usize)> {
+    let whole = digits(rest);
+    let after_point = rest[whole..].strip_prefix('.')?;
+    let least = usize::from(whole == 0);
+    digits_before_no_letter(after_point, least).map(|length| (Kind::Float, whole + 1 + length))
+}
+
+fn integer(rest: &str) -> Option<(Kind, usize)> {
+    digits_before_no_letter(rest, 1).map(|length| (Kind::Integer, length))
+}
+
+/// The longest run of at least `least` digits that no letter follows. The expression in `sqlparse` gives back one digit
+/// to get there, so `12abc` is the number `1` and the name `2abc`.
+fn digits_before_no_letter(rest: &str, least: usize) -> Option<usize> {
+    let length = digits(rest);
+    let touches_letter = letter_first(&rest[length..]) || rest[length..].starts_with('_');
+    let length = if touches_letter { length.checked_sub(1)? } else { length };
+    (length >= least).then_some(length)
+}
+
+fn quoted(here: &Position) -> Option<(Kind, usize)> {
+    [('\'', Kind::SingleQuoted), ('"', Kind::DoubleQuoted)]
+        .into_iter()
+        .find_map(|(quote, kind)| quoted_length(here.rest(), quote, true).map(|length| (kind, length)))
+}
+
+/// The length of the quoted text `rest` begins with. A doubled quote, or one after a backslash where that counts,
+/// belongs to the text; but if nothing else closes it, the last such quote does.
+fn quoted_length(rest: &str, quote: char, backslash_escapes: bool) -> Option<usize> {
+    let body = rest.strip_prefix(quote)?;
+    let mut escaped = None;
+    let mut places = body.char_indices().peekable();
+    while let Some((at, next)) = places.next() {
+        let end = quote.len_utf8() + at + next.len_utf8();
+        if next == quote {
+            if places.next_if(|&(_, following)| following == quote).is_none() {
+                return Some(end);
+            }
+            escaped = Some(end);
+        } else if backslash_escapes && next == '\\' && places.next_if(|&(_, following)| following == quote).is_some() {
+            escaped = Some(end + quote.len_utf8());
+        }
+    }
+    escaped
+}
+
+/// A name in square brackets, unless the bracket continues something.
+fn bracketed(here: &Position) -> Option<(Kind, usize)> {
+    let body = here.rest().strip_prefix('[')?;
+    if here.before().is_some_and(|before| is_word(before) || before == ']' || before == ')') {
+        return None;
+    }
+    let length = body.find(['[', ']'])?;
+    (length > 0 && body[length..].starts_with(']')).then_some((Kind::Name, length + 2))
+}
+
+/// Several words that make one token.
+fn phrase(here: &Position) -> Option<(Kind, usize)> {
+    const PHRASES: [(&[&str], Kind); 12] = [
+        (&["NOT", "NULL"], Kind::Keyword),
+        (&["ASC", "NULLS", "FIRST"], Kind::Direction),
+        (&["ASC", "NULLS", "LAST"], Kind::Direction),
+        (&["DESC", "NULLS", "FIRST"], Kind::Direction),
+        (&["DESC", "NULLS", "LAST"], Kind::Direction),
+        (&["ASC"], Kind::Direction),
+        (&["DESC"], Kind::Direction),
+        (&["NULLS", "FIRST"], Kind::Direction),
+        (&["NULLS", "LAST"], Kind::Direction),
+        (&["UNION", "ALL"], Kind::Keyword),
+        (&["GROUP", "BY"], Kind::Keyword),
+        (&["ORDER", "BY"], Kind::Keyword),
+    ];
+    PHRASES.iter().find_map(|(words, kind)| words_length(here.rest(), words).map(|length| (*kind, length)))
+}
+
+fn text_comparator(here: &Position) -> Option<(Kind, usize)> {
+    const COMPARATORS: [&[&str]; 10] = [
+        &["NOT", "LIKE"],
+        &["NOT", "ILIKE"],
+        &["NOT", "RLIKE"],
+        &["LIKE"],
+        &["ILIKE"],
+        &["RLIKE"],
+        &["NOT", "REGEXP", "BINARY"],
+        &["NOT", "REGEXP"],
+        &["REGEXP", "BINARY"],
+        &["REGEXP"],
+    ];
+    COMPARATORS.iter().find_map(|words| words_length(here.rest(), words)).map(|length| (Kind::Comparator, length))
+}
+
+fn word(here: &Position) -> Option<(Kind, usize)> {
+    let rest = here.rest();
+    if !rest.starts_with(is_word) {
+        return None;
+    }
+    let length = run(rest, |next| is_word(next) || next == '$' || next == '#');
+    Some((keywords::classify(&rest[..length]), length))
+}
+
+fn symbol(here: &Position) -> Option<(Kind, usize)> {
+    const OPERATORS: [&str; 8] = ["->>", "->", "#>>", "#>", "@>", "<@", "-", "#-"];
+    let rest = here.rest();
+    if rest.starts_with([';', ':', '(', ')', '[', ']', ',', '.']) {
+        return Some((Kind::Punctuation, 1));
+    }
+    if let Some(operator) = OPERATORS.iter().find(|operator| rest.starts_with(**operator)) {
+        return Some((Kind::Operator, operator.len()));
+    }
+    let runs = [("<>=~!", Kind::Comparator), ("+/@#%^&|-", Kind::Operator)];
+    runs.into_iter().find_map(|(symbols, kind)| match run(rest, |next| symbols.contains(next)) {
+        0 => None,
+        length => Some((kind, length)),
+    })
+}
+
+/// The length of `words` at the beginning of `rest`, in any case, with any white space between them.
+fn words_length(rest: &str, words: &[&str]) -> Option<usize> {
+    let mut at = 0;
+    for (place, word) in words.iter().enumerate() {
+        if place > 0 {
+            let gap = run(&rest[at..], is_space);
+            if gap == 0 {
+                return None;
+            }
+            at += gap;
+        }
+        let found = rest.get(at..at + word.len())?;
+        if !found.eq_ignore_ascii_case(word) {
+            return None;
+        }
+        at += word.len();
+    }
+    (!rest[at..].starts_with(is_word)).then_some(at)
+}
+
+/// The length of the longest beginning of `rest` made of characters that `belong`.
+fn run(rest: &str, belong: impl Fn(char) -> bool) -> usize {
+    rest.find(|next| !belong(next)).unwrap_or(rest.len())
+}
+
+fn digits(rest: &str) -> usize {
+    run(rest, |next| next.is_ascii_digit())
+}
+
+fn first_length(rest: &str) -> usize {
+    rest.chars().next().map_or(0, char::len_utf8)
+}
+
+/// Whether `rest` begins with a letter a name may begin with: ASCII, or from the first block of accented letters.
+fn letter_first(rest: &str) -> bool {
+    rest.starts_with(|next: char| next.is_ascii_alphabetic() || matches!(next, 'À'..='Ü' | 'à'..='ö' | 'ø'..='ü'))
+}
+
+/// Python's `\w`.
+fn is_word(next: char) -> bool {
+    next.is_alphanumeric() || next == '_'
+}
+
+/// Python's `\s`.
+fn is_space(next: char) -> bool {
+    next.is_whitespace() || matches!(next, '\u{1c}'..='\u{1f}')
+}

@@ -1,0 +1,150 @@
+//! The right side of a comparison (`SearchUtils._get_value`).
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use mlflow_api::{Error, Result};
+
+use crate::identifier::{Family, unquoted};
+use crate::list;
+use crate::syntax::{Kind, Node};
+
+/// A number in a filter. Integers are kept apart so that large ones compare exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// Written without fraction and exponent.
+    Integer(i64),
+    /// Any other.
+    Float(f64),
+}
+
+impl Number {
+    /// Compares a stored integer with this number the way SQLite does (`sqlite3IntFloatCompare`).
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the bounds are checked first")]
+    pub fn compare_stored(self, stored: i64) -> Ordering {
+        const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+        match self {
+            Self::Integer(number) => stored.cmp(&number),
+            Self::Float(number) if number < -TWO_TO_63 => Ordering::Greater,
+            Self::Float(number) if number >= TWO_TO_63 => Ordering::Less,
+            Self::Float(number) => {
+                let whole = number as i64;
+                let rest = || (stored as f64).partial_cmp(&number).unwrap_or(Ordering::Equal);
+                stored.cmp(&whole).then_with(rest)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => write!(formatter, "{number}"),
+            // The grammar has no word for infinity, but takes numbers that are too large for a float.
+            Self::Float(number) if number.is_infinite() => {
+                formatter.write_str(if *number > 0.0 { "1e999" } else { "-1e999" })
+            }
+            Self::Float(number) => write!(formatter, "{number:?}"),
+        }
+    }
+}
+
+/// A value as written in a filter.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Literal {
+    Number(Number),
+    Text(String),
+    List(Vec<String>),
+}
+
+/// The value a metric is compared with.
+pub(crate) fn metric(node: &Node) -> Result<f64> {
+    let number = if node.kind.is_number() { node.text.parse().ok() } else { None };
+    number.ok_or_else(|| Error::invalid(format!("Expected numeric value type for metric. Found {}", node.text)))
+}
+
+/// The value a parameter or tag is compared with.
+pub(crate) fn keyed_text(family: Family, node: &Node) -> Result<String> {
+    text(node).unwrap_or_else(|| {
+        Err(Error::invalid(format!(
+            "Expected a quoted string value for {family} (e.g. 'my-value'). Got value {}",
+            node.text
+        )))
+    })
+}
+
+/// The value a numeric attribute is compared with.
+pub(crate) fn attribute_number(key: &str, node: &Node) -> Result<Number> {
+    match node.kind {
+        Kind::Integer => node.text.parse().map(Number::Integer).map_err(|_| {
+            Error::invalid(format!("The value {} of the numeric attribute {key} does not fit into 64 bits.", node.text))
+        }),
+        Kind::Float => Ok(Number::Float(node.text.parse().unwrap_or(f64::NAN))),
+        _ => Err(Error::invalid(format!(
+            "Expected numeric value type for numeric attribute: {key}. Found {}",
+            node.text
+        ))),
+    }
+}
+
+/// The value another attribute is compared with; only the attribute `with_lists` takes lists.
+pub(crate) fn attribute_text(key: &str, node: &Node, with_lists: &str) -> Result<Literal> {
+    if let Some(text) = text(node) {
+        return text.map(Literal::Text);
+    }
+    if node.kind != Kind::Parenthesis {
+        return Err(Error::invalid(format!("Expected a quoted string value for attributes. Got value {}", node.text)));
+    }
+    if key != with_lists {
+        return Err(Error::invalid(format!(
+            "Only ['{with_lists}'] attributes support comparison with a list of quoted string values."
+        )));
+    }
+    list::strings(node.text).map(Literal::List)
+}
+
+/// The value a dataset's field is compared with.
+pub(crate) fn dataset(node: &Node) -> Result<Literal> {
+    match text(node) {
+        Some(text) => text.map(Literal::Text),
+        None if node.kind == Kind::Parenthesis => list::strings(node.text).map(Literal::List),
+        None => Err(Error::invalid(format!(
+            "Expected a quoted string value for dataset attributes. Got value {}",
+            node.text
+        ))),
+    }
+}
+
+/// A string. Double quotes make an identifier of it, which MLflow takes too; without quotes an identifier is refused.
+/// `None` if the node is neither.
+fn text(node: &Node) -> Option<Result<String>> {
+    if !matches!(node.kind, Kind::SingleQuoted | Kind::Identifier) {
+        return None;
+    }
+    Some(unquoted(node.text).map(str::to_owned).ok_or_else(|| {
+        Error::invalid(format!(
+            "Parameter value is either not quoted or unidentified quote types used for string value {}. Use either \
+             single or double quotes.",
+            node.text
+        ))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_integers_compare_with_floats_exactly() {
+        let large = (1 << 53) + 1;
+        assert_eq!(Number::Float(9_007_199_254_740_992.0).compare_stored(large), Ordering::Greater);
+        assert_eq!(Number::Float(1.5).compare_stored(1), Ordering::Less);
+        assert_eq!(Number::Float(1.5).compare_stored(2), Ordering::Greater);
+        assert_eq!(Number::Float(-1.5).compare_stored(-1), Ordering::Greater);
+        assert_eq!(Number::Float(2.0).compare_stored(2), Ordering::Equal);
+        assert_eq!(Number::Float(f64::INFINITY).compare_stored(i64::MAX), Ordering::Less);
+        assert_eq!(Number::Float(f64::NEG_INFINITY).compare_stored(i64::MIN), Ordering::Greater);
+        assert_eq!(Number::Integer(7).compare_stored(7), Ordering::Equal);
+    }
+}

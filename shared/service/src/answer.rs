@@ -1,0 +1,64 @@
+//! Answers.
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+use mlflow_api::Error;
+use serde::Serialize;
+
+/// What a handler answers.
+#[derive(Debug)]
+pub enum Answer {
+    /// A JSON body, status 200.
+    Json(Vec<u8>),
+    /// A plain text, status 200.
+    Text(&'static str),
+}
+
+impl Answer {
+    /// A JSON answer.
+    pub fn json(content: &impl Serialize) -> mlflow_api::Result<Self> {
+        serde_json::to_vec(content).map(Self::Json).map_err(Error::internal)
+    }
+
+    pub(crate) fn into_response(self) -> Response {
+        match self {
+            Self::Json(body) => response(StatusCode::OK, "application/json", body.into()),
+            Self::Text(text) => response(StatusCode::OK, "text/plain; charset=utf-8", text.into()),
+        }
+    }
+}
+
+/// The answer to a failed call. What the client does not see is logged here, and only here.
+pub(crate) fn error_response(error: &Error) -> Response {
+    if error.code.http_status() >= 500 {
+        tracing::error!(%error, "call failed");
+    }
+    let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let body = serde_json::to_vec(&error.body()).unwrap_or_default();
+    response(status, "application/json", body.into())
+}
+
+/// The answer to an unknown path. It is no JSON: stock clients read a 404 that is none as `ENDPOINT_NOT_FOUND` and fall back
+/// to an older endpoint.
+#[must_use]
+pub fn html_not_found() -> Response {
+    let page = "<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n\
+                <p>The requested URL was not found on the server.</p>\n";
+    response(StatusCode::NOT_FOUND, "text/html; charset=utf-8", page.into())
+}
+
+/// The answer to a known path with a method it does not have.
+pub(crate) fn html_method_not_allowed() -> Response {
+    let page = "<!doctype html>\n<html lang=en>\n<title>405 Method Not Allowed</title>\n<h1>Method Not Allowed</h1>\n\
+                <p>The method is not allowed for the requested URL.</p>\n";
+    response(StatusCode::METHOD_NOT_ALLOWED, "text/html; charset=utf-8", page.into())
+}
+
+fn response(status: StatusCode, content_type: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,84 @@
+//! Rows of a route table.
+
+use std::sync::Arc;
+
+use access::Permission;
+use futures::future::BoxFuture;
+use mlflow_api::{Request, Result};
+use serde::Serialize;
+
+use crate::Answer;
+
+type Handler<S> = Arc<dyn Fn(S, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
+
+/// Under which paths an endpoint stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paths {
+    /// `/api/2.0/mlflow/…` and `/ajax-api/2.0/mlflow/…`.
+    V2,
+    /// `/api/3.0/mlflow/…` and `/ajax-api/3.0/mlflow/…`.
+    V3,
+    /// `/ajax-api/2.0/mlflow/…` only: made for the UI.
+    AjaxV2,
+    /// As written.
+    Bare,
+}
+
+/// A row: method, path, permission, handler. There is no way to make one without a permission.
+pub struct Route<S> {
+    /// Method, in upper case.
+    pub method: &'static str,
+    /// Path below those of `paths`.
+    pub path: &'static str,
+    /// Under which paths it stands.
+    pub paths: Paths,
+    /// What the caller needs to be allowed.
+    pub permission: Permission,
+    pub(crate) handler: Handler<S>,
+}
+
+impl<S: Send + 'static> Route<S> {
+    /// A row whose handler answers with JSON.
+    pub fn new<F, A>(
+        method: &'static str,
+        path: &'static str,
+        permission: Permission,
+        handler: fn(S, Request) -> F,
+    ) -> Self
+    where
+        F: Future<Output = Result<A>> + Send + 'static,
+        A: Serialize,
+    {
+        let handler: Handler<S> = Arc::new(move |state, request| {
+            let answer = handler(state, request);
+            Box::pin(async move { Answer::json(&answer.await?) })
+        });
+        Self { method, path, paths: Paths::V2, permission, handler }
+    }
+
+    /// A row that always answers with the same text.
+    #[must_use]
+    pub fn text(path: &'static str, permission: Permission, text: &'static str) -> Self {
+        let handler: Handler<S> = Arc::new(move |_, _| Box::pin(async move { Ok(Answer::Text(text)) }));
+        Self { method: "GET", path, paths: Paths::Bare, permission, handler }
+    }
+
+    /// The same row under other paths.
+    #[must_use]
+    pub fn under(mut self, paths: Paths) -> Self {
+        self.paths = paths;
+        self
+    }
+
+    /// The full paths, the canonical one first.
+    #[must_use]
+    pub fn full_paths(&self) -> Vec<String> {
+        let path = self.path;
+        match self.paths {
+            Paths::V2 => vec![format!("/api/2.0/mlflow/{path}"), format!("/ajax-api/2.0/mlflow/{path}")],
+            Paths::V3 => vec![format!("/api/3.0/mlflow/{path}"), format!("/ajax-api/3.0/mlflow/{path}")],
+            Paths::AjaxV2 => vec![format!("/ajax-api/2.0/mlflow/{path}")],
+            Paths::Bare => vec![path.to_owned()],
+        }
+    }
+}

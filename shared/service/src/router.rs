@@ -1,0 +1,168 @@
+//! From route rows to an axum router.
+
+use std::any::Any;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request as HttpRequest;
+use axum::response::Response;
+use axum::routing::{MethodFilter, on};
+use http::header::CONTENT_TYPE;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use mlflow_api::{Error, ErrorCode, Request, Result};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::SizeAbove;
+
+use crate::answer::{error_response, html_method_not_allowed, html_not_found};
+use crate::route::Route;
+
+/// Longest body, in bytes. MLflow has no limit of its own; an API Gateway lets 10 MB through.
+const LONGEST_BODY: usize = 32 << 20;
+/// Answers from this size on, in bytes, are compressed for clients that take it.
+const COMPRESS_FROM: u64 = 4 << 10;
+
+/// The router of a function: its rows, MLflow's kind of 404 for everything else, and an answer even where code panics.
+pub fn router<S: Clone + Send + Sync + 'static>(routes: Vec<Route<S>>, state: &S) -> Router {
+    let mut rows = Router::new();
+    for route in routes {
+        for path in route.full_paths() {
+            let (state, handler) = (state.clone(), route.handler.clone());
+            let serve = move |request: HttpRequest| async move {
+                let answer = match read(request).await {
+                    Ok(request) => handler(state, request).await,
+                    Err(error) => Err(error),
+                };
+                answer.map_or_else(|error| error_response(&error), crate::Answer::into_response)
+            };
+            rows = rows.route(&path, on(method_filter(route.method), serve));
+        }
+    }
+    rows.fallback(|| async { html_not_found() })
+        .method_not_allowed_fallback(|| async { html_method_not_allowed() })
+        .layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM)))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(axum::middleware::map_response(no_sniff))
+}
+
+fn method_filter(method: &str) -> MethodFilter {
+    match method {
+        "POST" => MethodFilter::POST,
+        "PUT" => MethodFilter::PUT,
+        "PATCH" => MethodFilter::PATCH,
+        "DELETE" => MethodFilter::DELETE,
+        _ => MethodFilter::GET,
+    }
+}
+
+/// What a handler gets to see of the HTTP request.
+async fn read(request: HttpRequest) -> Result<Request> {
+    let (parts, body) = request.into_parts();
+    let body = Limited::new(body, LONGEST_BODY).collect().await.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            Error::invalid(format!("The request body is longer than {LONGEST_BODY} bytes."))
+        } else {
+            Error::new(ErrorCode::BadRequest, "The request body could not be read.")
+        }
+    })?;
+    Ok(Request {
+        method: parts.method.as_str().to_owned(),
+        query: Request::parse_query(parts.uri.query().unwrap_or_default()),
+        content_type: parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        body: body.to_bytes().to_vec(),
+    })
+}
+
+/// A panic is a defect; the client still gets an answer, and the log the text.
+#[expect(clippy::needless_pass_by_value, reason = "the layer hands it over")]
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
+    error_response(&Error::internal(text))
+}
+
+async fn no_sniff(mut response: Response<Body>) -> Response<Body> {
+    let header = http::HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, header);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use access::Permission;
+    use http::StatusCode;
+    use serde_json::{Value, json};
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::Paths;
+
+    async fn echo(prefix: String, request: Request) -> Result<Value> {
+        match request.argument("fail") {
+            None => Ok(json!({ "prefix": prefix, "body": String::from_utf8_lossy(&request.body) })),
+            Some("panic") => panic!("of the test"),
+            Some(message) => Err(Error::invalid(message)),
+        }
+    }
+
+    async fn call(method: &str, uri: &str, body: Body) -> (StatusCode, String, String) {
+        let routes = vec![
+            Route::new("GET", "things/get", Permission::Public, echo),
+            Route::new("POST", "things/get", Permission::Public, echo),
+            Route::new("GET", "only", Permission::Public, echo).under(Paths::AjaxV2),
+            Route::text("/health", Permission::Public, "OK"),
+        ];
+        let request = http::Request::builder().method(method).uri(uri).body(body).unwrap();
+        let response = router(routes, &"p".to_owned()).oneshot(request).await.unwrap();
+        let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
+        let status = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, content_type, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn rows_stand_under_both_prefixes() {
+        for path in ["/api/2.0/mlflow/things/get", "/ajax-api/2.0/mlflow/things/get"] {
+            for method in ["GET", "POST"] {
+                let (status, content_type, body) = call(method, path, Body::from("x")).await;
+                assert_eq!((status, content_type.as_str()), (StatusCode::OK, "application/json"));
+                assert_eq!(body, r#"{"prefix":"p","body":"x"}"#);
+            }
+        }
+        assert_eq!(call("GET", "/ajax-api/2.0/mlflow/only", Body::empty()).await.0, StatusCode::OK);
+        assert_eq!(call("GET", "/api/2.0/mlflow/only", Body::empty()).await.0, StatusCode::NOT_FOUND);
+        assert_eq!(call("GET", "/health", Body::empty()).await.2, "OK");
+    }
+
+    #[tokio::test]
+    async fn unknown_paths_and_methods_are_answered_without_json() {
+        let (status, content_type, _) = call("GET", "/api/2.0/mlflow/nothing", Body::empty()).await;
+        assert_eq!((status, content_type.as_str()), (StatusCode::NOT_FOUND, "text/html; charset=utf-8"));
+        let (status, content_type, _) = call("DELETE", "/api/2.0/mlflow/things/get", Body::empty()).await;
+        assert_eq!((status, content_type.as_str()), (StatusCode::METHOD_NOT_ALLOWED, "text/html; charset=utf-8"));
+    }
+
+    #[tokio::test]
+    async fn errors_are_mlflows() {
+        let (status, _, body) = call("GET", "/api/2.0/mlflow/things/get?fail=so%20it%20is", Body::empty()).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert_eq!(
+            serde_json::from_str::<Value>(&body).unwrap(),
+            json!({
+                "error_code": "INVALID_PARAMETER_VALUE",
+                "message": "so it is",
+                "sqlstate": "KAM00",
+                "error_class": "INVALID_PARAMETER_VALUE",
+            })
+        );
+    }
+
+    #[tokio::test]
+    async fn a_panic_and_a_long_body_get_an_answer() {
+        let (status, _, body) = call("GET", "/api/2.0/mlflow/things/get?fail=panic", Body::empty()).await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(body.contains("INTERNAL_ERROR") && !body.contains("of the test"));
+        let (status, _, _) = call("POST", "/api/2.0/mlflow/things/get", Body::from(vec![0; LONGEST_BODY + 1])).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+    }
+}

@@ -1,0 +1,107 @@
+//! Batches: many items in few requests, without order and without a promise of all or nothing.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{DeleteRequest, KeysAndAttributes, PutRequest, WriteRequest};
+use futures::future::try_join_all;
+use key_schema::Key;
+
+use crate::meter::Direction;
+use crate::table::attributes;
+use crate::{Failure, Item, Result, Table};
+
+/// DynamoDB's limits of items in one request.
+const READS: usize = 100;
+const WRITES: usize = 25;
+
+impl Table {
+    /// Reads items, consistently; those that are missing are missing in the answer. One request per 100 keys, or per 16 MB.
+    pub async fn get_many(&self, keys: &[Key]) -> Result<HashMap<Key, Item>> {
+        let parts = try_join_all(keys.chunks(READS).map(|keys| self.get_part(keys))).await?;
+        let items = parts.into_iter().flatten().filter_map(|item| Some((item.key()?, item)));
+        Ok(items.collect())
+    }
+
+    async fn get_part(&self, keys: &[Key]) -> Result<Vec<Item>> {
+        let mut wanted: Vec<_> = keys.iter().map(attributes).collect();
+        let mut found = Vec::new();
+        let mut idle_rounds = 0;
+        loop {
+            let request = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true).build();
+            let request = request.map_err(|error| Failure::Unexpected(error.to_string()))?;
+            let answer = self
+                .retry
+                .run(|| {
+                    self.count("BatchGetItem");
+                    self.client
+                        .batch_get_item()
+                        .request_items(&self.name, request.clone())
+                        .set_return_consumed_capacity(self.wanted())
+                        .send()
+                })
+                .await?;
+            self.consumed(Direction::Read, answer.consumed_capacity());
+            let items = answer.responses.and_then(|mut tables| tables.remove(&self.name)).unwrap_or_default();
+            // Unprocessed keys after some items mean that 16 MB were full; after none, that the table is busy.
+            idle_rounds = if items.is_empty() { idle_rounds + 1 } else { 0 };
+            found.extend(items.into_iter().map(Item));
+            let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&self.name));
+            match left {
+                Some(left) if !left.keys().is_empty() => wanted = left.keys,
+                _ => return Ok(found),
+            }
+            self.rest(idle_rounds).await?;
+        }
+    }
+
+    /// Writes and deletes items without conditions, in any order. One request per 25.
+    pub async fn write_many(&self, puts: Vec<Item>, deletes: &[Key]) -> Result<()> {
+        let puts = puts.into_iter().map(|item| {
+            let put = PutRequest::builder().set_item(Some(item.0)).build();
+            put.map(|put| WriteRequest::builder().put_request(put).build())
+        });
+        let deletes = deletes.iter().map(|key| {
+            let delete = DeleteRequest::builder().set_key(Some(attributes(key))).build();
+            delete.map(|delete| WriteRequest::builder().delete_request(delete).build())
+        });
+        let requests = puts.chain(deletes).collect::<std::result::Result<Vec<_>, _>>();
+        let requests = requests.map_err(|error| Failure::Unexpected(error.to_string()))?;
+        try_join_all(requests.chunks(WRITES).map(|part| self.write_part(part.to_vec()))).await?;
+        Ok(())
+    }
+
+    async fn write_part(&self, mut requests: Vec<WriteRequest>) -> Result<()> {
+        let mut idle_rounds = 0;
+        loop {
+            let sent = requests.len();
+            let answer = self
+                .retry
+                .run(|| {
+                    self.count("BatchWriteItem");
+                    self.client
+                        .batch_write_item()
+                        .request_items(&self.name, requests.clone())
+                        .set_return_consumed_capacity(self.wanted())
+                        .send()
+                })
+                .await?;
+            self.consumed(Direction::Write, answer.consumed_capacity());
+            requests = answer.unprocessed_items.and_then(|mut tables| tables.remove(&self.name)).unwrap_or_default();
+            if requests.is_empty() {
+                return Ok(());
+            }
+            idle_rounds = if requests.len() == sent { idle_rounds + 1 } else { 0 };
+            self.rest(idle_rounds).await?;
+        }
+    }
+
+    /// Pauses before the rest of a batch is sent again, and gives up after as many rounds without progress as a request
+    /// has attempts.
+    async fn rest(&self, idle_rounds: u32) -> Result<()> {
+        if idle_rounds >= self.retry.attempts {
+            return Err(Failure::Unavailable("a batch stayed unprocessed".to_owned()));
+        }
+        self.retry.pause(idle_rounds).await;
+        Ok(())
+    }
+}

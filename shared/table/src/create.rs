@@ -1,0 +1,78 @@
+//! Making the table, for laptops and tests; in AWS `template.yaml` makes the same one.
+
+use aws_sdk_dynamodb::error::ProvideErrorMetadata;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, LocalSecondaryIndex, Projection,
+    ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType, TimeToLiveSpecification,
+};
+use key_schema::definition::{GLOBAL_INDEXES, LOCAL_INDEXES, PK, SK, TTL, key_attributes};
+
+use crate::{Failure, Result, Table};
+
+impl Table {
+    /// Makes the table where it is missing.
+    pub async fn create_if_missing(&self) -> Result<()> {
+        match self.client.describe_table().table_name(&self.name).send().await {
+            Ok(_) => return Ok(()),
+            Err(error) if error.code() == Some("ResourceNotFoundException") => {}
+            Err(error) => return Err(Failure::Unavailable(format!("{error:?}"))),
+        }
+        let build = |error: aws_sdk_dynamodb::error::BuildError| Failure::Unexpected(error.to_string());
+        let mut request = self
+            .client
+            .create_table()
+            .table_name(&self.name)
+            .billing_mode(BillingMode::PayPerRequest)
+            .set_key_schema(Some(keys(PK, SK).map_err(build)?));
+        for attribute in key_attributes() {
+            let definition =
+                AttributeDefinition::builder().attribute_name(attribute).attribute_type(ScalarAttributeType::S);
+            request = request.attribute_definitions(definition.build().map_err(build)?);
+        }
+        let keys_only = || Projection::builder().projection_type(ProjectionType::KeysOnly).build();
+        for (index, sort) in LOCAL_INDEXES {
+            let schema = keys(PK, sort).map_err(build)?;
+            let index = LocalSecondaryIndex::builder().index_name(*index).set_key_schema(Some(schema));
+            request = request.local_secondary_indexes(index.projection(keys_only()).build().map_err(build)?);
+        }
+        for (index, partition, sort) in GLOBAL_INDEXES {
+            let schema = keys(partition, sort).map_err(build)?;
+            let index = GlobalSecondaryIndex::builder().index_name(*index).set_key_schema(Some(schema));
+            request = request.global_secondary_indexes(index.projection(keys_only()).build().map_err(build)?);
+        }
+        let stream =
+            StreamSpecification::builder().stream_enabled(true).stream_view_type(StreamViewType::NewAndOldImages);
+        match request.stream_specification(stream.build().map_err(build)?).send().await {
+            Ok(_) => {}
+            // Another process was faster.
+            Err(error) if error.code() == Some("ResourceInUseException") => return Ok(()),
+            Err(error) => return Err(Failure::Unexpected(format!("{error:?}"))),
+        }
+        self.wait_until_active().await?;
+        let ttl = TimeToLiveSpecification::builder().attribute_name(TTL).enabled(true).build().map_err(build)?;
+        let outcome =
+            self.client.update_time_to_live().table_name(&self.name).time_to_live_specification(ttl).send().await;
+        outcome.map(|_| ()).map_err(|error| Failure::Unexpected(format!("{error:?}")))
+    }
+
+    /// DynamoDB makes a table in some seconds; an embedded engine at once.
+    async fn wait_until_active(&self) -> Result<()> {
+        for attempt in 0..60 {
+            let description = self.retry.run(|| self.client.describe_table().table_name(&self.name).send()).await?;
+            let status = description.table.and_then(|table| table.table_status);
+            if status == Some(aws_sdk_dynamodb::types::TableStatus::Active) {
+                return Ok(());
+            }
+            self.retry.pause(attempt).await;
+        }
+        Err(Failure::Unavailable("the table did not become active".to_owned()))
+    }
+}
+
+fn keys(
+    partition: &str,
+    sort: &str,
+) -> std::result::Result<Vec<KeySchemaElement>, aws_sdk_dynamodb::error::BuildError> {
+    let element = |name: &str, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
+    Ok(vec![element(partition, KeyType::Hash)?, element(sort, KeyType::Range)?])
+}

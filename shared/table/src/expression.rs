@@ -1,0 +1,298 @@
+//! Conditions and updates as values, and their rendering into DynamoDB's expressions.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use key_schema::Key;
+use key_schema::definition::PK;
+
+use crate::Value;
+
+/// An attribute, or an entry of a map attribute. The parts are names as they are; nothing in them is read as syntax.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path(Vec<String>);
+
+impl From<&str> for Path {
+    fn from(attribute: &str) -> Self {
+        Self(vec![attribute.to_owned()])
+    }
+}
+
+impl From<String> for Path {
+    fn from(attribute: String) -> Self {
+        Self(vec![attribute])
+    }
+}
+
+impl From<(&str, &str)> for Path {
+    /// An entry of a map attribute.
+    fn from((attribute, entry): (&str, &str)) -> Self {
+        Self(vec![attribute.to_owned(), entry.to_owned()])
+    }
+}
+
+/// What must hold for a write to happen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// The attribute is there.
+    Exists(Path),
+    /// The attribute is not there.
+    Missing(Path),
+    /// The attribute is there and has this value.
+    Equals(Path, Value),
+    /// The attribute is there and less than this value.
+    Below(Path, Value),
+    /// Both hold, or as many as there are.
+    All(Vec<Condition>),
+    /// One of them holds.
+    Any(Vec<Condition>),
+    /// It does not hold.
+    Not(Box<Condition>),
+}
+
+impl Condition {
+    /// The item is there.
+    #[must_use]
+    pub fn item_exists() -> Self {
+        Self::Exists(PK.into())
+    }
+
+    /// There is no such item yet.
+    #[must_use]
+    pub fn item_missing() -> Self {
+        Self::Missing(PK.into())
+    }
+
+    /// Both conditions.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match self {
+            Self::All(mut conditions) => {
+                conditions.push(other);
+                Self::All(conditions)
+            }
+            first => Self::All(vec![first, other]),
+        }
+    }
+}
+
+/// A change of one item. It never creates one: every update carries the condition that the item exists, unless it is
+/// made with [`Update::upsert`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    pub(crate) key: Key,
+    pub(crate) condition: Condition,
+    set: Vec<(Path, Value)>,
+    add: Vec<(Path, Value)>,
+    delete: Vec<(Path, Value)>,
+    remove: Vec<Path>,
+}
+
+impl Update {
+    /// A change of the item with this key, which must exist.
+    #[must_use]
+    pub fn new(key: Key) -> Self {
+        Self { condition: Condition::item_exists(), ..Self::upsert(key) }
+    }
+
+    /// A change that makes the item where it is missing.
+    #[must_use]
+    pub fn upsert(key: Key) -> Self {
+        let (set, add, delete, remove) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { key, condition: Condition::All(Vec::new()), set, add, delete, remove }
+    }
+
+    /// Sets an attribute, or an entry of a map that is there.
+    #[must_use]
+    pub fn set(mut self, path: impl Into<Path>, value: Value) -> Self {
+        self.set.push((path.into(), value));
+        self
+    }
+
+    /// Adds to a number or to a set; makes it where it is missing. Only for attributes of the item itself.
+    #[must_use]
+    pub fn add(mut self, attribute: impl Into<Path>, value: Value) -> Self {
+        self.add.push((attribute.into(), value));
+        self
+    }
+
+    /// Takes elements out of a set; the last takes the attribute with it. Only for attributes of the item itself.
+    #[must_use]
+    pub fn delete(mut self, attribute: impl Into<Path>, value: Value) -> Self {
+        self.delete.push((attribute.into(), value));
+        self
+    }
+
+    /// Removes an attribute, or an entry of a map.
+    #[must_use]
+    pub fn remove(mut self, path: impl Into<Path>) -> Self {
+        self.remove.push(path.into());
+        self
+    }
+
+    /// The change happens only if this holds, too.
+    #[must_use]
+    pub fn only_if(mut self, condition: Condition) -> Self {
+        self.condition = self.condition.and(condition);
+        self
+    }
+
+    /// The key of the item it changes.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Whether it changes nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.add.is_empty() && self.delete.is_empty() && self.remove.is_empty()
+    }
+}
+
+/// The expressions of one request, with the names and values they refer to.
+#[derive(Debug, Default)]
+pub(crate) struct Expressions {
+    names: HashMap<String, String>,
+    values: HashMap<String, Value>,
+}
+
+impl Expressions {
+    /// Names by placeholder; none when no expression uses any, as DynamoDB refuses an empty map.
+    pub(crate) fn names(&self) -> Option<HashMap<String, String>> {
+        let names: HashMap<_, _> =
+            self.names.iter().map(|(name, placeholder)| (placeholder.clone(), name.clone())).collect();
+        (!names.is_empty()).then_some(names)
+    }
+
+    /// Values by placeholder, likewise.
+    pub(crate) fn values(&self) -> Option<HashMap<String, Value>> {
+        (!self.values.is_empty()).then(|| self.values.clone())
+    }
+
+    /// Renders a condition; `None` for one that always holds.
+    pub(crate) fn condition(&mut self, condition: &Condition) -> Option<String> {
+        match condition {
+            Condition::Exists(path) => Some(format!("attribute_exists({})", self.path(path))),
+            Condition::Missing(path) => Some(format!("attribute_not_exists({})", self.path(path))),
+            Condition::Equals(path, value) => Some(format!("{}={}", self.path(path), self.value(value))),
+            Condition::Below(path, value) => Some(format!("{}<{}", self.path(path), self.value(value))),
+            Condition::All(parts) => self.join(parts, " AND "),
+            Condition::Any(parts) => self.join(parts, " OR "),
+            Condition::Not(part) => self.condition(part).map(|part| format!("NOT({part})")),
+        }
+    }
+
+    fn join(&mut self, parts: &[Condition], word: &str) -> Option<String> {
+        let rendered: Vec<_> = parts
+            .iter()
+            .filter_map(|part| {
+                let text = self.condition(part)?;
+                let joined = matches!(part, Condition::All(_) | Condition::Any(_));
+                Some(if joined { format!("({text})") } else { text })
+            })
+            .collect();
+        (!rendered.is_empty()).then(|| rendered.join(word))
+    }
+
+    /// Renders an update.
+    pub(crate) fn update(&mut self, update: &Update) -> String {
+        let mut text = String::new();
+        self.section(&mut text, "SET ", &update.set, "=");
+        self.section(&mut text, "ADD ", &update.add, " ");
+        self.section(&mut text, "DELETE ", &update.delete, " ");
+        for (position, path) in update.remove.iter().enumerate() {
+            text.push_str(if position == 0 { "REMOVE " } else { "," });
+            let path = self.path(path);
+            text.push_str(&path);
+        }
+        text
+    }
+
+    fn section(&mut self, text: &mut String, word: &str, changes: &[(Path, Value)], between: &str) {
+        for (position, (path, value)) in changes.iter().enumerate() {
+            text.push_str(if position == 0 { word } else { "," });
+            let (path, value) = (self.path(path), self.value(value));
+            let _ = write!(text, "{path}{between}{value}");
+        }
+        if !changes.is_empty() {
+            text.push(' ');
+        }
+    }
+
+    /// The placeholder of a path. A name used twice has one placeholder.
+    pub(crate) fn path(&mut self, path: &Path) -> String {
+        let parts: Vec<_> = path.0.iter().map(|name| self.name(name)).collect();
+        parts.join(".")
+    }
+
+    fn name(&mut self, name: &str) -> String {
+        if let Some(placeholder) = self.names.get(name) {
+            return placeholder.clone();
+        }
+        let placeholder = format!("#{}", short(self.names.len()));
+        self.names.insert(name.to_owned(), placeholder.clone());
+        placeholder
+    }
+
+    /// The placeholder of a value.
+    pub(crate) fn value(&mut self, value: &Value) -> String {
+        let placeholder = format!(":{}", short(self.values.len()));
+        self.values.insert(placeholder.clone(), value.clone());
+        placeholder
+    }
+}
+
+/// A short name for a number: an expression may have 4,096 characters, and a batch refers to hundreds of attributes.
+fn short(mut number: usize) -> String {
+    const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut name = String::new();
+    loop {
+        name.push(char::from(DIGITS[number % DIGITS.len()]));
+        number /= DIGITS.len();
+        if number == 0 {
+            return name;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{number, text};
+
+    fn key() -> Key {
+        Key { pk: "P".to_owned(), sk: "S".to_owned() }
+    }
+
+    #[test]
+    fn updates_are_rendered_with_placeholders_only() {
+        let update = Update::new(key())
+            .set("status", text("DONE"))
+            .set(("tags", "a.b #c"), text("x"))
+            .add("count", number(1))
+            .delete("points", crate::bytes_set([vec![1]]))
+            .remove(("tags", "old"));
+        let mut expressions = Expressions::default();
+        assert_eq!(expressions.update(&update), "SET #a=:a,#b.#c=:b ADD #d :c DELETE #e :d REMOVE #b.#f");
+        assert_eq!(expressions.condition(&update.condition).unwrap(), "attribute_exists(#g)");
+        assert_eq!(expressions.names().unwrap()["#c"], "a.b #c");
+    }
+
+    #[test]
+    fn conditions_nest() {
+        let condition = Condition::item_exists()
+            .and(Condition::Any(vec![Condition::Missing("full".into()), Condition::Below("size".into(), number(7))]))
+            .and(Condition::Not(Box::new(Condition::Equals("stage".into(), text("deleted")))));
+        let rendered = Expressions::default().condition(&condition).unwrap();
+        assert_eq!(rendered, "attribute_exists(#a) AND (attribute_not_exists(#b) OR #c<:a) AND NOT(#d=:b)");
+        assert_eq!(Expressions::default().condition(&Condition::All(vec![])), None);
+    }
+
+    #[test]
+    fn placeholders_are_short_and_distinct() {
+        let names: std::collections::HashSet<_> = (0..5_000).map(short).collect();
+        assert_eq!(names.len(), 5_000);
+        assert!(names.iter().all(|name| name.len() <= 3));
+    }
+}

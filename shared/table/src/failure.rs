@@ -1,0 +1,178 @@
+//! What a caller of the table has to decide on.
+
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::CancellationReason;
+use mlflow_api::{Error, ErrorCode};
+
+use crate::Item;
+
+/// Result of a call to the table.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Why the table did not do what it was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// The condition did not hold.
+    Refused {
+        /// The item as it is, if there is one.
+        item: Option<Item>,
+        /// An earlier attempt's answer was lost, so that it may have been our own write that changed the item.
+        after_lost_answer: bool,
+    },
+    /// A condition of the transaction did not hold; one reason per part, in their order.
+    Cancelled(Vec<Reason>),
+    /// The item would be larger than DynamoDB's 400 KB.
+    TooLarge,
+    /// The partition holds 10 GB, the most one with local indexes can.
+    PartitionFull,
+    /// The table was busy or away for longer than we were willing to wait.
+    Unavailable(String),
+    /// Anything else; a defect of ours.
+    Unexpected(String),
+}
+
+/// What one part of a transaction had to do with its cancellation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// Nothing.
+    None,
+    /// Its condition did not hold; with the item as it is, if there is one.
+    Refused(Option<Item>),
+    /// The item would be larger than 400 KB.
+    TooLarge,
+    /// Another transaction had the item, or it was throttled.
+    Busy,
+}
+
+impl Failure {
+    /// Whether a condition did not hold, alone or in a transaction.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::Cancelled(_))
+    }
+}
+
+impl From<Failure> for Error {
+    /// What the client learns when the caller of the table had no better answer.
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unavailable(cause) => Self::unavailable(cause),
+            Failure::TooLarge => Self::new(ErrorCode::BadRequest, "The entity is larger than the store can hold."),
+            Failure::PartitionFull => Self::new(
+                ErrorCode::BadRequest,
+                "The experiment has reached the 10 GB that the store can hold of one experiment.",
+            ),
+            // Nobody handled the refusal: somebody else is changing the same item all the time.
+            Failure::Refused { .. } | Failure::Cancelled(_) => Self::unavailable("a condition kept being refused"),
+            Failure::Unexpected(cause) => Self::internal(cause),
+        }
+    }
+}
+
+/// An attempt's outcome, as far as trying again is concerned.
+pub(crate) enum Outcome {
+    /// Final.
+    Final(Failure),
+    /// The attempt had no effect; another may succeed.
+    Busy(String),
+    /// The attempt may have had its effect.
+    Lost(String),
+}
+
+/// Errors of the operations this crate calls.
+pub(crate) trait OperationError: ProvideErrorMetadata {
+    /// The failure that carries data of its own.
+    fn specific(&self) -> Option<Outcome> {
+        None
+    }
+}
+
+macro_rules! conditional {
+    ($($error:ident),+) => {$(
+        impl OperationError for $error {
+            fn specific(&self) -> Option<Outcome> {
+                let Self::ConditionalCheckFailedException(refusal) = self else { return None };
+                let item = refusal.item().map(|item| Item(item.clone()));
+                Some(Outcome::Final(Failure::Refused { item, after_lost_answer: false }))
+            }
+        }
+    )+};
+}
+conditional!(PutItemError, UpdateItemError, DeleteItemError);
+
+macro_rules! unconditional {
+    ($($error:path),+ $(,)?) => {$(impl OperationError for $error {})+};
+}
+unconditional!(
+    aws_sdk_dynamodb::operation::get_item::GetItemError,
+    aws_sdk_dynamodb::operation::batch_get_item::BatchGetItemError,
+    aws_sdk_dynamodb::operation::batch_write_item::BatchWriteItemError,
+    aws_sdk_dynamodb::operation::query::QueryError,
+    aws_sdk_dynamodb::operation::create_table::CreateTableError,
+    aws_sdk_dynamodb::operation::describe_table::DescribeTableError,
+    aws_sdk_dynamodb::operation::update_time_to_live::UpdateTimeToLiveError,
+);
+
+impl OperationError for TransactWriteItemsError {
+    fn specific(&self) -> Option<Outcome> {
+        let Self::TransactionCanceledException(cancelled) = self else { return None };
+        let reasons: Vec<_> = cancelled.cancellation_reasons().iter().map(reason).collect();
+        let busy_only = reasons.iter().all(|reason| matches!(reason, Reason::None | Reason::Busy));
+        Some(if busy_only && reasons.contains(&Reason::Busy) {
+            Outcome::Busy("transaction conflict".to_owned())
+        } else if reasons.contains(&Reason::TooLarge) {
+            Outcome::Final(Failure::TooLarge)
+        } else if busy_only {
+            Outcome::Final(Failure::Unexpected(format!("cancelled: {cancelled:?}")))
+        } else {
+            Outcome::Final(Failure::Cancelled(reasons))
+        })
+    }
+}
+
+fn reason(reason: &CancellationReason) -> Reason {
+    match reason.code() {
+        Some("ConditionalCheckFailed") => Reason::Refused(reason.item().map(|item| Item(item.clone()))),
+        Some("TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded") => Reason::Busy,
+        Some("ValidationError") if reason.message().is_some_and(is_size) => Reason::TooLarge,
+        _ => Reason::None,
+    }
+}
+
+fn is_size(message: &str) -> bool {
+    message.contains("Item size")
+}
+
+/// Sorts an SDK error into final, busy and lost.
+pub(crate) fn classify<E: OperationError + std::fmt::Debug, R: std::fmt::Debug>(error: &SdkError<E, R>) -> Outcome {
+    let SdkError::ServiceError(service) = error else {
+        // No answer, or none that could be read: the request may have arrived.
+        return match error {
+            SdkError::ConstructionFailure(_) => Outcome::Final(Failure::Unexpected(format!("{error:?}"))),
+            _ => Outcome::Lost(format!("{error:?}")),
+        };
+    };
+    let error = service.err();
+    if let Some(outcome) = error.specific() {
+        return outcome;
+    }
+    let code = error.code().unwrap_or("unknown error");
+    let message = error.message().unwrap_or_default();
+    let text = format!("{code}: {message}");
+    match code {
+        "ThrottlingException"
+        | "ProvisionedThroughputExceededException"
+        | "RequestLimitExceeded"
+        | "TransactionConflictException"
+        | "TransactionInProgressException"
+        | "LimitExceededException" => Outcome::Busy(text),
+        "InternalServerError" | "InternalFailure" | "ServiceUnavailable" => Outcome::Lost(text),
+        "ItemCollectionSizeLimitExceededException" => Outcome::Final(Failure::PartitionFull),
+        "ValidationException" if is_size(message) => Outcome::Final(Failure::TooLarge),
+        _ => Outcome::Final(Failure::Unexpected(text)),
+    }
+}

@@ -1,0 +1,105 @@
+//! Items and their attributes.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::primitives::Blob;
+pub use aws_sdk_dynamodb::types::AttributeValue as Value;
+use key_schema::Key;
+use key_schema::definition::{PK, SK};
+
+/// A map of attributes: an item's own, or one nested in it.
+pub type Map = HashMap<String, Value>;
+
+/// An item of the table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Item(pub Map);
+
+impl Item {
+    /// An item with this key and nothing else yet.
+    #[must_use]
+    pub fn new(key: Key) -> Self {
+        Self(Map::from([(PK.to_owned(), Value::S(key.pk)), (SK.to_owned(), Value::S(key.sk))]))
+    }
+
+    /// The item with one attribute more.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: Value) -> Self {
+        self.0.insert(name.into(), value);
+        self
+    }
+
+    /// The item's key.
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
+        Some(Key { pk: self.text(PK)?.to_owned(), sk: self.text(SK)?.to_owned() })
+    }
+
+    /// A string attribute.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.as_s().ok().map(String::as_str)
+    }
+
+    /// An integer attribute.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.0.get(name)?.as_n().ok()?.parse().ok()
+    }
+
+    /// A map attribute.
+    #[must_use]
+    pub fn map(&self, name: &str) -> Option<&Map> {
+        self.0.get(name)?.as_m().ok()
+    }
+
+    /// Whether the attribute is there.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// About what DynamoDB charges for, in bytes: names and values, three bytes and one an entry for each map.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        map_size(&self.0)
+    }
+}
+
+fn map_size(map: &Map) -> usize {
+    map.iter().map(|(name, value)| name.len() + value_size(value)).sum()
+}
+
+fn value_size(value: &Value) -> usize {
+    match value {
+        Value::S(text) => text.len(),
+        Value::N(digits) => digits.len() / 2 + 2,
+        Value::B(bytes) => bytes.as_ref().len(),
+        Value::Bs(set) => set.iter().map(|bytes| bytes.as_ref().len() + 1).sum(),
+        Value::M(nested) => 3 + nested.len() + map_size(nested),
+        _ => 1,
+    }
+}
+
+/// A string.
+#[must_use]
+pub fn text(value: impl Into<String>) -> Value {
+    Value::S(value.into())
+}
+
+/// An integer.
+#[must_use]
+pub fn number(value: impl Into<i64>) -> Value {
+    Value::N(value.into().to_string())
+}
+
+/// A map.
+#[must_use]
+pub fn map(entries: Map) -> Value {
+    Value::M(entries)
+}
+
+/// A set of byte strings. DynamoDB knows no empty set: leave the attribute out instead.
+#[must_use]
+pub fn bytes_set(values: impl IntoIterator<Item = Vec<u8>>) -> Value {
+    Value::Bs(values.into_iter().map(Blob::new).collect())
+}

@@ -1,0 +1,25 @@
+//! Typed access to the DynamoDB table: the only crate that calls DynamoDB.
+//!
+//! What a caller can ask is [`Table`]'s methods: get, put, update, query, batches, transactions. There is no scan. Throttling,
+//! transaction conflicts, lost answers and unprocessed parts of batches are dealt with in here; what is left for a caller to
+//! decide on is one enum, [`Failure`]. A [`Meter`] counts requests and capacity units.
+
+mod batch;
+mod create;
+mod expression;
+mod failure;
+mod item;
+mod meter;
+mod query;
+mod retry;
+mod table;
+mod transaction;
+
+pub use expression::{Condition, Path, Update};
+pub use failure::{Failure, Reason, Result};
+pub use item::{Item, Map, Value, bytes_set, map, number, text};
+pub use meter::{Meter, Usage};
+pub use query::{Page, Query};
+pub use retry::Retry;
+pub use table::Table;
+pub use transaction::Write;

@@ -1,0 +1,76 @@
+//! Requests and capacity units, counted.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
+
+/// Counts what the calls through one [`crate::Table`] handle consume.
+#[derive(Clone, Debug, Default)]
+pub struct Meter(
+    // A std mutex: nothing is awaited while it is held.
+    Arc<Mutex<Usage>>,
+);
+
+/// What was consumed. Capacity units are DynamoDB's: a write unit is 1 KB written, a read unit 4 KB read consistently.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Requests sent, repeated attempts included.
+    pub requests: u32,
+    /// Read capacity units.
+    pub read_units: f64,
+    /// Write capacity units, indexes included.
+    pub write_units: f64,
+    /// The part of `write_units` that went to local indexes.
+    pub local_index_units: f64,
+    /// The part of `write_units` that went to global indexes.
+    pub global_index_units: f64,
+    /// Requests by operation.
+    pub operations: BTreeMap<&'static str, u32>,
+}
+
+/// Whether an operation reads or writes.
+#[derive(Clone, Copy)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+impl Meter {
+    /// What was counted so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was counted since the last `take`; counting starts anew.
+    #[must_use]
+    pub fn take(&self) -> Usage {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn count_request(&self, operation: &'static str) {
+        let mut usage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        usage.requests += 1;
+        *usage.operations.entry(operation).or_default() += 1;
+    }
+
+    pub(crate) fn count_capacity(&self, direction: Direction, consumed: &[ConsumedCapacity]) {
+        let mut usage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for consumed in consumed {
+            let total = consumed.capacity_units().unwrap_or_default();
+            match direction {
+                Direction::Read => usage.read_units += total,
+                Direction::Write => {
+                    usage.write_units += total;
+                    usage.local_index_units += indexes(consumed.local_secondary_indexes());
+                    usage.global_index_units += indexes(consumed.global_secondary_indexes());
+                }
+            }
+        }
+    }
+}
+
+fn indexes(indexes: Option<&std::collections::HashMap<String, Capacity>>) -> f64 {
+    indexes.into_iter().flat_map(|indexes| indexes.values()).filter_map(Capacity::capacity_units).sum()
+}

@@ -1,0 +1,71 @@
+//! Trying again, in one place.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::error::SdkError;
+use rand::RngExt;
+
+use crate::failure::{Failure, OperationError, Outcome, Result, classify};
+
+/// How often and how patiently a request is tried again.
+///
+/// Every request of this crate may be repeated: updates are conditional or say the same thing twice, transactions carry a
+/// token, batches only put and delete.
+#[derive(Clone, Copy, Debug)]
+pub struct Retry {
+    /// Attempts in all.
+    pub attempts: u32,
+    /// Bound of the first pause; it doubles with every attempt.
+    pub first_pause: Duration,
+    /// Bound of any pause.
+    pub longest_pause: Duration,
+}
+
+impl Default for Retry {
+    /// Ten attempts within about eight seconds: well inside the 29 seconds an API Gateway waits.
+    fn default() -> Self {
+        Self { attempts: 10, first_pause: Duration::from_millis(20), longest_pause: Duration::from_millis(1_500) }
+    }
+}
+
+impl Retry {
+    /// Waits before attempt `next` (the first is 0): a random part of the bound, so that those who collided spread out.
+    pub async fn pause(&self, next: u32) {
+        let bound = self.first_pause.saturating_mul(1 << next.saturating_sub(1).min(16)).min(self.longest_pause);
+        let part: f64 = rand::rng().random();
+        tokio::time::sleep(bound.mul_f64(part)).await;
+    }
+
+    /// Sends what `request` makes until the outcome is final or the attempts are used up.
+    pub(crate) async fn run<T, E, R, F>(&self, mut request: impl FnMut() -> F) -> Result<T>
+    where
+        F: Future<Output = std::result::Result<T, SdkError<E, R>>>,
+        E: OperationError + std::fmt::Debug,
+        R: std::fmt::Debug,
+    {
+        let mut lost = false;
+        let mut last_cause = String::new();
+        for attempt in 0..self.attempts {
+            if attempt > 0 {
+                self.pause(attempt).await;
+            }
+            let error = match request().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            match classify(&error) {
+                Outcome::Final(Failure::Refused { item, .. }) => {
+                    return Err(Failure::Refused { item, after_lost_answer: lost });
+                }
+                Outcome::Final(failure) => return Err(failure),
+                Outcome::Busy(cause) => last_cause = cause,
+                Outcome::Lost(cause) => {
+                    lost = true;
+                    last_cause = cause;
+                }
+            }
+            tracing::debug!(attempt, cause = last_cause, "table request is tried again");
+        }
+        Err(Failure::Unavailable(last_cause))
+    }
+}

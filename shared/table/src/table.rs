@@ -1,0 +1,160 @@
+//! The table, and the requests about one item.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{
+    ConsumedCapacity, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure as OnRefusal,
+};
+use key_schema::Key;
+use key_schema::definition::{PK, SK};
+
+use crate::expression::Expressions;
+use crate::meter::{Direction, Meter};
+use crate::{Condition, Failure, Item, Result, Retry, Update, Value};
+
+/// A handle on the table. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub(crate) client: Client,
+    pub(crate) name: String,
+    pub(crate) retry: Retry,
+    meter: Option<Meter>,
+}
+
+impl Table {
+    /// The table `name`, reached through `client`. The client's own retries should be off: this crate has its own.
+    #[must_use]
+    pub fn new(client: Client, name: impl Into<String>) -> Self {
+        Self { client, name: name.into(), retry: Retry::default(), meter: None }
+    }
+
+    /// The same table, its calls counted by `meter`.
+    #[must_use]
+    pub fn metered(&self, meter: Meter) -> Self {
+        Self { meter: Some(meter), ..self.clone() }
+    }
+
+    /// The same table with another patience.
+    #[must_use]
+    pub fn with_retry(&self, retry: Retry) -> Self {
+        Self { retry, ..self.clone() }
+    }
+
+    /// How this handle tries again; for callers whose own step can be refused and repeated.
+    #[must_use]
+    pub fn retry(&self) -> Retry {
+        self.retry
+    }
+
+    /// Reads one item, consistently. One request; a read unit per 4 KB.
+    pub async fn get(&self, key: &Key) -> Result<Option<Item>> {
+        let answer = self
+            .retry
+            .run(|| {
+                self.count("GetItem");
+                self.client
+                    .get_item()
+                    .table_name(&self.name)
+                    .set_key(Some(attributes(key)))
+                    .consistent_read(true)
+                    .set_return_consumed_capacity(self.wanted())
+                    .send()
+            })
+            .await?;
+        self.consumed(Direction::Read, answer.consumed_capacity.as_slice());
+        Ok(answer.item.map(Item))
+    }
+
+    /// Writes an item that must not be there yet. Sent twice, it succeeds twice: if the item is there and equal, it is ours.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] if there is another item with this key.
+    pub async fn put_new(&self, item: Item) -> Result<()> {
+        match self.put(item.clone(), &Condition::item_missing()).await {
+            Err(Failure::Refused { item: Some(found), .. }) if found == item => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// Writes an item, whole, if the condition holds for what was there.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] if the condition does not hold.
+    pub async fn put(&self, item: Item, condition: &Condition) -> Result<()> {
+        let mut expressions = Expressions::default();
+        let condition = expressions.condition(condition);
+        let answer = self
+            .retry
+            .run(|| {
+                self.count("PutItem");
+                self.client
+                    .put_item()
+                    .table_name(&self.name)
+                    .set_item(Some(item.0.clone()))
+                    .set_condition_expression(condition.clone())
+                    .set_expression_attribute_names(expressions.names())
+                    .set_expression_attribute_values(expressions.values())
+                    .return_values_on_condition_check_failure(OnRefusal::AllOld)
+                    .set_return_consumed_capacity(self.wanted())
+                    .send()
+            })
+            .await?;
+        self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
+        Ok(())
+    }
+
+    /// Changes one item and returns it as it is then. One request; a write unit per KB of the larger of before and after,
+    /// and one per index key that changes, two if it was there before.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] if the condition does not hold; it brings the item as it is, so that no read is needed to find
+    /// out why.
+    pub async fn update(&self, update: &Update) -> Result<Item> {
+        let mut expressions = Expressions::default();
+        let change = expressions.update(update);
+        let condition = expressions.condition(&update.condition);
+        let answer = self
+            .retry
+            .run(|| {
+                self.count("UpdateItem");
+                self.client
+                    .update_item()
+                    .table_name(&self.name)
+                    .set_key(Some(attributes(&update.key)))
+                    .update_expression(&change)
+                    .set_condition_expression(condition.clone())
+                    .set_expression_attribute_names(expressions.names())
+                    .set_expression_attribute_values(expressions.values())
+                    .return_values(ReturnValue::AllNew)
+                    .return_values_on_condition_check_failure(OnRefusal::AllOld)
+                    .set_return_consumed_capacity(self.wanted())
+                    .send()
+            })
+            .await?;
+        self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
+        answer.attributes.map(Item).ok_or_else(|| Failure::Unexpected("an update returned no item".to_owned()))
+    }
+
+    /// Which report of consumed capacity to ask for.
+    pub(crate) fn wanted(&self) -> Option<ReturnConsumedCapacity> {
+        self.meter.as_ref().map(|_| ReturnConsumedCapacity::Indexes)
+    }
+
+    pub(crate) fn count(&self, operation: &'static str) {
+        if let Some(meter) = &self.meter {
+            meter.count_request(operation);
+        }
+    }
+
+    pub(crate) fn consumed(&self, direction: Direction, consumed: &[ConsumedCapacity]) {
+        if let Some(meter) = &self.meter {
+            meter.count_capacity(direction, consumed);
+        }
+    }
+}
+
+/// A key as DynamoDB takes it.
+pub(crate) fn attributes(key: &Key) -> HashMap<String, Value> {
+    HashMap::from([(PK.to_owned(), Value::S(key.pk.clone())), (SK.to_owned(), Value::S(key.sk.clone()))])
+}
