@@ -1,8 +1,9 @@
 //! Handlers of `runs/…` that log to a run.
 
 use mlflow_api::checks::Check::{self, Custom, Float, Integer, List, Required, Text};
+use mlflow_api::message::Message;
 use mlflow_api::tracking::{self as wire, Empty, ModelOutput};
-use mlflow_api::{Error, Request, Result};
+use mlflow_api::{Error, ErrorCode, Request, Result};
 use serde_json::{Map, Value};
 
 use crate::experiments::key_values;
@@ -23,7 +24,7 @@ pub(crate) async fn log_metric(store: Store, request: Request) -> Result<Empty> 
             ("dataset_digest", &[Text]),
         ],
     )?;
-    store.run_log_metric(run_id(&message), &logged_metric(&message)).await?;
+    store.run_log_metric(run_id(&message), &logged_metric(&message)?).await?;
     Ok(Empty {})
 }
 
@@ -61,7 +62,7 @@ pub(crate) async fn log_batch(store: Store, request: Request) -> Result<Empty> {
         ],
     )?;
     let batch = Batch {
-        metrics: message.messages("metrics").map(logged_metric).collect(),
+        metrics: message.messages("metrics").map(logged_metric).collect::<Result<_>>()?,
         params: key_values(&message, "params"),
         tags: key_values(&message, "tags"),
     };
@@ -85,6 +86,9 @@ pub(crate) async fn log_model(store: Store, request: Request) -> Result<Empty> {
     if !missing.is_empty() {
         return Err(Error::invalid(format!("Model json is missing mandatory fields: {{{}}}", missing.join(", "))));
     }
+    if !model.get("flavors").is_some_and(Value::is_object) {
+        return Err(Error::invalid("The flavors of a model must be a JSON object."));
+    }
     store.run_record_model(message.text("run_id"), &model).await?;
     Ok(Empty {})
 }
@@ -100,18 +104,26 @@ pub(crate) async fn log_outputs(store: Store, request: Request) -> Result<Empty>
     Ok(Empty {})
 }
 
-fn logged_metric(message: &mlflow_api::message::Message) -> LoggedMetric {
-    LoggedMetric {
+fn logged_metric(message: &Message) -> Result<LoggedMetric> {
+    if message.text("dataset_name").is_empty() != message.text("dataset_digest").is_empty() {
+        return Err(Error::invalid("Both dataset_name and dataset_digest must be provided if one is provided"));
+    }
+    let model = message.text("model_id");
+    if !model.is_empty() {
+        // There are no logged models yet, so a metric of one cannot be right.
+        return Err(Error::new(ErrorCode::BadRequest, format!("Logged model with ID '{model}' not found.")));
+    }
+    Ok(LoggedMetric {
         key: message.text("key").to_owned(),
         value: message.double("value"),
         timestamp: message.int("timestamp"),
         step: message.int("step"),
-    }
+    })
 }
 
 /// A check that each element of a list has these fields.
 fn elements_have(value: &Value, list: &str, fields: &[&str]) -> std::result::Result<(), Option<String>> {
-    for (position, element) in value.as_array().into_iter().flatten().enumerate() {
+    for (position, element) in value.as_array().ok_or(None)?.iter().enumerate() {
         for field in fields {
             let content = element.get(*field).unwrap_or(&Value::Null);
             if content.is_null() || content == "" {

@@ -54,7 +54,10 @@ pub(crate) async fn history_bulk(store: Store, request: Request) -> Result<BulkM
         None => BULK_POINTS,
         Some(text) => integer_argument("max_results", text)?.min(BULK_POINTS),
     };
-    let metrics = store.metric_history_bulk(&run_ids, metric, usize::try_from(max_results).unwrap_or(0)).await?;
+    let Ok(max_results) = usize::try_from(max_results) else {
+        return Err(Error::invalid(format!("Invalid value {max_results} for parameter 'max_results' supplied.")));
+    };
+    let metrics = store.metric_history_bulk(&run_ids, metric, max_results).await?;
     Ok(BulkMetrics { metrics })
 }
 

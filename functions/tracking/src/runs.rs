@@ -3,7 +3,7 @@
 use mlflow_api::checks::Check::{Custom, Integer, List, Required, Text, TextItems};
 use mlflow_api::message::Message;
 use mlflow_api::tracking::{self as wire, Empty, OneRun, RunStatus, Runs, UpdatedRun};
-use mlflow_api::{ExperimentId, Request, Result, limits};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, limits};
 use serde_json::Value;
 
 use crate::experiments::{key_values, view};
@@ -21,7 +21,12 @@ pub(crate) async fn create(store: Store, request: Request) -> Result<OneRun> {
         start_time: message.int("start_time"),
         tags: key_values(&message, "tags"),
     };
-    let run = store.run_create(ExperimentId::parse(message.text("experiment_id"))?, &new).await?;
+    let experiment = message.text("experiment_id");
+    if experiment.is_empty() {
+        // MLflow looks for the default experiment, and then fails to write a run that names none.
+        return Err(Error::new(ErrorCode::BadRequest, "A run needs the id of its experiment."));
+    }
+    let run = store.run_create(ExperimentId::parse(experiment)?, &new).await?;
     Ok(OneRun { run })
 }
 
@@ -88,16 +93,21 @@ pub(crate) fn run_id(message: &Message) -> &str {
 
 /// A check that a number, or a text that reads as one, is not too great.
 pub(crate) fn at_most(value: &Value, limit: i64) -> std::result::Result<(), Option<String>> {
-    if as_integer(value).is_none_or(|number| number <= limit) { Ok(()) } else { Err(None) }
+    if as_integer(value).is_some_and(|number| number <= limit) { Ok(()) } else { Err(None) }
 }
 
-/// What Python's `int` makes of a value, if it makes anything of 64 bits.
+/// What Python's `int` makes of a value, if it makes anything; beyond 64 bits, the greatest or least of them.
 pub(crate) fn as_integer(value: &Value) -> Option<i64> {
     match value {
         // As great as a float may be, in 64 bits it stays on its side of every limit.
         #[expect(clippy::cast_possible_truncation, reason = "saturates")]
         Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|float| float.trunc() as i64)),
-        Value::String(text) => mlflow_api::python::int(text)?.parse().ok(),
+        Value::String(text) => {
+            let digits = mlflow_api::python::int(text)?;
+            let beyond = if digits.starts_with('-') { i64::MIN } else { i64::MAX };
+            Some(digits.parse().unwrap_or(beyond))
+        }
+        Value::Bool(value) => Some(i64::from(*value)),
         _ => None,
     }
 }

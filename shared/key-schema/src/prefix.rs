@@ -105,7 +105,7 @@ mod tests {
             (RunMetricsBucket::key(&experiment, &run, &Bucket::of("a")).sk, run_metrics_buckets(&run)),
             (RunParam::key(&experiment, &run, &name).sk, run_params(&run)),
             (RunTag::key(&experiment, &run, &name).sk, run_tags(&run)),
-            (RunOutput::key(&experiment, &run, &name, &Ascending(1)).sk, run_outputs(&run)),
+            (RunOutput::key(&experiment, &run, &name).sk, run_outputs(&run)),
             (ExperimentTag::key(&experiment, &name).sk, EXPERIMENT_TAGS.to_owned()),
             (ExperimentName::key(&name, &name).sk, EXPERIMENT_NAMES.to_owned()),
             (segment.sk, metric_segments(&name)),

@@ -39,7 +39,7 @@ rows! {
     /// A dataset the run read.
     RunInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#INPUT#" <dataset: Name>;
     /// A logged model of the run, and the step it was logged at.
-    RunOutput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM#" <model: Name> "#" <step: Ascending>;
+    RunOutput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM#" <model: Name>;
 
     /// A logged model, a document: info, params, tags.
     LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <model: Name>;
@@ -161,7 +161,7 @@ mod tests {
                 ("ExperimentTag", ExperimentTag::key(&experiment, &chosen)),
                 ("RunParam", RunParam::key(&experiment, &run, &chosen)),
                 ("RunTag", RunTag::key(&experiment, &run, &chosen)),
-                ("RunOutput", RunOutput::key(&experiment, &run, &chosen, &Ascending(time))),
+                ("RunOutput", RunOutput::key(&experiment, &run, &chosen)),
                 ("Trace", Trace::key(&experiment, &chosen)),
                 ("TraceTag", TraceTag::key(&experiment, &chosen, &other)),
                 ("RankByParam", RankByParam::key(&experiment, &chosen, &other, &run)),
@@ -205,7 +205,7 @@ mod tests {
         let run = RunId::parse(&"r".repeat(256)).unwrap();
         for key in [
             RunParam::key(&experiment, &run, &longest),
-            RunOutput::key(&experiment, &run, &longest, &Ascending(0)),
+            RunOutput::key(&experiment, &run, &longest),
             MetricSegment::key(&run, &longest, &Ascending(0), &Ascending(0), &Digest(0)),
             ExperimentName::key(&longest, &longest),
         ] {

@@ -21,10 +21,17 @@ pub struct Request {
 }
 
 impl Request {
-    /// Decodes a query string: `+` is a space, bytes that are no UTF-8 become replacement characters.
+    /// Decodes a query string: `+` is a space, bytes that are no UTF-8 stay encoded.
     #[must_use]
     pub fn parse_query(query: &str) -> Vec<(String, String)> {
-        let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+        let decode = |text: &str| {
+            let bytes: Vec<u8> = percent_decode_str(&text.replace('+', " ")).collect();
+            bytes.utf8_chunks().fold(String::new(), |mut decoded, chunk| {
+                decoded.push_str(chunk.valid());
+                decoded.extend(chunk.invalid().iter().map(|byte| format!("%{byte:02X}")));
+                decoded
+            })
+        };
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         pairs
             .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
@@ -55,8 +62,11 @@ impl Request {
             self.json()?
         };
         reject_both_names(fields, &json)?;
-        let Value::Object(object) = json else {
-            return Err(Error::invalid("The request body must be a JSON object."));
+        let object = match json {
+            Value::Object(object) => object,
+            // Python looks for fields in a list as well, and finds none.
+            Value::Array(_) => Map::new(),
+            _ => return Err(not_an_object()),
         };
         let (message, fitted) = Message::parse(fields, &object);
         checks::run(checks, &object, fitted)?;
@@ -90,12 +100,14 @@ impl Request {
     /// The body as JSON.
     fn json(&self) -> Result<Value> {
         self.check_content_type()?;
+        // To Python, these are numbers; here, a body that is no JSON is an empty one.
+        if matches!(self.body.trim_ascii(), b"NaN" | b"Infinity" | b"-Infinity") {
+            return Err(not_an_object());
+        }
         let value = serde_json::from_slice(&self.body).unwrap_or_default();
         // Old clients send JSON that was encoded twice.
         let value = match value {
-            Value::String(text) => {
-                serde_json::from_str(&text).map_err(|_| Error::invalid("The request body must be a JSON object."))?
-            }
+            Value::String(text) => serde_json::from_str(&text).map_err(|_| not_an_object())?,
             value => value,
         };
         Ok(if value.is_null() { Value::Object(Map::new()) } else { value })
@@ -111,6 +123,10 @@ impl Request {
             Some(_) => Err(Error::invalid("Bad Request. Content-Type must be one of ['application/json'].")),
         }
     }
+}
+
+fn not_an_object() -> Error {
+    Error::invalid("The request body must be a JSON object.")
 }
 
 #[cfg(test)]
@@ -141,7 +157,10 @@ mod tests {
         for body in ["", "null", "{", "{}", r#"{"run_id": ""}"#, r#"{"runId": "r"}"#] {
             assert_eq!(post(body).unwrap_err().message, missing, "{body}");
         }
-        assert!(post("[1]").is_err() && post("7").is_err());
+        assert_eq!(post("[1]").unwrap_err().message, missing);
+        for body in ["7", "true", "NaN", " -Infinity ", r#""text""#] {
+            assert_eq!(post(body).unwrap_err().message, "The request body must be a JSON object.", "{body}");
+        }
     }
 
     #[test]
@@ -167,8 +186,8 @@ mod tests {
 
     #[test]
     fn arguments_are_read_by_their_snake_case_names() {
-        let message = get("run_id=a+b%2F%C3%A9&ids=1&ids=2&deep=False&runId=x").unwrap();
-        assert_eq!(message.text("run_id"), "a b/é");
+        let message = get("run_id=a+b%2F%C3%A9%ff&ids=1&ids=2&deep=False&runId=x").unwrap();
+        assert_eq!(message.text("run_id"), "a b/é%FF");
         assert_eq!(message.texts("ids"), ["1", "2"]);
         assert_eq!(message.optional_bool("deep"), Some(false));
         assert_eq!(get("run_id=a&deep=1").unwrap_err().message, "Invalid boolean value: 1, must be 'true' or 'false'.");

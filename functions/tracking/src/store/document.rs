@@ -7,6 +7,8 @@
 //! Writing is optimistic: the update is sent as if nothing stood in its way, with conditions; a refusal brings the document as
 //! it is, and the next attempt is planned from that.
 
+use std::borrow::Cow;
+
 use key_schema::{Key, Name};
 use mlflow_api::{Error, Result, python};
 use table::{Condition, Failure, Item, Map, Update, Value, Write, map, number, text};
@@ -168,11 +170,11 @@ impl Store {
 
         for (key, value) in &new_params {
             let bytes = key.len() + value.len();
-            update = update.only_if(Condition::Missing((PARAMS, key.as_str()).into()));
+            update = update.only_if(Condition::Missing((PARAMS, entry_name(key).as_ref()).into()));
             if value.len() <= INLINE_VALUE && bytes <= room {
                 room -= bytes;
                 inline_keys = true;
-                update = update.set((PARAMS, key.as_str()), text(value));
+                update = update.set((PARAMS, entry_name(key).as_ref()), text(value));
             } else if rows.len() < ROWS {
                 overflow |= value.len() <= INLINE_VALUE;
                 param_rows = true;
@@ -182,8 +184,9 @@ impl Store {
             }
         }
         for (key, value) in last_of_each(&change.tags) {
-            let held = item.map(TAGS).and_then(|tags| tags.get(key));
-            let path = || (TAGS, key);
+            let name = entry_name(key);
+            let held = item.map(TAGS).and_then(|tags| tags.get(name.as_ref()));
+            let path = || (TAGS, name.as_ref());
             let bytes = key.len() + value.len();
             if held.is_some_and(|held| held.as_s().is_ok_and(|held| held == value)) {
                 continue;
@@ -236,7 +239,7 @@ impl Store {
         let mut conflicts = Vec::new();
         let mut new = Vec::new();
         for (key, value) in &change.params {
-            match held.get(key).and_then(|held| held.as_s().ok()) {
+            match held.get(entry_name(key).as_ref()).and_then(|held| held.as_s().ok()) {
                 None => new.push((key.clone(), value.clone())),
                 Some(old) if old != value => conflicts.push(conflict(key, old, value)),
                 Some(_) => {}
@@ -260,10 +263,12 @@ impl Store {
 
     /// Removes a tag; whether it was there. One request where the document has no rows of tags.
     pub(super) async fn document_remove_tag(&self, document: &impl Document, key: &str) -> Result<bool> {
+        let name = entry_name(key);
+        let path = || (TAGS, name.as_ref());
         let alone = Update::new(document.key())
-            .remove((TAGS, key))
+            .remove(path())
             .only_if(document.writable())
-            .only_if(Condition::Exists((TAGS, key).into()))
+            .only_if(Condition::Exists(path().into()))
             .only_if(Condition::Missing(TAG_ROWS.into()));
         let (item, after_lost_answer) = match self.table.update(&alone).await {
             Ok(_) => return Ok(true),
@@ -272,13 +277,13 @@ impl Store {
         };
         document.check(item.as_ref())?;
         let item = item.unwrap_or_default();
-        let in_document = item.map(TAGS).is_some_and(|tags| tags.contains_key(key));
+        let in_document = item.map(TAGS).is_some_and(|tags| tags.contains_key(name.as_ref()));
         let row_key = document.tag_row(&Name::from(key));
         let in_row = item.has(TAG_ROWS) && self.table.get(&row_key).await?.is_some();
         if !in_document && !in_row {
             return Ok(after_lost_answer);
         }
-        let removal = Update::new(document.key()).remove((TAGS, key)).only_if(document.writable());
+        let removal = Update::new(document.key()).remove(path()).only_if(document.writable());
         let writes = [Write::Update(removal), Write::Delete(row_key, Condition::All(Vec::new()))];
         match self.table.transact(&writes).await {
             Ok(()) => Ok(true),
@@ -299,14 +304,14 @@ fn optimistic(document: &impl Document, change: &Change) -> Plan {
     }
     let equality_too = change.params.len() <= CHECKED_PARAMS;
     for (key, value) in &change.params {
-        let path = || (PARAMS, key.as_str()).into();
+        let path = || (PARAMS, entry_name(key).as_ref()).into();
         let missing = Condition::Missing(path());
         let equal = || Condition::Equals(path(), text(value));
-        update = update.set((PARAMS, key.as_str()), text(value));
+        update = update.set((PARAMS, entry_name(key).as_ref()), text(value));
         update = update.only_if(if equality_too { Condition::Any(vec![missing, equal()]) } else { missing });
     }
     for (key, value) in last_of_each(&change.tags) {
-        update = update.set((TAGS, key), text(value));
+        update = update.set((TAGS, entry_name(key).as_ref()), text(value));
     }
     if !change.params.is_empty() {
         update = update.only_if(Condition::Missing(PARAM_ROWS.into()));
@@ -327,7 +332,7 @@ pub(super) fn new_document(item: Item, tags: &[(String, String)], row_key: impl 
         let bytes = key.len() + value.len();
         if value.len() <= INLINE_VALUE && bytes <= room {
             room -= bytes;
-            inline.insert(key.to_owned(), text(value));
+            inline.insert(entry_name(key).into_owned(), text(value));
         } else {
             if value.len() <= INLINE_VALUE {
                 item = item.with(FULL, number(1));
@@ -345,9 +350,9 @@ pub(super) fn new_document(item: Item, tags: &[(String, String)], row_key: impl 
 pub(super) fn entries(item: &Item, attribute: &str, rows: &[Item]) -> Vec<(String, String)> {
     let empty = Map::new();
     let held = item.map(attribute).unwrap_or(&empty);
-    let inline = held.iter().filter_map(|(key, value)| Some((key.clone(), value.as_s().ok()?.clone())));
+    let inline = held.iter().filter_map(|(name, value)| Some((entry_key(name).to_owned(), value.as_s().ok()?.clone())));
     let rows = rows.iter().filter_map(|row| Some((row.text(ROW_KEY)?.to_owned(), row.text(ROW_VALUE)?.to_owned())));
-    let mut all: Vec<_> = rows.filter(|(key, _)| !held.contains_key(key)).chain(inline).collect();
+    let mut all: Vec<_> = rows.filter(|(key, _)| !held.contains_key(entry_name(key).as_ref())).chain(inline).collect();
     all.sort_unstable();
     all
 }
@@ -384,6 +389,22 @@ fn maps_size(item: &Item) -> usize {
 
 fn value_len(value: &Value) -> usize {
     value.as_s().map_or(0, String::len)
+}
+
+/// The first key that comes twice.
+pub(super) fn repeated_key(entries: &[(String, String)]) -> Option<&str> {
+    let mut keys = std::collections::HashSet::new();
+    entries.iter().map(|(key, _)| key.as_str()).find(|key| !keys.insert(*key))
+}
+
+/// The name of a key's entry in a map. DynamoDB knows no empty name, and MLflow takes an empty key when a run is created.
+fn entry_name(key: &str) -> Cow<'_, str> {
+    if key.is_empty() || key.starts_with('\0') { Cow::Owned(format!("\0{key}")) } else { Cow::Borrowed(key) }
+}
+
+/// The key of an entry of a map.
+fn entry_key(name: &str) -> &str {
+    name.strip_prefix('\0').unwrap_or(name)
 }
 
 /// Each key once, with its last value, in the order of first appearance.

@@ -80,6 +80,11 @@ impl Store {
         for (key, value) in &new.tags {
             limits::experiment_tag(key, value)?;
         }
+        if let Some(key) = document::repeated_key(&new.tags) {
+            // To MLflow, every broken constraint is a name that is taken.
+            let message = format!("The tag '{key}' is given twice.");
+            return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
+        }
         loop {
             let counter = rows::Config::key(&COUNTER.into());
             let setting = self.table.update(&Update::upsert(counter).add(COUNT, number(1))).await?;

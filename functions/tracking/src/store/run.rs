@@ -2,7 +2,7 @@
 
 use key_schema::{Descending, Name, Stage, index, rows};
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunInputs, RunStatus};
-use mlflow_api::{Error, ExperimentId, Result, RunId, location};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
 use rand::RngExt;
 use table::{Failure, Item, Map, map, number, text};
 
@@ -140,5 +140,8 @@ fn name_and_tags(new: &NewRun) -> Result<(String, Vec<(String, String)>)> {
     if tagged.is_empty() {
         tags.push((RUN_NAME_TAG.to_owned(), name.clone()));
     }
-    Ok((name, tags))
+    match document::repeated_key(&tags) {
+        None => Ok((name, tags)),
+        Some(key) => Err(Error::new(ErrorCode::BadRequest, format!("The tag '{key}' is given twice."))),
+    }
 }

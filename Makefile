@@ -1,0 +1,69 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# The targets share one build directory and one screen.
+.NOTPARALLEL:
+
+VENV := .venv
+VENV_READY := $(VENV)/ready
+# In front, because SAM finds zig only in the Python that it finds first.
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export SAM_CLI_TELEMETRY := 0
+
+.PHONY: help run watch test lint test-rust test-python validate deny docs build deploy clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Server and UI on http://127.0.0.1:5000, with the data in ./data
+	cargo run --package mlflow-serverless -- serve --data data
+
+# The engine takes any credentials; with these, nobody's own are looked for.
+watch: export AWS_ACCESS_KEY_ID := local
+watch: export AWS_SECRET_ACCESS_KEY := local
+watch: export AWS_REGION := local
+watch: export DYNAMODB_ENDPOINT := http://127.0.0.1:8000
+watch: export TABLE_NAME := mlflow
+watch: export ARTIFACT_ROOT := $(CURDIR)/data/artifacts
+watch: $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, built anew when their code changes
+	cargo build --package mlflow-serverless
+	target/debug/mlflow-serverless engine --port 8000 --data data & trap "kill $$!" EXIT; \
+	cargo lambda watch --invoke-address 127.0.0.1
+
+test: lint test-rust test-python validate deny ## Everything that continuous integration checks
+
+lint:
+	cargo fmt --check
+	cargo clippy --workspace --all-targets -- --deny warnings
+
+test-rust: ## The tests of the crates
+	cargo test --workspace
+
+test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, and the Lambda functions as they are deployed
+	cargo build --workspace
+	python -m pytest tests
+
+validate: $(VENV_READY) ## Check template.yaml
+	sam validate
+
+deny: ## Check the licences and sources of the dependencies, if cargo-deny is installed
+	@if command -v cargo-deny > /dev/null; then cargo deny check licenses bans sources; else echo "cargo-deny is not installed: skipped"; fi
+
+docs: ## Write what is generated from the code: the table reference, the table in template.yaml
+	UPDATE_DOCS=1 cargo test --workspace --test generated
+
+build: $(VENV_READY) ## The functions for Lambda, arm64, into .aws-sam
+	rustup target add aarch64-unknown-linux-gnu
+	sam build
+
+deploy: build ## Create or update the stack in the AWS account of the current profile
+	sam deploy
+
+clean: ## Remove everything that was built; ./data stays
+	rm -rf target .aws-sam $(VENV)
+
+# A failed installation leaves no stamp, and a changed list starts from nothing, so that no package is left over.
+$(VENV_READY): tools/requirements.txt tests/requirements.txt
+	python3 -m venv --clear $(VENV)
+	$(VENV)/bin/pip install --quiet $(^:%=--requirement %)
+	touch $@
