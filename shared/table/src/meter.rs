@@ -55,6 +55,12 @@ impl Meter {
         *usage.operations.entry(operation).or_default() += 1;
     }
 
+    /// A write whose condition failed costs what it would have cost the item as it was; the answer does not say so.
+    pub(crate) fn count_refusal(&self, bytes: usize) {
+        let mut usage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        usage.write_units += f64::from(u32::try_from(bytes.div_ceil(1_024).max(1)).unwrap_or(u32::MAX));
+    }
+
     pub(crate) fn count_capacity(&self, direction: Direction, consumed: &[ConsumedCapacity]) {
         let mut usage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for consumed in consumed {

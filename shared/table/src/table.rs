@@ -99,7 +99,8 @@ impl Table {
                     .set_return_consumed_capacity(self.wanted())
                     .send()
             })
-            .await?;
+            .await
+            .inspect_err(|failure| self.count_refusal(failure))?;
         self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
         Ok(())
     }
@@ -131,7 +132,8 @@ impl Table {
                     .set_return_consumed_capacity(self.wanted())
                     .send()
             })
-            .await?;
+            .await
+            .inspect_err(|failure| self.count_refusal(failure))?;
         self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
         answer.attributes.map(Item).ok_or_else(|| Failure::Unexpected("an update returned no item".to_owned()))
     }
@@ -139,6 +141,12 @@ impl Table {
     /// Which report of consumed capacity to ask for.
     pub(crate) fn wanted(&self) -> Option<ReturnConsumedCapacity> {
         self.meter.as_ref().map(|_| ReturnConsumedCapacity::Indexes)
+    }
+
+    fn count_refusal(&self, failure: &Failure) {
+        if let (Some(meter), Failure::Refused { item, .. }) = (&self.meter, failure) {
+            meter.count_refusal(item.as_ref().map(Item::size).unwrap_or_default());
+        }
     }
 
     pub(crate) fn count(&self, operation: &'static str) {

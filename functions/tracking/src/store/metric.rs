@@ -115,7 +115,7 @@ impl Store {
         if series.len() > OPTIMISTIC_KEYS {
             seen = self.table.get(&at.metrics_key()).await?;
             if seen.is_none() {
-                seen = self.metrics_create(at, experiment).await?;
+                seen = self.metrics_create(at, experiment, series).await?;
             }
         }
         for attempt in 0..self.table.retry().attempts {
@@ -138,8 +138,11 @@ impl Store {
                         continue;
                     }
                     Err(Failure::Refused { item: None, .. }) => {
-                        seen = self.metrics_create(at, experiment).await?;
-                        continue;
+                        seen = self.metrics_create(at, experiment, series).await?;
+                        match seen.take_if(|_| series.len() <= DOCUMENT_KEYS) {
+                            Some(document) => return Ok(vec![document]),
+                            None => continue,
+                        }
                     }
                     Err(failure) => return Err(failure.into()),
                 }
@@ -150,8 +153,13 @@ impl Store {
         Err(Error::unavailable("a run's metrics document kept changing"))
     }
 
-    /// Makes a run's metrics document, if the run is there and active; returns it.
-    async fn metrics_create(&self, at: &RunLocation, experiment: &ExperimentState) -> Result<Option<Item>> {
+    /// Makes a run's metrics document, if the run is there and active, with as many of the metrics as it takes; returns it.
+    async fn metrics_create(
+        &self,
+        at: &RunLocation,
+        experiment: &ExperimentState,
+        series: &Series,
+    ) -> Result<Option<Item>> {
         let run = self.table.get(&at.key()).await?.ok_or_else(|| at.not_found())?;
         check_run_is_active(&at.run, run_stage(&run, experiment))?;
         let mut document = Item::new(at.metrics_key());
@@ -159,6 +167,9 @@ impl Store {
             if let Some(value) = run.0.get(attribute) {
                 document = document.with(attribute, value.clone());
             }
+        }
+        for (metric, points) in series.iter().take(DOCUMENT_KEYS) {
+            document = document.with(attribute(metric), pack_set(points));
         }
         // Whoever deletes the run now either sees the document or changes the run before it is made.
         let run_unchanged = Condition::item_exists().and(unchanged_stage(&run));

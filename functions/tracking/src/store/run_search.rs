@@ -41,6 +41,20 @@ struct Scope {
     state: ExperimentState,
 }
 
+impl Scope {
+    /// Whether the index of stages says exactly which runs a view shows. Once the experiment has been deleted, its runs' own
+    /// stages may be overruled, and each candidate's items decide.
+    fn index_is_exact(&self, view: ViewType) -> bool {
+        view == ViewType::All || self.state.version == 0
+    }
+}
+
+/// Runs in their order, with their keys.
+struct Page {
+    runs: Vec<(SortKey, tracking::Run)>,
+    has_more: bool,
+}
+
 impl Store {
     /// Searches runs. The mistakes of a request come to light in MLflow's order: size of the page, filter, order, token,
     /// experiments.
@@ -55,20 +69,13 @@ impl Store {
         let scopes = self.search_scopes(&known).await?;
         let plan = plan_run_search(filter, order, search.view);
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
-        let mut page = match plan.path {
-            AccessPath::LatestFirst => self.runs_latest_first(&scopes, &plan, after.as_ref(), page_size + 1).await?,
-            AccessPath::ReadExperiments => {
-                self.runs_of_experiments(&scopes, &plan, after.as_ref(), page_size + 1).await?
-            }
+        let page = match plan.path {
+            AccessPath::LatestFirst => self.runs_latest_first(&scopes, &plan, after.as_ref(), page_size).await?,
+            AccessPath::ReadExperiments => self.runs_of_experiments(&scopes, &plan, after.as_ref(), page_size).await?,
         };
-        let mut next_page_token = None;
-        if page.len() > page_size {
-            page.truncate(page_size);
-            if let Some((key, _)) = page.last() {
-                next_page_token = Some(encode_page_token(fingerprint, key)?);
-            }
-        }
-        Ok(Runs { runs: page.into_iter().map(|(_, run)| run).collect(), next_page_token })
+        let last = page.runs.last().filter(|_| page.has_more);
+        let next_page_token = last.map(|(key, _)| encode_page_token(fingerprint, key)).transpose()?;
+        Ok(Runs { runs: page.runs.into_iter().map(|(_, run)| run).collect(), next_page_token })
     }
 
     /// The experiments that are there, with their states. One request for each without a lease.
@@ -84,15 +91,15 @@ impl Store {
         scopes: &[Scope],
         plan: &RunPlan,
         after: Option<&SortKey>,
-        count: usize,
-    ) -> Result<Vec<(SortKey, tracking::Run)>> {
+        page_size: usize,
+    ) -> Result<Page> {
         let runs = scopes.iter().map(|scope| async move {
             let query = Query::begins_with(prefix::experiment_partition(scope.id), prefix::RUNS);
             let items = self.table.query(query).await?;
             let groups = group_by_run(scope.id, items).into_iter();
             Ok::<_, Error>(groups.map(|(at, items)| run_whole(&at, &items, &scope.state)).collect::<Vec<_>>())
         });
-        let mut found: Vec<_> = try_join_all(runs)
+        let mut runs: Vec<_> = try_join_all(runs)
             .await?
             .into_iter()
             .flatten()
@@ -100,9 +107,10 @@ impl Store {
             .map(|run| (plan.order.key(&Searched(&run)), run))
             .filter(|(key, _)| after.is_none_or(|after| key > after))
             .collect();
-        found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        found.truncate(count);
-        Ok(found)
+        runs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let has_more = runs.len() > page_size;
+        runs.truncate(page_size);
+        Ok(Page { runs, has_more })
     }
 
     /// Reads a page from the index of runs by start time. Without deleted and restored experiments in play: a request per
@@ -112,30 +120,33 @@ impl Store {
         scopes: &[Scope],
         plan: &RunPlan,
         after: Option<&SortKey>,
-        count: usize,
-    ) -> Result<Vec<(SortKey, tracking::Run)>> {
-        let candidates = scopes.iter().map(|scope| self.latest_candidates(scope, plan.view, after, count));
+        page_size: usize,
+    ) -> Result<Page> {
+        // One more than the page: whether there is another page shows in the index already, where the index is exact.
+        let candidates = scopes.iter().map(|scope| self.latest_candidates(scope, plan.view, after, page_size + 1));
         let mut candidates: Vec<_> = try_join_all(candidates).await?.into_iter().flatten().collect();
         // The index key begins with the start time, greatest first, and ends with the run: the order of the answer.
         candidates.sort_unstable();
-        let mut found = Vec::new();
-        for candidates in candidates.chunks(CANDIDATES.min(count)) {
+        let all_exact = scopes.iter().all(|scope| scope.index_is_exact(plan.view));
+        let enough = if all_exact { page_size } else { page_size + 1 };
+        let mut runs = Vec::new();
+        let mut rest = candidates.as_slice();
+        while runs.len() < enough && !rest.is_empty() {
+            let (next, after_next) = rest.split_at(CANDIDATES.min(enough - runs.len()).min(rest.len()));
+            rest = after_next;
             let whole = scopes.iter().map(|scope| async move {
-                let runs: Vec<_> =
-                    candidates.iter().filter(|(_, id, _)| *id == scope.id).map(|(_, _, run)| run.clone()).collect();
-                let items = self.runs_get(scope.id, &runs).await?.into_iter();
+                let ids = next.iter().filter(|(_, id, _)| *id == scope.id).map(|(_, _, run)| run.clone());
+                let items = self.runs_get(scope.id, &ids.collect::<Vec<_>>()).await?.into_iter();
                 Ok::<_, Error>(items.map(|(at, items)| run_whole(&at, &items, &scope.state)).collect::<Vec<_>>())
             });
             let whole = try_join_all(whole).await?.into_iter().flatten();
             let shown = whole.filter(|run| plan.view.shows(run.info.lifecycle_stage));
-            found.extend(shown.map(|run| (plan.order.key(&Searched(&run)), run)));
-            if found.len() >= count {
-                break;
-            }
+            runs.extend(shown.map(|run| (plan.order.key(&Searched(&run)), run)));
         }
-        found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        found.truncate(count);
-        Ok(found)
+        runs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let has_more = runs.len() > page_size || (all_exact && !rest.is_empty());
+        runs.truncate(page_size);
+        Ok(Page { runs, has_more })
     }
 
     /// The runs of an experiment that may stand on the page, by the index of runs by time.
@@ -147,9 +158,7 @@ impl Store {
         count: usize,
     ) -> Result<Vec<(String, ExperimentId, RunId)>> {
         let partition = prefix::experiment_partition(scope.id);
-        // While the experiment has never been deleted, the index of stages says exactly which runs are shown. Afterwards the
-        // runs' own stages may be overruled, and each candidate's items decide.
-        let is_exact = view == ViewType::All || scope.state.version == 0;
+        let is_exact = scope.index_is_exact(view);
         let (local_index, attribute, prefix) = match view {
             ViewType::ActiveOnly if is_exact => ("LSI1", "lsi1sk", prefix::runs_of_stage(Stage::Active)),
             ViewType::DeletedOnly if is_exact => {
@@ -168,12 +177,14 @@ impl Store {
         let query = query.local(local_index);
         let keys = if is_exact {
             let mut keys = Vec::new();
-            let mut query = query.limit(count + 1);
+            // The last run of the page before may still be there, and is read again.
+            let count = count + usize::from(last.is_some());
+            let mut query = query.limit(count);
             loop {
                 let page = self.table.query_page(&query).await?;
                 keys.extend(page.items);
                 match page.next {
-                    Some(next) if keys.len() <= count => query = query.starting_at(next),
+                    Some(next) if keys.len() < count => query = query.starting_at(next),
                     _ => break keys,
                 }
             }

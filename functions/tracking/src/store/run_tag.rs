@@ -115,7 +115,7 @@ pub(super) fn add_tag(change: &mut Change, run: &RunId, key: &str, value: String
 
 /// What the tag keeps of a model: which run and path, and its flavors without their configuration (`get_tags_dict`).
 fn describe(model: &Map<String, Value>) -> Value {
-    let kept = ["artifact_path", "run_id", "utc_time_created", "model_uuid"];
+    let kept = ["run_id", "artifact_path", "utc_time_created", "model_uuid"];
     let kept = kept.iter().filter_map(|key| Some(((*key).to_owned(), model.get(*key)?.clone())));
     let mut described: Map<_, _> = kept.filter(|(_, value)| !value.is_null()).collect();
     described.entry("model_uuid").or_insert(Value::Null);

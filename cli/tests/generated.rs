@@ -1,0 +1,86 @@
+//! `docs/coverage.md`, generated from the routes of all functions and from the list of MLflow's endpoints.
+//! `UPDATE_DOCS=1` writes it anew.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+const HEAD: &str = "\
+# Coverage
+
+Generated from the route tables and from `docs/mlflow-endpoints.tsv`, the list of MLflow 3.18's endpoints, by `make docs`; do not
+edit. An endpoint that is not built answers as MLflow answers for a path it does not know. Most stand under `/ajax-api/…` as well
+as under `/api/…`.
+
+";
+
+struct Endpoint<'a> {
+    method: &'a str,
+    path: &'a str,
+    domain: &'a str,
+}
+
+fn repository(file: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(file)
+}
+
+/// Method and canonical path of every row of every function.
+fn built() -> BTreeSet<(String, String)> {
+    let routes = tracking::routes();
+    routes.iter().map(|route| (route.method.to_owned(), route.full_paths().swap_remove(0))).collect()
+}
+
+fn markdown(endpoints: &[Endpoint], built: &BTreeSet<(String, String)>) -> String {
+    let is_built = |endpoint: &Endpoint| built.contains(&(endpoint.method.to_owned(), endpoint.path.to_owned()));
+    let mut domains: Vec<&str> = Vec::new();
+    for endpoint in endpoints {
+        if !domains.contains(&endpoint.domain) {
+            domains.push(endpoint.domain);
+        }
+    }
+    domains.sort_unstable();
+    let mut text = String::from(HEAD);
+    text.push_str("| domain | endpoints | built |\n|---|---:|---:|\n");
+    for domain in &domains {
+        let all = endpoints.iter().filter(|endpoint| endpoint.domain == *domain).count();
+        let done = endpoints.iter().filter(|endpoint| endpoint.domain == *domain && is_built(endpoint)).count();
+        let _ = writeln!(text, "| {domain} | {all} | {done} |");
+    }
+    let done = endpoints.iter().filter(|endpoint| is_built(endpoint)).count();
+    let _ = writeln!(text, "| **all** | **{}** | **{done}** |", endpoints.len());
+    for domain in &domains {
+        let _ = write!(text, "\n## {domain}\n\n| method | path | |\n|---|---|---|\n");
+        for endpoint in endpoints.iter().filter(|endpoint| endpoint.domain == *domain) {
+            let state = if is_built(endpoint) { "built" } else { "missing" };
+            let _ = writeln!(text, "| {} | `{}` | {state} |", endpoint.method, endpoint.path);
+        }
+    }
+    text
+}
+
+#[test]
+fn the_coverage_table_is_up_to_date() {
+    let list = fs::read_to_string(repository("docs/mlflow-endpoints.tsv")).unwrap();
+    let endpoints: Vec<_> = list
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let columns: Vec<_> = line.split('\t').collect();
+            Endpoint { method: columns[0], path: columns[1], domain: columns[3] }
+        })
+        .collect();
+    let built = built();
+    for (method, path) in &built {
+        let known = endpoints.iter().any(|endpoint| endpoint.method == method && endpoint.path == path);
+        assert!(known, "{method} {path} is no endpoint of MLflow");
+    }
+    let expected = markdown(&endpoints, &built);
+    let path = repository("docs/coverage.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &expected).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == expected, "docs/coverage.md is not what the code says; run `make docs`");
+}

@@ -1,0 +1,1 @@
+"""End-to-end tests: mlflow-serverless seen from outside, next to stock MLflow."""

@@ -1,0 +1,1 @@
+"""The stock Python client against the server under test."""

@@ -1,0 +1,61 @@
+"""The stock client, pointed at a server of the test's own."""
+
+import os
+
+# Before mlflow is imported anywhere: nothing leaves this machine.
+os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
+
+from collections.abc import Iterator
+
+import mlflow
+import mlflow.tracking.fluent
+import pytest
+from mlflow import MlflowClient
+
+from tests.support.http import Side
+from tests.support.servers import start_subject, subject_is_stock_mlflow
+
+
+def _lifetime(fixture_name: str, config: pytest.Config) -> str:
+    """Our server starts in no time, so every test gets one; stock MLflow needs seconds and is shared."""
+    return "session" if subject_is_stock_mlflow() else "function"
+
+
+@pytest.fixture(scope=_lifetime)
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The server under test with its data on disk."""
+    server = start_subject(tmp_path_factory.mktemp("client") / "server")
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture
+def client(server_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[MlflowClient]:
+    """The client of stock MLflow, with everything it remembers between calls reset. A 5xx is never retried."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "0")
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
+    monkeypatch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)
+    mlflow.set_tracking_uri(server_url)
+    yield MlflowClient(server_url)
+    while mlflow.active_run():
+        mlflow.end_run()
+
+
+@pytest.fixture
+def side(server_url: str) -> Side:
+    """The same server without a client, for what a client would not send."""
+    return Side("subject", server_url)
+
+
+@pytest.fixture
+def experiment(client: MlflowClient, tmp_path, request: pytest.FixtureRequest) -> str:
+    """The id of an experiment of this test's own, with artifacts on this machine."""
+    name = f"{request.node.name} {tmp_path}"
+    return client.create_experiment(name, artifact_location=(tmp_path / "artifacts").as_uri())
+
+
+@pytest.fixture
+def run_id(client: MlflowClient, experiment: str) -> str:
+    """The id of a run in that experiment."""
+    return client.create_run(experiment, start_time=1, run_name="the run").info.run_id

@@ -1,0 +1,124 @@
+"""Random searches and random log batches, the same for both servers.
+
+    python -m tests.compare.generator --filters 10000 --batches 2000 --seed 7
+
+The seed decides everything: the same seed sends the same requests. COMPARE_SUBJECT=mlflow compares stock
+MLflow with itself.
+"""
+
+import argparse
+import itertools
+import random
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.compare.differences import Difference
+from tests.compare.random_batches import batches, state
+from tests.compare.random_filters import experiment_search, run_search
+from tests.compare.random_store import build, plan
+from tests.compare.runner import Runner
+from tests.compare.scenario import Step
+from tests.support.http import Answer, Side
+from tests.support.servers import StockMlflow, start_subject
+
+_BATCH_WORKERS = 6
+#: Without Flask-WTF, every search of stock MLflow tries to import its auth module anew, and another search at that
+#: moment sees half a module and gets a 500. One search at a time keeps both servers busy all the same.
+_SEARCH_WORKERS = 1
+_EXPERIMENTS = 8
+_BATCHES_PER_RUN = 25
+_SHARE_OF_EXPERIMENT_SEARCHES = 0.25
+_DIFFERENCES_PRINTED = 20
+
+
+def compare_searches(reference: Side, subject: Side, count: int, runs: int, seed: int) -> tuple[list[str], Runner]:
+    """Fill both sides with the same random runs and send them the same random searches."""
+    randomness = random.Random(seed)
+    runner = _runner(reference, subject, "filters", seed)
+    store = plan(randomness, _EXPERIMENTS, runs)
+    # In order: the sides name the ids by the order in which they see them.
+    reports = [report for step in build(store, randomness) for report in runner.play(step)]
+    makers = [
+        experiment_search if randomness.random() < _SHARE_OF_EXPERIMENT_SEARCHES else run_search for _ in range(count)
+    ]
+    reports += _play_all(runner, ([maker(store, randomness)] for maker in makers), _SEARCH_WORKERS)
+    return reports, runner
+
+
+def compare_batches(reference: Side, subject: Side, count: int, seed: int) -> tuple[list[str], Runner]:
+    """Send both sides the same random batches for several runs at once, then compare all that is stored."""
+    randomness = random.Random(seed)
+    runner = _runner(reference, subject, "batches", seed)
+    names = [f"r{number}" for number in range(-(-count // _BATCHES_PER_RUN))]
+    reports = [report for step in _new_runs(names) for report in runner.play(step)]
+    works = []
+    for name, left in zip(names, range(count, 0, -_BATCHES_PER_RUN)):
+        own = random.Random(randomness.random())
+        works.append(itertools.chain(batches(name, min(left, _BATCHES_PER_RUN), own), state(name, own)))
+    reports += _play_all(runner, works, _BATCH_WORKERS)
+    return reports, runner
+
+
+def _runner(reference: Side, subject: Side, kind: str, seed: int) -> Runner:
+    return Runner(reference, subject, {"unique": f"{kind} {seed} {uuid.uuid4().hex[:8]}"}, _is_crash)
+
+
+def _is_crash(_step: str, _difference: Difference, reference: Answer, subject: Answer) -> bool:
+    """Where stock MLflow crashes with an HTML page, a refusal is as good."""
+    return reference.status == 500 and reference.kind == "html" and 400 <= subject.status < 500
+
+
+def _new_runs(names: Iterable[str]) -> Iterable[Step]:
+    yield Step("experiment", "POST", "/api/2.0/mlflow/experiments/create", json={"name": "${unique}"}, has_json=True,
+               capture={"experiment": "experiment_id"})
+    for name in names:
+        body = {"experiment_id": "${experiment}", "run_name": name, "start_time": 1}
+        yield Step("run", "POST", "/api/2.0/mlflow/runs/create", json=body, has_json=True,
+                   capture={name: "run.info.run_id"})
+
+
+def _play_all(runner: Runner, works: Iterable[Iterable[Step]], workers: int) -> list[str]:
+    """Several pieces of work at a time, each in its own order."""
+
+    def play(steps: Iterable[Step]) -> list[str]:
+        return [report for step in steps for report in runner.play(step)]
+
+    with ThreadPoolExecutor(workers) as threads:
+        return [report for reports in threads.map(play, works) for report in reports]
+
+
+def main() -> int:
+    """Start two servers, compare, print what differs. The status is 1 if anything does."""
+    arguments = argparse.ArgumentParser(description="Compare random requests with stock MLflow.")
+    arguments.add_argument("--filters", type=int, default=1000, help="random searches (1000)")
+    arguments.add_argument("--batches", type=int, default=500, help="random log batches (500)")
+    arguments.add_argument("--runs", type=int, default=200, help="runs to search among (200)")
+    arguments.add_argument("--seed", type=int, default=1)
+    options = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        servers = [
+            StockMlflow(Path(directory, "reference"), first_experiment_id=710_000_000),
+            start_subject(Path(directory, "subject"), in_memory=True, first_experiment_id=820_000_000),
+        ]
+        try:
+            sides = Side("reference", servers[0].url), Side("subject", servers[1].url)
+            outcomes = [
+                compare_searches(*sides, options.filters, options.runs, options.seed),
+                compare_batches(*sides, options.batches, options.seed),
+            ]
+        finally:
+            for server in servers:
+                server.stop()
+    reports = [report for found, _ in outcomes for report in found]
+    print("\n\n".join(reports[:_DIFFERENCES_PRINTED]))
+    for name, (found, runner) in zip(("searches", "batches"), outcomes):
+        print(f"{name}: {runner.requests} requests, {len(found)} differ, statuses {dict(runner.statuses)}")
+    return 1 if reports else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

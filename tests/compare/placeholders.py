@@ -1,0 +1,133 @@
+"""Names for what a server may choose by itself, so that two servers can be compared.
+
+Ids, clocks, page tokens and made-up run names differ between two correct servers. Each side learns the ids
+in its answers and numbers them in the order of appearance: as both sides get the same requests, the same
+thing gets the same name, wherever it turns up later, also inside a message or an artifact location.
+"""
+
+import re
+import time
+from typing import Any
+
+_RUN_ID = re.compile(r"[0-9a-f]{32}")
+_EXPERIMENT_ID = re.compile(r"[1-9][0-9]*")
+#: Creating a run repeats the experiment's id as it was sent, and it may be sent as " 07".
+_SPELLED_ID = re.compile(r"([ +0]*)([1-9][0-9]*)")
+#: A long number in a text is an id we know, or it is not; a short one may be anything, unless the text says so.
+_LEARNABLE = re.compile(r"[0-9a-f]{32}|[0-9]{6,}")
+_EXPERIMENT_IN_MESSAGE = re.compile(r"(experiment(?: with)?(?: id)?[ =]'?[-+ ]?)([0-9]+)", re.IGNORECASE)
+_GENERATED_NAME = re.compile(r"[a-z]+-[a-z]+-[0-9]+")
+_PYTHON_STRING = r"'(?:[^'\\]|\\.)*'"
+_PYTHON_SET = re.compile(rf"\{{({_PYTHON_STRING}(?:, {_PYTHON_STRING})*)\}}")
+
+#: What SQLAlchemy says when a constraint fails: the statement and its values, times and ids included.
+_DATABASE_ERROR = re.compile(r"(\(raised as a result of [^)]*\)\n)?\(sqlite3\.\w+\) .*", re.DOTALL)
+
+_OBJECT_ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
+
+_LEARNED_FIELDS = {"run_id": _RUN_ID, "run_uuid": _RUN_ID, "experiment_id": _EXPERIMENT_ID}
+_LOCATIONS = {"artifact_uri", "artifact_location"}
+#: MLflow returns these in whatever order its database finds them.
+_SETS = {"tags", "params", "model_outputs"}
+_CLOCK_TOLERANCE_MS = 5_000
+_LONGEST_SESSION_MS = 6 * 3_600_000
+
+
+class Placeholders:
+    """What one side has chosen so far."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+
+    def learn(self, body: Any) -> None:
+        """Number the ids that appear in an answer for the first time."""
+        if isinstance(body, list):
+            for item in body:
+                self.learn(item)
+        elif isinstance(body, dict):
+            for key, value in body.items():
+                self._learn_field(key, value)
+                self.learn(value)
+
+    def apply(self, body: Any) -> Any:
+        """The body with everything the server chose replaced by its name."""
+        return self._apply(body, key="", parent="")
+
+    def _name(self, text: str) -> str:
+        return self._names.get(text, text)
+
+    def _learn_field(self, key: str, value: Any) -> None:
+        pattern = _LEARNED_FIELDS.get(key)
+        if pattern is None or not isinstance(value, str) or value in self._names:
+            return
+        if pattern.fullmatch(value):
+            kind = "experiment" if pattern is _EXPERIMENT_ID else "run"
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            self._names[value] = f"<{kind} {self._counts[kind]}>"
+
+    def _apply(self, value: Any, key: str, parent: str) -> Any:
+        if isinstance(value, dict):
+            return self._apply_to_object(value, key)
+        if isinstance(value, list):
+            items = [self._apply(item, key, parent) for item in value]
+            is_set = key in _SETS or (key, parent) == ("metrics", "data")
+            return sorted(items, key=repr) if is_set else items
+        if isinstance(value, str):
+            return self._apply_to_string(value, key)
+        return value
+
+    def _apply_to_object(self, fields: dict[str, Any], own_key: str) -> dict[str, Any]:
+        applied = {key: self._apply(value, key, own_key) for key, value in fields.items()}
+        if "lifecycle_stage" in fields and "creation_time" in fields:
+            applied["creation_time"] = _name_of_time(fields["creation_time"])
+            applied["last_update_time"] = _name_of_update(fields)
+        if "info" in fields:
+            _hide_generated_name(applied)
+        return applied
+
+    def _apply_to_string(self, text: str, key: str) -> str:
+        if key == "next_page_token":
+            return "<page token>"
+        if key in _LEARNED_FIELDS:
+            spelled = _SPELLED_ID.fullmatch(text)
+            return spelled[1] + self._name(spelled[2]) if spelled else self._name(text)
+        if key in _LOCATIONS:
+            text = "/".join(map(self._name, text.split("/")))
+        text = _LEARNABLE.sub(lambda found: self._name(found[0]), text)
+        if key == "message":
+            text = _EXPERIMENT_IN_MESSAGE.sub(lambda found: found[1] + self._name(found[2]), text)
+        text = _DATABASE_ERROR.sub("<database error>", text)
+        text = _OBJECT_ADDRESS.sub("<address>", text)
+        return _PYTHON_SET.sub(_sorted_set, text)
+
+
+def _sorted_set(found: re.Match[str]) -> str:
+    """Python prints the elements of a set of strings in a different order in every process."""
+    return "{" + ", ".join(sorted(re.findall(_PYTHON_STRING, found[1]))) + "}"
+
+
+def _name_of_time(value: Any) -> str:
+    now = time.time_ns() // 1_000_000
+    plausible = isinstance(value, int) and now - _LONGEST_SESSION_MS < value < now + _CLOCK_TOLERANCE_MS
+    return "<time>" if plausible else f"<implausible time {value!r}>"
+
+
+def _name_of_update(experiment: dict[str, Any]) -> str:
+    """An update moves last_update_time; the runner lets the clock tick between two steps, so one can tell."""
+    created, updated = experiment["creation_time"], experiment.get("last_update_time")
+    if updated == created:
+        return "<time of creation>"
+    if not isinstance(updated, int) or updated < created:
+        return f"<before creation: {updated!r}>"
+    return _name_of_time(updated)
+
+
+def _hide_generated_name(run: dict[str, Any]) -> None:
+    name = run["info"].get("run_name", "")
+    if not _GENERATED_NAME.fullmatch(name):
+        return
+    run["info"]["run_name"] = "<generated name>"
+    for tag in run.get("data", {}).get("tags", []):
+        if tag.get("key") == "mlflow.runName" and tag.get("value") == name:
+            tag["value"] = "<generated name>"

@@ -1,0 +1,166 @@
+"""Reading scenario files: YAML in, a list of steps out.
+
+A step is one request, or a family of requests that differ in some variables. README.md describes the format.
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.http import Request
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+_PREFIX = "/api/2.0/mlflow/"
+_VARIABLE = re.compile(r"\$\{([\w.-]+)\}")
+_LABEL_CHARACTERS = 60
+
+
+@dataclass(frozen=True)
+class Step:
+    """One request to both sides. Strings in it may hold `${variables}`."""
+
+    name: str
+    method: str
+    path: str
+    query: dict[str, Any] = field(default_factory=dict)
+    json: Any = None
+    has_json: bool = False
+    body: str | None = None
+    headers: dict[str, str | None] = field(default_factory=dict)
+    variables: dict[str, Any] = field(default_factory=dict)
+    capture: dict[str, str] = field(default_factory=dict)
+    unordered: dict[str, str] = field(default_factory=dict)
+    follow_pages: bool = False
+
+    def request(self, variables: dict[str, Any]) -> Request:
+        """The request one side gets, with that side's values of the variables."""
+        known = dict(variables)
+        for name, value in self.variables.items():
+            known[name] = substitute(value, known)
+        body = self._body(known)
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        headers |= self.headers
+        return Request(
+            self.method,
+            substitute(self.path, known),
+            substitute(self.query, known),
+            body,
+            {name: substitute(value, known) for name, value in headers.items() if value is not None},
+        )
+
+    def _body(self, known: dict[str, Any]) -> bytes | None:
+        if self.has_json:
+            return json.dumps(substitute(self.json, known)).encode()
+        return None if self.body is None else substitute(self.body, known).encode()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The steps of one file. A scenario with `fresh_servers` gets two servers for itself."""
+
+    name: str
+    about: str
+    fresh_servers: bool
+    variables: dict[str, Any]
+    steps: list[Step]
+
+
+def load(file: Path) -> Scenario:
+    """Read one scenario file."""
+    document = yaml.load(file.read_text(), _Loader)
+    unknown = set(document) - {"about", "fresh_servers", "variables", "steps"}
+    if unknown:
+        raise ValueError(f"{file.name}: unknown keys {sorted(unknown)}")
+    steps = [step for fields in document["steps"] for step in _expand(fields)]
+    return Scenario(
+        file.stem, document["about"], document.get("fresh_servers", False), document.get("variables", {}), steps
+    )
+
+
+def substitute(value: Any, variables: dict[str, Any]) -> Any:
+    """Put variables in. A string that is only `${name}` becomes the value itself, of whatever type."""
+    if isinstance(value, dict):
+        return _substitute_in_object(value, variables)
+    if isinstance(value, list):
+        return [substitute(item, variables) for item in value]
+    if not isinstance(value, str):
+        return value
+    if whole := _VARIABLE.fullmatch(value):
+        return variables[whole[1]]
+    return _VARIABLE.sub(lambda found: str(variables[found[1]]), value)
+
+
+def _substitute_in_object(fields: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+    """The key `...` stands for all fields of the object given as its value."""
+    result = {}
+    for key, value in fields.items():
+        value = substitute(value, variables)
+        if key == "...":
+            result |= value
+        else:
+            result[substitute(key, variables)] = value
+    return result
+
+
+def _expand(fields: dict[str, Any]) -> Iterator[Step]:
+    """One step per combination of `each`, or one per entry of `cases`; `${case}` is its position."""
+    fields = dict(fields)
+    method = next((method for method in _METHODS if method in fields), None)
+    if method is None:
+        raise ValueError(f"a step needs one of {_METHODS}: {fields}")
+    path = fields.pop(method)
+    each, cases = fields.pop("each", None), fields.pop("cases", None)
+    if each is not None:
+        cases = [dict(zip(each, values)) for values in itertools.product(*each.values())]
+    name = fields.pop("name", f"{method.upper()} {path}")
+    step = {
+        "method": method.upper(),
+        "path": path if path.startswith("/") else _PREFIX + path,
+        "has_json": "json" in fields,
+        **fields,
+    }
+    if cases is None:
+        yield Step(name=name, **step)
+    for position, case in enumerate(cases or []):
+        yield Step(name=f"{name} [{_label(case)}]", variables={**case, "case": position}, **step)
+
+
+def _label(case: dict[str, Any]) -> str:
+    values = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in case.values()]
+    label = " | ".join(values)
+    return label if len(label) <= _LABEL_CHARACTERS else f"{label[:_LABEL_CHARACTERS]}… {len(label)}"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with `!repeat [text, count]` for long strings and `!many {count, item}` for long lists."""
+
+
+def _repeat(loader: _Loader, node: yaml.SequenceNode) -> str:
+    text, count = loader.construct_sequence(node)
+    return text * count
+
+
+def _many(loader: _Loader, node: yaml.MappingNode) -> list[Any]:
+    """`count` copies of `item`, in which `${i}` is the index; a number if it stands alone."""
+    fields = loader.construct_mapping(node, deep=True)
+    return [_with_index(fields["item"], index) for index in range(fields["count"])]
+
+
+def _with_index(value: Any, index: int) -> Any:
+    if isinstance(value, dict):
+        return {_with_index(key, index): _with_index(item, index) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_index(item, index) for item in value]
+    if value == "${i}":
+        return index
+    return value.replace("${i}", str(index)) if isinstance(value, str) else value
+
+
+_Loader.add_constructor("!repeat", _repeat)
+_Loader.add_constructor("!many", _many)

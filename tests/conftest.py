@@ -1,0 +1,61 @@
+"""Servers shared by all tests of a session, and the fixtures that hand out fresh ones."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.http import Side
+from tests.support.servers import ServerlessMlflow, StockMlflow, start_subject
+
+#: Long, and different on both sides; see StockMlflow for the reason.
+_FIRST_EXPERIMENT_OF_REFERENCE = 710_000_000
+_FIRST_EXPERIMENT_OF_SUBJECT = 820_000_000
+
+Server = StockMlflow | ServerlessMlflow
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+    """Stock MLflow, shared: every test uses experiments of its own."""
+    server = StockMlflow(tmp_path_factory.mktemp("reference"), _FIRST_EXPERIMENT_OF_REFERENCE)
+    yield Side("reference", server.url)
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def subject(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+    """The server under test, shared like the reference."""
+    directory = tmp_path_factory.mktemp("subject")
+    server = start_subject(directory, in_memory=True, first_experiment_id=_FIRST_EXPERIMENT_OF_SUBJECT)
+    yield Side("subject", server.url)
+    server.stop()
+
+
+@pytest.fixture
+def empty_reference(tmp_path) -> Iterator[Side]:
+    """Stock MLflow on an empty store, for one test alone."""
+    server = StockMlflow(tmp_path / "reference")
+    yield Side("reference", server.url)
+    server.stop()
+
+
+@pytest.fixture
+def empty_subject(tmp_path) -> Iterator[Side]:
+    """The server under test on an empty store, for one test alone."""
+    server = start_subject(tmp_path / "subject", in_memory=True)
+    yield Side("subject", server.url)
+    server.stop()
+
+
+@pytest.fixture
+def start_server(tmp_path) -> Iterator[Callable[[], Server]]:
+    """Starts the server under test on this test's directory; each call continues with the same data."""
+    started: list[Server] = []
+
+    def start() -> Server:
+        started.append(start_subject(tmp_path / "server"))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.kill()

@@ -1,0 +1,78 @@
+"""The sample events in `events/`, handed to the function's binary as API Gateway hands them over."""
+
+import pytest
+import requests
+
+from tests.support.http import Request, Side
+
+#: The run ids in the sample events.
+FIRST, SECOND = "0" * 31 + "1", "0" * 31 + "2"
+
+
+def call(gateway: str, path: str, value: dict) -> dict:
+    answer = Side("gateway", gateway).send(Request.of_json("POST", f"/api/2.0/mlflow/{path}", value))
+    assert answer.status == 200, answer
+    return answer.body
+
+
+def new_run(gateway: str) -> str:
+    return call(gateway, "runs/create", {"experiment_id": "0"})["run"]["info"]["run_id"]
+
+
+def test_create_experiment(invoke):
+    status, body = invoke("tracking", "create-experiment")
+    assert status == 200
+    assert int(body["experiment_id"]) > 0
+
+
+def test_search_experiments(gateway, invoke):
+    call(gateway, "experiments/create", {"name": "searched by an event"})
+    status, body = invoke("tracking", "search-experiments")
+    assert status == 200
+    assert [experiment["name"] for experiment in body["experiments"]] == ["searched by an event"]
+
+
+def test_log_batch(gateway, invoke):
+    run = new_run(gateway)
+    assert invoke("tracking", "log-batch", {FIRST: run}) == (200, {})
+    data = requests.get(f"{gateway}/api/2.0/mlflow/runs/get", {"run_id": run}, timeout=60).json()["run"]["data"]
+    assert {(metric["key"], metric["value"], metric["step"]) for metric in data["metrics"]} == {("loss", 0.25, 2)}
+    assert data["params"] == [{"key": "optimizer", "value": "adam"}]
+    assert {"key": "stage", "value": "warm-up"} in data["tags"]
+
+
+def test_log_batch_of_an_unknown_run(invoke):
+    status, body = invoke("tracking", "log-batch")
+    assert (status, body["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+
+
+def test_base64_body(gateway, invoke):
+    status, created = invoke("tracking", "base64-body")
+    assert status == 200
+    query = {"experiment_id": created["experiment_id"]}
+    found = requests.get(f"{gateway}/api/2.0/mlflow/experiments/get", query, timeout=60).json()
+    assert found["experiment"]["name"] == "größer als ASCII 🎉"
+
+
+def test_repeated_query_parameters(gateway, invoke):
+    runs = [new_run(gateway), new_run(gateway)]
+    for value, run in enumerate(runs):
+        call(gateway, "runs/log-metric", {"run_id": run, "key": "loss", "value": value, "timestamp": 1, "step": 0})
+    status, body = invoke("tracking", "repeated-query", dict(zip([FIRST, SECOND], runs)))
+    assert status == 200
+    assert {(metric["run_id"], metric["value"]) for metric in body["metrics"]} == {(runs[0], 0.0), (runs[1], 1.0)}
+
+
+def test_query_is_decoded_once(invoke):
+    status, body = invoke("tracking", "encoded-query")
+    assert (status, body["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+    assert "'100% of a/b & c+d é %2F'" in body["message"]
+
+
+# An HTTP API decodes the path before it hands it over, a function URL does not.
+@pytest.mark.parametrize("event", ["unknown-path", "encoded-path", "decoded-path"])
+def test_unknown_path(invoke, event):
+    status, body = invoke("tracking", event)
+    assert status == 404
+    # Stock clients read a 404 that is no JSON as ENDPOINT_NOT_FOUND.
+    assert isinstance(body, str)

@@ -1,0 +1,86 @@
+"""Child processes with a log, which never outlive their test."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+_LOG_LINES_SHOWN = 40
+
+
+class ChildProcess:
+    """A server and everything it forks, in a process group of its own."""
+
+    def __init__(self, command: list[str], environment: Mapping[str, str], directory: Path, log: Path):
+        self._log = log
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=directory,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # The group is what stop() and kill() signal: `mlflow server` is a supervisor with a
+                # worker below it, and killing only the supervisor would leave the port taken.
+                start_new_session=True,
+            )
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def log_text(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def log_tail(self) -> str:
+        return "\n".join(self.log_text().splitlines()[-_LOG_LINES_SHOWN:])
+
+    def stop(self, patience: float = 10) -> None:
+        """Ask politely, then insist."""
+        self._signal(signal.SIGTERM)
+        try:
+            self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            pass
+        self.kill()
+
+    def kill(self) -> None:
+        """The power cut: no handler of the server gets to run."""
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def free_port() -> int:
+    """A port nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(condition: Callable[[], object], what: str, process: ChildProcess, patience: float = 60):
+    """Poll `condition` until it is truthy and return its value; fail with the log if the process died."""
+    deadline = time.monotonic() + patience
+    while True:
+        if value := condition():
+            return value
+        if not process.is_running:
+            raise RuntimeError(f"the server ended while waiting for {what}:\n{process.log_tail()}")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no {what} within {patience} s:\n{process.log_tail()}")
+        time.sleep(0.02)
+
+
+def child_environment(**additions: str) -> dict[str, str]:
+    """This process's environment without what would steer MLflow, and without telemetry."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "_MLFLOW_"))}
+    return kept | {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "NO_PROXY": "127.0.0.1"} | additions

@@ -1,0 +1,115 @@
+"""The two kinds of servers the tests run against. Both have `url`, `stop()` and `kill()`.
+
+Every server has a directory of its own for data and log. Starting a second one on the same directory
+continues with the same data, which is how the durability tests restart a killed server.
+"""
+
+import os
+import re
+import sqlite3
+import sys
+import time
+from pathlib import Path
+
+import requests
+
+from tests.support.processes import ChildProcess, child_environment, free_port, wait_until
+
+#: Both sides get the same root, so that artifact locations can be compared. Nothing is ever stored there.
+ARTIFACT_ROOT = "s3://bucket/root"
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class StockMlflow:
+    """`mlflow server` with one worker on an SQLite file."""
+
+    def __init__(self, directory: Path, first_experiment_id: int | None = None):
+        directory.mkdir(parents=True, exist_ok=True)
+        self._database = directory / "mlflow.db"
+        self.url = f"http://127.0.0.1:{free_port()}"
+        command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1"]
+        command += ["--port", self.url.rpartition(":")[2], "--backend-store-uri", f"sqlite:///{self._database}"]
+        command += ["--default-artifact-root", ARTIFACT_ROOT, "--no-serve-artifacts"]
+        # By default a connection idle for 5 s is closed, now and then just as the next request is on its way.
+        command += ["--uvicorn-opts", "--timeout-keep-alive 600"]
+        # The job runner starts eight more processes that no tracking test needs.
+        environment = child_environment(MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false")
+        self._process = ChildProcess(command, environment, directory, directory / "server.log")
+        wait_until(lambda: answers(self.url), "answer to /health", self._process)
+        if first_experiment_id is not None:
+            self._start_experiment_ids_at(first_experiment_id)
+
+    def stop(self) -> None:
+        self._process.stop()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def _start_experiment_ids_at(self, first: int) -> None:
+        """Leave a deleted experiment behind, so that the next ids are long, unmistakable numbers.
+
+        A long id can be told from any other number in a message, which is what lets the comparison replace
+        it by a name; and with different ids on both sides a forgotten replacement shows up.
+        """
+        now = time.time_ns() // 1_000_000
+        with sqlite3.connect(self._database, timeout=30) as database:
+            database.execute(
+                "INSERT INTO experiments (experiment_id, name, artifact_location, lifecycle_stage,"
+                " creation_time, last_update_time) VALUES (?, 'the one before the first', '', 'deleted', ?, ?)",
+                (first - 1, now, now),
+            )
+
+
+class ServerlessMlflow:
+    """This project's `mlflow-serverless serve`, with its data in a directory or in memory."""
+
+    def __init__(self, directory: Path, in_memory: bool = False):
+        directory.mkdir(parents=True, exist_ok=True)
+        data = ["--memory"] if in_memory else ["--data", str(directory / "data")]
+        command = [str(binary()), "serve", "--host", "127.0.0.1", "--port", "0", *data]
+        command += ["--artifact-root", ARTIFACT_ROOT]
+        log = directory / f"server-{time.time_ns()}.log"
+        self._process = ChildProcess(command, child_environment(), directory, log)
+        self.url = wait_until(self._announced_url, "URL on the standard output", self._process)
+        wait_until(lambda: answers(self.url), "answer to /health", self._process)
+
+    def stop(self) -> None:
+        self._process.stop()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def _announced_url(self) -> str | None:
+        found = re.search(r"http://127\.0\.0\.1:\d+", self._process.log_text())
+        return found and found[0]
+
+
+def binary() -> Path:
+    """The program under test: MLFLOW_SERVERLESS_BIN, or the debug build of this repository."""
+    path = Path(os.environ.get("MLFLOW_SERVERLESS_BIN", _REPOSITORY / "target/debug/mlflow-serverless"))
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing: build it, or point MLFLOW_SERVERLESS_BIN at the binary")
+    return path
+
+
+def subject_is_stock_mlflow() -> bool:
+    """COMPARE_SUBJECT=mlflow puts a second stock server in our server's place, to test the tests."""
+    choice = os.environ.get("COMPARE_SUBJECT", "serverless")
+    if choice not in ("serverless", "mlflow"):
+        raise ValueError(f"COMPARE_SUBJECT is {choice!r}, expected 'serverless' or 'mlflow'")
+    return choice == "mlflow"
+
+
+def start_subject(directory: Path, in_memory: bool = False, first_experiment_id: int | None = None):
+    """The server under test."""
+    if subject_is_stock_mlflow():
+        return StockMlflow(directory, first_experiment_id)
+    return ServerlessMlflow(directory, in_memory)
+
+
+def answers(url: str) -> bool:
+    try:
+        return requests.get(f"{url}/health", timeout=5).status_code == 200
+    except requests.RequestException:
+        return False
