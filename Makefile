@@ -15,7 +15,7 @@ export SAM_CLI_TELEMETRY := 0
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Server and UI on http://127.0.0.1:5000, with the data in ./data
+run: ## A server on http://127.0.0.1:5000, with the data in ./data
 	cargo run --package mlflow-serverless -- serve --data data
 
 # The engine takes any credentials; with these, nobody's own are looked for.

@@ -74,7 +74,7 @@ fn name_row(experiment: ExperimentId, name: &str, created: i64, stage: Stage) ->
 }
 
 impl Store {
-    /// Creates an experiment. Two requests; five write units for the table and two for the index of names.
+    /// Creates an experiment. Two requests; five write units for the table and one for the index of names.
     pub async fn experiment_create(&self, new: &NewExperiment) -> Result<ExperimentId> {
         limits::experiment_name(&new.name)?;
         for (key, value) in &new.tags {

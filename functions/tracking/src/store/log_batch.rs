@@ -42,7 +42,8 @@ impl Store {
         self.metrics_log(&at, &experiment, series(std::slice::from_ref(metric))).await
     }
 
-    /// Logs a batch: first params and tags, together or not at all, then metrics. Sent twice, it has the same effect as once.
+    /// Logs a batch: first params and tags, then metrics. Params and tags are written together or not at all, unless more than
+    /// 99 of them are too big for the document. Sent twice, it has the same effect as once.
     pub async fn run_log_batch(&self, run_id: &str, batch: &Batch) -> Result<()> {
         let (params, tags) = check(run_id, batch)?;
         let (at, experiment) = self.run_locate_with_experiment(run_id).await?;

@@ -7,6 +7,7 @@
 //!
 //! More than [`DOCUMENT_KEYS`] metrics make a run **wide**: further ones live in 16 more documents, by their hash.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use futures::future::try_join_all;
@@ -118,21 +119,22 @@ impl Store {
                 seen = self.metrics_create(at, experiment, series).await?;
             }
         }
+        // What is still to be added, and the first document as last seen.
+        let mut rest = Cow::Borrowed(series);
         for attempt in 0..self.table.retry().attempts {
             if attempt > 1 {
                 self.table.retry().pause(attempt - 1).await;
             }
             let placement = match &seen {
-                None => Placement::optimistic(at, experiment, series),
+                None => Placement::optimistic(at, experiment, &rest),
                 Some(document) => {
                     check_run_is_active(&at.run, run_stage(document, experiment))?;
-                    Placement::from_document(at, experiment, series, document)
+                    Placement::from_document(at, experiment, &rest, document)
                 }
             };
-            let mut documents = Vec::new();
             if !placement.first.is_empty() {
                 match self.table.update(&placement.first).await {
-                    Ok(document) => documents.push(document),
+                    Ok(document) => seen = Some(document),
                     Err(Failure::Refused { item: Some(document), .. }) => {
                         seen = Some(document);
                         continue;
@@ -147,7 +149,12 @@ impl Store {
                     Err(failure) => return Err(failure.into()),
                 }
             }
-            documents.extend(try_join_all(placement.buckets.iter().map(|update| self.table.update(update))).await?);
+            if !placement.postponed.is_empty() {
+                rest = Cow::Owned(placement.postponed);
+                continue;
+            }
+            let mut documents = try_join_all(placement.buckets.iter().map(|update| self.table.update(update))).await?;
+            documents.extend(seen);
             return Ok(documents);
         }
         Err(Error::unavailable("a run's metrics document kept changing"))
@@ -247,6 +254,8 @@ fn metric_count(document: &Item) -> usize {
 struct Placement {
     first: Update,
     buckets: Vec<Update>,
+    /// What cannot be placed before the first document is wide: until then, somebody else may add the same metric to it.
+    postponed: Series,
 }
 
 impl Placement {
@@ -262,7 +271,7 @@ impl Placement {
         let update = Update::new(at.metrics_key()).only_if(run_is_active(experiment)).only_if(takes_them);
         let first =
             series.iter().fold(update, |update, (metric, points)| update.add(attribute(metric), pack_set(points)));
-        Self { first, buckets: Vec::new() }
+        Self { first, buckets: Vec::new(), postponed: Series::new() }
     }
 
     /// From the first document as it was seen: it keeps what it has and takes what there is room for, unless it is wide.
@@ -270,7 +279,7 @@ impl Placement {
         let is_wide = document.has(WIDE);
         let mut room = if is_wide { 0 } else { DOCUMENT_KEYS.saturating_sub(metric_count(document)) };
         let mut first = Update::new(at.metrics_key());
-        let mut others: BTreeMap<Bucket, Vec<(&String, &Vec<Point>)>> = BTreeMap::new();
+        let mut others: Vec<(&String, &Vec<Point>)> = Vec::new();
         let mut adds_metrics = false;
         for (metric, points) in series {
             let is_there = document.has(&attribute(metric));
@@ -279,7 +288,7 @@ impl Placement {
                 adds_metrics |= !is_there;
                 first = first.add(attribute(metric), pack_set(points));
             } else {
-                others.entry(Bucket::of(metric)).or_default().push((metric, points));
+                others.push((metric, points));
             }
         }
         // A document that is not wide may become so meanwhile; then what is new here belongs elsewhere.
@@ -290,7 +299,15 @@ impl Placement {
             first = first.set(WIDE, number(1));
         }
         let first = if first.is_empty() { first } else { first.only_if(run_is_active(experiment)) };
-        let buckets = others.into_iter().flat_map(|(bucket, metrics)| {
+        if !is_wide {
+            let postponed = others.into_iter().map(|(metric, points)| (metric.clone(), points.clone())).collect();
+            return Self { first, buckets: Vec::new(), postponed };
+        }
+        let mut by_bucket: BTreeMap<Bucket, Vec<(&String, &Vec<Point>)>> = BTreeMap::new();
+        for (metric, points) in others {
+            by_bucket.entry(Bucket::of(metric)).or_default().push((metric, points));
+        }
+        let buckets = by_bucket.into_iter().flat_map(|(bucket, metrics)| {
             let key: Key = rows::RunMetricsBucket::key(&at.experiment, &at.run, &bucket);
             let updates: Vec<_> = metrics
                 .chunks(UPDATE_KEYS)
@@ -303,6 +320,6 @@ impl Placement {
                 .collect();
             updates
         });
-        Self { first, buckets: buckets.collect() }
+        Self { first, buckets: buckets.collect(), postponed: Series::new() }
     }
 }

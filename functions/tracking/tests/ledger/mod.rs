@@ -21,7 +21,8 @@ Calls that write to a run have to know whether its experiment is deleted. What a
 more.** Experiments are measured without leases.
 
 A million calls cost their units times the price of a million units: on demand in us-east-1, $0.625 for write units and $0.125
-for read units when this was written. Logging a metric a million times costs about two dollars.
+for read units when this was written. Logging a metric a million times costs about $1.10, and $0.13 more where
+each call is on its own.
 ";
 
 /// Rows, and budgets that were not kept.
