@@ -42,7 +42,8 @@ pub(crate) async fn client_for(endpoint: &str) -> Client {
     }
     let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
         .endpoint_url(endpoint)
-        .retry_config(aws_config::retry::RetryConfig::disabled());
+        .retry_config(aws_config::retry::RetryConfig::disabled())
+        .timeout_config(table::timeouts());
     Client::new(&config.load().await)
 }
 

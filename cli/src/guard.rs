@@ -49,12 +49,18 @@ async fn check(State(allowed): State<Allowed>, request: Request, next: Next) -> 
         return (StatusCode::FORBIDDEN, "Invalid Host header - possible DNS rebinding attack detected").into_response();
     }
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let from_elsewhere =
-        headers.contains_key(ORIGIN) && !host(headers, &ORIGIN).is_some_and(|host| allowed.contains(host));
-    if changes && from_elsewhere {
+    if changes && headers.contains_key(ORIGIN) && !is_of_this_server(headers, &allowed) {
         return (StatusCode::FORBIDDEN, "Cross-origin request blocked").into_response();
     }
     next.run(request).await
+}
+
+/// Whether the page that sent the request came from where it sent it to, or from a name that was allowed.
+fn is_of_this_server(headers: &HeaderMap, allowed: &Allowed) -> bool {
+    let authority = |header| headers.get(header).and_then(|value| value.to_str().ok());
+    let origin = authority(ORIGIN).and_then(|origin| origin.split_once("://")).map(|(_, authority)| authority);
+    let same = origin.is_some() && origin == authority(HOST);
+    same || host(headers, &ORIGIN).is_some_and(|host| allowed.0.contains(&host.to_lowercase()))
 }
 
 /// The host in a header, without scheme and port.
@@ -101,7 +107,8 @@ mod tests {
         assert_eq!(status("POST", host, None).await, StatusCode::OK);
         assert_eq!(status("POST", host, Some("http://localhost:5000")).await, StatusCode::OK);
         assert_eq!(status("GET", host, Some("https://evil.example")).await, StatusCode::OK);
-        for origin in ["https://evil.example", "null", "http://localhost.evil.example"] {
+        assert_eq!(status("POST", "192.168.1.7:5000", Some("http://192.168.1.7:5000")).await, StatusCode::OK);
+        for origin in ["https://evil.example", "null", "http://localhost.evil.example", "http://192.168.1.9:5000"] {
             for method in ["POST", "PUT", "PATCH", "DELETE"] {
                 assert_eq!(status(method, host, Some(origin)).await, StatusCode::FORBIDDEN, "{method} {origin}");
             }

@@ -1,6 +1,5 @@
 //! `docs/coverage.md`, generated from the routes of all functions and from the list of MLflow's endpoints.
 //! `UPDATE_DOCS=1` writes it anew.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! What a cold start prepares, from the function's environment.
 
-use table::Table;
+use table::{Table, timeouts};
 
 use crate::store::Store;
 
@@ -13,7 +13,8 @@ pub async fn store_from_environment() -> Result<Store, Box<dyn std::error::Error
     let table_name = variable("TABLE_NAME")?;
     let artifact_root = variable("ARTIFACT_ROOT")?;
     let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
-        .retry_config(aws_config::retry::RetryConfig::disabled());
+        .retry_config(aws_config::retry::RetryConfig::disabled())
+        .timeout_config(timeouts());
     let config = match std::env::var("DYNAMODB_ENDPOINT") {
         Ok(endpoint) => config.endpoint_url(endpoint).load().await,
         Err(_) => config.load().await,

@@ -3,7 +3,6 @@
 #[tokio::main]
 async fn main() -> Result<(), lambda_http::Error> {
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
-    // Behind a stage the path is still the client's.
     let store = tracking::lambda::store_from_environment().await?;
     lambda_http::run(tracking::router(&store)).await
 }

@@ -126,7 +126,7 @@ async fn experiments(ledger: &mut Ledger) {
     let found = store.experiment_search(&wanted).await.unwrap();
     assert_eq!(found.experiments.len(), 20);
     ledger.row("search: 20 experiments", Some((2.0, 0.0)), &meter.take(), 1);
-    wanted.filter = "name LIKE 'other%'".to_owned();
+    wanted.filter.push_str("name LIKE 'other%'");
     store.experiment_search(&wanted).await.unwrap();
     ledger.row("search: 20 of 25 experiments by name", None, &meter.take(), 1);
 }
@@ -175,7 +175,7 @@ async fn runs(ledger: &mut Ledger) {
     assert_eq!(page.runs.len(), 100);
     ledger.row("search: latest 100 of 1,000 runs", Some((4.0, 0.0)), &meter.take(), 1);
     let mut wanted = search(experiment);
-    wanted.filter = "metrics.metric_0001 > 10".to_owned();
+    wanted.filter.push_str("metrics.metric_0001 > 10");
     wanted.order_by = vec!["metrics.metric_0001 DESC".to_owned()];
     let page = store.run_search(&wanted).await.unwrap();
     assert_eq!(page.runs.len(), 100);

@@ -69,11 +69,11 @@ pub fn runs_of_stage(stage: Stage) -> String {
     prefix
 }
 
-/// LSI1 keys of runs deleted on their own, whatever the version.
-pub const RUNS_DELETED_ALONE: &str = "R#DELETED.";
-
 /// LSI2 keys of runs.
 pub const RUNS: &str = "R#";
+
+/// LSI1 keys of experiments.
+pub const EXPERIMENTS: &str = "E#";
 
 /// LSI1 keys of experiments that are active.
 pub const EXPERIMENTS_ACTIVE: &str = "E#ACTIVE#";
@@ -110,8 +110,7 @@ mod tests {
             (ExperimentName::key(&name, &name).sk, EXPERIMENT_NAMES.to_owned()),
             (segment.sk, metric_segments(&name)),
             (active.clone(), runs_of_stage(Stage::Active)),
-            (deleted.clone(), runs_of_stage(Stage::Deleted { version: 3 })),
-            (deleted, RUNS_DELETED_ALONE.to_owned()),
+            (deleted, runs_of_stage(Stage::Deleted { version: 3 })),
             (index::runs_by_time(&Descending(1), &run), RUNS.to_owned()),
             (index::experiments_by_stage(&Stage::Active, &Descending(1), &experiment), EXPERIMENTS_ACTIVE.to_owned()),
             (
@@ -121,6 +120,6 @@ mod tests {
         ] {
             assert!(key.starts_with(&prefix), "{key} {prefix}");
         }
-        assert!(!active.starts_with(RUNS_DELETED_ALONE));
+        assert!(!active.starts_with(&runs_of_stage(Stage::Deleted { version: 3 })));
     }
 }

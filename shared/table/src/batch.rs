@@ -101,7 +101,7 @@ impl Table {
         if idle_rounds >= self.retry.attempts {
             return Err(Failure::Unavailable("a batch stayed unprocessed".to_owned()));
         }
-        self.retry.pause(idle_rounds).await;
+        self.retry.pause(idle_rounds + 1).await;
         Ok(())
     }
 }

@@ -63,7 +63,7 @@ impl Table {
             if status == Some(aws_sdk_dynamodb::types::TableStatus::Active) {
                 return Ok(());
             }
-            self.retry.pause(attempt).await;
+            self.retry.pause(attempt + 1).await;
         }
         Err(Failure::Unavailable("the table did not become active".to_owned()))
     }

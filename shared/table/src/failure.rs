@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::CancellationReason;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use mlflow_api::{Error, ErrorCode};
 
 use crate::Item;
@@ -44,16 +45,10 @@ pub enum Reason {
     Refused(Option<Item>),
     /// The item would be larger than 400 KB.
     TooLarge,
+    /// The partition holds 10 GB.
+    PartitionFull,
     /// Another transaction had the item, or it was throttled.
     Busy,
-}
-
-impl Failure {
-    /// Whether a condition did not hold, alone or in a transaction.
-    #[must_use]
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::Cancelled(_))
-    }
 }
 
 impl From<Failure> for Error {
@@ -126,6 +121,8 @@ impl OperationError for TransactWriteItemsError {
             Outcome::Busy("transaction conflict".to_owned())
         } else if reasons.contains(&Reason::TooLarge) {
             Outcome::Final(Failure::TooLarge)
+        } else if reasons.contains(&Reason::PartitionFull) {
+            Outcome::Final(Failure::PartitionFull)
         } else if busy_only {
             Outcome::Final(Failure::Unexpected(format!("cancelled: {cancelled:?}")))
         } else {
@@ -138,6 +135,7 @@ fn reason(reason: &CancellationReason) -> Reason {
     match reason.code() {
         Some("ConditionalCheckFailed") => Reason::Refused(reason.item().map(|item| Item(item.clone()))),
         Some("TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded") => Reason::Busy,
+        Some("ItemCollectionSizeLimitExceeded") => Reason::PartitionFull,
         Some("ValidationError") if reason.message().is_some_and(is_size) => Reason::TooLarge,
         _ => Reason::None,
     }
@@ -148,7 +146,7 @@ fn is_size(message: &str) -> bool {
 }
 
 /// Sorts an SDK error into final, busy and lost.
-pub(crate) fn classify<E: OperationError + std::fmt::Debug, R: std::fmt::Debug>(error: &SdkError<E, R>) -> Outcome {
+pub(crate) fn classify<E: OperationError + std::fmt::Debug>(error: &SdkError<E, HttpResponse>) -> Outcome {
     let SdkError::ServiceError(service) = error else {
         // No answer, or none that could be read: the request may have arrived.
         return match error {
@@ -170,9 +168,9 @@ pub(crate) fn classify<E: OperationError + std::fmt::Debug, R: std::fmt::Debug>(
         | "TransactionConflictException"
         | "TransactionInProgressException"
         | "LimitExceededException" => Outcome::Busy(text),
-        "InternalServerError" | "InternalFailure" | "ServiceUnavailable" => Outcome::Lost(text),
         "ItemCollectionSizeLimitExceededException" => Outcome::Final(Failure::PartitionFull),
         "ValidationException" if is_size(message) => Outcome::Final(Failure::TooLarge),
+        _ if service.raw().status().is_server_error() => Outcome::Lost(text),
         _ => Outcome::Final(Failure::Unexpected(text)),
     }
 }

@@ -20,6 +20,6 @@ pub use failure::{Failure, Reason, Result};
 pub use item::{Item, Map, Value, bytes_set, map, number, text};
 pub use meter::{Meter, Usage};
 pub use query::{Page, Query};
-pub use retry::Retry;
+pub use retry::{Retry, timeouts};
 pub use table::Table;
 pub use transaction::Write;

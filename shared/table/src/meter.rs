@@ -44,7 +44,6 @@ impl Meter {
     }
 
     /// What was counted since the last `take`; counting starts anew.
-    #[must_use]
     pub fn take(&self) -> Usage {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

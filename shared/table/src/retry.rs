@@ -2,10 +2,22 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::SdkError;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use rand::RngExt;
 
 use crate::failure::{Failure, OperationError, Outcome, Result, classify};
+
+/// Time limits of a single attempt. Without them, a connection that was dropped while the sandbox slept is waited for until the
+/// function ends, and nothing is tried again.
+#[must_use]
+pub fn timeouts() -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(Duration::from_secs(1))
+        .operation_attempt_timeout(Duration::from_secs(4))
+        .build()
+}
 
 /// How often and how patiently a request is tried again.
 ///
@@ -29,19 +41,22 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// Waits before attempt `next` (the first is 0): a random part of the bound, so that those who collided spread out.
+    /// Waits before attempt `next` (the first is 0, and waits for nothing): a random part of the bound, so that those who
+    /// collided spread out.
     pub async fn pause(&self, next: u32) {
-        let bound = self.first_pause.saturating_mul(1 << next.saturating_sub(1).min(16)).min(self.longest_pause);
+        if next == 0 {
+            return;
+        }
+        let bound = self.first_pause.saturating_mul(1 << (next - 1).min(16)).min(self.longest_pause);
         let part: f64 = rand::rng().random();
         tokio::time::sleep(bound.mul_f64(part)).await;
     }
 
     /// Sends what `request` makes until the outcome is final or the attempts are used up.
-    pub(crate) async fn run<T, E, R, F>(&self, mut request: impl FnMut() -> F) -> Result<T>
+    pub(crate) async fn run<T, E, F>(&self, mut request: impl FnMut() -> F) -> Result<T>
     where
-        F: Future<Output = std::result::Result<T, SdkError<E, R>>>,
+        F: Future<Output = std::result::Result<T, SdkError<E, HttpResponse>>>,
         E: OperationError + std::fmt::Debug,
-        R: std::fmt::Debug,
     {
         let mut lost = false;
         let mut last_cause = String::new();

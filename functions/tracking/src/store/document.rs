@@ -8,6 +8,7 @@
 //! it is, and the next attempt is planned from that.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use key_schema::{Key, Name};
 use mlflow_api::{Error, Result, python};
@@ -123,8 +124,12 @@ impl Store {
                     document.check(item.as_ref())?;
                     seen = item;
                 }
-                // Somebody else changed it between our read and our transaction, or it has grown too big for the change.
-                Err(Failure::Cancelled(_) | Failure::TooLarge) => {
+                // Somebody else changed it between our read and our transaction, or it has no room for what we did not know
+                // to need rows.
+                Err(failure @ (Failure::Cancelled(_) | Failure::TooLarge)) => {
+                    if seen.is_some() && failure == Failure::TooLarge {
+                        return Err(failure.into());
+                    }
                     seen = self.table.get(&document.key()).await?;
                     document.check(seen.as_ref())?;
                 }
@@ -346,6 +351,14 @@ pub(super) fn new_document(item: Item, tags: &[(String, String)], row_key: impl 
     (item.with(TAGS, map(inline)), rows)
 }
 
+/// Adds rows to the transaction that makes their document, as many as it takes; returns the others, to be written after it.
+pub(super) fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
+    let mut rows = rows.into_iter();
+    let room = ROWS + 1 - writes.len();
+    writes.extend(rows.by_ref().take(room).map(|row| Write::Put(row, Condition::All(Vec::new()))));
+    rows.collect()
+}
+
 /// The entries of a map of a document and of its rows, by key.
 pub(super) fn entries(item: &Item, attribute: &str, rows: &[Item]) -> Vec<(String, String)> {
     let empty = Map::new();
@@ -357,7 +370,7 @@ pub(super) fn entries(item: &Item, attribute: &str, rows: &[Item]) -> Vec<(Strin
     all
 }
 
-fn row(key: Key, name: &str, value: &str) -> Item {
+pub(super) fn row(key: Key, name: &str, value: &str) -> Item {
     Item::new(key).with(ROW_KEY, text(name)).with(ROW_VALUE, text(value))
 }
 
@@ -407,13 +420,9 @@ fn entry_key(name: &str) -> &str {
     name.strip_prefix('\0').unwrap_or(name)
 }
 
-/// Each key once, with its last value, in the order of first appearance.
-fn last_of_each(entries: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
-    entries.iter().enumerate().filter_map(|(position, (key, _))| {
-        let is_first = !entries[..position].iter().any(|(earlier, _)| earlier == key);
-        let last = entries.iter().rev().find(|(other, _)| other == key)?;
-        is_first.then_some((key.as_str(), last.1.as_str()))
-    })
+/// Each key once, with its last value, in the order of keys.
+fn last_of_each(entries: &[(String, String)]) -> BTreeMap<&str, &str> {
+    entries.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
 }
 
 #[cfg(test)]
@@ -423,7 +432,7 @@ mod tests {
     #[test]
     fn the_last_value_of_a_key_counts() {
         let entries = [("a", "1"), ("b", "2"), ("a", "3")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-        assert_eq!(last_of_each(&entries).collect::<Vec<_>>(), [("a", "3"), ("b", "2")]);
+        assert_eq!(last_of_each(&entries).into_iter().collect::<Vec<_>>(), [("a", "3"), ("b", "2")]);
     }
 
     #[test]

@@ -129,14 +129,16 @@ impl Store {
             .with(STAGE, text(LifecycleStage::Active.name()))
             .with(STAGE_VERSION, number(0));
         let (item, tag_rows) = document::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
-        // Rows of an experiment that does not come to be are never seen: its number is not used again.
-        self.table.write_many(tag_rows, &[]).await?;
-        let writes = [
+        let mut writes = vec![
             Write::Put(name_row(id, &new.name, created, Stage::Active), Condition::item_missing()),
             Write::Put(item, Condition::item_missing()),
         ];
+        let more_rows = document::take_rows(&mut writes, tag_rows);
         match self.table.transact(&writes).await {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.table.write_many(more_rows, &[]).await?;
+                Ok(true)
+            }
             Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(Reason::Refused(_))) => {
                 let message = format!("Experiment(name={}) already exists.", new.name);
                 Err(Error::new(ErrorCode::ResourceAlreadyExists, message))
@@ -202,7 +204,10 @@ impl Store {
             }
             match self.table.transact(&writes).await {
                 Ok(()) => return Ok(()),
-                Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(Reason::Refused(Some(_)))) => {
+                // The experiment as it was read, and the name taken: not by a rename of ours that came in between.
+                Err(Failure::Cancelled(reasons))
+                    if matches!(reasons.as_slice(), [Reason::None, Reason::Refused(Some(_)), ..]) =>
+                {
                     return Err(Error::new(
                         ErrorCode::BadRequest,
                         format!("Experiment(name={new_name}) already exists."),

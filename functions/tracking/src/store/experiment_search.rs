@@ -1,5 +1,7 @@
 //! Searching experiments.
 
+use std::collections::HashSet;
+
 use key_schema::{Descending, index, prefix, rows};
 use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, Experiments, ViewType};
 use mlflow_api::{ExperimentId, Result, limits};
@@ -45,10 +47,15 @@ impl Store {
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
 
         let mut listed = self.experiments_listed(search.view).await?;
+        let mut last_of_page = None;
         if filter.predicates.is_empty() && order == ExperimentOrder::default() {
             listed.sort_by_cached_key(|listed| order.key(listed));
             listed.retain(|listed| after.as_ref().is_none_or(|after| order.key(listed) > *after));
-            listed.truncate(page_size + 1);
+            if listed.len() > page_size {
+                listed.truncate(page_size);
+                // Whether it is still there or not.
+                last_of_page = listed.last().map(|listed| order.key(listed));
+            }
         }
         let keys: Vec<_> = listed.iter().map(|listed| rows::Experiment::key(&listed.id)).collect();
         let items = self.table.get_many(&keys).await?;
@@ -65,29 +72,28 @@ impl Store {
             .collect();
         found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
 
-        let mut next_page_token = None;
         if found.len() > page_size {
             found.truncate(page_size);
-            if let Some((key, _)) = found.last() {
-                next_page_token = Some(encode_page_token(fingerprint, key)?);
-            }
+            last_of_page = found.last().map(|(key, _)| key.clone());
         }
+        let next_page_token = last_of_page.map(|key| encode_page_token(fingerprint, &key)).transpose()?;
         Ok(Experiments { experiments: found.into_iter().map(|(_, experiment)| experiment).collect(), next_page_token })
     }
 
     /// The workspace's experiments in these stages. A request per 1 MB of names.
     async fn experiments_listed(&self, view: ViewType) -> Result<Vec<Listed>> {
-        let prefixes: &[&str] = match view {
-            ViewType::ActiveOnly => &[prefix::EXPERIMENTS_ACTIVE],
-            ViewType::DeletedOnly => &[prefix::EXPERIMENTS_DELETED],
-            ViewType::All => &[prefix::EXPERIMENTS_ACTIVE, prefix::EXPERIMENTS_DELETED],
+        let prefix = match view {
+            ViewType::ActiveOnly => prefix::EXPERIMENTS_ACTIVE,
+            ViewType::DeletedOnly => prefix::EXPERIMENTS_DELETED,
+            ViewType::All => prefix::EXPERIMENTS,
         };
         let partition = prefix::workspace_partition(&DEFAULT_WORKSPACE.into());
-        let queries =
-            prefixes.iter().map(|prefix| self.table.query(Query::begins_with(&partition, *prefix).local("LSI1")));
-        let keys = futures::future::try_join_all(queries).await?;
-        let listed = keys.iter().flatten().filter_map(|row| index::parse_experiment_by_stage(row.text("lsi1sk")?));
-        Ok(listed.map(|(Descending(created), id)| Listed { id, created }).collect())
+        let keys = self.table.query(Query::begins_with(&partition, prefix).local("LSI1")).await?;
+        let listed = keys.iter().filter_map(|row| index::parse_experiment_by_stage(row.text("lsi1sk")?));
+        // One that is deleted or restored between two pages of the index may stand on both.
+        let mut seen = HashSet::new();
+        let listed = listed.map(|(Descending(created), id)| Listed { id, created });
+        Ok(listed.filter(|listed| seen.insert(listed.id)).collect())
     }
 }
 

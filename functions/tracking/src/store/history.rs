@@ -1,7 +1,7 @@
 //! The history of a metric: segments and waiting points, merged.
 
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
-use key_schema::{Bucket, Name, prefix, rows};
+use key_schema::{Ascending, Bucket, Digest, Name, prefix, rows};
 use mlflow_api::tracking::Metric;
 use mlflow_api::{Result, RunId};
 use search::{Fingerprint, decode_page_token, encode_page_token};
@@ -25,14 +25,32 @@ pub struct SampleRange {
     pub end: i64,
 }
 
-/// Where a page of history begins: after this point, which lies in or before the segment with this sort key.
+/// Where a page of history begins.
 #[derive(Serialize, Deserialize)]
 struct Cursor {
-    timestamp: i64,
-    step: i64,
-    /// The value's bits: JSON has no NaN.
-    value: u64,
+    /// After this point.
+    last: CursorPoint,
+    /// Which lies in or before the segment with this sort key.
     segment: String,
+    /// Points that waited to be sealed and come after it. By the time they are asked for, they may have been sealed into a segment
+    /// that begins before that one.
+    waiting: Vec<CursorPoint>,
+}
+
+/// A point in a page token: timestamp, step, and the value's bits, as JSON has no NaN.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct CursorPoint(i64, i64, u64);
+
+impl From<Point> for CursorPoint {
+    fn from(point: Point) -> Self {
+        Self(point.timestamp, point.step, point.value.to_bits())
+    }
+}
+
+impl From<CursorPoint> for Point {
+    fn from(CursorPoint(timestamp, step, value): CursorPoint) -> Self {
+        Self { timestamp, step, value: f64::from_bits(value) }
+    }
 }
 
 impl Store {
@@ -50,21 +68,8 @@ impl Store {
         let search = Fingerprint::of_metric_history(run_id, metric);
         let cursor: Option<Cursor> = decode_page_token(search, page_token)?;
         let Some(at) = self.run_locate_leniently(run_id).await? else { return Ok((Vec::new(), None)) };
-        let after = cursor.map(|cursor| {
-            let value = f64::from_bits(cursor.value);
-            (Point { timestamp: cursor.timestamp, step: cursor.step, value }, cursor.segment)
-        });
-        let (mut points, segment) = self.history_from(&at, metric, after, max_results).await?;
-        let mut token = None;
-        if let Some(limit) = max_results
-            && points.len() > limit
-        {
-            points.truncate(limit);
-            if let Some(last) = points.last() {
-                let (timestamp, step, value) = (last.timestamp, last.step, last.value.to_bits());
-                token = Some(encode_page_token(search, &Cursor { timestamp, step, value, segment })?);
-            }
-        }
+        let (points, next) = self.history_from(&at, metric, cursor, max_results).await?;
+        let token = next.map(|cursor| encode_page_token(search, &cursor)).transpose()?;
         Ok((points.into_iter().map(|point| metric_of(metric, point, None)).collect(), token))
     }
 
@@ -73,7 +78,7 @@ impl Store {
         let mut run_ids: Vec<_> = run_ids.iter().map(|run_id| (*run_id).to_owned()).collect();
         run_ids.sort_unstable();
         run_ids.dedup();
-        let mut histories = std::pin::pin!(self.histories(run_ids, metric));
+        let mut histories = std::pin::pin!(self.histories(run_ids, metric, Some(max_results)));
         let mut all = Vec::new();
         while all.len() < max_results
             && let Some((run_id, points)) = histories.try_next().await?
@@ -93,7 +98,7 @@ impl Store {
         range: Option<SampleRange>,
         max_results: usize,
     ) -> Result<Vec<Metric>> {
-        let mut histories = std::pin::pin!(self.histories(run_ids, metric));
+        let mut histories = std::pin::pin!(self.histories(run_ids, metric, None));
         let mut all = Vec::new();
         while let Some((run_id, mut points)) = histories.try_next().await? {
             points.retain(|point| range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
@@ -103,18 +108,19 @@ impl Store {
         Ok(all)
     }
 
-    /// The histories of runs, in their order, some read at a time.
+    /// The histories of runs, in their order, some read at a time; of each at least as many points as the limit.
     fn histories(
         &self,
         run_ids: Vec<String>,
         metric: &str,
+        limit: Option<usize>,
     ) -> impl Stream<Item = Result<(String, Vec<Point>)>> + use<> {
         let (store, metric) = (self.clone(), metric.to_owned());
         let histories = run_ids.into_iter().map(move |run_id| {
             let (store, metric) = (store.clone(), metric.clone());
             async move {
                 let points = match store.run_locate_leniently(&run_id).await? {
-                    Some(at) => store.history_from(&at, &metric, None, None).await?.0,
+                    Some(at) => store.history_from(&at, &metric, None, limit).await?.0,
                     None => Vec::new(),
                 };
                 Ok((run_id, points))
@@ -135,45 +141,51 @@ impl Store {
         }
     }
 
-    /// The points after a point, in the order of history: all of them, or one more than the limit; and the sort key of the first
-    /// segment that the page after the limit needs.
+    /// The points from where a page begins, in the order of history: all of them, or as many as the limit and where the next page
+    /// begins.
     ///
-    /// Segments are read in the order of their first points, and may overlap. Once the limit is reached, a segment that begins
-    /// after the last point of the page can add nothing to it.
+    /// The documents are read before the segments: a point that is sealed in between is found twice, never not at all. Segments
+    /// are read in the order of their first points, and may overlap. Once the limit is reached, a segment that begins after
+    /// the last point of the page can add nothing to it.
     async fn history_from(
         &self,
         at: &RunLocation,
         metric: &str,
-        after: Option<(Point, String)>,
+        from: Option<Cursor>,
         limit: Option<usize>,
-    ) -> Result<(Vec<Point>, String)> {
-        let mut points = self.waiting_points(at, metric).await?;
-        let is_after = |point: &Point| after.as_ref().is_none_or(|(last, _)| point.by_time(last).is_gt());
-        points.retain(is_after);
+    ) -> Result<(Vec<Point>, Option<Cursor>)> {
+        let last = from.as_ref().map(|cursor| Point::from(cursor.last));
+        let is_after = |point: &Point| last.is_none_or(|last| point.by_time(&last).is_gt());
+        let mut waiting = self.waiting_points(at, metric).await?;
+        let first_waiting = waiting.iter().copied().min_by(Point::by_time);
+        waiting.extend(from.iter().flat_map(|cursor| &cursor.waiting).copied().map(Point::from));
+        waiting.retain(is_after);
+        let mut points = waiting.clone();
         let prefix = prefix::metric_segments(&Name::from(metric));
         let partition = prefix::run_partition(&at.run);
-        let mut query = match &after {
+        let first_segment = from.map(|cursor| cursor.segment).filter(|segment| segment.starts_with(&prefix));
+        let mut query = match &first_segment {
             // Sort keys of segments end in hexadecimal digits, all less than this one.
-            Some((_, segment)) if !segment.is_empty() => Query::between(&partition, segment, format!("{prefix}~")),
-            _ => Query::begins_with(&partition, &prefix),
+            Some(segment) => Query::between(&partition, segment, format!("{prefix}~")),
+            None => Query::begins_with(&partition, &prefix),
         };
-        // Segments with points beyond the page: the first of them is where the next page begins to read.
-        let mut open: Vec<(Point, String)> = Vec::new();
+        // The last point of each segment read: the first segment with points beyond the page is where the next page begins.
+        let mut ends: Vec<(Point, String)> = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
+            let mut newest = None;
             for segment in &page.items {
                 let (unpacked, key) = read_segment(segment);
-                if let Some(last) = unpacked.last() {
-                    open.push((*last, key));
-                }
+                newest = unpacked.first().copied();
+                ends.extend(unpacked.last().map(|last| (*last, key)));
                 points.extend(unpacked.into_iter().filter(is_after));
             }
             let Some(next) = page.next else { break };
             if let Some(limit) = limit {
                 points::sort_by_time(&mut points);
-                let newest = page.items.last().map(read_segment).and_then(|(points, _)| points.first().copied());
+                // Keys are in the order of time and step only.
                 if let (Some(beyond), Some(newest)) = (points.get(limit), newest)
-                    && newest.by_time(beyond).is_gt()
+                    && (newest.timestamp, newest.step) > (beyond.timestamp, beyond.step)
                 {
                     break;
                 }
@@ -181,15 +193,22 @@ impl Store {
             query = query.starting_at(next);
         }
         points::sort_by_time(&mut points);
-        let mut start = String::new();
-        if let Some(limit) = limit {
-            let last_of_page = points.get(limit.saturating_sub(1)).copied();
-            points.truncate(limit + 1);
-            let still_open = |last: &Point| last_of_page.is_none_or(|point| last.by_time(&point).is_gt());
-            let next = open.into_iter().find(|(last, _)| still_open(last));
-            start = next.map(|(_, key)| key).or_else(|| after.map(|(_, key)| key)).unwrap_or_default();
+        let Some(limit) = limit.filter(|limit| points.len() > *limit) else { return Ok((points, None)) };
+        points.truncate(limit);
+        let Some(last) = points.last().copied() else { return Ok((points, None)) };
+        let is_beyond = |point: &Point| point.by_time(&last).is_gt();
+        waiting.retain(is_beyond);
+        points::sort_by_time(&mut waiting);
+        let segment = ends.into_iter().find(|(end, _)| is_beyond(end)).map(|(_, key)| key);
+        let mut segment = segment.or(first_segment).unwrap_or_default();
+        if let Some(Point { timestamp, step, .. }) = first_waiting {
+            // Points logged before the next page is read may be sealed together with those that wait now.
+            let (timestamp, step) = (Ascending(timestamp), Ascending(step));
+            segment =
+                segment.min(rows::MetricSegment::key(&at.run, &Name::from(metric), &timestamp, &step, &Digest(0)).sk);
         }
-        Ok((points, start))
+        let next = Cursor { last: last.into(), segment, waiting: waiting.into_iter().map(CursorPoint::from).collect() };
+        Ok((points, Some(next)))
     }
 
     /// The points of a metric that wait in the run's documents.

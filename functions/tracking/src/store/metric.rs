@@ -7,8 +7,7 @@
 //!
 //! More than [`DOCUMENT_KEYS`] metrics make a run **wide**: further ones live in 16 more documents, by their hash.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use futures::future::try_join_all;
 use key_schema::{Ascending, Bucket, Digest, Key, Name, fnv1a_128, halves, rows};
@@ -105,6 +104,9 @@ impl Store {
         for document in &documents {
             removals.extend(seal(at, document, &waiting, &mut sealed));
         }
+        // Points that a crash left in a document and that now come again in bulk make one segment twice.
+        let mut keys = HashSet::new();
+        sealed.retain(|segment| keys.insert(segment.key()));
         self.table.write_many(sealed, &[]).await?;
         try_join_all(removals.iter().map(|removal| self.metrics_remove_sealed(removal))).await?;
         Ok(())
@@ -112,18 +114,27 @@ impl Store {
 
     /// Adds points to the run's documents and returns these as they are then.
     async fn metrics_add(&self, at: &RunLocation, experiment: &ExperimentState, series: &Series) -> Result<Vec<Item>> {
-        let mut seen = None;
-        if series.len() > OPTIMISTIC_KEYS {
-            seen = self.table.get(&at.metrics_key()).await?;
-            if seen.is_none() {
-                seen = self.metrics_create(at, experiment, series).await?;
-            }
-        }
-        // What is still to be added, and the first document as last seen.
-        let mut rest = Cow::Borrowed(series);
+        // The first document as last seen, and what is still to be added.
+        let mut seen: Option<Item> = None;
+        let mut is_missing = false;
+        let mut rest = series.clone();
         for attempt in 0..self.table.retry().attempts {
             if attempt > 1 {
                 self.table.retry().pause(attempt - 1).await;
+            }
+            if seen.is_none() && rest.len() > OPTIMISTIC_KEYS {
+                seen = self.table.get(&at.metrics_key()).await?;
+                is_missing = seen.is_none();
+            }
+            if is_missing {
+                is_missing = false;
+                // Somebody else may have made it meanwhile.
+                let Some(document) = self.metrics_create(at, experiment, series).await? else { continue };
+                rest = series.clone().into_iter().skip(DOCUMENT_KEYS).collect();
+                if rest.is_empty() {
+                    return Ok(vec![document]);
+                }
+                seen = Some(document);
             }
             let placement = match &seen {
                 None => Placement::optimistic(at, experiment, &rest),
@@ -140,17 +151,14 @@ impl Store {
                         continue;
                     }
                     Err(Failure::Refused { item: None, .. }) => {
-                        seen = self.metrics_create(at, experiment, series).await?;
-                        match seen.take_if(|_| series.len() <= DOCUMENT_KEYS) {
-                            Some(document) => return Ok(vec![document]),
-                            None => continue,
-                        }
+                        is_missing = true;
+                        continue;
                     }
                     Err(failure) => return Err(failure.into()),
                 }
             }
             if !placement.postponed.is_empty() {
-                rest = Cow::Owned(placement.postponed);
+                rest = placement.postponed;
                 continue;
             }
             let mut documents = try_join_all(placement.buckets.iter().map(|update| self.table.update(update))).await?;
@@ -205,7 +213,7 @@ fn split_bulk(at: &RunLocation, series: Series) -> (Series, Vec<Item>) {
     let mut waiting = Series::new();
     for (metric, mut points) in series {
         points::sort_by_time(&mut points);
-        if points.len() > SEAL_AT {
+        if points.len() >= SEAL_AT {
             sealed.extend(segments(at, &metric, &points));
             points = points.into_iter().max_by(Point::by_step).into_iter().collect();
         }
@@ -254,7 +262,8 @@ fn metric_count(document: &Item) -> usize {
 struct Placement {
     first: Update,
     buckets: Vec<Update>,
-    /// What cannot be placed before the first document is wide: until then, somebody else may add the same metric to it.
+    /// What cannot be placed before the first document is wide: until then, somebody else may add the same metric to it. Also
+    /// what one update has no room for.
     postponed: Series,
 }
 
@@ -280,10 +289,13 @@ impl Placement {
         let mut room = if is_wide { 0 } else { DOCUMENT_KEYS.saturating_sub(metric_count(document)) };
         let mut first = Update::new(at.metrics_key());
         let mut others: Vec<(&String, &Vec<Point>)> = Vec::new();
-        let mut adds_metrics = false;
+        let (mut adds_metrics, mut metrics_in_update, mut is_cut) = (false, 0, false);
         for (metric, points) in series {
             let is_there = document.has(&attribute(metric));
-            if is_there || room > 0 {
+            // Many at once can give it more metrics than one update may name.
+            is_cut |= is_there && metrics_in_update == UPDATE_KEYS;
+            if (is_there || room > 0) && metrics_in_update < UPDATE_KEYS {
+                metrics_in_update += 1;
                 room -= usize::from(!is_there);
                 adds_metrics |= !is_there;
                 first = first.add(attribute(metric), pack_set(points));
@@ -299,7 +311,7 @@ impl Placement {
             first = first.set(WIDE, number(1));
         }
         let first = if first.is_empty() { first } else { first.only_if(run_is_active(experiment)) };
-        if !is_wide {
+        if !is_wide || is_cut {
             let postponed = others.into_iter().map(|(metric, points)| (metric.clone(), points.clone())).collect();
             return Self { first, buckets: Vec::new(), postponed };
         }

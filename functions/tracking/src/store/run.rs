@@ -4,7 +4,7 @@ use key_schema::{Descending, Name, Stage, index, rows};
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunInputs, RunStatus};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
 use rand::RngExt;
-use table::{Failure, Item, Map, map, number, text};
+use table::{Condition, Failure, Item, Map, Write, map, number, text};
 
 use super::document::{self, Change, PARAMS};
 use super::experiment::{NAME, check_is_active};
@@ -67,8 +67,7 @@ impl Store {
                 .with("lsi3sk", text(index::runs_by_status(&Stage::Active, &RunStatus::Running.name().into(), &run)))
                 .with("lsi4sk", text(index::runs_by_name(&short_name(&name), &run)));
             let (item, tag_rows) = document::new_document(item, &tags, |tag| rows::RunTag::key(&experiment, &run, tag));
-            self.table.write_many(tag_rows, &[]).await?;
-            match self.table.put_new(item.clone()).await {
+            match self.run_put(item.clone(), tag_rows).await {
                 Ok(()) => {
                     let mut tags: Vec<_> = tags.into_iter().map(|(key, value)| KeyValue { key, value }).collect();
                     tags.sort_unstable();
@@ -77,11 +76,22 @@ impl Store {
                     return Ok(tracking::Run { info, data, inputs: RunInputs {}, outputs: None });
                 }
                 // Another run of this millisecond has drawn the same lot of a million.
-                Err(Failure::Refused { .. }) => {}
+                Err(Failure::Refused { .. } | Failure::Cancelled(_)) => {}
                 Err(failure) => return Err(failure.into()),
             }
         }
         Err(Error::unavailable("no run id could be drawn"))
+    }
+
+    /// Writes a new run, with its rows if it has any.
+    async fn run_put(&self, run: Item, tag_rows: Vec<Item>) -> table::Result<()> {
+        if tag_rows.is_empty() {
+            return self.table.put_new(run).await;
+        }
+        let mut writes = vec![Write::Put(run, Condition::item_missing())];
+        let more_rows = document::take_rows(&mut writes, tag_rows);
+        self.table.transact(&writes).await?;
+        self.table.write_many(more_rows, &[]).await
     }
 
     /// Changes a run's info and returns it. One request, and one for the experiment where no lease lasts.

@@ -1,6 +1,9 @@
 //! Searching runs: carrying out a plan of the `search` crate.
 
+use std::collections::HashSet;
+
 use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Stage, index, prefix};
 use mlflow_api::tracking::{self, KeyValue, Runs, ViewType};
 use mlflow_api::{Error, ExperimentId, Result, RunId, limits};
@@ -17,6 +20,8 @@ use super::run_read::{RunItems, run_whole};
 
 /// Runs read at a time from the index's candidates.
 const CANDIDATES: usize = 100;
+/// Experiments whose indexes are read at a time.
+const SCOPES: usize = 16;
 
 /// A search over runs, as it was asked.
 #[derive(Clone, Debug)]
@@ -49,10 +54,44 @@ impl Scope {
     }
 }
 
+/// What the index says of a run: its key without the prefix, and whose key it is.
+type Candidate = (String, ExperimentId, RunId);
+
+/// Candidates of an experiment, in their order.
+struct Candidates {
+    runs: Vec<Candidate>,
+    has_more: bool,
+}
+
 /// Runs in their order, with their keys.
 struct Page {
     runs: Vec<(SortKey, tracking::Run)>,
     has_more: bool,
+}
+
+/// The first runs of an order, found among many.
+struct Best {
+    runs: Vec<(SortKey, tracking::Run)>,
+    count: usize,
+}
+
+impl Best {
+    fn add(&mut self, key: SortKey, run: tracking::Run) {
+        self.runs.push((key, run));
+        if self.runs.len() >= self.count.saturating_mul(2) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.runs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        self.runs.truncate(self.count);
+    }
+
+    fn sorted(mut self) -> Vec<(SortKey, tracking::Run)> {
+        self.cut();
+        self.runs
+    }
 }
 
 impl Store {
@@ -78,14 +117,14 @@ impl Store {
         Ok(Runs { runs: page.runs.into_iter().map(|(_, run)| run).collect(), next_page_token })
     }
 
-    /// The experiments that are there, with their states. One request for each without a lease.
+    /// The experiments that are there, with their states. One request per 100 without a lease.
     async fn search_scopes(&self, ids: &[ExperimentId]) -> Result<Vec<Scope>> {
-        let states = ids.iter().map(|id| async { Ok::<_, Error>((*id, self.experiment_state(*id).await?)) });
-        let states = try_join_all(states).await?;
-        Ok(states.into_iter().filter_map(|(id, state)| Some(Scope { id, state: state? })).collect())
+        let states = self.experiment_states(ids).await?;
+        Ok(states.into_iter().map(|(id, state)| Scope { id, state }).collect())
     }
 
-    /// Reads all runs of the experiments, keeps those that pass, and sorts them. A request and 130 read units per MB of runs.
+    /// Reads all runs of the experiments and keeps the best of those that pass. A request and 130 read units per MB of runs;
+    /// in memory are never more than a few MB and twice the page.
     async fn runs_of_experiments(
         &self,
         scopes: &[Scope],
@@ -93,21 +132,31 @@ impl Store {
         after: Option<&SortKey>,
         page_size: usize,
     ) -> Result<Page> {
-        let runs = scopes.iter().map(|scope| async move {
-            let query = Query::begins_with(prefix::experiment_partition(scope.id), prefix::RUNS);
-            let items = self.table.query(query).await?;
-            let groups = group_by_run(scope.id, items).into_iter();
-            Ok::<_, Error>(groups.map(|(at, items)| run_whole(&at, &items, &scope.state)).collect::<Vec<_>>())
-        });
-        let mut runs: Vec<_> = try_join_all(runs)
-            .await?
-            .into_iter()
-            .flatten()
-            .filter(|run| plan.view.shows(run.info.lifecycle_stage) && plan.filter.matches(&Searched(run)))
-            .map(|run| (plan.order.key(&Searched(&run)), run))
-            .filter(|(key, _)| after.is_none_or(|after| key > after))
-            .collect();
-        runs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let mut best = Best { runs: Vec::new(), count: page_size.saturating_add(1) };
+        for scope in scopes {
+            let mut query = Query::begins_with(prefix::experiment_partition(scope.id), prefix::RUNS);
+            let mut unfinished = None;
+            loop {
+                let page = self.table.query_page(&query).await?;
+                let mut groups = group_by_run(scope.id, unfinished.take(), page.items);
+                // The rest of the last run may stand on the next page.
+                unfinished = page.next.as_ref().and_then(|_| groups.pop());
+                for (at, items) in groups {
+                    let run = run_whole(&at, &items, &scope.state);
+                    if plan.view.shows(run.info.lifecycle_stage) && plan.filter.matches(&Searched(&run)) {
+                        let key = plan.order.key(&Searched(&run));
+                        if after.is_none_or(|after| key > *after) {
+                            best.add(key, run);
+                        }
+                    }
+                }
+                match page.next {
+                    Some(next) => query = query.starting_at(next),
+                    None => break,
+                }
+            }
+        }
+        let mut runs = best.sorted();
         let has_more = runs.len() > page_size;
         runs.truncate(page_size);
         Ok(Page { runs, has_more })
@@ -122,15 +171,46 @@ impl Store {
         after: Option<&SortKey>,
         page_size: usize,
     ) -> Result<Page> {
-        // One more than the page: whether there is another page shows in the index already, where the index is exact.
-        let candidates = scopes.iter().map(|scope| self.latest_candidates(scope, plan.view, after, page_size + 1));
-        let mut candidates: Vec<_> = try_join_all(candidates).await?.into_iter().flatten().collect();
-        // The index key begins with the start time, greatest first, and ends with the run: the order of the answer.
-        candidates.sort_unstable();
         let all_exact = scopes.iter().all(|scope| scope.index_is_exact(plan.view));
         let enough = if all_exact { page_size } else { page_size + 1 };
+        let mut after = after.and_then(SortKey::latest_first).map(|(started, run)| index::newest_first(started, run));
         let mut runs = Vec::new();
-        let mut rest = candidates.as_slice();
+        let has_more = loop {
+            // One more than the page: whether there is another page shows in the index already, where the index is exact.
+            let count = page_size + 1 - runs.len();
+            let after_key = after.as_deref();
+            let parts = scopes.iter().map(|scope| self.latest_candidates(scope, plan.view, after_key, count));
+            let parts: Vec<_> = stream::iter(parts.collect::<Vec<_>>()).buffered(SCOPES).try_collect().await?;
+            // Beyond the end of a part there may be runs that are not known yet.
+            let ends = parts.iter().filter(|part| part.has_more).filter_map(|part| part.runs.last());
+            let end = ends.map(|(key, _, _)| key.clone()).min();
+            let candidates = parts.into_iter().flat_map(|part| part.runs);
+            let mut candidates: Vec<_> =
+                candidates.filter(|(key, _, _)| end.as_ref().is_none_or(|end| key <= end)).collect();
+            // The index key begins with the start time, greatest first, and ends with the run: the order of the answer.
+            candidates.sort_unstable();
+            let rest = self.read_candidates(scopes, plan, &candidates, enough, &mut runs).await?;
+            if runs.len() > page_size || (all_exact && rest > 0) || end.is_none() {
+                break runs.len() > page_size || (all_exact && rest > 0);
+            }
+            // Some were deleted after the index had named them: the page is filled with those that follow.
+            after = end;
+        };
+        runs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        runs.truncate(page_size);
+        Ok(Page { runs, has_more })
+    }
+
+    /// Reads candidates until there are `enough` runs, and adds those that are shown; says how many candidates are left.
+    async fn read_candidates(
+        &self,
+        scopes: &[Scope],
+        plan: &RunPlan,
+        candidates: &[Candidate],
+        enough: usize,
+        runs: &mut Vec<(SortKey, tracking::Run)>,
+    ) -> Result<usize> {
+        let mut rest = candidates;
         while runs.len() < enough && !rest.is_empty() {
             let (next, after_next) = rest.split_at(CANDIDATES.min(enough - runs.len()).min(rest.len()));
             rest = after_next;
@@ -143,10 +223,7 @@ impl Store {
             let shown = whole.filter(|run| plan.view.shows(run.info.lifecycle_stage));
             runs.extend(shown.map(|run| (plan.order.key(&Searched(&run)), run)));
         }
-        runs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        let has_more = runs.len() > page_size || (all_exact && !rest.is_empty());
-        runs.truncate(page_size);
-        Ok(Page { runs, has_more })
+        Ok(rest.len())
     }
 
     /// The runs of an experiment that may stand on the page, by the index of runs by time.
@@ -154,9 +231,9 @@ impl Store {
         &self,
         scope: &Scope,
         view: ViewType,
-        after: Option<&SortKey>,
+        after: Option<&str>,
         count: usize,
-    ) -> Result<Vec<(String, ExperimentId, RunId)>> {
+    ) -> Result<Candidates> {
         let partition = prefix::experiment_partition(scope.id);
         let is_exact = scope.index_is_exact(view);
         let (local_index, attribute, prefix) = match view {
@@ -166,15 +243,14 @@ impl Store {
             }
             _ => ("LSI2", "lsi2sk", prefix::RUNS.to_owned()),
         };
-        let last = after
-            .and_then(SortKey::latest_first)
-            .map(|(started, run)| prefix.clone() + &index::newest_first(started, run));
+        let last = after.map(|after| prefix.clone() + after);
         let query = match &last {
             // Run ids are made of characters less than this one.
             Some(last) => Query::between(&partition, last, format!("{prefix}~")),
             None => Query::begins_with(&partition, &prefix),
         };
         let query = query.local(local_index);
+        let mut has_more = false;
         let keys = if is_exact {
             let mut keys = Vec::new();
             // The last run of the page before may still be there, and is read again.
@@ -185,32 +261,35 @@ impl Store {
                 keys.extend(page.items);
                 match page.next {
                     Some(next) if keys.len() < count => query = query.starting_at(next),
-                    _ => break keys,
+                    next => {
+                        has_more = next.is_some();
+                        break keys;
+                    }
                 }
             }
         } else {
             self.table.query(query).await?
         };
-        let candidates = keys.iter().filter_map(|item| {
+        let runs = keys.iter().filter_map(|item| {
             let key = item.text(attribute)?;
             if last.as_deref().is_some_and(|last| key <= last) {
                 return None;
             }
             Some((key.strip_prefix(&prefix)?.to_owned(), scope.id, index::run_of_key(key)?))
         });
-        Ok(candidates.collect())
+        Ok(Candidates { runs: runs.collect(), has_more })
     }
 }
 
 /// The experiments a search names, each once. An integer that no experiment can have names none.
 fn experiment_ids(texts: &[String]) -> Result<Vec<ExperimentId>> {
-    let mut ids = Vec::new();
+    let (mut ids, mut seen) = (Vec::new(), HashSet::new());
     for text in texts {
         if text.is_empty() {
             return Err(Error::invalid("Invalid experiment ID ''. Experiment ID must be a valid integer."));
         }
         match ExperimentId::parse(text) {
-            Ok(id) if ids.contains(&id) => {}
+            Ok(id) if !seen.insert(id) => {}
             Ok(id) => ids.push(id),
             Err(error) if error.code == mlflow_api::ErrorCode::ResourceDoesNotExist => {}
             Err(error) => return Err(error),
@@ -219,9 +298,13 @@ fn experiment_ids(texts: &[String]) -> Result<Vec<ExperimentId>> {
     Ok(ids)
 }
 
-/// Sorts the items of a partition's runs by run. A run's own item comes first among its items.
-fn group_by_run(experiment: ExperimentId, items: Vec<Item>) -> Vec<(RunLocation, RunItems)> {
-    let mut groups: Vec<(RunLocation, RunItems)> = Vec::new();
+/// Sorts the items of a partition's runs by run, those of an unfinished one first. A run's own item comes first among its items.
+fn group_by_run(
+    experiment: ExperimentId,
+    unfinished: Option<(RunLocation, RunItems)>,
+    items: Vec<Item>,
+) -> Vec<(RunLocation, RunItems)> {
+    let mut groups: Vec<(RunLocation, RunItems)> = unfinished.into_iter().collect();
     for item in items {
         let Some(key) = item.key() else { continue };
         let mut parts = key.sk.splitn(4, '#').skip(1);

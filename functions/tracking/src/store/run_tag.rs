@@ -3,13 +3,12 @@
 use mlflow_api::tracking::{LOGGED_MODELS_TAG, RUN_NAME_TAG};
 use mlflow_api::{Error, Result, RunId, limits, python};
 use serde_json::{Map, Value};
-use table::{Condition, Failure, Update, text};
+use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
-use super::document::{Change, Document, INLINE_VALUE, TAG_ROWS, TAGS, entries};
-use super::gate::run_is_active;
+use super::document::{Change, Document, INLINE_VALUE, ROW_VALUE, TAG_ROWS, TAGS, entries, row};
 use super::run::rename;
-use super::run_document::{RunDocument, RunLocation};
+use super::run_document::RunDocument;
 
 impl Store {
     /// Logs a param. One request, and one for the experiment where no lease lasts.
@@ -71,13 +70,7 @@ impl Store {
             }
             models.push(described);
             let value = python::json_spaced(&Value::Array(models));
-            let inline = value.len() <= INLINE_VALUE && !item.has(TAG_ROWS);
-            if inline && self.swap_tag(&at, run_is_active(&experiment), old.map(String::as_str), &value).await? {
-                return Ok(());
-            }
-            if !inline {
-                let change = Change { tags: vec![(LOGGED_MODELS_TAG.to_owned(), value)], ..Change::default() };
-                self.document_change(&document, change).await?;
+            if self.swap_tag(&document, &item, old.map(String::as_str), &value).await? {
                 return Ok(());
             }
         }
@@ -85,16 +78,32 @@ impl Store {
     }
 
     /// Replaces the value of the tag of logged models if it is still the old one; whether it was.
-    async fn swap_tag(&self, at: &RunLocation, active: Condition, old: Option<&str>, new: &str) -> Result<bool> {
+    async fn swap_tag(&self, document: &RunDocument<'_>, item: &Item, old: Option<&str>, new: &str) -> Result<bool> {
         let path = || (TAGS, LOGGED_MODELS_TAG);
+        let held = item.map(TAGS).is_some_and(|tags| tags.contains_key(LOGGED_MODELS_TAG));
         let unchanged = match old {
-            Some(old) => Condition::Equals(path().into(), text(old)),
-            None => Condition::Missing(path().into()),
+            Some(old) if held => Condition::Equals(path().into(), text(old)),
+            _ => Condition::Missing(path().into()),
         };
-        let update = Update::new(at.key()).set(path(), text(new)).only_if(active).only_if(unchanged);
-        match self.table.update(&update).await {
-            Ok(_) => Ok(true),
-            Err(Failure::Refused { .. }) => Ok(false),
+        let update = Update::new(document.key()).only_if(document.writable()).only_if(unchanged);
+        let outcome = if new.len() <= INLINE_VALUE && !item.has(TAG_ROWS) {
+            let no_rows = Condition::Missing(TAG_ROWS.into());
+            self.table.update(&update.set(path(), text(new)).only_if(no_rows)).await.map(|_| ())
+        } else {
+            let update = if held { update.remove(path()) } else { update };
+            let row_unchanged = match old {
+                // What is in a row does not count beside what is in the document.
+                _ if held => Condition::All(Vec::new()),
+                Some(old) => Condition::Equals(ROW_VALUE.into(), text(old)),
+                None => Condition::item_missing(),
+            };
+            let row = row(document.tag_row(&LOGGED_MODELS_TAG.into()), LOGGED_MODELS_TAG, new);
+            let writes = [Write::Update(update.set(TAG_ROWS, number(1))), Write::Put(row, row_unchanged)];
+            self.table.transact(&writes).await
+        };
+        match outcome {
+            Ok(()) => Ok(true),
+            Err(Failure::Refused { .. } | Failure::Cancelled(_)) => Ok(false),
             Err(failure) => Err(failure.into()),
         }
     }

@@ -1,0 +1,92 @@
+//! What does not grow with the data, and what is done once however often it is sent.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::server::{Server, Site};
+
+fn requests(site: &Site) -> u64 {
+    let calls = site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+    site.faults.reset_calls();
+    calls
+}
+
+#[tokio::test]
+async fn a_run_is_deleted_and_restored_in_two_requests() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let run = server.run(&server.experiment("e").await).await;
+    let names: Vec<_> = (0..300).map(|number| format!("m{number}")).collect();
+    let points: Vec<_> = names.iter().flat_map(|name| (0..3).map(|step| (name.as_str(), (step, step, 1.0)))).collect();
+    server.log_points(&run, &points).await.ok();
+    let tags: Vec<_> =
+        (0..100).map(|number| json!({ "key": number.to_string(), "value": "v".repeat(2_000) })).collect();
+    server.post("runs/log-batch", json!({ "run_id": run, "tags": tags })).await.ok();
+    requests(&site);
+    for path in ["runs/delete", "runs/restore"] {
+        server.post(path, json!({ "run_id": run })).await.ok();
+        assert_eq!(requests(&site), 2, "{path}");
+    }
+}
+
+/// One process writes, and another, which never saw any of it, reads at once.
+#[tokio::test]
+async fn another_process_sees_everything_at_once() {
+    let site = Site::new().await;
+    let (a, b) = (&site.server, site.other().await);
+    site.faults.freeze_global_indexes(&site.engine).unwrap();
+    let experiment = a.experiment("e").await;
+    for round in 0..10 {
+        let run = a.run(&experiment).await;
+        assert_eq!(b.run_of(&run).await["info"]["experiment_id"], experiment);
+        b.log_metric(&run, "m", (round, round, 1.0)).await.ok();
+        assert_eq!(a.data(&run, "metrics").await["m"]["step"], round);
+        let name = format!("name {round}");
+        b.post("experiments/update", json!({ "experiment_id": experiment, "new_name": name })).await.ok();
+        let found = a.get("experiments/get-by-name", &[("experiment_name", &name)]).await.ok();
+        assert_eq!(found["experiment"]["experiment_id"], experiment);
+    }
+}
+
+#[tokio::test]
+async fn a_run_whose_creation_lost_its_answer_is_made_once() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let experiment = server.experiment("e").await;
+    site.faults.lose_answer_every(2);
+    let tags = json!([{ "key": "large", "value": "v".repeat(2_000) }]);
+    let mut made = Vec::new();
+    for _ in 0..5 {
+        let new = json!({ "experiment_id": experiment, "tags": tags });
+        let run = server.post("runs/create", new).await.ok();
+        made.push(run["run"]["info"]["run_id"].as_str().unwrap().to_owned());
+    }
+    site.faults.lose_answer_every(0);
+    let mut found = server.search(json!({ "experiment_ids": [experiment] })).await;
+    found.sort();
+    made.sort();
+    assert_eq!(found, made);
+}
+
+async fn record(server: &Server, run: &str, name: &str) {
+    let model = json!({ "artifact_path": name, "flavors": {}, "run_id": run, "utc_time_created": "now" });
+    server.post("runs/log-model", json!({ "run_id": run, "model_json": model.to_string() })).await.ok();
+}
+
+async fn recorded(server: &Server, run: &str) -> usize {
+    let tag = server.data(run, "tags").await["mlflow.log-model.history"].clone();
+    serde_json::from_str::<Value>(tag.as_str().unwrap()).unwrap().as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn models_recorded_at_once_are_all_kept() {
+    for (lose, models, bytes) in [(0, 6, 10), (5, 6, 10), (0, 8, 400)] {
+        let site = Site::new().await;
+        let server = &site.server;
+        let run = server.run(&server.experiment("e").await).await;
+        site.faults.lose_answer_every(lose);
+        let names: Vec<_> = (0..models).map(|number| format!("{number}{}", "m".repeat(bytes))).collect();
+        join_all(names.iter().map(|name| record(server, &run, name))).await;
+        assert_eq!(recorded(server, &run).await, models, "{bytes}");
+    }
+}

@@ -1,0 +1,21 @@
+//! The tracking function as its clients see it, over an engine that throttles, forgets and lags.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+mod conformance;
+mod cost;
+mod documents;
+mod experiment_deletion;
+mod expressions;
+mod faults;
+mod history;
+mod indexes;
+mod malformed;
+mod names;
+mod paging;
+mod params;
+mod run_deletion;
+mod sealing;
+mod search_semantics;
+mod server;
+mod table_requests;
+mod wide_runs;

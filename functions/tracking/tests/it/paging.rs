@@ -1,0 +1,235 @@
+//! Pages of a search, while runs come and go.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::server::{Server, Site, run_ids};
+
+/// What a search should find: a run's place in it, and the run.
+#[derive(Clone, Debug, PartialEq)]
+struct Made {
+    experiment: usize,
+    start: i64,
+    loss: Option<i64>,
+    deleted: bool,
+    id: String,
+}
+
+/// Runs of three experiments; many start at the same time.
+async fn make(server: &Server, experiments: &[String], count: i64) -> Vec<Made> {
+    let made = (0..count).map(|number| async move {
+        let experiment = usize::try_from(number).unwrap() % experiments.len();
+        let start = (number * 7) % 10;
+        let id = server.run_at(&experiments[experiment], start).await;
+        let loss = (number % 4 != 0).then_some((number * 5) % 6);
+        if let Some(loss) = loss {
+            server.log_metric(&id, "loss", (1, 1, f64::from(i32::try_from(loss).unwrap()))).await.ok();
+        }
+        let deleted = number % 5 == 0;
+        if deleted {
+            server.post("runs/delete", json!({ "run_id": id })).await.ok();
+        }
+        Made { experiment, start, loss, deleted, id }
+    });
+    join_all(made).await
+}
+
+/// The ids that a model of the search finds.
+fn model(made: &[Made], among: &[usize], view: &str, by_loss: bool) -> Vec<String> {
+    let shown = |made: &&Made| match view {
+        "ACTIVE_ONLY" => !made.deleted,
+        "DELETED_ONLY" => made.deleted,
+        _ => true,
+    };
+    let mut found: Vec<_> =
+        made.iter().filter(|made| among.contains(&made.experiment)).filter(shown).cloned().collect();
+    found.sort_by_key(|made| {
+        let loss = if by_loss { made.loss.map_or((1, 0), |loss| (0, -loss)) } else { (0, 0) };
+        (loss, -made.start, made.id.clone())
+    });
+    found.into_iter().map(|made| made.id).collect()
+}
+
+async fn experiments(server: &Server) -> Vec<String> {
+    join_all(["a", "b", "c"].map(|name| server.experiment(name))).await
+}
+
+#[tokio::test]
+async fn both_ways_to_read_agree_with_a_model() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let ids = experiments(server).await;
+    let mut made = make(server, &ids, 60).await;
+    for round in 0..3 {
+        if round == 1 {
+            // All of `a` goes, but for one run restored inside.
+            server.post("experiments/delete", json!({ "experiment_id": ids[0] })).await.ok();
+            made.iter_mut().filter(|made| made.experiment == 0).for_each(|made| made.deleted = true);
+            server.post("runs/restore", json!({ "run_id": made[0].id })).await.ok();
+            made[0].deleted = false;
+        } else if round == 2 {
+            server.post("experiments/restore", json!({ "experiment_id": ids[0] })).await.ok();
+            made.iter_mut().filter(|made| made.experiment == 0).for_each(|made| made.deleted = false);
+            server.post("runs/delete", json!({ "run_id": made[3].id })).await.ok();
+            made[3].deleted = true;
+        }
+        for view in ["ACTIVE_ONLY", "DELETED_ONLY", "ALL"] {
+            for among in [vec![0], vec![1], vec![0, 1, 2]] {
+                for page in [1, 7, 1_000] {
+                    let names: Vec<_> = among.iter().map(|number| &ids[*number]).collect();
+                    let mut search = json!({ "experiment_ids": names, "run_view_type": view, "max_results": page });
+                    let expected = model(&made, &among, view, false);
+                    assert_eq!(server.search(search.clone()).await, expected, "{round} {search}");
+                    // The same order from another plan.
+                    search["filter"] = "attributes.start_time >= 0".into();
+                    assert_eq!(server.search(search.clone()).await, expected, "{round} {search}");
+                    search["order_by"] = json!(["metrics.loss DESC"]);
+                    assert_eq!(server.search(search.clone()).await, model(&made, &among, view, true), "{search}");
+                }
+            }
+        }
+    }
+}
+
+/// Goes through a search page by page; between the pages runs are deleted, restored and made.
+async fn walk(site: &Site, search: &Value, ids: &[String]) {
+    let server = &site.server;
+    let made = make(server, ids, 30).await;
+    let among: Vec<_> = (0..ids.len()).collect();
+    let at_first = model(&made, &among, "ACTIVE_ONLY", false);
+    let mut search = search.clone();
+    let (mut found, mut gone) = (Vec::new(), Vec::new());
+    for number in 0.. {
+        let page = server.post("runs/search", search.clone()).await.ok();
+        found.extend(run_ids(&page));
+        let Some(token) = page["next_page_token"].as_str() else { break };
+        search["page_token"] = token.into();
+        // The last of the page, on which the token stands, one before it, and one still to come.
+        let last = found.last().unwrap().clone();
+        let to_come = at_first.iter().rev().find(|id| !found.contains(*id) && !gone.contains(*id)).cloned();
+        for id in [Some(last), to_come].into_iter().flatten() {
+            server.post("runs/delete", json!({ "run_id": id })).await.ok();
+            gone.push(id);
+        }
+        if number % 3 == 0 {
+            let deleted = made.iter().filter(|made| made.deleted).nth(number / 3);
+            if let Some(deleted) = deleted {
+                server.post("runs/restore", json!({ "run_id": deleted.id })).await.ok();
+            }
+        }
+        for start in [0, 3, 5, 9, 100] {
+            server.run_at(&ids[0], start).await;
+        }
+        assert!(number < 100, "the pages come to an end");
+        if number > 12 {
+            break;
+        }
+    }
+    let mut unique = found.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), found.len(), "a run came twice");
+    // Of the first runs up to the last page, all came but those that were deleted before their turn.
+    let end = at_first.iter().rposition(|id| found.contains(id)).unwrap();
+    for id in &at_first[..=end] {
+        assert!(found.contains(id) || gone.contains(id), "{id} was dropped");
+    }
+}
+
+#[tokio::test]
+async fn pages_of_the_index_while_runs_come_and_go() {
+    let site = Site::new().await;
+    let ids = experiments(&site.server).await;
+    walk(&site, &json!({ "experiment_ids": ids, "max_results": 3 }), &ids).await;
+}
+
+#[tokio::test]
+async fn pages_of_sorted_runs_while_runs_come_and_go() {
+    let site = Site::new().await;
+    let ids = experiments(&site.server).await;
+    let search = json!({ "experiment_ids": ids, "max_results": 3, "filter": "attributes.start_time < 50" });
+    walk(&site, &search, &ids).await;
+}
+
+/// The runs that an index names are deleted before they are read: the rest still comes.
+#[tokio::test]
+async fn runs_are_deleted_while_their_page_is_read() {
+    let site = Site::new().await;
+    let other = site.other().await;
+    let experiment = other.experiment("e").await;
+    let runs: Vec<_> = join_all((0..12).map(|start| other.run_at(&experiment, start))).await;
+    let mut gate = site.faults.pause_before("BatchGetItem", 1);
+    let searching = tokio::spawn({
+        let (server, experiment) = (site.server.clone(), experiment.clone());
+        async move { server.search(json!({ "experiment_ids": [experiment], "max_results": 2 })).await }
+    });
+    gate.reached().await;
+    for run in &runs[8..] {
+        other.post("runs/delete", json!({ "run_id": run })).await.ok();
+    }
+    gate.open();
+    let expected: Vec<_> = runs[..8].iter().rev().cloned().collect();
+    assert_eq!(searching.await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn experiments_are_deleted_while_their_page_is_read() {
+    let site = Site::new().await;
+    let other = site.other().await;
+    let ids: Vec<_> = join_all((0..8).map(|number| {
+        let other = other.clone();
+        async move { other.experiment(&format!("e{number}")).await }
+    }))
+    .await;
+    let mut gate = site.faults.pause_before("BatchGetItem", 1);
+    let searching = tokio::spawn({
+        let server = site.server.clone();
+        async move {
+            let mut search = json!({ "max_results": 2 });
+            let mut found = 0;
+            loop {
+                let page = server.post("experiments/search", search.clone()).await.ok();
+                found += page["experiments"].as_array().map_or(0, Vec::len);
+                match page["next_page_token"].as_str() {
+                    Some(token) => search["page_token"] = token.into(),
+                    None => return found,
+                }
+            }
+        }
+    });
+    gate.reached().await;
+    join_all(ids[4..].iter().map(|id| other.post("experiments/delete", json!({ "experiment_id": id })))).await;
+    gate.open();
+    assert_eq!(searching.await.unwrap(), 5);
+}
+
+#[tokio::test]
+async fn experiments_in_pages_while_they_come_and_go() {
+    let site = Site::new().await;
+    let server = &site.server;
+    for number in 0..9 {
+        server.experiment(&format!("e{number}")).await;
+    }
+    for (order, filter) in [(json!([]), ""), (json!(["name ASC"]), "name LIKE 'e%'")] {
+        let mut search = json!({ "max_results": 2, "order_by": order, "filter": filter });
+        let mut found: Vec<String> = Vec::new();
+        for number in 0.. {
+            let page = server.post("experiments/search", search.clone()).await.ok();
+            let text = |experiment: &Value| experiment["experiment_id"].as_str().unwrap().to_owned();
+            found.extend(page["experiments"].as_array().into_iter().flatten().map(text));
+            let Some(token) = page["next_page_token"].as_str() else { break };
+            search["page_token"] = token.into();
+            if number == 1 {
+                let last = found.last().unwrap();
+                server.post("experiments/delete", json!({ "experiment_id": last })).await.ok();
+                server.post("experiments/create", json!({ "name": format!("A{filter}") })).await.ok();
+            }
+        }
+        let mut unique = found.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), found.len());
+        assert!(found.len() >= 9, "{found:?}");
+        server.post("experiments/restore", json!({ "experiment_id": found[3] })).await.ok();
+    }
+}

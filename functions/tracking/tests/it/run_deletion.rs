@@ -1,0 +1,150 @@
+//! A run is deleted while it is logged to.
+
+use futures::future::join;
+use serde_json::json;
+
+use crate::server::{Answer, Server, Site};
+
+async fn delete(server: &Server, run: &str) {
+    server.post("runs/delete", json!({ "run_id": run })).await.ok();
+}
+
+async fn restore(server: &Server, run: &str) {
+    server.post("runs/restore", json!({ "run_id": run })).await.ok();
+}
+
+/// A run, and a process beside the one with faults.
+async fn run() -> (Site, Server, String) {
+    let site = Site::new().await;
+    let other = site.other().await;
+    let run = other.run(&other.experiment("e").await).await;
+    (site, other, run)
+}
+
+fn log_first(site: &Site, run: &str) -> tokio::task::JoinHandle<Answer> {
+    let (server, run) = (site.server.clone(), run.to_owned());
+    tokio::spawn(async move { server.log_metric(&run, "loss", (1, 1, 1.0)).await })
+}
+
+#[tokio::test]
+async fn deleted_before_the_first_metric_makes_its_document() {
+    let (site, other, run) = run().await;
+    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let logging = log_first(&site, &run);
+    gate.reached().await;
+    delete(&other, &run).await;
+    gate.open();
+    logging.await.unwrap().refused_as_deleted();
+    assert_eq!(other.history(&run, "loss").await, []);
+    restore(&other, &run).await;
+    site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.ok();
+    assert_eq!(other.history(&run, "loss").await, [(2, 2, 2.0)]);
+}
+
+/// The point came first, so it stays; the document it made is closed like any other.
+#[tokio::test]
+async fn deleted_between_the_first_point_and_its_answer() {
+    let (site, other, run) = run().await;
+    let mut gate = site.faults.pause_after("TransactWriteItems", 1);
+    let logging = log_first(&site, &run);
+    gate.reached().await;
+    delete(&other, &run).await;
+    gate.open();
+    logging.await.unwrap().ok();
+    let document = site.dump().await.into_iter().find(|(key, _)| key.ends_with("#METRIC")).unwrap().1;
+    assert_eq!(document["stage"]["S"], "deleted");
+    site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.refused_as_deleted();
+    assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0)]);
+}
+
+#[tokio::test]
+async fn the_first_metric_is_logged_while_the_deletion_is_under_way() {
+    let (site, other, run) = run().await;
+    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let deletion = tokio::spawn({
+        let (server, run) = (site.server.clone(), run.clone());
+        async move { delete(&server, &run).await }
+    });
+    gate.reached().await;
+    other.log_metric(&run, "loss", (1, 1, 1.0)).await.ok();
+    gate.open();
+    deletion.await.unwrap();
+    other.log_metric(&run, "loss", (2, 2, 2.0)).await.refused_as_deleted();
+    assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0)]);
+}
+
+#[tokio::test]
+async fn a_document_made_before_a_restoration_is_no_fence() {
+    let (site, other, run) = run().await;
+    delete(&other, &run).await;
+    restore(&other, &run).await;
+    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let logging = log_first(&site, &run);
+    gate.reached().await;
+    delete(&other, &run).await;
+    restore(&other, &run).await;
+    gate.open();
+    logging.await.unwrap().ok();
+    assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0)]);
+}
+
+#[tokio::test]
+async fn deleted_while_params_and_large_tags_are_logged() {
+    for value in ["small".to_owned(), "large".repeat(400)] {
+        for path in ["runs/log-parameter", "runs/set-tag"] {
+            let (site, other, run) = run().await;
+            let operation = if value.len() > 1_024 { "TransactWriteItems" } else { "UpdateItem" };
+            let mut gate = site.faults.pause_before(operation, 1);
+            let logging = tokio::spawn({
+                let (server, body) = (site.server.clone(), json!({ "run_id": run, "key": "k", "value": value }));
+                async move { server.post(path, body).await }
+            });
+            gate.reached().await;
+            delete(&other, &run).await;
+            let before = site.dump().await;
+            gate.open();
+            logging.await.unwrap().refused_as_deleted();
+            assert_eq!(site.dump().await, before, "{path} {operation}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_status_changes_while_a_run_is_deleted() {
+    let (site, other, run) = run().await;
+    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let deletion = tokio::spawn({
+        let (server, run) = (site.server.clone(), run.clone());
+        async move { delete(&server, &run).await }
+    });
+    gate.reached().await;
+    other.post("runs/update", json!({ "run_id": run, "status": "FINISHED" })).await.ok();
+    gate.open();
+    deletion.await.unwrap();
+    let item = site.dump().await.into_iter().find(|(key, _)| key.ends_with(&format!(" R#{run}"))).unwrap().1;
+    let by_status = item["lsi3sk"]["S"].as_str().unwrap();
+    assert!(by_status.starts_with("R#DELETED.") && by_status.contains("#FINISHED#"), "{by_status}");
+}
+
+/// Without gates: whatever came first, nothing is accepted after the deletion was answered.
+#[tokio::test]
+async fn logging_and_deleting_at_once() {
+    let site = Site::new().await;
+    let other = site.other().await;
+    let experiment = other.experiment("e").await;
+    for round in 0..30 {
+        let run = other.run(&experiment).await;
+        if round % 2 == 0 {
+            other.log_metric(&run, "other", (1, 1, 1.0)).await.ok();
+        }
+        let (logged, ()) = join(site.server.log_metric(&run, "loss", (1, 1, 1.0)), delete(&other, &run)).await;
+        site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.refused_as_deleted();
+        let expected = if logged.status == 200 {
+            vec![(1, 1, 1.0)]
+        } else {
+            logged.refused_as_deleted();
+            vec![]
+        };
+        assert_eq!(other.history(&run, "loss").await, expected);
+    }
+}

@@ -1,0 +1,191 @@
+//! The requests of the `table` crate under the faults they are made for.
+
+use std::time::Duration;
+
+use key_schema::{Key, rows};
+use mlflow_api::ExperimentId;
+use serde_json::json;
+use table::{Condition, Failure, Item, Meter, Query, Reason, Retry, Table, Update, Write, map, number, text};
+
+use crate::server::{Server, Site, TABLE};
+
+fn key(sort: &str) -> Key {
+    Key { pk: "P".to_owned(), sk: sort.to_owned() }
+}
+
+fn item(sort: &str, value: i64) -> Item {
+    Item::new(key(sort)).with("n", number(value))
+}
+
+fn faulty(site: &Site) -> Table {
+    Table::new(site.faults.client(), TABLE)
+}
+
+async fn value(site: &Site, sort: &str) -> Option<i64> {
+    site.table.get(&key(sort)).await.unwrap().and_then(|item| item.number("n"))
+}
+
+#[tokio::test]
+async fn an_item_that_is_put_twice_is_ours() {
+    let site = Site::new().await;
+    let table = faulty(&site);
+    site.faults.lose_answer_every(2);
+    table.put_new(item("a", 1)).await.unwrap();
+    table.put_new(item("b", 1)).await.unwrap();
+    table.put_new(item("a", 1)).await.unwrap();
+    let refused = table.put_new(item("a", 2)).await.unwrap_err();
+    assert!(matches!(refused, Failure::Refused { item: Some(found), .. } if found == item("a", 1)));
+}
+
+#[tokio::test]
+async fn a_refusal_says_whether_it_may_be_of_our_own_making() {
+    let site = Site::new().await;
+    let table = faulty(&site);
+    table.put_new(item("a", 1).with("tags", map([("t".to_owned(), text("v"))].into()))).await.unwrap();
+    let removal = Update::new(key("a")).remove(("tags", "t")).only_if(Condition::Exists(("tags", "t").into()));
+    site.faults.lose_answer_every(1);
+    let gate = site.faults.pause_after("UpdateItem", 2);
+    let outcome = tokio::spawn({
+        let (table, removal) = (table.clone(), removal.clone());
+        async move { table.update(&removal).await }
+    });
+    let mut gate = gate;
+    gate.reached().await;
+    // The second attempt, which is refused: from here on answers arrive.
+    site.faults.lose_answer_every(0);
+    gate.open();
+    let first = outcome.await.unwrap();
+    let second = table.update(&removal).await;
+    let after_lost = |outcome: &table::Result<Item>| match outcome {
+        Err(Failure::Refused { after_lost_answer, item: Some(_) }) => Some(*after_lost_answer),
+        _ => None,
+    };
+    assert_eq!((after_lost(&first), after_lost(&second)), (Some(true), Some(false)));
+}
+
+#[tokio::test]
+async fn a_tag_whose_deletion_lost_its_answer_is_deleted() {
+    for bytes in [1, 2_000] {
+        let site = Site::new().await;
+        let server = &site.server;
+        let run = server.run(&server.experiment("e").await).await;
+        server.set_tag(&run, "t", &"v".repeat(bytes)).await.ok();
+        site.faults.lose_answer_every(2);
+        let tag = json!({ "run_id": run, "key": "t" });
+        server.post("runs/delete-tag", tag.clone()).await.ok();
+        site.faults.lose_answer_every(0);
+        server.post("runs/delete-tag", tag).await.refused(404, "RESOURCE_DOES_NOT_EXIST");
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_sent_twice_happens_once() {
+    let site = Site::new().await;
+    let table = faulty(&site);
+    table.put_new(item("a", 1)).await.unwrap();
+    let writes = [
+        Write::Update(Update::new(key("a")).add("n", number(1)).only_if(Condition::Equals("n".into(), number(1)))),
+        Write::Put(item("b", 1), Condition::item_missing()),
+    ];
+    let mut gate = site.faults.pause_after("TransactWriteItems", 1);
+    site.faults.lose_answer_every(1);
+    let outcome = tokio::spawn({
+        let (table, writes) = (table.clone(), writes.clone());
+        async move { table.transact(&writes).await }
+    });
+    gate.reached().await;
+    site.faults.lose_answer_every(0);
+    gate.open();
+    outcome.await.unwrap().unwrap();
+    assert_eq!(site.faults.calls("TransactWriteItems"), 2);
+    assert_eq!((value(&site, "a").await, value(&site, "b").await), (Some(2), Some(1)));
+    // Another call has another token.
+    let Err(Failure::Cancelled(reasons)) = table.transact(&writes).await else { panic!("it was not cancelled") };
+    assert!(reasons.iter().all(|reason| matches!(reason, Reason::Refused(Some(_)))), "{reasons:?}");
+}
+
+#[tokio::test]
+async fn patience_ends_in_an_answer_that_clients_repeat() {
+    let site = Site::new().await;
+    let retry = Retry { attempts: 3, first_pause: Duration::from_millis(1), longest_pause: Duration::from_millis(2) };
+    let server = Server::on(&faulty(&site).with_retry(retry), Duration::from_millis(20)).await;
+    let experiment = server.experiment("e").await;
+    let run = server.run(&experiment).await;
+    server.set_tag(&run, "large", &"v".repeat(2_000)).await.ok();
+    for lost in [false, true] {
+        if lost {
+            site.faults.lose_answer_every(1);
+        } else {
+            site.faults.refuse_every(1);
+        }
+        for (path, body) in [
+            ("experiments/create", json!({ "name": "n" })),
+            ("experiments/set-experiment-tag", json!({ "experiment_id": experiment, "key": "k", "value": "v" })),
+            ("runs/create", json!({ "experiment_id": experiment })),
+            ("runs/search", json!({ "experiment_ids": [experiment] })),
+            ("runs/log-metric", json!({ "run_id": run, "key": "m", "value": 1, "timestamp": 1 })),
+            ("runs/log-parameter", json!({ "run_id": run, "key": "p", "value": "v".repeat(2_000) })),
+            ("runs/delete", json!({ "run_id": run })),
+        ] {
+            site.faults.reset_calls();
+            let answer = server.post(path, body).await;
+            let expected = json!({
+                "error_code": "TEMPORARILY_UNAVAILABLE",
+                "message": "The store is busy. Try again.",
+                "sqlstate": "XXM00",
+                "error_class": "CLIENT_INTERNAL_ERROR",
+            });
+            assert_eq!((answer.status, answer.body), (503, expected), "{path}");
+            assert!(site.faults.all_calls().iter().all(|(_, calls)| *calls == 3));
+        }
+        site.faults.refuse_every(0);
+        site.faults.lose_answer_every(0);
+    }
+}
+
+#[tokio::test]
+async fn batches_and_queries_go_on_to_the_end() {
+    let site = Site::new().await;
+    let meter = Meter::default();
+    let table = faulty(&site).metered(meter.clone());
+    site.faults.halve_batch_every(1);
+    site.faults.refuse_every(5);
+    let keys: Vec<_> = (0..230).map(|number| key(&format!("{number:03}"))).collect();
+    let items = (0..230).map(|number| item(&format!("{number:03}"), number).with("text", text("x".repeat(9_000))));
+    table.write_many(items.collect(), &[]).await.unwrap();
+    assert_eq!(table.get_many(&keys).await.unwrap().len(), 230);
+    let missing = [key("none"), key("000")];
+    assert_eq!(table.get_many(&missing).await.unwrap().into_keys().collect::<Vec<_>>(), [key("000")]);
+    // Two megabytes are two pages and a bit.
+    let found = table.query(Query::begins_with("P", "")).await.unwrap();
+    assert!(found.iter().map(|item| item.key().unwrap()).eq(keys.iter().cloned()));
+    let range = table.query(Query::between("P", "010", "019").backwards()).await.unwrap();
+    assert_eq!(range.first().and_then(|item| item.number("n")), Some(19));
+    table.write_many(Vec::new(), &keys).await.unwrap();
+    assert!(table.query(Query::begins_with("P", "")).await.unwrap().is_empty());
+    assert!(table.write_many(Vec::new(), &[]).await.is_ok() && table.get_many(&[]).await.unwrap().is_empty());
+    let usage = meter.usage();
+    assert!(usage.write_units >= 230.0 * 9.0 && usage.read_units >= 230.0 * 2.0, "{usage:?}");
+    assert_eq!(usage.requests, usage.operations.values().sum::<u32>());
+}
+
+#[tokio::test]
+async fn failures_that_no_attempt_can_mend() {
+    let site = Site::new().await;
+    let table = faulty(&site);
+    let large = || text("x".repeat(410_000));
+    assert_eq!(table.put_new(item("a", 1).with("x", large())).await, Err(Failure::TooLarge));
+    table.put_new(item("a", 1)).await.unwrap();
+    assert_eq!(table.update(&Update::new(key("a")).set("x", large())).await.unwrap_err(), Failure::TooLarge);
+    let write = [Write::Put(item("b", 1).with("x", large()), Condition::item_missing())];
+    assert_eq!(table.transact(&write).await, Err(Failure::TooLarge));
+    assert_eq!(table.write_many(vec![item("b", 1).with("x", large())], &[]).await, Err(Failure::TooLarge));
+    let missing = table.update(&Update::new(key("none")).set("n", number(1))).await.unwrap_err();
+    assert!(matches!(missing, Failure::Refused { item: None, after_lost_answer: false }));
+    let upserted = table.update(&Update::upsert(key("none")).add("n", number(4))).await.unwrap();
+    assert_eq!(upserted.number("n"), Some(4));
+    let default = rows::Experiment::key(&ExperimentId::DEFAULT);
+    let check = [Write::Check(default, Condition::item_exists()), Write::Delete(key("a"), Condition::item_exists())];
+    table.transact(&check).await.unwrap();
+    assert_eq!(value(&site, "a").await, None);
+}
