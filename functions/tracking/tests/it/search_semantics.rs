@@ -1,5 +1,5 @@
-//! Searches and writes in which servers of this kind have gone wrong: stale order, skipped filters, lost precision, rows made
-//! by a write to nothing.
+//! Searches and writes in which servers of this kind have gone wrong: stale order, skipped filters, lost precision, rows
+//! made by a write to nothing.
 
 use mlflow_api::{ExperimentId, RunId};
 use serde_json::{Value, json};
