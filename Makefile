@@ -10,7 +10,7 @@ VENV_READY := $(VENV)/ready
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help run watch test lint test-rust test-python validate deny docs build deploy clean
+.PHONY: help run watch test lint test-rust test-python test-slow validate deny docs build deploy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,13 +43,18 @@ test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, 
 	cargo build --workspace
 	python -m pytest tests
 
+test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server: about ten minutes
+	cargo build --workspace
+	python -m pytest tests -m slow
+	python -m tests.compare.generator --filters 10000 --batches 2000 --seed 7
+
 validate: $(VENV_READY) ## Check template.yaml
 	sam validate
 
 deny: ## Check the licences and sources of the dependencies, if cargo-deny is installed
 	@if command -v cargo-deny > /dev/null; then cargo deny check licenses bans sources; else echo "cargo-deny is not installed: skipped"; fi
 
-docs: ## Write what is generated from the code: the table reference, the table in template.yaml
+docs: ## Write what is generated from the code: table reference, coverage, capacity, the table in template.yaml
 	UPDATE_DOCS=1 cargo test --workspace --test generated
 
 build: $(VENV_READY) ## The functions for Lambda, arm64, into .aws-sam

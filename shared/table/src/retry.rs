@@ -1,6 +1,6 @@
 //! Trying again, in one place.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::SdkError;
@@ -31,12 +31,19 @@ pub struct Retry {
     pub first_pause: Duration,
     /// Bound of any pause.
     pub longest_pause: Duration,
+    /// No attempt begins later than this after the first.
+    pub patience: Duration,
 }
 
 impl Default for Retry {
-    /// Ten attempts within about eight seconds: well inside the 29 seconds an API Gateway waits.
+    /// Ten attempts, within eight seconds where each is answered at once: well inside the 29 seconds an API Gateway waits.
     fn default() -> Self {
-        Self { attempts: 10, first_pause: Duration::from_millis(20), longest_pause: Duration::from_millis(1_500) }
+        Self {
+            attempts: 10,
+            first_pause: Duration::from_millis(20),
+            longest_pause: Duration::from_millis(1_500),
+            patience: Duration::from_secs(15),
+        }
     }
 }
 
@@ -60,9 +67,13 @@ impl Retry {
     {
         let mut lost = false;
         let mut last_cause = String::new();
+        let begin = Instant::now();
         for attempt in 0..self.attempts {
             if attempt > 0 {
                 self.pause(attempt).await;
+            }
+            if begin.elapsed() > self.patience {
+                break;
             }
             let error = match request().await {
                 Ok(answer) => return Ok(answer),

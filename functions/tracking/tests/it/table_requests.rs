@@ -107,7 +107,8 @@ async fn a_transaction_sent_twice_happens_once() {
 #[tokio::test]
 async fn patience_ends_in_an_answer_that_clients_repeat() {
     let site = Site::new().await;
-    let retry = Retry { attempts: 3, first_pause: Duration::from_millis(1), longest_pause: Duration::from_millis(2) };
+    let (first_pause, longest_pause) = (Duration::from_millis(1), Duration::from_millis(2));
+    let retry = Retry { attempts: 3, first_pause, longest_pause, ..Retry::default() };
     let server = Server::on(&faulty(&site).with_retry(retry), Duration::from_millis(20)).await;
     let experiment = server.experiment("e").await;
     let run = server.run(&experiment).await;
