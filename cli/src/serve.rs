@@ -32,7 +32,7 @@ pub(crate) struct Options {
     /// Leave the embedded engine's stream and expired items alone: another process looks after them.
     #[arg(long)]
     no_indexer: bool,
-    /// A further name under which browsers reach this server; requests under names nobody has allowed are refused.
+    /// A further name under which clients or browsers reach this server; requests under other names are refused.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 const HEAD: &str = "\
 # Coverage
 
-Generated from the route tables and from `docs/mlflow-endpoints.tsv`, the list of MLflow 3.18's endpoints, by `make docs`; do not
+Generated from the route tables and from `docs/mlflow-endpoints.tsv`, the list of the endpoints of MLflow 3.17 and 3.18, by `make docs`; do not
 edit. An endpoint that is not built answers as MLflow answers for a path it does not know. Most stand under `/ajax-api/…` as well
 as under `/api/…`.
 

@@ -37,14 +37,20 @@ index_keys! {
     run_location_answer: "gsi1sk" of "Run" = "EXP#" <experiment: ExperimentId>;
     /// The trace of a client's request.
     trace_of_client_request: "gsi1pk" of "Trace" = "CLIENT#" <request: Name>;
+    /// Its answer, beside the trace's own key.
+    trace_of_client_request_answer: "gsi1sk" of "Trace" = "EXP#" <experiment: ExperimentId>;
     /// Runs of a dataset across experiments.
     runs_of_dataset: "gsi1pk" of "RunOfDataset" = "DS#" <dataset: Name>;
+    /// Its runs.
+    runs_of_dataset_answer: "gsi1sk" of "RunOfDataset" = "RUN#" <run: RunId>;
     /// Full text across partitions.
     full_text: "gsi2pk" of "FullText" = "FTS#" <token: Name>;
     /// Its entities.
     full_text_entity: "gsi2sk" of "FullText" = "" <level: Name> "#" <entity_type: Name> "#" <entity: Name>;
-    /// A registered model by name, as the specification has it; the partition key itself is unique.
+    /// A registered model by its name alone, whichever its workspace; within one, the partition key is the name.
     model_by_name: "gsi3pk" of "RegisteredModel" = "RMNAME#" <model: Name>;
+    /// Its workspace.
+    model_by_name_answer: "gsi3sk" of "RegisteredModel" = "WORKSPACE#" <workspace: Name>;
     /// Who may do what with an experiment.
     permissions_of_experiment: "gsi4pk" of "ExperimentPermission" = "EXPPERM#" <experiment: ExperimentId>;
     /// Who may do what with a registered model.

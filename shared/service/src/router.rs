@@ -17,7 +17,7 @@ use tower_http::compression::predicate::SizeAbove;
 use crate::answer::{error_response, html_method_not_allowed, html_not_found};
 use crate::route::Route;
 
-/// Longest body, in bytes. MLflow has no limit of its own; an API Gateway lets 10 MB through.
+/// Longest body, in bytes. MLflow has no limit of its own; a Lambda gets at most 6 MB.
 const LONGEST_BODY: usize = 32 << 20;
 /// Answers from this size on, in bytes, are compressed for clients that take it.
 const COMPRESS_FROM: u64 = 4 << 10;

@@ -36,7 +36,7 @@ pub struct Retry {
 }
 
 impl Default for Retry {
-    /// Ten attempts, within eight seconds where each is answered at once: well inside the 29 seconds an API Gateway waits.
+    /// Ten attempts, within six seconds where each is answered at once; within 20 at the most, while a function has 29.
     fn default() -> Self {
         Self {
             attempts: 10,

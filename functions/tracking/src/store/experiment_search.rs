@@ -38,7 +38,7 @@ struct Listed {
 
 impl Store {
     /// Searches experiments. Without filter and in the default order: a request for the index, a request per 100 on the page;
-    /// otherwise a request per 100 experiments of the workspace.
+    /// otherwise a request per 100 experiments of the workspace. One more for each that has tags too big for its document.
     pub async fn experiment_search(&self, search: &ExperimentSearch) -> Result<Experiments> {
         limits::max_results(search.max_results)?;
         let (filter, order) = parse_experiment_search(&search.filter, &search.order_by)?;

@@ -41,7 +41,7 @@ impl Document for ExperimentDocument {
 }
 
 impl Store {
-    /// Sets a tag of an experiment. One request; three for a custom view.
+    /// Sets a tag of an experiment. One request; two for a custom view. A value of more than 1 KB takes three more.
     pub async fn experiment_set_tag(&self, id: ExperimentId, key: &str, value: &str) -> Result<()> {
         if key.starts_with(CUSTOM_VIEW_TAG_PREFIX) {
             self.experiment_check_custom_views(id, key).await?;

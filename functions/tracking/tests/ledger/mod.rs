@@ -14,7 +14,7 @@ that gets dearer than its budget fails the test; any other change shows in this 
 
 A **request** is one call of DynamoDB. A **write unit** is 1 KB written; the index column is the part of them that went to
 local indexes. A **read unit** is 4 KB read consistently. A write whose condition fails costs as much as one that holds; those are
-counted in.
+counted in, but for cancelled transactions, of which these calls have none.
 
 Calls that write to a run have to know whether its experiment is deleted. What a process reads of that it relies on for 300 ms
 (`docs/adr/0004-leases.md`); the figures are those within that time. **A call on its own costs one request and one read unit
