@@ -33,6 +33,10 @@ impl Store {
                 return Err(at.not_found());
             };
             let experiment = self.keep_lease(at.experiment, since, experiment);
+            if run.number(STAGE_VERSION).is_some_and(|version| version > i64::from(experiment.version)) {
+                // The three were not read at one moment: the experiment has changed since.
+                continue;
+            }
             if run_stage(run, &experiment) == stage {
                 return Ok(());
             }
