@@ -25,9 +25,9 @@ watch: export AWS_REGION := local
 watch: export DYNAMODB_ENDPOINT := http://127.0.0.1:8000
 watch: export TABLE_NAME := mlflow
 watch: export ARTIFACT_ROOT := $(CURDIR)/data/artifacts
-watch: $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, built anew when their code changes
+watch: $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by the table's stream, built anew when their code changes
 	cargo build --package mlflow-serverless
-	target/debug/mlflow-serverless engine --port 8000 --data data & trap "kill $$!" EXIT; \
+	target/debug/mlflow-serverless engine --port 8000 --data data --indexer-url http://127.0.0.1:9000 & trap "kill $$!" EXIT; \
 	cargo lambda watch --invoke-address 127.0.0.1
 
 test: lint test-rust test-python validate deny ## Everything that continuous integration checks
@@ -43,10 +43,14 @@ test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, 
 	cargo build --workspace
 	python -m pytest tests
 
-test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server: about ten minutes
+test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server: about half an hour
 	cargo build --workspace
 	python -m pytest tests -m slow
 	python -m tests.compare.generator --filters 10000 --batches 2000 --seed 7
+	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 8 --indexer running
+	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped
+	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed
+	RANDOM_SEARCHES=2000 cargo test --package tracking --test it indexed_search
 
 validate: $(VENV_READY) ## Check template.yaml
 	sam validate

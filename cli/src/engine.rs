@@ -1,10 +1,12 @@
 //! `mlflow-serverless engine`: the embedded engine over HTTP.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use clap::Args;
 
 use crate::connect::{Storage, client_for, table};
+use crate::feed::{Feed, Remote};
 use crate::{Failure, housekeeping, say_address, signals};
 
 /// Options of `engine`.
@@ -16,18 +18,26 @@ pub(crate) struct Options {
     /// Name of the table.
     #[arg(long, default_value = "mlflow")]
     table: String,
+    /// Carry the table's stream to the function fts-indexer behind this server, such as `cargo lambda watch`.
+    #[arg(long, value_name = "URL")]
+    indexer_url: Option<String>,
     #[command(flatten)]
     storage: Storage,
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let indexer = options.indexer_url.as_deref().map(Remote::new).transpose()?;
     let engine = options.storage.open()?;
     let server = engine.serve((Ipv4Addr::LOCALHOST, options.port)).await?;
     table(client_for(&server.url()).await, &options.table).await?;
-    let housekeeping = tokio::spawn(housekeeping::run(engine));
+    let housekeeping = tokio::spawn(housekeeping::run(engine.clone()));
+    let feed = indexer.map(|indexer| Feed::start(engine, options.table, indexer, Duration::ZERO));
     say_address(&server.url());
     signals::wait_for_end().await;
     housekeeping.abort();
+    if let Some(feed) = feed {
+        feed.stop().await;
+    }
     server.shutdown().await?;
     Ok(())
 }

@@ -2,8 +2,10 @@
 
 mod connect;
 mod engine;
+mod feed;
 mod guard;
 mod housekeeping;
+mod reindex;
 mod serve;
 mod signals;
 
@@ -29,6 +31,8 @@ enum Command {
     Serve(serve::Options),
     /// Serve the embedded engine alone, with the table made: for functions that run beside it.
     Engine(engine::Options),
+    /// Build the index of searches anew. Servers may go on meanwhile.
+    Reindex(reindex::Options),
 }
 
 #[tokio::main]
@@ -39,6 +43,7 @@ async fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve(options) => serve::run(options).await,
         Command::Engine(options) => engine::run(options).await,
+        Command::Reindex(options) => reindex::run(options).await,
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,12 +1,16 @@
 //! `mlflow-serverless serve`: all functions in one process.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::serve::ListenerExt;
 use clap::Args;
+use fts_indexer::Indexer;
 use tokio::net::TcpListener;
 use tracking::store::Store;
 
 use crate::connect::{Storage, client_for, table};
+use crate::feed::{Feed, InProcess};
 use crate::{Failure, guard, housekeeping, say_address, signals};
 
 /// Options of `serve`.
@@ -29,9 +33,12 @@ pub(crate) struct Options {
     /// Where experiments keep their artifacts unless they say otherwise [default: a directory beside the data].
     #[arg(long, value_name = "URI")]
     artifact_root: Option<String>,
-    /// Leave the embedded engine's stream and expired items alone: another process looks after them.
+    /// Do not index, and leave the embedded engine's stream and expired items alone: another process looks after them.
     #[arg(long)]
     no_indexer: bool,
+    /// For tests: index changes only when they are so many ms old, or up to a second older.
+    #[arg(long, value_name = "MS", default_value_t = 0, hide = true)]
+    indexer_delay: u64,
     /// A further name under which clients or browsers reach this server; requests under other names are refused.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
@@ -42,18 +49,17 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         Some(uri) => uri,
         None => options.storage.artifact_root()?,
     };
-    let mut housekeeping = None;
+    let mut embedded = None;
     let client = if let Some(endpoint) = &options.dynamodb_endpoint {
         client_for(endpoint).await
     } else {
         let engine = options.storage.open()?;
         let client = engine.client();
-        if !options.no_indexer {
-            housekeeping = Some(tokio::spawn(housekeeping::run(engine)));
-        }
+        embedded = (!options.no_indexer).then_some(engine);
         client
     };
-    let store = Store::new(table(client, &options.table).await?, &artifact_root);
+    let table = table(client, &options.table).await?;
+    let store = Store::new(table.clone(), &artifact_root);
     store.experiment_create_default().await?;
 
     let allowed = guard::Allowed::new(&options.host, &options.allowed_host);
@@ -69,10 +75,16 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             tracing::debug!(%error, "a connection stays slow");
         }
     });
+    let background = embedded.map(|engine| {
+        let housekeeping = tokio::spawn(housekeeping::run(engine.clone()));
+        let delay = Duration::from_millis(options.indexer_delay);
+        (housekeeping, Feed::start(engine, options.table, InProcess(Indexer::new(table)), delay))
+    });
     say_address(&url);
     axum::serve(listener, app).with_graceful_shutdown(signals::wait_for_end()).await?;
-    if let Some(housekeeping) = housekeeping {
+    if let Some((housekeeping, feed)) = background {
         housekeeping.abort();
+        feed.stop().await;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 """Random searches and random log batches, the same for both servers.
 
     python -m tests.compare.generator --filters 10000 --batches 2000 --seed 7
+    python -m tests.compare.generator --filters 2000 --batches 0 --runs 400 --indexer delayed --writes 0.2
 
 The seed decides everything: the same seed sends the same requests. COMPARE_SUBJECT=mlflow compares stock
 MLflow with itself.
@@ -19,11 +20,11 @@ from pathlib import Path
 from tests.compare.differences import Difference
 from tests.compare.random_batches import batches, state
 from tests.compare.random_filters import experiment_search, run_search
-from tests.compare.random_store import build, plan
+from tests.compare.random_store import Store, build, change, plan
 from tests.compare.runner import Runner
 from tests.compare.scenario import Step
 from tests.support.http import Answer, Side
-from tests.support.servers import StockMlflow, start_subject
+from tests.support.servers import StockMlflow, start_subject, subject_is_stock_mlflow, takes_options
 
 _BATCH_WORKERS = 6
 #: Without Flask-WTF, every search of stock MLflow tries to import its auth module anew, and another search at that
@@ -34,19 +35,43 @@ _BATCHES_PER_RUN = 25
 _SHARE_OF_EXPERIMENT_SEARCHES = 0.25
 _DIFFERENCES_PRINTED = 20
 
+INDEXERS = ["running", "stopped", "delayed"]
+_INDEXER_DELAY_MS = 2000
+#: With writes before one search in five, an index that is delayed has caught up with some of it and not with the rest.
+SHARE_OF_WRITES = 0.2
 
-def compare_searches(reference: Side, subject: Side, count: int, runs: int, seed: int) -> tuple[list[str], Runner]:
-    """Fill both sides with the same random runs and send them the same random searches."""
+
+def compare_searches(
+    reference: Side, subject: Side, count: int, runs: int, seed: int, share_of_writes: float = 0
+) -> tuple[list[str], Runner]:
+    """Fill both sides with the same random runs and send them the same random searches.
+
+    Before so many of the searches something is written, which an index then does not know yet.
+    """
     randomness = random.Random(seed)
     runner = _runner(reference, subject, "filters", seed)
     store = plan(randomness, _EXPERIMENTS, runs)
     # In order: the sides name the ids by the order in which they see them.
     reports = [report for step in build(store, randomness) for report in runner.play(step)]
-    makers = [
-        experiment_search if randomness.random() < _SHARE_OF_EXPERIMENT_SEARCHES else run_search for _ in range(count)
-    ]
-    reports += _play_all(runner, ([maker(store, randomness)] for maker in makers), _SEARCH_WORKERS)
+    works = (_some_writes_and_a_search(store, randomness, share_of_writes) for _ in range(count))
+    reports += _play_all(runner, works, _SEARCH_WORKERS)
     return reports, runner
+
+
+def _some_writes_and_a_search(store: Store, randomness: random.Random, share_of_writes: float) -> list[Step]:
+    writes = randomness.choice([1, 1, 2, 5, 20]) if randomness.random() < share_of_writes else 0
+    maker = experiment_search if randomness.random() < _SHARE_OF_EXPERIMENT_SEARCHES else run_search
+    return [change(store, randomness) for _ in range(writes)] + [maker(store, randomness)]
+
+
+def indexer_options(indexer: str) -> list[str]:
+    """The options of our server for an indexer that is running, stopped, or delayed."""
+    delay = ["--indexer-delay", str(_INDEXER_DELAY_MS)]
+    options: list[str] = {"running": [], "stopped": ["--no-indexer"], "delayed": delay}[indexer]
+    if not subject_is_stock_mlflow() and not takes_options("serve", options):
+        print(f"note: the server has no {options[0]} yet; its indexer is as it is")
+        return []
+    return options
 
 
 def compare_batches(reference: Side, subject: Side, count: int, seed: int) -> tuple[list[str], Runner]:
@@ -103,16 +128,23 @@ def main() -> int:
     arguments.add_argument("--batches", type=int, default=500, help="random log batches (500)")
     arguments.add_argument("--runs", type=int, default=200, help="runs to search among (200)")
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--writes", type=float, default=0.0, help="share of searches with writes before them (0)")
+    arguments.add_argument("--indexer", choices=INDEXERS, default="running", help="of our server (running)")
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         servers = [
             StockMlflow(Path(directory, "reference"), first_experiment_id=710_000_000),
-            start_subject(Path(directory, "subject"), in_memory=True, first_experiment_id=820_000_000),
+            start_subject(
+                Path(directory, "subject"),
+                in_memory=True,
+                first_experiment_id=820_000_000,
+                options=indexer_options(options.indexer),
+            ),
         ]
         try:
             sides = Side("reference", servers[0].url), Side("subject", servers[1].url)
             outcomes = [
-                compare_searches(*sides, options.filters, options.runs, options.seed),
+                compare_searches(*sides, options.filters, options.runs, options.seed, options.writes),
                 compare_batches(*sides, options.batches, options.seed),
             ]
         finally:

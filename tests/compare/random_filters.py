@@ -2,7 +2,7 @@
 
 import random
 
-from tests.compare.random_store import METRICS, NUMBERS, PARAMS, STATUSES, TAGS, WORDS, Store
+from tests.compare.random_store import LONG_WORDS, METRICS, NUMBERS, PARAMS, STATUSES, TAGS, WORDS, Store
 from tests.compare.scenario import Step
 
 _NUMERIC_COMPARATORS = ["=", "!=", "<", "<=", ">", ">="]
@@ -14,7 +14,7 @@ _NOISE = ["(", ")", "OR", "AND", "NOT", ";", ",", "'", '"', "`", "=", "==", "IN"
 
 def run_search(store: Store, randomness: random.Random) -> Step:
     """A search for runs in some of the store's experiments."""
-    experiments = randomness.sample(store.experiments, randomness.randint(1, len(store.experiments)))
+    experiments = _some_experiments(store, randomness)
     body = {
         "experiment_ids": [f"${{{name}}}" for name in experiments],
         "filter": _filter(randomness, lambda: _run_clause(store, randomness)),
@@ -35,6 +35,13 @@ def experiment_search(store: Store, randomness: random.Random) -> Step:
     return _search("experiments/search", body, randomness)
 
 
+def _some_experiments(store: Store, randomness: random.Random) -> list[str]:
+    """Often the large one alone, otherwise any of them."""
+    if randomness.random() < 0.4:
+        return store.experiments[:1]
+    return randomness.sample(store.experiments, randomness.randint(1, len(store.experiments)))
+
+
 def _search(path: str, body: dict, randomness: random.Random) -> Step:
     body["max_results"] = randomness.choice([1, 3, 10, 50, 1000])
     # Following pages of one result would be all that is ever done.
@@ -46,7 +53,8 @@ def _filter(randomness: random.Random, clause) -> str:
     clauses = [clause() for _ in range(randomness.choice([0, 1, 1, 1, 2, 2, 3, 4]))]
     text = randomness.choice([" AND ", " AND ", " and ", "  AND\n"]).join(clauses)
     # A message about a spoiled filter quotes it, and a short experiment id cannot be told from other numbers there.
-    spoil = randomness.random() < 0.15 and "experiment_id" not in text
+    # Outside of quotes a run id is read as a name or as a number, depending on how the server's own ids begin.
+    spoil = randomness.random() < 0.15 and "experiment_id" not in text and "run_id" not in text
     return _spoiled(text, randomness) if spoil else text
 
 
@@ -100,12 +108,21 @@ def _experiment_clause(store: Store, randomness: random.Random) -> str:
 def _text_condition(randomness: random.Random, values: list[str] = WORDS, with_null: bool = False) -> str:
     if with_null and randomness.random() < 0.25:
         return randomness.choice(_NULL_COMPARATORS)
-    value = randomness.choice(values)
+    value = randomness.choice(LONG_WORDS if values is WORDS and randomness.random() < 0.05 else values)
     comparator = randomness.choice(_TEXT_COMPARATORS)
     if comparator.upper().endswith("LIKE"):
-        value = randomness.choice([value, f"%{value}", f"{value}%", f"%{value[1:]}%", f"_{value[1:]}", value.upper()])
+        value = randomness.choice(_patterns(value, randomness))
     quote = '"' if "'" in value or randomness.random() < 0.2 else "'"
     return f"{comparator} {quote}{value}{quote}"
+
+
+def _patterns(value: str, randomness: random.Random) -> list[str]:
+    """Patterns that match the value, mostly: whole, its beginning, its end, something inside."""
+    begin = randomness.randint(0, max(0, len(value) - 1))
+    part = value[begin:begin + randomness.randint(1, 5)]
+    last = value.rpartition(" ")[2]
+    patterns = [value, f"%{value}", f"{value}%", f"%{value[1:]}%", f"_{value[1:]}", value.upper(), f"%{value.upper()}%"]
+    return patterns + [f"%{part}%", f"%{part}%", f"{value[:begin]}%", f"%{part}", f"% {last}%", f"%{last}", "%%", "_%"]
 
 
 def _entity(randomness: random.Random, *names: str) -> str:

@@ -11,6 +11,9 @@ METRICS = ["loss", "acc", "a b", "val/loss", "über"]
 PARAMS = ["lr", "depth", "with space", "n/a", "größe"]
 TAGS = ["word", "team", "with space", "env"]
 WORDS = ["alpha", "Alpha", "beta", "100%", "a_b", "it's", "", "é", "É", "日本", "10", "9", " space ", "ALPHA"]
+WORDS += ["nightly run 7", "Nightly-rerun", "a#b", "$x", "alpha beta gamma"]
+#: Too long for the key of an index, and different only behind what fits.
+LONG_WORDS = ["l" * 320, "l" * 320 + "a", "L" * 320 + "a", "l" * 320 + " run"]
 NUMBERS = ["0", "1", "-1", "0.5", "1e3", "1000", "-3.25", "1e308", "5e-324", "2"]
 STATUSES = ["RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED"]
 
@@ -19,17 +22,23 @@ _VALUES = [0, 1, -1, 0.5, 1000, -3.25, 1e308, 5e-324, "NaN", "Infinity", "-Infin
 
 @dataclass(frozen=True)
 class Store:
-    """The names of the variables that hold the ids, and the times that occur."""
+    """The names of the variables that hold the ids, the experiment of each run, and the times that occur."""
 
     experiments: list[str]
     runs: list[str]
+    homes: list[str]
     times: list[int]
 
 
 def plan(randomness: random.Random, experiments: int, runs: int) -> Store:
-    """The shape of a store. Times of start are all different, as equal ones are ordered by run id."""
+    """The shape of a store. Times of start are all different, as equal ones are ordered by run id.
+
+    The first experiment has more than half of the runs: in a large one lists are read and not every run.
+    """
+    names = [f"e{number}" for number in range(experiments)]
+    homes = randomness.choices(names, [2 * experiments] + [1] * (experiments - 1), k=runs)
     times = randomness.sample(range(1, 10 * runs), runs)
-    return Store([f"e{number}" for number in range(experiments)], [f"r{number}" for number in range(runs)], times)
+    return Store(names, [f"r{number}" for number in range(runs)], homes, times)
 
 
 def build(store: Store, randomness: random.Random) -> Iterator[Step]:
@@ -38,9 +47,9 @@ def build(store: Store, randomness: random.Random) -> Iterator[Step]:
         tags = [{"key": key, "value": randomness.choice(WORDS)} for key in _some(TAGS, randomness)]
         body = {"name": f"${{unique}} {randomness.choice(WORDS)} {name}", "tags": tags}
         yield _post("experiments/create", body, capture={name: "experiment_id"})
-    for name, start in zip(store.runs, store.times):
-        yield from _build_run(name, start, randomness.choice(store.experiments), randomness)
-    for name in randomness.sample(store.experiments, len(store.experiments) // 4):
+    for name, start, experiment in zip(store.runs, store.times, store.homes):
+        yield from _build_run(name, start, experiment, randomness)
+    for name in randomness.sample(store.experiments[1:], len(store.experiments) // 4):
         yield _post("experiments/delete", {"experiment_id": f"${{{name}}}"})
 
 
@@ -51,7 +60,7 @@ def _build_run(name: str, start: int, experiment: str, randomness: random.Random
         "start_time": start,
         "run_name": randomness.choice(WORDS) or "unnamed",
         "user_id": randomness.choice(["", "ann", "bob"]),
-        "tags": [{"key": key, "value": randomness.choice(WORDS)} for key in _some(TAGS, randomness)],
+        "tags": [{"key": key, "value": _word(randomness)} for key in _some(TAGS, randomness)],
     }
     yield _post("runs/create", body, capture={name: "run.info.run_id"})
     metrics = [
@@ -59,7 +68,7 @@ def _build_run(name: str, start: int, experiment: str, randomness: random.Random
         for key in _some(METRICS, randomness)
         for step in range(randomness.randint(1, 3))
     ]
-    params = [{"key": key, "value": randomness.choice(WORDS)} for key in _some(PARAMS, randomness)]
+    params = [{"key": key, "value": _word(randomness)} for key in _some(PARAMS, randomness)]
     yield _post("runs/log-batch", {"run_id": run, "metrics": metrics, "params": params})
     if randomness.random() < 0.6:
         update = {"run_id": run, "status": randomness.choice(STATUSES)}
@@ -68,6 +77,44 @@ def _build_run(name: str, start: int, experiment: str, randomness: random.Random
         yield _post("runs/update", update)
     if randomness.random() < 0.2:
         yield _post("runs/delete", {"run_id": run})
+
+
+def change(store: Store, randomness: random.Random) -> Step:
+    """One write that moves a run or an experiment from one answer to another."""
+    position = randomness.randrange(len(store.runs))
+    run = {"run_id": f"${{{store.runs[position]}}}"}
+    experiment = {"experiment_id": f"${{{randomness.choice(store.experiments)}}}"}
+    value, timestamp = randomness.choice(_VALUES), randomness.randint(3, 9)
+    metric = {"key": randomness.choice(METRICS), "value": value, "timestamp": timestamp}
+    # A param keeps its first value, and a refusal is fine too.
+    param = {"key": randomness.choice(PARAMS), "value": _word(randomness)}
+    tag = {"key": randomness.choice(TAGS), "value": _word(randomness)}
+    status = {"status": randomness.choice(STATUSES)}
+    ended = status | {"end_time": store.times[position] + randomness.randint(0, 50)}
+    path, body = randomness.choice([
+        ("runs/log-metric", run | metric),
+        ("runs/log-metric", run | metric),
+        ("runs/log-batch", run | {"metrics": [metric], "params": [param], "tags": [tag]}),
+        ("runs/log-parameter", run | param),
+        ("runs/set-tag", run | tag),
+        ("runs/set-tag", run | {"key": "mlflow.runName", "value": randomness.choice(WORDS) or "unnamed"}),
+        ("runs/delete-tag", run | {"key": tag["key"]}),
+        ("runs/update", run | status),
+        ("runs/update", run | ended),
+        ("runs/update", run | {"run_name": randomness.choice(WORDS) or "unnamed"}),
+        ("runs/delete", run),
+        ("runs/restore", run),
+        ("runs/restore", run),
+        ("experiments/set-experiment-tag", experiment | tag),
+        ("experiments/delete", experiment),
+        ("experiments/restore", experiment),
+        ("experiments/restore", experiment),
+    ])
+    return _post(path, body)
+
+
+def _word(randomness: random.Random) -> str:
+    return randomness.choice(LONG_WORDS if randomness.random() < 0.1 else WORDS)
 
 
 def _some(keys: list[str], randomness: random.Random) -> list[str]:

@@ -5,7 +5,7 @@ import json
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,28 +72,40 @@ class Runner:
 
     def play(self, step: Step) -> Iterator[str]:
         """Send a step's request to both sides; one readable text per page that differs."""
-        requests = [step.request(player.variables) for player in self._players]
+        requests = first = [step.request(player.variables) for player in self._players]
+        pages: list[list[Answer]] = []
         for _ in range(_MOST_PAGES):
             _let_the_clock_tick()
             sent = [self._senders.submit(player.side.send, request)
                     for player, request in zip(self._players, requests)]
             answers = [answer.result() for answer in sent]
             self._statuses.append(answers[0].status)
-            yield from self._compare(step, requests[0], answers)
+            pages.append(answers)
+            if not step.join_pages:
+                yield from self._compare(step, requests[0], answers)
             tokens = [_next_page(answer) for answer in answers]
-            if not step.follow_pages or None in tokens:
-                return
+            if not (step.follow_pages or step.join_pages) or None in tokens:
+                break
             requests = [_on_page(request, token) for request, token in zip(requests, tokens)]
-        yield f"{step.name}\n    the pages never end"
+        else:
+            yield f"{step.name}\n    the pages never end"
+        if step.join_pages:
+            yield from self._compare(step, first[0], [_joined(side) for side in zip(*pages)])
 
     @property
     def _players(self) -> tuple[Player, Player]:
         return self._reference, self._subject
 
     def _compare(self, step: Step, request: Request, answers: list[Answer]) -> Iterator[str]:
+        disorder = [
+            Difference(f"{player.side.name}.{name}", "<in order>", "<not in order>")
+            for player, answer in zip(self._players, answers)
+            for name, keys in step.in_order.items()
+            if not _is_in_order(answer, name, keys)
+        ]
         named = [player.named(answer) for player, answer in zip(self._players, answers)]
         named = [_sorted_lists(answer, step.unordered) for answer in named]
-        found = [
+        found = disorder + [
             difference
             for difference in differences(*named)
             if not self._excuse(step.name, difference, *named)
@@ -146,6 +158,26 @@ def _sorted_lists(answer: Answer, unordered: dict[str, str]) -> Answer:
         if name in body:
             body[name] = sorted(body[name], key=lambda item: repr(item) if by == "*" else repr(_at(item, by)))
     return dataclasses.replace(answer, body=body)
+
+
+def _joined(pages: Sequence[Answer]) -> Answer:
+    """Several pages as one: their lists one after another, and how long each was."""
+    if any(page.status != 200 or not isinstance(page.body, dict) for page in pages):
+        return next(page for page in pages if page.status != 200 or not isinstance(page.body, dict))
+    body: dict[str, Any] = dict(pages[-1].body)
+    for page in pages[-2::-1]:
+        body |= {name: value + body.get(name, []) for name, value in page.body.items() if isinstance(value, list)}
+    body["pages"] = [sum(len(value) for value in page.body.values() if isinstance(value, list)) for page in pages]
+    return dataclasses.replace(pages[-1], body=body)
+
+
+def _is_in_order(answer: Answer, name: str, keys: list[str]) -> bool:
+    """Whether a list is sorted by what the server has chosen, like ids; a key with `-` in front is descending."""
+    items = answer.body.get(name, []) if isinstance(answer.body, dict) else []
+    expected = list(items)
+    for key in reversed(keys):
+        expected.sort(key=lambda item: _at(item, key.lstrip("-")), reverse=key.startswith("-"))
+    return items == expected
 
 
 def _at(value: Any, path: str) -> Any:

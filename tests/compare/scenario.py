@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,9 @@ class Step:
     variables: dict[str, Any] = field(default_factory=dict)
     capture: dict[str, str] = field(default_factory=dict)
     unordered: dict[str, str] = field(default_factory=dict)
+    in_order: dict[str, list[str]] = field(default_factory=dict)
     follow_pages: bool = False
+    join_pages: bool = False
 
     def request(self, variables: dict[str, Any]) -> Request:
         """The request one side gets, with that side's values of the variables."""
@@ -109,13 +111,16 @@ def _substitute_in_object(fields: dict[str, Any], variables: dict[str, Any]) -> 
 
 
 def _expand(fields: dict[str, Any]) -> Iterator[Step]:
-    """One step per combination of `each`, or one per entry of `cases`; `${case}` is its position."""
+    """One step per combination of `each`, or one per entry of `cases`; `${case}` is its position.
+
+    The steps in `then` follow each of these, with the same variables.
+    """
     fields = dict(fields)
     method = next((method for method in _METHODS if method in fields), None)
     if method is None:
         raise ValueError(f"a step needs one of {_METHODS}: {fields}")
     path = fields.pop(method)
-    each, cases = fields.pop("each", None), fields.pop("cases", None)
+    each, cases, then = fields.pop("each", None), fields.pop("cases", None), fields.pop("then", [])
     if each is not None:
         cases = [dict(zip(each, values)) for values in itertools.product(*each.values())]
     name = fields.pop("name", f"{method.upper()} {path}")
@@ -127,8 +132,12 @@ def _expand(fields: dict[str, Any]) -> Iterator[Step]:
     }
     if cases is None:
         yield Step(name=name, **step)
+        yield from itertools.chain.from_iterable(map(_expand, then))
     for position, case in enumerate(cases or []):
-        yield Step(name=f"{name} [{_label(case)}]", variables={**case, "case": position}, **step)
+        variables = {**case, "case": position}
+        yield Step(name=f"{name} [{_label(case)}]", variables=variables, **step)
+        for following in itertools.chain.from_iterable(map(_expand, then)):
+            yield replace(following, name=f"{following.name} [{_label(case)}]", variables=variables)
 
 
 def _label(case: dict[str, Any]) -> str:

@@ -141,6 +141,46 @@ def test_pages_are_followed_with_each_side_s_own_token():
     assert runner.requests == 2
 
 
+def _two_pages(first: list[str], second: list[str]) -> FakeSide:
+    """A server with two pages of runs."""
+    def runs(ids: list[str]) -> list[dict]:
+        return [{"info": {"run_id": run}} for run in ids]
+
+    def answer(request: Request) -> Answer:
+        if "page_token" in json.loads(request.body):
+            return _json({"runs": runs(second)})
+        return _json({"runs": runs(first), "next_page_token": "more"})
+
+    return FakeSide(answer)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fields"),
+    [
+        (["a", "c"], ["b"], []),
+        (["a"], ["b", "c"], ["body.pages[0]", "body.pages[1]"]),
+        (["a", "b"], ["b"], ["body.runs[2].info.run_id"]),
+    ],
+)
+def test_joined_pages_are_compared_as_one(first, second, fields):
+    step = Step("search", "POST", "/x", json={}, has_json=True, join_pages=True, unordered={"runs": "info.run_id"})
+    reports = list(Runner(_two_pages(["a", "b"], ["c"]), _two_pages(first, second), {}).play(step))
+    assert bool(reports) == bool(fields)
+    assert all(field in reports[0] for field in fields)
+
+
+@pytest.mark.parametrize(
+    ("keys", "in_order"),
+    [(["info.run_id"], True), (["-info.run_id"], False), (["info.name", "info.run_id"], False), (["-info.name"], True)],
+)
+def test_each_side_s_own_order_is_checked(keys, in_order):
+    runs = [{"info": {"name": "y", "run_id": "a"}}, {"info": {"name": "x", "run_id": "b"}}]
+    step = Step("search", "POST", "/x", json={}, has_json=True, in_order={"runs": keys}, unordered={"runs": "*"})
+    side = FakeSide(lambda _: _json({"runs": runs}))
+    reports = list(Runner(side, side, {}).play(step))
+    assert [report.count("<not in order>") for report in reports] == ([] if in_order else [2])
+
+
 def test_what_only_one_side_can_be_captured_from_is_a_difference():
     step = Step("create", "POST", "/x", json={}, has_json=True, capture={"id": "run.id"})
     runner = Runner(FakeSide(lambda _: _json({"run": {"id": "1"}})), FakeSide(lambda _: _json({}, 400)), {})
@@ -184,6 +224,18 @@ def test_scenario_files(tmp_path):
         "b": None, "long": "xxx", "list": [{"n": 0, "t": "k0"}, {"n": 1, "t": "k1"}],
     }
     assert steps[0].path == "/api/2.0/mlflow/runs/create"
+
+
+def test_steps_that_follow_each_case(tmp_path):
+    file = tmp_path / "file.yaml"
+    file.write_text(
+        "about: x\nsteps:\n"
+        "  - {name: one, each: {v: [a, b]}, get: x, then: [{name: two, post: y, json: {v: '${v}', n: '${case}'}}]}\n"
+        "  - {name: three, get: x, then: [{name: four, get: y}]}\n"
+    )
+    steps = load(file).steps
+    assert [step.name for step in steps] == ["one [a]", "two [a]", "one [b]", "two [b]", "three", "four"]
+    assert json.loads(steps[3].request({}).body) == {"v": "b", "n": 1}
 
 
 def test_substitution_keeps_types_and_spreads():

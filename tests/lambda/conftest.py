@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +21,33 @@ from tests.support.servers import ARTIFACT_ROOT, answers, binary
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 #: Long enough for cargo to wait for another build.
-_PATIENCE_SECONDS = 300
+PATIENCE_SECONDS = 300
 
 #: cargo finds its subcommand `lambda` beside this Python.
 _PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
+@dataclass(frozen=True)
+class LocalLambda:
+    """Where the router of `cargo lambda watch` listens, and where the engine does, which feeds the indexer."""
+
+    gateway: str
+    engine: str
+    engine_process: ChildProcess
+
+
 @pytest.fixture(scope="session")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL under which the router of `cargo lambda watch` turns requests into events."""
+def local_lambda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLambda]:
+    """Both, over an empty table."""
     directory = tmp_path_factory.mktemp("lambda")
     with ExitStack() as stops:
-        command = [str(binary()), "engine", "--port", "0", "--memory"]
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        command = [str(binary()), "engine", "--port", "0", "--memory", "--indexer-url", url]
         engine = ChildProcess(command, child_environment(), directory, directory / "engine.log")
         stops.callback(engine.stop)
         # Printed when the table is made.
         endpoint = wait_until(lambda: re.search(r"http://\S+", engine.log_text()), "URL of the engine", engine)
-        port = free_port()
         environment = child_environment(
             PATH=_PATH,
             DYNAMODB_ENDPOINT=endpoint[0],
@@ -50,17 +61,22 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         command += ["--invoke-address", "127.0.0.1", "--invoke-port", str(port)]
         watch = ChildProcess(command, environment, REPOSITORY, directory / "watch.log")
         stops.callback(watch.stop)
-        url = f"http://127.0.0.1:{port}"
         # The function is started by its first request.
-        wait_until(lambda: answers(url), "answer to /health", watch, _PATIENCE_SECONDS)
-        yield url
+        wait_until(lambda: answers(url), "answer to /health", watch, PATIENCE_SECONDS)
+        yield LocalLambda(url, endpoint[0], engine)
+
+
+@pytest.fixture(scope="session")
+def gateway(local_lambda: LocalLambda) -> str:
+    """The URL under which requests become events."""
+    return local_lambda.gateway
 
 
 @pytest.fixture
-def invoke(gateway: str, tmp_path: Path) -> Callable[..., tuple[int, Any]]:
-    """Hands a function one of the sample events, with some texts in it replaced; returns status and body of its answer."""
+def invoke_raw(gateway: str, tmp_path: Path) -> Callable[..., Any]:
+    """Hands a function one of the sample events, with some texts in it replaced; returns what it answers."""
 
-    def send(function: str, name: str, replaced: dict[str, str] | None = None) -> tuple[int, Any]:
+    def send(function: str, name: str, replaced: dict[str, str] | None = None) -> Any:
         text = (REPOSITORY / "events" / f"{name}.json").read_text()
         for old, new in (replaced or {}).items():
             text = text.replace(old, new)
@@ -68,9 +84,21 @@ def invoke(gateway: str, tmp_path: Path) -> Callable[..., tuple[int, Any]]:
         event.write_text(text)
         command = ["cargo", "lambda", "invoke", function, "--data-file", str(event)]
         command += ["--invoke-address", "127.0.0.1", "--invoke-port", gateway.rpartition(":")[2]]
-        process = subprocess.run(command, env=child_environment(PATH=_PATH), capture_output=True, text=True, timeout=60)
+        # The first call of a function waits until it is built.
+        environment = child_environment(PATH=_PATH)
+        process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
         assert process.returncode == 0, process.stderr
-        answer = json.loads(process.stdout)
+        return json.loads(process.stdout)
+
+    return send
+
+
+@pytest.fixture
+def invoke(invoke_raw: Callable[..., Any]) -> Callable[..., tuple[int, Any]]:
+    """The same for a function behind API Gateway; returns status and body of the answer that a client gets."""
+
+    def send(function: str, name: str, replaced: dict[str, str] | None = None) -> tuple[int, Any]:
+        answer = invoke_raw(function, name, replaced)
         return answer["statusCode"], body_of(answer)
 
     return send

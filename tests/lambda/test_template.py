@@ -1,6 +1,7 @@
 """What template.yaml deploys, after SAM has expanded it. `make validate` checks that it is valid."""
 
 import copy
+import json
 import tomllib
 from pathlib import Path
 
@@ -46,10 +47,11 @@ def test_each_crate_in_functions_is_deployed(template):
     assert {function["Metadata"]["BuildMethod"] for function in functions} == {"rust-cargolambda"}
 
 
-def test_watch_routes_to_each_crate_in_functions():
+def test_watch_routes_to_each_function_behind_the_api(resources):
     router = manifest(REPOSITORY)["workspace"]["metadata"]["lambda"]["watch"]["router"]
-    crates = {manifest(crate.parent)["package"]["name"] for crate in REPOSITORY.glob("functions/*/Cargo.toml")}
-    assert set(router.values()) == crates
+    integrations = of_type(resources, "AWS::ApiGatewayV2::Integration").values()
+    functions = {integration["Properties"]["IntegrationUri"]["Fn::GetAtt"][0] for integration in integrations}
+    assert {f"{crate.title()}Function" for crate in router.values()} == functions
     # A catch-all matches no empty path, and in the syntax without braces it matches only itself.
     assert {"/", "/{*path}"} <= router.keys()
 
@@ -69,12 +71,109 @@ def test_each_route_asks_who_is_calling(template, resources):
     assert template["Parameters"]["Authorization"]["Default"] == "AWS_IAM"
 
 
-def test_functions_may_do_only_named_things_to_the_table_and_its_indexes(resources):
+#: What functions may do, to what. Nothing else, and no scan.
+TABLE = [{"Fn::GetAtt": ["Table", "Arn"]}, {"Fn::Sub": "${Table.Arn}/index/*"}]
+ITEMS = {
+    f"dynamodb:{action}Item" for action in ["BatchGet", "BatchWrite", "ConditionCheck", "Delete", "Get", "Put", "Update"]
+} | {"dynamodb:Query"}
+STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}
+
+
+def statements(resources: dict, role: str) -> list[tuple[set[str], object]]:
+    [policy] = resources[role]["Properties"]["Policies"]
+    found = policy["PolicyDocument"]["Statement"]
+    assert all(statement["Effect"] == "Allow" for statement in found)
+    return [(actions(statement["Action"]), statement["Resource"]) for statement in found]
+
+
+def actions(named: str | list[str]) -> set[str]:
+    return {named} if isinstance(named, str) else set(named)
+
+
+def test_functions_may_do_only_what_they_do(resources):
+    assert set(of_type(resources, "AWS::IAM::Role")) == {"TrackingFunctionRole", "IndexerFunctionRole"}
+    assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE)]
+    assert statements(resources, "IndexerFunctionRole") == [
+        (ITEMS, TABLE),
+        (STREAM, {"Fn::GetAtt": ["Table", "StreamArn"]}),
+        ({"dynamodb:ListStreams"}, {"Fn::Sub": "${Table.Arn}/stream/*"}),
+        ({"sqs:SendMessage"}, {"Fn::GetAtt": ["IndexerFailures", "Arn"]}),
+    ]
     for role in of_type(resources, "AWS::IAM::Role").values():
-        for policy in role["Properties"]["Policies"]:
-            for statement in policy["PolicyDocument"]["Statement"]:
-                assert not any("*" in action or action.endswith(":Scan") for action in statement["Action"])
-                assert statement["Resource"] == [{"Fn::GetAtt": ["Table", "Arn"]}, {"Fn::Sub": "${Table.Arn}/index/*"}]
+        # Writing the log.
+        [managed] = role["Properties"]["ManagedPolicyArns"]
+        assert managed.endswith(":policy/service-role/AWSLambdaBasicExecutionRole")
+
+
+def test_functions_know_only_what_they_need(resources):
+    known = {
+        name: set(function["Properties"]["Environment"]["Variables"])
+        for name, function in of_type(resources, "AWS::Lambda::Function").items()
+    }
+    assert known == {"TrackingFunction": {"TABLE_NAME", "ARTIFACT_ROOT"}, "IndexerFunction": {"TABLE_NAME"}}
+
+
+@pytest.fixture
+def mapping(resources) -> dict:
+    """The one event source mapping's properties."""
+    [mapping] = of_type(resources, "AWS::Lambda::EventSourceMapping").values()
+    return mapping["Properties"]
+
+
+def test_the_stream_feeds_the_indexer(mapping):
+    assert mapping["FunctionName"] == {"Ref": "IndexerFunction"}
+    assert mapping["EventSourceArn"] == {"Fn::GetAtt": ["Table", "StreamArn"]}
+    # What was written before the mapping is made is indexed too.
+    assert mapping["StartingPosition"] == "TRIM_HORIZON"
+    assert mapping["BatchSize"] == 1000
+    assert mapping["MaximumBatchingWindowInSeconds"] == {"Ref": "IndexingDelay"}
+    # The indexer counts on being alone with an experiment.
+    assert mapping["ParallelizationFactor"] == 1
+
+
+def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["BisectBatchOnFunctionError"] is True
+    assert mapping["MaximumRetryAttempts"] == 5
+    assert mapping["MaximumRecordAgeInSeconds"] == 24 * 60 * 60
+    assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": ["IndexerFailures", "Arn"]}}}
+    queue = resources["IndexerFailures"]["Properties"]
+    assert queue == {"SqsManagedSseEnabled": True, "MessageRetentionPeriod": 14 * 24 * 60 * 60}
+
+
+def test_the_indexer_gets_what_the_local_feed_delivers(mapping):
+    patterns = [json.loads(item["Pattern"]) for item in mapping["FilterCriteria"]["Filters"]]
+    cases = json.loads((REPOSITORY / "cli/src/feed/filter_cases.json").read_text())
+    for case in cases:
+        assert any(matches(pattern, case["record"]) for pattern in patterns) is case["wanted"], case["about"]
+
+
+def matches(pattern: dict, value: object) -> bool:
+    """Whether Lambda's filter takes a record: the part of its rules that the template uses."""
+    for name, wanted in pattern.items():
+        part = value.get(name) if isinstance(value, dict) else None
+        if isinstance(wanted, dict):
+            fits = matches(wanted, part)
+        elif wanted == [{"exists": True}]:
+            # Only leaves exist.
+            fits = part is not None and not isinstance(part, dict)
+        else:
+            assert all(isinstance(one, str) for one in wanted), f"no rule that is known here: {wanted}"
+            fits = part in wanted
+        if not fits:
+            return False
+    return True
+
+
+def test_each_alarm_reaches_the_topic(resources):
+    alarms = of_type(resources, "AWS::CloudWatch::Alarm")
+    assert {"IndexerErrors", "IndexerLag", "ChangesNotIndexed"} <= alarms.keys()
+    for alarm in alarms.values():
+        condition, (topic,), _ = alarm["Properties"]["AlarmActions"]["Fn::If"]
+        assert (condition, topic) == ("HasAlarmTopic", {"Ref": "AlarmTopic"})
+    # An hour, in ms; the stream keeps its records for a day.
+    assert alarms["IndexerLag"]["Properties"]["MetricName"] == "IteratorAge"
+    assert alarms["IndexerLag"]["Properties"]["Threshold"] == 60 * 60 * 1000
 
 
 def test_data_outlives_the_stack(resources):

@@ -7,8 +7,10 @@ continues with the same data, which is how the durability tests restart a killed
 import os
 import re
 import sqlite3
+import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import requests
@@ -26,7 +28,7 @@ class StockMlflow:
 
     def __init__(self, directory: Path, first_experiment_id: int | None = None):
         directory.mkdir(parents=True, exist_ok=True)
-        self._database = directory / "mlflow.db"
+        self._database = stock_database(directory)
         self.url = f"http://127.0.0.1:{free_port()}"
         command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1"]
         command += ["--port", self.url.rpartition(":")[2], "--backend-store-uri", f"sqlite:///{self._database}"]
@@ -64,11 +66,13 @@ class StockMlflow:
 class ServerlessMlflow:
     """This project's `mlflow-serverless serve`, with its data in a directory or in memory."""
 
-    def __init__(self, directory: Path, in_memory: bool = False):
+    def __init__(
+        self, directory: Path, in_memory: bool = False, options: Sequence[str] = (), program: Path | None = None
+    ):
         directory.mkdir(parents=True, exist_ok=True)
         data = ["--memory"] if in_memory else ["--data", str(directory / "data")]
-        command = [str(binary()), "serve", "--host", "127.0.0.1", "--port", "0", *data]
-        command += ["--artifact-root", ARTIFACT_ROOT]
+        command = [str(program or binary()), "serve", "--host", "127.0.0.1", "--port", "0", *data]
+        command += ["--artifact-root", ARTIFACT_ROOT, *options]
         log = directory / f"server-{time.time_ns()}.log"
         self._process = ChildProcess(command, child_environment(), directory, log)
         self.url = wait_until(self._announced_url, "URL on the standard output", self._process)
@@ -85,12 +89,23 @@ class ServerlessMlflow:
         return found and found[0]
 
 
+def stock_database(directory: Path) -> Path:
+    """The file in which stock MLflow keeps its data in a directory."""
+    return directory / "mlflow.db"
+
+
 def binary() -> Path:
     """The program under test: MLFLOW_SERVERLESS_BIN, or the debug build of this repository."""
     path = Path(os.environ.get("MLFLOW_SERVERLESS_BIN", _REPOSITORY / "target/debug/mlflow-serverless"))
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: build it, or point MLFLOW_SERVERLESS_BIN at the binary")
     return path
+
+
+def takes_options(command: str, options: Sequence[str]) -> bool:
+    """Whether the program under test knows these options, listed in its help or not; nothing is started."""
+    tried = subprocess.run([binary(), command, *options, "--help"], capture_output=True, timeout=60)
+    return tried.returncode == 0
 
 
 def subject_is_stock_mlflow() -> bool:
@@ -101,11 +116,16 @@ def subject_is_stock_mlflow() -> bool:
     return choice == "mlflow"
 
 
-def start_subject(directory: Path, in_memory: bool = False, first_experiment_id: int | None = None):
-    """The server under test."""
+def start_subject(
+    directory: Path,
+    in_memory: bool = False,
+    first_experiment_id: int | None = None,
+    options: Sequence[str] = (),
+) -> StockMlflow | ServerlessMlflow:
+    """The server under test; the options are for ours alone."""
     if subject_is_stock_mlflow():
         return StockMlflow(directory, first_experiment_id)
-    return ServerlessMlflow(directory, in_memory)
+    return ServerlessMlflow(directory, in_memory, options)
 
 
 def answers(url: str) -> bool:

@@ -7,7 +7,7 @@ mod ledger;
 use std::time::Duration;
 
 use embedded_engine::Engine;
-use ledger::Ledger;
+use ledger::{Ledger, searches};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::{RunStatus, ViewType};
 use table::{Meter, Table};
@@ -171,15 +171,22 @@ async fn runs(ledger: &mut Ledger) {
     store.run_restore(&run).await.unwrap();
     ledger.row("restore a run with 25 points", Some((2.0, 8.0)), &meter.take(), 1);
 
+    store.run_search(&search(experiment)).await.unwrap();
+    meter.take();
     let page = store.run_search(&search(experiment)).await.unwrap();
     assert_eq!(page.runs.len(), 100);
-    ledger.row("search: latest 100 of 1,000 runs", Some((4.0, 0.0)), &meter.take(), 1);
+    ledger.row("search: latest 100 of 1,000 runs, none of them indexed", Some((4.0, 0.0)), &meter.take(), 1);
     let mut wanted = search(experiment);
     wanted.filter.push_str("metrics.metric_0001 > 10");
     wanted.order_by = vec!["metrics.metric_0001 DESC".to_owned()];
     let page = store.run_search(&wanted).await.unwrap();
     assert_eq!(page.runs.len(), 100);
-    ledger.row("search: metric filter and order, 1,000 runs", Some((12.0, 0.0)), &meter.take(), 1);
+    ledger.row(
+        "search: metric filter and order, 1,000 runs, none of them indexed",
+        Some((12.0, 0.0)),
+        &meter.take(),
+        1,
+    );
 }
 
 async fn logging(ledger: &mut Ledger) {
@@ -288,6 +295,12 @@ async fn the_capacity_ledger_is_up_to_date_and_within_its_budgets() {
     runs(&mut ledger).await;
     ledger.section("Metrics");
     logging(&mut ledger).await;
+    ledger.search_section(
+        "Searches, in an experiment with 10,000 runs of 10 metrics, 5 params and 3 tags, beside another such",
+    );
+    searches::searches(&mut ledger).await;
+    ledger.section("The indexer, beside the requests");
+    searches::indexing(&mut ledger).await;
     ledger.section("Large runs");
     wide_metrics(&mut ledger).await;
     many_params(&mut ledger).await;

@@ -1,9 +1,9 @@
 use std::fmt;
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,16 +16,20 @@ use serde_json::Value;
 use crate::connector::InProcess;
 use crate::side::SideConnection;
 use crate::wire::Answer;
-use crate::{Error, Server, client_over, operations};
+use crate::{Error, Server, StreamReader, client_over, operations};
 
 /// The database's file in the engine's directory.
 const FILE: &str = "dynamodb.sqlite";
+/// Locked by the process that reads the stream.
+const STREAM_LOCK: &str = "stream.lock";
 
 /// An embedded DynamoDB. A clone is the same engine.
 #[derive(Clone)]
 pub struct Engine {
     database: Database,
     side: Arc<SideConnection>,
+    /// Nothing for an engine in memory.
+    directory: Option<PathBuf>,
 }
 
 impl fmt::Debug for Engine {
@@ -41,13 +45,14 @@ impl Engine {
     pub fn open(directory: &Path) -> Result<Self, Error> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         // Absolute, so that SQLite takes no part of it for a URI.
-        let file = directory.canonicalize()?.join(FILE);
+        let directory = directory.canonicalize()?;
+        let file = directory.join(FILE);
         // SQLite gives its journals the permissions of the database.
-        OpenOptions::new().append(true).create(true).mode(0o600).open(&file)?;
+        open_private(&file)?;
         let Some(path) = file.to_str() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the directory's path is not UTF-8").into());
         };
-        Self::at(path, SideConnection::open(path)?)
+        Ok(Self { directory: Some(directory), ..Self::at(path, SideConnection::open(path)?)? })
     }
 
     /// An engine of its own in memory, gone when its last clone is.
@@ -69,7 +74,7 @@ impl Engine {
     fn at(location: &str, side: SideConnection) -> Result<Self, Error> {
         let database = Database::new(location)?;
         side.index_streams()?;
-        Ok(Self { database, side: Arc::new(side) })
+        Ok(Self { database, side: Arc::new(side), directory: None })
     }
 
     /// A client of the AWS SDK that calls the engine without a socket, signs with no one's credentials and never retries.
@@ -86,7 +91,7 @@ impl Engine {
     }
 
     pub(crate) fn connector(&self) -> SharedHttpConnector {
-        SharedHttpConnector::new(InProcess { database: self.database.clone() })
+        SharedHttpConnector::new(InProcess { database: self.database.clone(), is_on_disk: self.directory.is_some() })
     }
 
     /// Serves the engine on a loopback address; port 0 takes a free one.
@@ -107,6 +112,30 @@ impl Engine {
         serde_json::from_str(&body).map_err(|error| io::Error::from(error).into())
     }
 
+    /// The stream of a table, for one reader: nothing while another process reads it, since two would carry over the same
+    /// records. (An engine in memory has one process; that it has one reader is left to that.)
+    pub async fn stream(&self, table: &str) -> Result<Option<StreamReader>, Error> {
+        let claim = match &self.directory {
+            None => None,
+            Some(directory) => {
+                let file = open_private(&directory.join(STREAM_LOCK))?;
+                match file.try_lock() {
+                    Ok(()) => Some(file),
+                    Err(TryLockError::WouldBlock) => return Ok(None),
+                    Err(TryLockError::Error(error)) => return Err(error.into()),
+                }
+            }
+        };
+        StreamReader::open(self.clone(), table, claim).await.map(Some)
+    }
+
+    /// Deletes the records of a table's stream up to this one, and says how many there were.
+    pub async fn trim_stream_through(&self, table: &str, sequence_number: &str) -> Result<usize, Error> {
+        let side = Arc::clone(&self.side);
+        let (table, number) = (table.to_owned(), sequence_number.to_owned());
+        tokio::task::spawn_blocking(move || side.trim_stream_through(&table, &number)).await?
+    }
+
     /// Deletes the stream records older than that and says how many there were. DynamoDB keeps them for a day, the engine
     /// for ever.
     pub async fn trim_stream(&self, older_than: Duration) -> Result<usize, Error> {
@@ -125,6 +154,11 @@ impl Engine {
     pub(crate) fn side(&self) -> &SideConnection {
         &self.side
     }
+}
+
+/// Opens a file for its owner only, and makes it if missing.
+fn open_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
 /// A new name for a database in memory.

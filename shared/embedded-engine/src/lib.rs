@@ -15,9 +15,11 @@ pub mod faults;
 mod operations;
 mod server;
 mod side;
+mod stream;
 mod wire;
 
 pub use client::{client_for_endpoint, client_over};
 pub use engine::Engine;
 pub use error::Error;
 pub use server::Server;
+pub use stream::StreamReader;

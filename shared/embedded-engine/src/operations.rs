@@ -3,6 +3,7 @@
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::wire::Answer;
 
@@ -23,6 +24,38 @@ pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
             body: r#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#.to_owned(),
         },
     }
+}
+
+/// Runs one operation on a database that waits for the disk after each commit. A batch of writes is one commit then: the engine by
+/// itself commits each of them, and 25 took 100 ms. A batch may be executed in any order and in part, so at once too; only the
+/// capacity it consumes would be counted otherwise, so that a caller who asks for it gets the engine's own batch.
+pub(crate) fn run_on_disk(database: &Database, operation: &str, body: &[u8]) -> Answer {
+    let as_one = (operation == "BatchWriteItem").then(|| as_transaction(body)).flatten();
+    if let Some(Ok(_)) = as_one.and_then(|body| dispatch(database, "TransactWriteItems", &body)) {
+        return Answer::ok(r#"{"UnprocessedItems":{}}"#.to_owned());
+    }
+    // What is no batch, or none that can be one transaction, is carried out, or refused, as it is.
+    run(database, operation, body)
+}
+
+/// The writes of a batch as a transaction.
+fn as_transaction(body: &[u8]) -> Option<Vec<u8>> {
+    let batch: Value = serde_json::from_slice(body).ok()?;
+    if ["ReturnConsumedCapacity", "ReturnItemCollectionMetrics"].iter().any(|wanted| !batch[*wanted].is_null()) {
+        return None;
+    }
+    let mut items = Vec::new();
+    for (table, writes) in batch["RequestItems"].as_object()? {
+        for write in writes.as_array()? {
+            let (item, key) = (&write["PutRequest"]["Item"], &write["DeleteRequest"]["Key"]);
+            items.push(match (item.is_object(), key.is_object()) {
+                (true, false) => json!({ "Put": { "TableName": table, "Item": item } }),
+                (false, true) => json!({ "Delete": { "TableName": table, "Key": key } }),
+                _ => return None,
+            });
+        }
+    }
+    serde_json::to_vec(&json!({ "TransactItems": items })).ok()
 }
 
 /// The engine's server holds the same list, but does not lend it.

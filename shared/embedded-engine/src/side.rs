@@ -4,9 +4,12 @@
 //!
 //! `_stream_records(id, table_name, ..., sequence_number TEXT, shard_id, created_at INTEGER seconds, ...)`
 //!
+//! and on its numbers: a stored one plus [`FIRST_NUMBER`] is the one that the stream's readers see.
+//!
 //! The manifest therefore pins dynoxide to one version, and the tests below ask SQLite whether the indexes still serve the
 //! engine's own statements. If the table ever changes, opening fails or a test does; nothing is silently wrong.
 
+use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,6 +28,9 @@ const INDEXES: &str = "
 
 /// Records deleted in one transaction: small enough that a request waiting behind it does not notice.
 const TRIMMED_AT_ONCE: i64 = 500;
+
+/// What a record's number begins at for readers of the stream: it has 21 digits, as DynamoDB's have.
+const FIRST_NUMBER: u128 = 100_000_000_000_000_000_000;
 
 /// As long as the engine's own connection waits for a lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -67,9 +73,37 @@ impl SideConnection {
         }
     }
 
+    /// Deletes the records of a table's stream up to this one, the oldest first, and says how many there were.
+    pub(crate) fn trim_stream_through(&self, table: &str, sequence_number: &str) -> Result<usize, Error> {
+        let last = stored_number(sequence_number).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, format!("no sequence number: {sequence_number}"))
+        })?;
+        let connection = self.connection();
+        let mut trimmed = 0;
+        loop {
+            let deleted = connection.execute(TRIM_THROUGH, params![table, last, TRIMMED_AT_ONCE])?;
+            trimmed += deleted;
+            // Fewer than asked for: there are no more.
+            if i64::try_from(deleted).is_ok_and(|deleted| deleted < TRIMMED_AT_ONCE) {
+                return Ok(trimmed);
+            }
+        }
+    }
+
     fn connection(&self) -> MutexGuard<'_, Connection> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Deletes the oldest records up to a number.
+const TRIM_THROUGH: &str = "
+    DELETE FROM _stream_records WHERE id IN (
+        SELECT id FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <= ?2
+        ORDER BY CAST(sequence_number AS INTEGER) LIMIT ?3)";
+
+/// The number in the table of a number that a reader of the stream was told.
+fn stored_number(sequence_number: &str) -> Option<i64> {
+    sequence_number.parse::<u128>().ok()?.checked_sub(FIRST_NUMBER)?.try_into().ok()
 }
 
 /// The id below which every record was made before the second. Ids grow with time, so this reads the old records only.
@@ -128,6 +162,14 @@ mod tests {
     }
 
     #[test]
+    fn trimming_uses_an_index() {
+        let engine = Engine::memory().unwrap();
+        let plan = plan(&engine, super::TRIM_THROUGH);
+        assert!(plan.contains("INDEX app_stream_sequence (table_name=? AND <expr><?)"), "{plan}");
+        assert!(!plan.contains("SCAN") && !plan.contains("TEMP"), "{plan}");
+    }
+
+    #[test]
     fn sqlite_waits_for_the_disk_by_default() {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path()).unwrap();
@@ -181,6 +223,19 @@ mod tests {
         assert_eq!(engine.side().trim_before(i64::MAX).unwrap(), 1);
         put(&engine, "later").await;
         assert!(sequence_numbers(engine.side())[0] > left[0], "a trimmed stream does not begin anew");
+    }
+
+    #[tokio::test]
+    async fn trimming_a_stream_leaves_the_other_tables_alone() {
+        let engine = with_stream(Engine::memory().unwrap()).await;
+        for number in 0..600 {
+            put(&engine, number).await;
+        }
+        let other = "UPDATE _stream_records SET table_name = 'other' WHERE id % 100 = 0";
+        engine.side().connection().execute_batch(other).unwrap();
+        let last = super::FIRST_NUMBER + u128::from(i64::MAX.unsigned_abs());
+        assert_eq!(engine.trim_stream_through("table", &last.to_string()).await.unwrap(), 594);
+        assert_eq!(sequence_numbers(engine.side()).len(), 6);
     }
 
     /// Neither waits so long for the other that it fails.

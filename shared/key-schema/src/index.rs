@@ -2,7 +2,7 @@
 
 use mlflow_api::{ExperimentId, RunId};
 
-use crate::{Descending, Name, Segment, Stage};
+use crate::{Descending, Field, Level, Name, Segment, Stage, Value};
 
 /// What an index key is for, for the table reference.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +25,14 @@ index_keys! {
     experiments_by_stage: "lsi1sk" of "ExperimentName" = "E#" <stage: Stage> "#" <created: Descending> "#" <experiment: ExperimentId>;
     /// Runs of all stages, newest first.
     runs_by_time: "lsi2sk" of "Run" = "R#" <started: Descending> "#" <run: RunId>;
-    /// Runs of a status. Without the start time, so that a change of status needs no read; ids made here are in order of creation.
-    runs_by_status: "lsi3sk" of "Run" = "R#" <stage: Stage> "#" <status: Name> "#" <run: RunId>;
-    /// Runs by name.
-    runs_by_name: "lsi4sk" of "Run" = "R#" <name: Name> "#" <run: RunId>;
+    /// Runs of a status, newest first; carried by the indexer's copy of the run, so that a change of status needs no read.
+    runs_by_status: "lsi3sk" of "FullTextReverse" = "R#" <stage: Stage> "#" <status: Value> "#" <started: Descending> "#" <run: RunId>;
+    /// Runs by name, newest first among equal names; carried by the copy likewise.
+    runs_by_name: "lsi4sk" of "FullTextReverse" = "R#" <stage: Stage> "#" <name: Field> "#" <started: Descending> "#" <run: RunId>;
+    /// Runs with changes that the indexer has not carried over yet: a search reads these, whatever its index says.
+    runs_changed: "lsi5sk" of "Run, RunMetrics, RunMetricsBucket" = "R#" <run: RunId>;
+    /// Experiments with such changes.
+    experiments_changed: "lsi5sk" of "ExperimentName" = "E#" <experiment: ExperimentId>;
 
     // ---- GSIs: across partitions, behind by moments; none guards uniqueness --------------------------------------------
     /// The experiment of a run whose id was made elsewhere.
@@ -44,9 +48,9 @@ index_keys! {
     /// Its runs.
     runs_of_dataset_answer: "gsi1sk" of "RunOfDataset" = "RUN#" <run: RunId>;
     /// Full text across partitions.
-    full_text: "gsi2pk" of "FullText" = "FTS#" <token: Name>;
+    full_text: "gsi2pk" of "FullText" = "FTS#" <token: Value>;
     /// Its entities.
-    full_text_entity: "gsi2sk" of "FullText" = "" <level: Name> "#" <entity_type: Name> "#" <entity: Name>;
+    full_text_entity: "gsi2sk" of "FullText" = "" <level: Level> "#" <entity_type: Name> "#" <entity: Name>;
     /// A registered model by its name alone, whichever its workspace; within one, the partition key is the name.
     model_by_name: "gsi3pk" of "RegisteredModel" = "RMNAME#" <model: Name>;
     /// Its workspace.
@@ -71,10 +75,18 @@ pub fn parse_experiment_by_stage(key: &str) -> Option<(Descending, ExperimentId)
     Some((Descending::read(parts.next()?)?, id))
 }
 
-/// The run at the end of a key of [`runs_by_stage`], [`runs_by_time`], [`runs_by_status`] or [`runs_by_name`].
+/// The run at the end of a key: every list of runs ends its keys so.
 #[must_use]
 pub fn run_of_key(key: &str) -> Option<RunId> {
     key.rsplit('#').next().and_then(RunId::read)
+}
+
+/// Start time, in ms, and run at the end of a key: every list of runs but that of changes ends its keys so.
+#[must_use]
+pub fn started_and_run_of_key(key: &str) -> Option<(i64, RunId)> {
+    let mut parts = key.rsplit('#');
+    let run = RunId::read(parts.next()?)?;
+    Some((Descending::read(parts.next()?)?.0, run))
 }
 
 /// The end of a key of [`runs_by_stage`] or [`runs_by_time`]: start time, in ms, and run.

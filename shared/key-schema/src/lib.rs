@@ -14,7 +14,8 @@ pub mod rows;
 mod segment;
 
 pub use segment::{
-    Ascending, Bucket, Descending, DescendingDouble, Digest, Name, Ordinal, Segment, Stage, fnv1a_128, halves,
+    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Level, Name, Ordinal, Segment, Stage, Value,
+    fnv1a_128, halves,
 };
 
 /// The primary key of an item.

@@ -2,7 +2,7 @@
 
 use mlflow_api::{ExperimentId, RunId};
 
-use crate::{Name, Segment, Stage};
+use crate::{DescendingDouble, Field, Level, Name, Segment, Stage, Value};
 
 /// Metrics documents of a wide run.
 #[must_use]
@@ -20,6 +20,12 @@ pub fn run_params(run: &RunId) -> String {
 #[must_use]
 pub fn run_tags(run: &RunId) -> String {
     format!("R#{run}#TAG#")
+}
+
+/// Every row of a run but its document.
+#[must_use]
+pub fn run_rows(run: &RunId) -> String {
+    format!("R#{run}#")
 }
 
 /// Logged models of a run.
@@ -69,8 +75,95 @@ pub fn runs_of_stage(stage: Stage) -> String {
     prefix
 }
 
-/// LSI2 keys of runs.
+/// LSI2 keys of runs, and LSI5 keys of runs with changes; also the beginning of every row of a run.
 pub const RUNS: &str = "R#";
+
+/// LSI1 keys of runs that were deleted on their own before the experiment's stage had this version, the first and a key
+/// behind the last.
+#[must_use]
+pub fn runs_deleted_before(version: u32) -> (String, String) {
+    (runs_of_stage(Stage::Deleted { version: 0 }), runs_of_stage(Stage::Deleted { version }))
+}
+
+/// LSI1 keys of runs that were deleted on their own at any time.
+pub const RUNS_DELETED: &str = "R#DELETED.";
+
+/// LSI3 keys of runs of a status.
+#[must_use]
+pub fn runs_of_status(stage: Stage, status: &Value) -> String {
+    joined(&runs_of_stage(stage), &[status])
+}
+
+/// LSI4 keys of runs of this name.
+#[must_use]
+pub fn runs_of_name(stage: Stage, name: &Field) -> String {
+    joined(&runs_of_stage(stage), &[name])
+}
+
+/// Ranks of a metric.
+#[must_use]
+pub fn ranks_by_metric(metric: &Field) -> String {
+    joined("RANK#m#", &[metric])
+}
+
+/// Ranks of a metric with this value.
+#[must_use]
+pub fn ranks_by_metric_value(metric: &Field, value: f64) -> String {
+    joined("RANK#m#", &[metric, &DescendingDouble(value)])
+}
+
+/// Ranks of a param with this value.
+#[must_use]
+pub fn ranks_by_param_value(param: &Field, value: &Value) -> String {
+    joined("RANK#p#", &[param, value])
+}
+
+/// Ranks of a param.
+#[must_use]
+pub fn ranks_by_param(param: &Field) -> String {
+    joined("RANK#p#", &[param])
+}
+
+/// Entities of a type that hold a token in a field.
+#[must_use]
+pub fn full_text(level: Level, entity_type: &Name, field: &Field, token: &Value) -> String {
+    joined("FTS#", &[&level, entity_type, field, token])
+}
+
+/// Entities of a type with tokens of a field.
+#[must_use]
+pub fn full_text_of_field(level: Level, entity_type: &Name, field: &Field) -> String {
+    joined("FTS#", &[&level, entity_type, field])
+}
+
+/// All entries of full text, and all ranks: what the indexer derives, its copies aside.
+pub const DERIVED: [&str; 2] = ["FTS#", "RANK#"];
+
+/// The indexer's copies of entities of a type.
+#[must_use]
+pub fn copies(entity_type: &Name) -> String {
+    joined("FTS_REV#", &[entity_type])
+}
+
+fn joined(beginning: &str, segments: &[&dyn WriteSegment]) -> String {
+    let mut prefix = String::from(beginning);
+    for segment in segments {
+        segment.write_to(&mut prefix);
+        prefix.push('#');
+    }
+    prefix
+}
+
+/// [`Segment`] without what a trait object cannot have.
+trait WriteSegment {
+    fn write_to(&self, key: &mut String);
+}
+
+impl<T: Segment> WriteSegment for T {
+    fn write_to(&self, key: &mut String) {
+        self.write(key);
+    }
+}
 
 /// LSI1 keys of experiments.
 pub const EXPERIMENTS: &str = "E#";
@@ -84,10 +177,19 @@ pub const EXPERIMENTS_DELETED: &str = "E#DELETED.";
 /// Names of experiments.
 pub const EXPERIMENT_NAMES: &str = "EXPNAME#";
 
+/// Names of experiments that begin so, and perhaps more: names are cut.
+#[must_use]
+pub fn experiment_names_beginning(name: &Name) -> String {
+    String::from(EXPERIMENT_NAMES) + &name.beginning()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::{ExperimentName, ExperimentTag, MetricSegment, RunMetricsBucket, RunOutput, RunParam, RunTag};
+    use crate::rows::{
+        ExperimentName, ExperimentTag, FullText, FullTextReverse, MetricSegment, RankByMetric, RankByParam,
+        RunMetricsBucket, RunOutput, RunParam, RunTag,
+    };
     use crate::{Ascending, Bucket, Descending, Digest, index};
 
     #[test]
@@ -101,13 +203,32 @@ mod tests {
         assert_eq!(segment.pk, run_partition(&run));
         assert_eq!(ExperimentName::key(&name, &name).pk, workspace_partition(&name));
         assert_eq!(ExperimentTag::key(&experiment, &name).pk, experiment_partition(experiment));
+        let (field, value) = (Field::from("a #1"), Value::from("v #"));
+        let started = Descending(1);
+        let by_metric = RankByMetric::key(&experiment, &field, &DescendingDouble(0.5), &started, &run).sk;
+        let by_param = RankByParam::key(&experiment, &field, &value, &started, &run).sk;
+        let entity = Name::from(run.as_str());
+        let token = FullText::key(&experiment, &Level::Word, &name, &field, &value, &started, &entity).sk;
+        let by_name = |name: &str| index::runs_by_name(&Stage::Active, &name.into(), &started, &run);
         for (key, prefix) in [
+            (by_metric.clone(), ranks_by_metric(&field)),
+            (by_metric, ranks_by_metric_value(&field, 0.5)),
+            (by_param.clone(), ranks_by_param_value(&field, &value)),
+            (by_param, ranks_by_param(&field)),
+            (token.clone(), full_text(Level::Word, &name, &field, &value)),
+            (token.clone(), full_text_of_field(Level::Word, &name, &field)),
+            (token, DERIVED[0].to_owned()),
+            (ranks_by_metric(&field), DERIVED[1].to_owned()),
+            (FullTextReverse::key(&experiment, &name, &entity).sk, copies(&name)),
+            (index::runs_by_status(&Stage::Active, &value, &started, &run), runs_of_status(Stage::Active, &value)),
+            (by_name("v #"), runs_of_name(Stage::Active, &"v #".into())),
             (RunMetricsBucket::key(&experiment, &run, &Bucket::of("a")).sk, run_metrics_buckets(&run)),
             (RunParam::key(&experiment, &run, &name).sk, run_params(&run)),
             (RunTag::key(&experiment, &run, &name).sk, run_tags(&run)),
             (RunOutput::key(&experiment, &run, &name).sk, run_outputs(&run)),
             (ExperimentTag::key(&experiment, &name).sk, EXPERIMENT_TAGS.to_owned()),
             (ExperimentName::key(&name, &name).sk, EXPERIMENT_NAMES.to_owned()),
+            (ExperimentName::key(&name, &"a #12".into()).sk, experiment_names_beginning(&name)),
             (segment.sk, metric_segments(&name)),
             (active.clone(), runs_of_stage(Stage::Active)),
             (deleted, runs_of_stage(Stage::Deleted { version: 3 })),

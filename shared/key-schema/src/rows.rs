@@ -4,7 +4,9 @@
 
 use mlflow_api::{ExperimentId, RunId};
 
-use crate::{Ascending, Bucket, DescendingDouble, Digest, Key, Name, Ordinal, Segment};
+use crate::{
+    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, Level, Name, Ordinal, Segment, Value,
+};
 
 /// What a row is, for the table reference.
 #[derive(Clone, Copy, Debug)]
@@ -54,14 +56,14 @@ rows! {
     /// Runs of a dataset.
     RunOfDataset = "EXP#" <experiment: ExperimentId> / "DSRUN#" <dataset: Digest> "#" <run: RunId>;
 
-    // ---- search, derived by the indexer ----------------------------------------------------------------------------
+    // ---- search, derived by the indexer; entries of one list are newest first where their text or value is the same ----
     /// Runs by a metric, greatest first.
-    RankByMetric = "EXP#" <experiment: ExperimentId> / "RANK#m#" <metric: Name> "#" <value: DescendingDouble> "#" <run: RunId>;
+    RankByMetric = "EXP#" <experiment: ExperimentId> / "RANK#m#" <metric: Field> "#" <value: DescendingDouble> "#" <started: Descending> "#" <run: RunId>;
     /// Runs by a param.
-    RankByParam = "EXP#" <experiment: ExperimentId> / "RANK#p#" <param: Name> "#" <value: Name> "#" <run: RunId>;
-    /// Entities that hold a token: a stemmed word or a trigram, by level.
-    FullText = "EXP#" <experiment: ExperimentId> / "FTS#" <level: Name> "#" <token: Name> "#" <entity_type: Name> "#" <entity: Name>;
-    /// Tokens of an entity, to remove them with it.
+    RankByParam = "EXP#" <experiment: ExperimentId> / "RANK#p#" <param: Field> "#" <value: Value> "#" <started: Descending> "#" <run: RunId>;
+    /// Entities that hold a token in a field: a trigram, a stemmed word or, of a field that is indexed so, the whole value.
+    FullText = "EXP#" <experiment: ExperimentId> / "FTS#" <level: Level> "#" <entity_type: Name> "#" <field: Field> "#" <token: Value> "#" <started: Descending> "#" <entity: Name>;
+    /// What the indexer last saw of an entity: a copy of its values, from which its ranks and tokens follow.
     FullTextReverse = "EXP#" <experiment: ExperimentId> / "FTS_REV#" <entity_type: Name> "#" <entity: Name>;
 
     // ---- what grows without bound has a partition of its own -------------------------------------------------------
@@ -152,6 +154,11 @@ mod tests {
         prop_oneof!["\\PC{0,30}", "[#R$/A-Z]{0,30}", "(#METRIC|#PARAM#x|R#|\\x00|E#META){0,4}"].prop_map(Name)
     }
 
+    fn full_text(experiment: ExperimentId, chosen: &Name, other: &Name, time: i64) -> Key {
+        let (field, token) = (Field(chosen.0.clone()), Value(other.0.clone()));
+        FullText::key(&experiment, &Level::Trigram, other, &field, &token, &Descending(time), chosen)
+    }
+
     proptest! {
         #[test]
         fn a_name_forges_no_other_row(chosen in name(), other in name(), number: u64, time: i64) {
@@ -164,8 +171,10 @@ mod tests {
                 ("RunOutput", RunOutput::key(&experiment, &run, &chosen)),
                 ("Trace", Trace::key(&experiment, &chosen)),
                 ("TraceTag", TraceTag::key(&experiment, &chosen, &other)),
-                ("RankByParam", RankByParam::key(&experiment, &chosen, &other, &run)),
-                ("FullText", FullText::key(&experiment, &"W".into(), &chosen, &other, &chosen)),
+                ("RankByParam", RankByParam::key(&experiment, &Field(chosen.0.clone()), &Value(other.0.clone()), &Descending(time), &run)),
+                ("RankByMetric", RankByMetric::key(&experiment, &Field(chosen.0.clone()), &DescendingDouble(0.5), &Descending(time), &run)),
+                ("FullText", full_text(experiment, &chosen, &other, time)),
+                ("FullTextReverse", FullTextReverse::key(&experiment, &chosen, &other)),
                 ("MetricSegment", MetricSegment::key(&run, &chosen, &Ascending(time), &Ascending(-time), &Digest(number))),
                 ("RegisteredModel", RegisteredModel::key(&chosen)),
                 ("ModelAlias", ModelAlias::key(&chosen, &other)),
@@ -208,6 +217,16 @@ mod tests {
             RunOutput::key(&experiment, &run, &longest),
             MetricSegment::key(&run, &longest, &Ascending(0), &Ascending(0), &Digest(0)),
             ExperimentName::key(&longest, &longest),
+            RankByParam::key(&experiment, &Field(longest.0.clone()), &Value(longest.0.clone()), &Descending(0), &run),
+            FullText::key(
+                &experiment,
+                &Level::Word,
+                &"experiment".into(),
+                &Field(longest.0.clone()),
+                &Value(longest.0.clone()),
+                &Descending(0),
+                &run.as_str().into(),
+            ),
         ] {
             assert!(key.pk.len() <= 2_048 && key.sk.len() <= 1_024, "{} {}", key.pk.len(), key.sk.len());
         }

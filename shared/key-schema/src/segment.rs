@@ -12,56 +12,145 @@ pub trait Segment: Sized {
     fn read(text: &str) -> Option<Self>;
 }
 
-/// Longest form of a name in a key, in bytes: a sort key has room for 1,024, of which the other segments need up to 300.
-const LONGEST_NAME: usize = 700;
-/// Marks a name that was cut; greater than every escape of a character, so no whole name ends like a cut one.
+/// Marks a text that was cut; greater than every escape of a character, so no whole text ends like a cut one.
 const CUT: &str = "$~";
 
-/// A text the user chose: a tag's key, an experiment's name.
-///
-/// Bytes up to `$` become `$` and two hexadecimal digits, so the text holds no `#` and `a` still sorts before `a!` when `#`
-/// follows both. A name longer than the key has room for keeps its beginning and ends in a hash of the whole; the row
-/// then holds the name in an attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name(pub String);
+/// A type of texts the user chose. Longest form in a key, in bytes: a sort key has room for 1,024.
+macro_rules! text_segment {
+    ($(#[doc = $doc:literal])+ $name:ident, $longest:literal) => {
+        $(#[doc = $doc])+
+        ///
+        /// Bytes up to `$` become `$` and two hexadecimal digits, so the text holds no `#` and `a` still sorts before `a!` when
+        /// `#` follows both. A text longer than the key has room for keeps its beginning and ends in a hash of the whole; the
+        /// row then holds it in an attribute.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name(pub String);
 
-impl From<&str> for Name {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+
+        impl $name {
+            /// What all texts that begin like this one begin with in a key, cut or not; for queries by prefix.
+            #[must_use]
+            pub fn beginning(&self) -> String {
+                let mut key = String::new();
+                write_uncut(&self.0, $longest, &mut key);
+                key
+            }
+
+            /// The longest beginning, in bytes: a text whose form in a key is longer than this may have been cut, and then
+            /// the order of keys is not that of texts.
+            pub const UNCUT: usize = uncut($longest);
+        }
+
+        impl Segment for $name {
+            fn write(&self, key: &mut String) {
+                write_text(&self.0, $longest, key);
+            }
+
+            fn read(text: &str) -> Option<Self> {
+                read_text(text).map(Self)
+            }
+        }
+    };
+}
+
+text_segment! {
+    /// A tag's key, an experiment's name.
+    Name, 700
+}
+text_segment! {
+    /// What a list of an index is about: a metric, a param, a field.
+    Field, 400
+}
+text_segment! {
+    /// A value or a token in a list of an index.
+    Value, 200
+}
+
+fn write_character(character: char, key: &mut String) {
+    if character <= '$' {
+        let _ = write!(key, "${:02x}", character as u32);
+    } else {
+        key.push(character);
     }
 }
 
-impl Segment for Name {
+/// How much is left of a text that is cut, in bytes.
+const fn uncut(longest: usize) -> usize {
+    longest - CUT.len() - 32
+}
+
+fn write_uncut(text: &str, longest: usize, key: &mut String) {
+    let start = key.len();
+    for character in text.chars() {
+        let end = key.len();
+        write_character(character, key);
+        if key.len() - start > uncut(longest) {
+            key.truncate(end);
+            return;
+        }
+    }
+}
+
+fn write_text(text: &str, longest: usize, key: &mut String) {
+    let start = key.len();
+    let mut end_of_beginning = start;
+    for character in text.chars() {
+        if key.len() - start <= uncut(longest) {
+            end_of_beginning = key.len();
+        }
+        write_character(character, key);
+    }
+    if key.len() - start > longest {
+        key.truncate(end_of_beginning);
+        let _ = write!(key, "{CUT}{:032x}", fnv1a_128(text.as_bytes()));
+    }
+}
+
+fn read_text(text: &str) -> Option<String> {
+    let mut name = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(position) = rest.find('$') {
+        name.push_str(&rest[..position]);
+        let escape = rest.get(position + 1..position + 3)?;
+        name.push(char::from(u8::from_str_radix(escape, 16).ok()?));
+        rest = &rest[position + 3..];
+    }
+    name.push_str(rest);
+    Some(name)
+}
+
+/// How the tokens of a full-text list were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Three characters in a row, in lower case.
+    Trigram,
+    /// A stemmed word.
+    Word,
+    /// The whole value.
+    Value,
+}
+
+impl Segment for Level {
     fn write(&self, key: &mut String) {
-        let start = key.len();
-        let mut end_of_beginning = start;
-        for character in self.0.chars() {
-            if key.len() - start <= LONGEST_NAME - CUT.len() - 32 {
-                end_of_beginning = key.len();
-            }
-            if character <= '$' {
-                let _ = write!(key, "${:02x}", character as u32);
-            } else {
-                key.push(character);
-            }
-        }
-        if key.len() - start > LONGEST_NAME {
-            key.truncate(end_of_beginning);
-            let _ = write!(key, "{CUT}{:032x}", fnv1a_128(self.0.as_bytes()));
-        }
+        key.push_str(match self {
+            Self::Trigram => "3",
+            Self::Word => "W",
+            Self::Value => "V",
+        });
     }
 
     fn read(text: &str) -> Option<Self> {
-        let mut name = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(position) = rest.find('$') {
-            name.push_str(&rest[..position]);
-            let escape = rest.get(position + 1..position + 3)?;
-            name.push(char::from(u8::from_str_radix(escape, 16).ok()?));
-            rest = &rest[position + 3..];
+        match text {
+            "3" => Some(Self::Trigram),
+            "W" => Some(Self::Word),
+            "V" => Some(Self::Value),
+            _ => None,
         }
-        name.push_str(rest);
-        Some(Self(name))
     }
 }
 
@@ -280,8 +369,14 @@ mod tests {
         fn long_names_are_cut_and_still_told_apart(name in "[ a\u{1F600}]{400,900}", more in "[a-z ]{1,3}") {
             let longer = format!("{name}{more}");
             let (key, other) = (written(&Name(name)), written(&Name(longer)));
-            prop_assert!(key.len() <= LONGEST_NAME && other.len() <= LONGEST_NAME);
+            prop_assert!(key.len() <= 700 && other.len() <= 700);
             prop_assert_ne!(key, other);
+        }
+
+        #[test]
+        fn a_beginning_begins_every_text_that_begins_so(text in "[ -~\u{e9}]{0,300}", more in "[ -~]{0,300}") {
+            let beginning = Value(text.clone()).beginning();
+            prop_assert!(written(&Value(text + &more)).starts_with(&beginning));
         }
 
         #[test]

@@ -5,7 +5,7 @@
 //!
 //! 1. [`parse_run_search`] reads filter and ordering,
 //! 2. [`Fingerprint::of_run_search`] and [`decode_page_token`] find where the page begins,
-//! 3. [`plan_run_search`] chooses where to read,
+//! 3. [`Options::of`] and [`choose`] decide where to read,
 //! 4. [`RunFilter::matches`] keeps runs, [`RunOrder::key`] sorts them,
 //! 5. [`encode_page_token`] makes the token of the next page from the key of the last run.
 //!
@@ -17,6 +17,7 @@
 
 mod comparison;
 mod evaluate;
+mod fields;
 mod filter;
 mod fingerprint;
 mod identifier;
@@ -31,9 +32,11 @@ mod sort_key;
 mod syntax;
 #[cfg(test)]
 mod tests;
+pub mod tokens;
 mod value;
 
 pub use evaluate::{DatasetInput, ExperimentFields, RunFields};
+pub use fields::IndexedFields;
 pub use filter::{
     Comparator, DatasetField, ExperimentFilter, ExperimentNumber, ExperimentPredicate, KeyTest, RunFilter, RunNumber,
     RunPredicate, RunText, TextTest, parse_experiment_filter, parse_run_filter,
@@ -44,8 +47,10 @@ pub use order_by::{
     parse_run_order_by,
 };
 pub use page_token::{decode_page_token, encode_page_token};
-pub use plan::{AccessPath, RunPlan, plan_run_search};
-pub use sort_key::SortKey;
+pub use plan::{
+    AccessPath, Cost, Head, Heads, Level, MetricRange, Options, RunList, RunPlan, TextRange, TimeRange, Walk, choose,
+};
+pub use sort_key::{FirstValue, SortKey};
 pub use value::Number;
 
 use mlflow_api::Result;

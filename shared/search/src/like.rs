@@ -1,5 +1,7 @@
 //! SQL's LIKE: `%` stands for any text, `_` for any character, and there is no escape.
 
+const WILDCARDS: [char; 2] = ['%', '_'];
+
 /// `text LIKE pattern`.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     matches_by(pattern, text, |wanted, found| wanted == found)
@@ -38,6 +40,28 @@ fn matches_by(pattern: &str, text: &str, same: impl Fn(char, char) -> bool) -> b
         pattern = after_percent.clone();
         text = from.clone();
     }
+}
+
+/// A piece of a pattern without wildcards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece<'a> {
+    pub(crate) text: &'a str,
+    /// No wildcard stands before it, so that the text begins with it.
+    pub(crate) is_start: bool,
+    /// No wildcard stands after it, so that the text ends with it.
+    pub(crate) is_end: bool,
+}
+
+/// The pieces between the wildcards of a pattern, those that are empty left out.
+pub(crate) fn pieces(pattern: &str) -> Vec<Piece<'_>> {
+    let count = pattern.split(WILDCARDS).count();
+    let piece = |(place, text)| Piece { text, is_start: place == 0, is_end: place + 1 == count };
+    pattern.split(WILDCARDS).enumerate().map(piece).filter(|piece| !piece.text.is_empty()).collect()
+}
+
+/// What stands before the first wildcard of a pattern, and whether there is one.
+pub(crate) fn beginning(pattern: &str) -> (&str, bool) {
+    pattern.find(WILDCARDS).map_or((pattern, false), |at| (&pattern[..at], true))
 }
 
 #[cfg(test)]

@@ -34,6 +34,21 @@ enum Cell {
     Missing,
 }
 
+/// The first value a row is sorted by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FirstValue<'a> {
+    /// A time.
+    Integer(i64),
+    /// The value of a metric, never NaN; both zeros are 0.0.
+    Float(f64),
+    /// A text.
+    Text(&'a str),
+    /// A metric's value that is NaN.
+    NotANumber,
+    /// Nothing: the row lacks what it is sorted by.
+    Missing,
+}
+
 /// A float as an integer that sorts like it. JSON has no infinities; this keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -46,6 +61,10 @@ impl SortableFloat {
         let bits = value.to_bits().cast_signed();
         // Negative floats grow the other way; turning all bits but the sign over rights that.
         Self(if bits < 0 { bits ^ i64::MAX } else { bits })
+    }
+
+    fn value(self) -> f64 {
+        f64::from_bits(if self.0 < 0 { self.0 ^ i64::MAX } else { self.0 }.cast_unsigned())
     }
 }
 
@@ -66,6 +85,16 @@ impl Cell {
         }
     }
 
+    fn value(&self) -> FirstValue<'_> {
+        match self {
+            Self::Integer(number) => FirstValue::Integer(*number),
+            Self::Float(number) => FirstValue::Float(number.value()),
+            Self::Text(text) => FirstValue::Text(text),
+            Self::NotANumber => FirstValue::NotANumber,
+            Self::Missing => FirstValue::Missing,
+        }
+    }
+
     /// Values come before NaN, and NaN before nothing, in either direction.
     fn rank(&self) -> u8 {
         match self {
@@ -82,6 +111,25 @@ impl SortKey {
     pub fn latest_first(&self) -> Option<(i64, &str)> {
         match self.0.as_slice() {
             [Part(Direction::Descending, Cell::Integer(started)), Part(Direction::Ascending, Cell::Text(run))] => {
+                Some((*started, run))
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of the first term. A key made from a row has one; a forged page token may have none, and may have one of
+    /// another kind than its order.
+    #[must_use]
+    pub fn first_value(&self) -> Option<FirstValue<'_>> {
+        self.0.first().map(|part| part.1.value())
+    }
+
+    /// Start time, in ms, and id of the run, if the last two terms are MLflow's: the latest first, then by id. Whether the
+    /// number before the id is the start time, the order says.
+    #[must_use]
+    pub fn started_and_run(&self) -> Option<(i64, &str)> {
+        match self.0.as_slice() {
+            [.., Part(Direction::Descending, Cell::Integer(started)), Part(Direction::Ascending, Cell::Text(run))] => {
                 Some((*started, run))
             }
             _ => None,
@@ -157,7 +205,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_key_says_where_to_go_on() {
+        let key = |json| serde_json::from_str::<SortKey>(json).unwrap();
+        let exact = key(r#"[["d",{"f":-4611686018427387905}],["d",{"i":5}],["a",{"t":"x"}]]"#);
+        assert_eq!(exact.first_value(), Some(FirstValue::Float(-2.0)));
+        assert_eq!(exact.started_and_run(), Some((5, "x")));
+        assert_eq!(exact.latest_first(), None);
+        let oldest_first = key(r#"[["a",{"i":5}],["a",{"t":"x"}]]"#);
+        assert_eq!(oldest_first.first_value(), Some(FirstValue::Integer(5)));
+        assert_eq!(oldest_first.started_and_run(), None);
+        assert_eq!(key("[]").first_value(), None);
+    }
+
     proptest! {
+        #[test]
+        fn floats_come_back(number: f64) {
+            prop_assert!(SortableFloat::new(number).value().partial_cmp(&number) == Some(Ordering::Equal));
+        }
+
         #[test]
         fn floats_keep_their_order(left: f64, right: f64) {
             let order = left.partial_cmp(&right).unwrap();

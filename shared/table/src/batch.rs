@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{DeleteRequest, KeysAndAttributes, PutRequest, WriteRequest};
 use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::Key;
 
 use crate::meter::Direction;
@@ -13,6 +14,8 @@ use crate::{Failure, Item, Result, Table};
 /// DynamoDB's limits of items in one request.
 const READS: usize = 100;
 const WRITES: usize = 25;
+/// Requests of one batch under way at a time.
+const AT_ONCE: usize = 16;
 
 impl Table {
     /// Reads items, consistently; those that are missing are missing in the answer. One request per 100 keys, or per 16 MB.
@@ -66,7 +69,8 @@ impl Table {
         });
         let requests = puts.chain(deletes).collect::<std::result::Result<Vec<_>, _>>();
         let requests = requests.map_err(|error| Failure::Unexpected(error.to_string()))?;
-        try_join_all(requests.chunks(WRITES).map(|part| self.write_part(part.to_vec()))).await?;
+        let parts: Vec<_> = requests.chunks(WRITES).map(|part| self.write_part(part.to_vec())).collect();
+        stream::iter(parts).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
         Ok(())
     }
 

@@ -7,9 +7,10 @@
 //! Writing is optimistic: the update is sent as if nothing stood in its way, with conditions; a refusal brings the document as
 //! it is, and the next attempt is planned from that.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use entities::attributes::{PARAM_ROWS, PARAMS, ROW_KEY, ROW_VALUE, TAG_ROWS, TAGS};
+use entities::entry_name;
 use key_schema::{Key, Name};
 use mlflow_api::{Error, Result, python};
 use table::{Condition, Failure, Item, Map, Update, Value, Write, map, number, text};
@@ -27,18 +28,8 @@ const CHECKED_PARAMS: usize = 20;
 /// Rows in one transaction, beside the document.
 const ROWS: usize = 99;
 
-pub(super) const PARAMS: &str = "params";
-pub(super) const TAGS: &str = "tags";
 /// New keys get rows.
 const FULL: &str = "full";
-/// How many transactions have written rows of params: whoever adds a param checks it against all rows, or sees the count change.
-pub(super) const PARAM_ROWS: &str = "param_rows";
-/// There may be rows of tags.
-pub(super) const TAG_ROWS: &str = "tag_rows";
-/// The value in a row, and the whole key.
-pub(super) const ROW_KEY: &str = "key";
-pub(super) const ROW_VALUE: &str = "value";
-
 /// A document that can be changed.
 pub(super) trait Document {
     /// Its key.
@@ -49,6 +40,10 @@ pub(super) trait Document {
     fn tag_row(&self, tag: &Name) -> Key;
     /// The condition under which it may be written.
     fn writable(&self) -> Condition;
+    /// The write as it is sent: what else a change of the document changes.
+    fn finished(&self, update: Update) -> Update {
+        update
+    }
     /// MLflow's error if it may not be written as it is.
     fn check(&self, item: Option<&Item>) -> Result<()>;
     /// MLflow's error about params that have another value already.
@@ -114,7 +109,7 @@ impl Store {
             if let Some(item) = seen.take_if(|_| nothing_to_do) {
                 return Ok(item);
             }
-            match self.carry_out(&plan).await {
+            match self.carry_out(document, &plan).await {
                 Ok(item) => {
                     let Some(rest) = plan.rest else { return self.close_if_full(item).await };
                     change = rest;
@@ -139,12 +134,13 @@ impl Store {
         Err(Error::unavailable("a document kept changing"))
     }
 
-    async fn carry_out(&self, plan: &Plan) -> table::Result<Item> {
+    async fn carry_out(&self, document: &impl Document, plan: &Plan) -> table::Result<Item> {
+        let update = document.finished(plan.update.clone());
         if plan.rows.is_empty() {
-            return self.table.update(&plan.update).await;
+            return self.table.update(&update).await;
         }
         let rows = plan.rows.iter().map(|row| Write::Put(row.clone(), Condition::All(Vec::new())));
-        let writes: Vec<_> = std::iter::once(Write::Update(plan.update.clone())).chain(rows).collect();
+        let writes: Vec<_> = std::iter::once(Write::Update(update)).chain(rows).collect();
         self.table.transact(&writes).await?;
         let item = self.table.get(plan.update.key()).await?;
         item.ok_or_else(|| Failure::Unexpected("a document vanished".to_owned()))
@@ -275,6 +271,7 @@ impl Store {
             .only_if(document.writable())
             .only_if(Condition::Exists(path().into()))
             .only_if(Condition::Missing(TAG_ROWS.into()));
+        let alone = document.finished(alone);
         let (item, after_lost_answer) = match self.table.update(&alone).await {
             Ok(_) => return Ok(true),
             Err(Failure::Refused { item, after_lost_answer }) => (item, after_lost_answer),
@@ -289,7 +286,7 @@ impl Store {
             return Ok(after_lost_answer);
         }
         let removal = Update::new(document.key()).remove(path()).only_if(document.writable());
-        let writes = [Write::Update(removal), Write::Delete(row_key, Condition::All(Vec::new()))];
+        let writes = [Write::Update(document.finished(removal)), Write::Delete(row_key, Condition::All(Vec::new()))];
         match self.table.transact(&writes).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(_)) => {
@@ -359,17 +356,6 @@ pub(super) fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
     rows.collect()
 }
 
-/// The entries of a map of a document and of its rows, by key.
-pub(super) fn entries(item: &Item, attribute: &str, rows: &[Item]) -> Vec<(String, String)> {
-    let empty = Map::new();
-    let held = item.map(attribute).unwrap_or(&empty);
-    let inline = held.iter().filter_map(|(name, value)| Some((entry_key(name).to_owned(), value.as_s().ok()?.clone())));
-    let rows = rows.iter().filter_map(|row| Some((row.text(ROW_KEY)?.to_owned(), row.text(ROW_VALUE)?.to_owned())));
-    let mut all: Vec<_> = rows.filter(|(key, _)| !held.contains_key(entry_name(key).as_ref())).chain(inline).collect();
-    all.sort_unstable();
-    all
-}
-
 pub(super) fn row(key: Key, name: &str, value: &str) -> Item {
     Item::new(key).with(ROW_KEY, text(name)).with(ROW_VALUE, text(value))
 }
@@ -410,16 +396,6 @@ pub(super) fn repeated_key(entries: &[(String, String)]) -> Option<&str> {
     entries.iter().map(|(key, _)| key.as_str()).find(|key| !keys.insert(*key))
 }
 
-/// The name of a key's entry in a map. DynamoDB knows no empty name, and MLflow takes an empty key when a run is created.
-fn entry_name(key: &str) -> Cow<'_, str> {
-    if key.is_empty() || key.starts_with('\0') { Cow::Owned(format!("\0{key}")) } else { Cow::Borrowed(key) }
-}
-
-/// The key of an entry of a map.
-fn entry_key(name: &str) -> &str {
-    name.strip_prefix('\0').unwrap_or(name)
-}
-
 /// Each key once, with its last value, in the order of keys.
 fn last_of_each(entries: &[(String, String)]) -> BTreeMap<&str, &str> {
     entries.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
@@ -433,15 +409,5 @@ mod tests {
     fn the_last_value_of_a_key_counts() {
         let entries = [("a", "1"), ("b", "2"), ("a", "3")].map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(last_of_each(&entries).into_iter().collect::<Vec<_>>(), [("a", "3"), ("b", "2")]);
-    }
-
-    #[test]
-    fn an_entry_in_the_document_hides_its_row() {
-        let key = Key { pk: "P".to_owned(), sk: "S".to_owned() };
-        let inline = Map::from([("a".to_owned(), text("new"))]);
-        let item = Item::new(key.clone()).with(TAGS, map(inline));
-        let rows = [row(key.clone(), "a", "old"), row(key, "b", "row")];
-        let expected = [("a", "new"), ("b", "row")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-        assert_eq!(entries(&item, TAGS, &rows), expected);
     }
 }

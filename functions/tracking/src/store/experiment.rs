@@ -1,25 +1,16 @@
 //! Experiments: create, read, rename, delete, restore.
 
+use entities::attributes::{CREATED, EXPERIMENT, LOCATION, NAME, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED};
+use entities::{entries, experiment_state, stage_from};
 use key_schema::{Descending, Key, Name, Stage, index, rows};
 use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits, location};
 use table::{Condition, Failure, Item, Query, Reason, Update, Write, number, text};
 
-use super::document::{self, TAG_ROWS, TAGS};
-use super::gate::{ExperimentState, moment};
+use super::document;
+use super::gate::moment;
 use super::names::DEFAULT_EXPERIMENT_NAME;
 use super::{Store, now_ms};
-
-pub(super) const NAME: &str = "name";
-pub(super) const LOCATION: &str = "location";
-pub(super) const CREATED: &str = "created";
-pub(super) const UPDATED: &str = "updated";
-/// Lifecycle stage of an experiment, or of a run by itself.
-pub(super) const STAGE: &str = "stage";
-/// How often the experiment's stage has changed; of a run, at which of these changes its own was set.
-pub(super) const STAGE_VERSION: &str = "stage_version";
-/// In a name's row: the experiment that has it.
-const EXPERIMENT: &str = "experiment";
 
 /// The setting that counts experiment ids.
 const COUNTER: &str = "experiment_counter";
@@ -34,19 +25,6 @@ pub struct NewExperiment {
     pub artifact_location: String,
     /// Tags.
     pub tags: Vec<(String, String)>,
-}
-
-/// The state in an experiment's item.
-pub(super) fn state(item: &Item) -> ExperimentState {
-    ExperimentState {
-        stage: stage_from(item.text(STAGE).unwrap_or_default()),
-        version: item.number(STAGE_VERSION).and_then(|version| version.try_into().ok()).unwrap_or_default(),
-        artifact_location: item.text(LOCATION).unwrap_or_default().to_owned(),
-    }
-}
-
-pub(super) fn stage_from(name: &str) -> LifecycleStage {
-    if name == LifecycleStage::Deleted.name() { LifecycleStage::Deleted } else { LifecycleStage::Active }
 }
 
 /// MLflow's refusal to use a deleted experiment.
@@ -172,7 +150,7 @@ impl Store {
         } else {
             Vec::new()
         };
-        let tags = document::entries(item, TAGS, &rows).into_iter().map(|(key, value)| KeyValue { key, value });
+        let tags = entries(item, TAGS, &rows).into_iter().map(|(key, value)| KeyValue { key, value });
         Ok(tracking::Experiment {
             experiment_id: id.to_string(),
             name: item.text(NAME).unwrap_or_default().to_owned(),
@@ -191,7 +169,7 @@ impl Store {
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
             let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
-            if state(&item).stage == LifecycleStage::Deleted {
+            if experiment_state(&item).stage == LifecycleStage::Deleted {
                 return Err(Error::new(ErrorCode::InvalidState, "Cannot rename a non-active experiment."));
             }
             let old_name = item.text(NAME).unwrap_or_default();
@@ -237,7 +215,7 @@ impl Store {
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
             let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
-            let before = state(&item);
+            let before = experiment_state(&item);
             if before.stage == stage {
                 return Err(id.not_found());
             }

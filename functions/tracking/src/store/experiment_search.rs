@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
+use entities::find;
 use key_schema::{Descending, index, prefix, rows};
 use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, Experiments, ViewType};
 use mlflow_api::{ExperimentId, Result, limits};
 use search::{
-    ExperimentFields, ExperimentNumber, ExperimentOrder, Fingerprint, decode_page_token, encode_page_token,
-    parse_experiment_search,
+    ExperimentFields, ExperimentFilter, ExperimentNumber, ExperimentOrder, ExperimentPredicate, ExperimentSortBy,
+    Fingerprint, decode_page_token, encode_page_token, parse_experiment_search,
 };
-use table::Query;
+use table::{Item, Query};
 
 use super::Store;
-use super::run_search::find;
 
 /// A search over experiments, as it was asked.
 #[derive(Clone, Debug)]
@@ -30,15 +30,38 @@ pub struct ExperimentSearch {
 }
 
 /// What the index of a workspace's experiments says of one.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Listed {
     id: ExperimentId,
     created: i64,
+    /// Its name; missing where the key has no room for all of it.
+    name: Option<String>,
+}
+
+impl Listed {
+    /// From an entry of the index, or from the row of a name.
+    fn of(row: &Item) -> Option<Self> {
+        let (Descending(created), id) = index::parse_experiment_by_stage(row.text("lsi1sk")?)?;
+        let name = rows::ExperimentName::parse(&row.key()?).map(|row| row.name.0);
+        Some(Self { id, created, name })
+    }
+
+    /// Whether it may pass a filter, as far as the index says.
+    fn may_pass(&self, filter: &ExperimentFilter) -> bool {
+        filter.predicates.iter().all(|predicate| match predicate {
+            ExperimentPredicate::Name(_) if self.name.is_none() => true,
+            ExperimentPredicate::Name(_)
+            | ExperimentPredicate::Id { .. }
+            | ExperimentPredicate::Number { attribute: ExperimentNumber::CreationTime, .. } => predicate.matches(self),
+            ExperimentPredicate::Number { .. } | ExperimentPredicate::Tag { .. } => true,
+        })
+    }
 }
 
 impl Store {
-    /// Searches experiments. Without filter and in the default order: a request for the index, a request per 100 on the page;
-    /// otherwise a request per 100 experiments of the workspace. One more for each that has tags too big for its document.
+    /// Searches experiments. A read unit per 30 experiments of the workspace, or only for those whose names begin as the filter
+    /// says; then a request per 100 of those that the index does not rule out: a page of them, unless the filter asks for tags or
+    /// times of change, or the order is by the latter. One more for each that has tags too big for its document.
     pub async fn experiment_search(&self, search: &ExperimentSearch) -> Result<Experiments> {
         limits::max_results(search.max_results)?;
         let (filter, order) = parse_experiment_search(&search.filter, &search.order_by)?;
@@ -46,9 +69,10 @@ impl Store {
         let after = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
 
-        let mut listed = self.experiments_listed(search.view).await?;
+        let mut listed = self.experiments_listed(search.view, filter.name_beginning()).await?;
+        listed.retain(|listed| listed.may_pass(&filter));
         let mut last_of_page = None;
-        if filter.predicates.is_empty() && order == ExperimentOrder::default() {
+        if is_known_from_index(&filter, &order) && listed.iter().all(|listed| listed.name.is_some()) {
             listed.sort_by_cached_key(|listed| order.key(listed));
             listed.retain(|listed| after.as_ref().is_none_or(|after| order.key(listed) > *after));
             if listed.len() > page_size {
@@ -80,21 +104,36 @@ impl Store {
         Ok(Experiments { experiments: found.into_iter().map(|(_, experiment)| experiment).collect(), next_page_token })
     }
 
-    /// The workspace's experiments in these stages. A request per 1 MB of names.
-    async fn experiments_listed(&self, view: ViewType) -> Result<Vec<Listed>> {
+    /// The workspace's experiments in these stages; only those whose names begin so, and perhaps more. A request per MB of
+    /// names.
+    async fn experiments_listed(&self, view: ViewType, name: Option<&str>) -> Result<Vec<Listed>> {
         let prefix = match view {
             ViewType::ActiveOnly => prefix::EXPERIMENTS_ACTIVE,
             ViewType::DeletedOnly => prefix::EXPERIMENTS_DELETED,
             ViewType::All => prefix::EXPERIMENTS,
         };
         let partition = prefix::workspace_partition(&DEFAULT_WORKSPACE.into());
-        let keys = self.table.query(Query::begins_with(&partition, prefix).local("LSI1")).await?;
-        let listed = keys.iter().filter_map(|row| index::parse_experiment_by_stage(row.text("lsi1sk")?));
+        let query = match name {
+            Some(name) => Query::begins_with(&partition, prefix::experiment_names_beginning(&name.into())),
+            None => Query::begins_with(&partition, prefix).local("LSI1"),
+        };
+        let rows = self.table.query(query).await?;
+        let of_view = rows.iter().filter(|row| row.text("lsi1sk").is_some_and(|key| key.starts_with(prefix)));
         // One that is deleted or restored between two pages of the index may stand on both.
         let mut seen = HashSet::new();
-        let listed = listed.map(|(Descending(created), id)| Listed { id, created });
-        Ok(listed.filter(|listed| seen.insert(listed.id)).collect())
+        Ok(of_view.filter_map(Listed::of).filter(|listed| seen.insert(listed.id)).collect())
     }
+}
+
+/// Whether the index says all that a filter and an order ask: names, times of creation, ids.
+fn is_known_from_index(filter: &ExperimentFilter, order: &ExperimentOrder) -> bool {
+    let of_filter = |predicate: &ExperimentPredicate| match predicate {
+        ExperimentPredicate::Number { attribute, .. } => *attribute == ExperimentNumber::CreationTime,
+        ExperimentPredicate::Tag { .. } => false,
+        ExperimentPredicate::Name(_) | ExperimentPredicate::Id { .. } => true,
+    };
+    let by_change = ExperimentSortBy::Number(ExperimentNumber::LastUpdateTime);
+    filter.predicates.iter().all(of_filter) && order.terms.iter().all(|term| term.by != by_change)
 }
 
 impl ExperimentFields for Listed {
@@ -102,8 +141,8 @@ impl ExperimentFields for Listed {
         self.id
     }
 
-    fn name(&self) -> &'static str {
-        ""
+    fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
     }
 
     fn number(&self, attribute: ExperimentNumber) -> i64 {

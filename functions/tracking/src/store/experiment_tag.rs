@@ -1,5 +1,7 @@
 //! Tags of experiments.
 
+use entities::attributes::STAGE;
+use entities::experiment_state;
 use key_schema::{Key, Name, rows};
 use mlflow_api::tracking::CUSTOM_VIEW_TAG_PREFIX;
 use mlflow_api::{Error, ExperimentId, Result, limits};
@@ -7,7 +9,7 @@ use table::{Condition, Item, text};
 
 use super::Store;
 use super::document::{Change, Conflict, Document};
-use super::experiment::{self, STAGE};
+use super::experiment;
 
 /// An experiment as a document.
 struct ExperimentDocument(ExperimentId);
@@ -32,7 +34,7 @@ impl Document for ExperimentDocument {
 
     fn check(&self, item: Option<&Item>) -> Result<()> {
         let item = item.ok_or_else(|| self.0.not_found())?;
-        experiment::check_is_active(self.0, experiment::state(item).stage)
+        experiment::check_is_active(self.0, experiment_state(item).stage)
     }
 
     fn params_differ(&self, _: &[Conflict]) -> Error {

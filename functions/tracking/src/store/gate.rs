@@ -14,24 +14,17 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use entities::attributes::{STAGE, STAGE_VERSION};
+use entities::{ExperimentState, experiment_state};
 use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, Result, RunId};
 use table::{Condition, Item, number, text};
 
 use super::Store;
-use super::experiment::{self, STAGE, STAGE_VERSION};
 
 /// Leases kept at a time; beyond that, those that ran out are dropped, then all.
 const MOST_LEASES: usize = 10_000;
-
-/// The state of an experiment that writes to its runs depend on.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct ExperimentState {
-    pub(super) stage: LifecycleStage,
-    pub(super) version: u32,
-    pub(super) artifact_location: String,
-}
 
 /// Leases of this process.
 pub(super) struct Gate {
@@ -124,19 +117,10 @@ impl Store {
         since: (Instant, SystemTime),
         item: &Item,
     ) -> ExperimentState {
-        let state = experiment::state(item);
+        let state = experiment_state(item);
         self.gate.keep(experiment, since, &state);
         state
     }
-}
-
-/// The stage of a run, from its own item (or its metrics document) and its experiment's state.
-pub(super) fn run_stage(item: &Item, experiment: &ExperimentState) -> LifecycleStage {
-    // Of a later version than the experiment's, if our lease is older than the run's last change.
-    if item.number(STAGE_VERSION).is_none_or(|version| version < i64::from(experiment.version)) {
-        return experiment.stage;
-    }
-    experiment::stage_from(item.text(STAGE).unwrap_or_default())
 }
 
 /// The condition under which a run's item (or its metrics document) may be written: it is there, and active.
@@ -164,6 +148,7 @@ pub(super) fn check_run_is_active(run: &RunId, stage: LifecycleStage) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use entities::run_stage;
     use key_schema::Key;
 
     use super::*;

@@ -1,5 +1,8 @@
 //! The history of a metric: segments and waiting points, merged.
 
+use entities::attributes::WIDE;
+use entities::points::{self, Point};
+use entities::{RunLocation, waiting};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use key_schema::{Ascending, Bucket, Digest, Name, prefix, rows};
 use mlflow_api::tracking::Metric;
@@ -9,9 +12,7 @@ use serde::{Deserialize, Serialize};
 use table::{Item, Query};
 
 use super::Store;
-use super::metric::{POINTS, WIDE, waiting};
-use super::points::{self, Point};
-use super::run_document::RunLocation;
+use super::metric::POINTS;
 
 /// Runs whose histories are read at a time.
 const RUNS_AT_A_TIME: usize = 8;

@@ -1,11 +1,11 @@
 //! Logging metrics, params and tags, many at a time or one metric alone.
 
+use entities::points::Point;
 use mlflow_api::{Error, Result, limits, python};
 
 use super::Store;
 use super::document::{Change, Document};
 use super::metric::Series;
-use super::points::Point;
 use super::run_document::RunDocument;
 use super::run_tag::add_tag;
 
@@ -50,7 +50,7 @@ impl Store {
         let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
         let mut change = Change { params, ..Change::default() };
         for (key, value) in tags {
-            add_tag(&mut change, &at.run, &key, value);
+            add_tag(&mut change, &key, value);
         }
         if !change.params.is_empty() || !change.tags.is_empty() {
             self.document_change(&document, change).await?;

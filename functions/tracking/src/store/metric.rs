@@ -9,16 +9,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use entities::attributes::{STAGE, STAGE_VERSION, WIDE};
+use entities::points::{self, Point};
+use entities::{ExperimentState, Marked, RunLocation, marked_item, metric_attribute, pack_set, run_stage, waiting};
 use futures::future::try_join_all;
 use key_schema::{Ascending, Bucket, Digest, Key, Name, fnv1a_128, halves, rows};
 use mlflow_api::{Error, Result};
-use table::{Condition, Failure, Item, Update, Value, Write, bytes_set, number};
+use table::{Condition, Failure, Item, Update, Value, Write, number};
 
 use super::Store;
-use super::experiment::{STAGE, STAGE_VERSION};
-use super::gate::{ExperimentState, check_run_is_active, run_is_active, run_stage};
-use super::points::{self, Point};
-use super::run_document::RunLocation;
+use super::gate::{check_run_is_active, run_is_active};
 use super::run_lifecycle::unchanged_stage;
 
 /// Points of a metric that wait in the document before they are sealed. A segment is an item of its own and costs at least a
@@ -34,41 +34,11 @@ const OPTIMISTIC_KEYS: usize = 64;
 const CHECKED_KEYS: usize = 8;
 /// Points in one segment.
 const SEGMENT_POINTS: usize = 2_000;
-/// The first document takes no further metrics.
-pub(super) const WIDE: &str = "wide";
 /// In a segment: its points, packed.
 pub(super) const POINTS: &str = "points";
 
 /// Points by metric.
 pub(super) type Series = BTreeMap<String, Vec<Point>>;
-
-/// The attribute of a metric. No other attribute begins with a dot.
-fn attribute(metric: &str) -> String {
-    format!(".{metric}")
-}
-
-/// Points of a metric that wait in a document, latest included; in no order.
-pub(super) fn waiting(document: &Item, metric: &str) -> Vec<Point> {
-    document.0.get(&attribute(metric)).map(unpack_set).unwrap_or_default()
-}
-
-/// The latest point of each metric in a document.
-pub(super) fn latest(document: &Item) -> impl Iterator<Item = (&str, Point)> {
-    let metrics = document.0.iter().filter_map(|(name, value)| Some((name.strip_prefix('.')?, value)));
-    metrics.filter_map(|(name, value)| Some((name, unpack_set(value).into_iter().max_by(Point::by_step)?)))
-}
-
-fn unpack_set(value: &Value) -> Vec<Point> {
-    let set = value.as_bs().map(Vec::as_slice).unwrap_or_default();
-    set.iter().filter_map(|bytes| Point::unpack(bytes.as_ref())).collect()
-}
-
-fn pack_set(points: &[Point]) -> Value {
-    let mut packed: Vec<_> = points.iter().map(Point::pack).collect();
-    packed.sort_unstable();
-    packed.dedup();
-    bytes_set(packed)
-}
 
 /// A segment of points that are in the order of history.
 fn segment(at: &RunLocation, metric: &str, points: &[Point]) -> Option<Item> {
@@ -144,7 +114,7 @@ impl Store {
                 }
             };
             if !placement.first.is_empty() {
-                match self.table.update(&placement.first).await {
+                match self.table.update(&placement.first.clone().marked(&at.run)).await {
                     Ok(document) => seen = Some(document),
                     Err(Failure::Refused { item: Some(document), .. }) => {
                         seen = Some(document);
@@ -184,10 +154,11 @@ impl Store {
             }
         }
         for (metric, points) in series.iter().take(DOCUMENT_KEYS) {
-            document = document.with(attribute(metric), pack_set(points));
+            document = document.with(metric_attribute(metric), pack_set(points));
         }
         // Whoever deletes the run now either sees the document or changes the run before it is made.
         let run_unchanged = Condition::item_exists().and(unchanged_stage(&run));
+        let document = marked_item(document, &at.run);
         let writes = [Write::Check(at.key(), run_unchanged), Write::Put(document.clone(), Condition::item_missing())];
         match self.table.transact(&writes).await {
             Ok(()) => Ok(Some(document)),
@@ -243,7 +214,7 @@ fn seal(at: &RunLocation, document: &Item, logged: &Series, sealed: &mut Vec<Ite
         }
         metrics_in_update += 1;
         let update = removals.pop().unwrap_or_else(|| Update::new(key.clone()));
-        removals.push(update.delete(attribute(metric), pack_set(&points)));
+        removals.push(update.delete(metric_attribute(metric), pack_set(&points)));
     }
     let is_first = key == at.metrics_key();
     if is_first && !document.has(WIDE) && metric_count(document) >= DOCUMENT_KEYS {
@@ -272,14 +243,15 @@ impl Placement {
     fn optimistic(at: &RunLocation, experiment: &ExperimentState, series: &Series) -> Self {
         let not_wide = Condition::Missing(WIDE.into());
         let takes_them = if series.len() <= CHECKED_KEYS {
-            let all_there = series.keys().map(|metric| Condition::Exists(attribute(metric).into())).collect();
+            let all_there = series.keys().map(|metric| Condition::Exists(metric_attribute(metric).into())).collect();
             Condition::Any(vec![not_wide, Condition::All(all_there)])
         } else {
             not_wide
         };
         let update = Update::new(at.metrics_key()).only_if(run_is_active(experiment)).only_if(takes_them);
-        let first =
-            series.iter().fold(update, |update, (metric, points)| update.add(attribute(metric), pack_set(points)));
+        let first = series
+            .iter()
+            .fold(update, |update, (metric, points)| update.add(metric_attribute(metric), pack_set(points)));
         Self { first, buckets: Vec::new(), postponed: Series::new() }
     }
 
@@ -291,14 +263,14 @@ impl Placement {
         let mut others: Vec<(&String, &Vec<Point>)> = Vec::new();
         let (mut adds_metrics, mut metrics_in_update, mut is_cut) = (false, 0, false);
         for (metric, points) in series {
-            let is_there = document.has(&attribute(metric));
+            let is_there = document.has(&metric_attribute(metric));
             // Many at once can give it more metrics than one update may name.
             is_cut |= is_there && metrics_in_update == UPDATE_KEYS;
             if (is_there || room > 0) && metrics_in_update < UPDATE_KEYS {
                 metrics_in_update += 1;
                 room -= usize::from(!is_there);
                 adds_metrics |= !is_there;
-                first = first.add(attribute(metric), pack_set(points));
+                first = first.add(metric_attribute(metric), pack_set(points));
             } else {
                 others.push((metric, points));
             }
@@ -324,10 +296,10 @@ impl Placement {
             let updates: Vec<_> = metrics
                 .chunks(UPDATE_KEYS)
                 .map(|metrics| {
-                    let update = Update::upsert(key.clone());
+                    let update = Update::upsert(key.clone()).marked(&at.run);
                     metrics
                         .iter()
-                        .fold(update, |update, (metric, points)| update.add(attribute(metric), pack_set(points)))
+                        .fold(update, |update, (metric, points)| update.add(metric_attribute(metric), pack_set(points)))
                 })
                 .collect();
             updates

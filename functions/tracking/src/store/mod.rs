@@ -6,11 +6,11 @@ mod experiment_search;
 mod experiment_tag;
 mod gate;
 mod history;
+mod indexed_fields;
 mod log_batch;
 mod metric;
 mod names;
 mod output;
-mod points;
 mod run;
 mod run_document;
 mod run_lifecycle;
@@ -31,6 +31,7 @@ pub use run_search::RunSearch;
 use table::Table;
 
 use gate::Gate;
+use indexed_fields::FieldsCache;
 
 /// How long a process may rely on what it read of an experiment's lifecycle stage.
 pub const LEASE: Duration = Duration::from_millis(300);
@@ -41,6 +42,7 @@ pub struct Store {
     table: Table,
     artifact_root: Arc<str>,
     gate: Arc<Gate>,
+    indexed_fields: Arc<FieldsCache>,
 }
 
 impl Store {
@@ -53,7 +55,12 @@ impl Store {
     /// A store whose leases are of another length; every process on one table needs the same.
     #[must_use]
     pub fn with_lease(table: Table, artifact_root: &str, lease: Duration) -> Self {
-        Self { table, artifact_root: artifact_root.into(), gate: Arc::new(Gate::new(lease)) }
+        Self {
+            table,
+            artifact_root: artifact_root.into(),
+            gate: Arc::new(Gate::new(lease)),
+            indexed_fields: Arc::default(),
+        }
     }
 
     /// The server's artifact root.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use entities::attributes::{MODEL, OUTPUTS, STEP};
 use key_schema::{Name, rows};
 use mlflow_api::tracking::ModelOutput;
 use mlflow_api::{Error, ErrorCode, Result};
@@ -11,10 +12,6 @@ use super::Store;
 use super::document::Document;
 use super::run_document::RunDocument;
 
-/// On a run: it has rows of logged models.
-pub(super) const OUTPUTS: &str = "outputs";
-const MODEL: &str = "model";
-const STEP: &str = "step";
 /// Rows in one transaction, beside the run.
 const ROWS: usize = 99;
 
@@ -32,6 +29,7 @@ impl Store {
         }
         for models in models.chunks(ROWS) {
             let run = Update::new(at.key()).only_if(document.writable()).set(OUTPUTS, number(1));
+            let run = document.finished(run);
             let rows = models.iter().map(|model| {
                 let name = Name::from(model.model_id.as_str());
                 let row = Item::new(rows::RunOutput::key(&at.experiment, &at.run, &name))
@@ -53,9 +51,4 @@ impl Store {
         }
         Ok(())
     }
-}
-
-/// A logged model from its row.
-pub(super) fn model_output(row: &Item) -> Option<ModelOutput> {
-    Some(ModelOutput { model_id: row.text(MODEL)?.to_owned(), step: row.number(STEP)? })
 }

@@ -1,23 +1,18 @@
 //! Runs: create and update.
 
-use key_schema::{Descending, Name, Stage, index, rows};
+use entities::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
+use entities::{marked_item, run_info};
+use key_schema::{Descending, Stage, index, rows};
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunInputs, RunStatus};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Map, Write, map, number, text};
 
-use super::document::{self, Change, PARAMS};
-use super::experiment::{NAME, check_is_active};
+use super::document::{self, Change};
+use super::experiment::check_is_active;
 use super::names::random_run_name;
 use super::run_document::RunDocument;
-use super::run_read::run_info;
 use super::{Store, now_ms};
-
-pub(super) const STATUS: &str = "status";
-pub(super) const START_TIME: &str = "start_time";
-pub(super) const END_TIME: &str = "end_time";
-pub(super) const USER: &str = "user";
-pub(super) const ARTIFACT_URI: &str = "artifact_uri";
 
 /// A run to create.
 #[derive(Clone, Debug, Default)]
@@ -63,9 +58,8 @@ impl Store {
                 .with(ARTIFACT_URI, text(artifact_uri))
                 .with(PARAMS, map(Map::new()))
                 .with("lsi1sk", text(index::runs_by_stage(&Stage::Active, &Descending(new.start_time), &run)))
-                .with("lsi2sk", text(index::runs_by_time(&Descending(new.start_time), &run)))
-                .with("lsi3sk", text(index::runs_by_status(&Stage::Active, &RunStatus::Running.name().into(), &run)))
-                .with("lsi4sk", text(index::runs_by_name(&short_name(&name), &run)));
+                .with("lsi2sk", text(index::runs_by_time(&Descending(new.start_time), &run)));
+            let item = marked_item(item, &run);
             let (item, tag_rows) = document::new_document(item, &tags, |tag| rows::RunTag::key(&experiment, &run, tag));
             match self.run_put(item.clone(), tag_rows).await {
                 Ok(()) => {
@@ -101,13 +95,12 @@ impl Store {
         let mut written = Change::default();
         if let Some(status) = change.status {
             written.set.push((STATUS, text(status.name())));
-            written.set.push(("lsi3sk", text(index::runs_by_status(&Stage::Active, &status.name().into(), &at.run))));
         }
         if let Some(end_time) = change.end_time {
             written.set.push((END_TIME, number(end_time)));
         }
         if let Some(name) = change.name.as_deref().filter(|name| !name.is_empty()) {
-            rename(&mut written, &at.run, name);
+            rename(&mut written, name);
         }
         let item = if written.set.is_empty() {
             let item = self.table.get(&at.key()).await?;
@@ -120,17 +113,11 @@ impl Store {
     }
 }
 
-/// Adds to a change that the run gets a name: its info, its tag and the index of names.
-pub(super) fn rename(change: &mut Change, run: &RunId, name: &str) {
-    change.set.retain(|(attribute, _)| *attribute != NAME && *attribute != "lsi4sk");
+/// Adds to a change that the run gets a name: its info and its tag.
+pub(super) fn rename(change: &mut Change, name: &str) {
+    change.set.retain(|(attribute, _)| *attribute != NAME);
     change.set.push((NAME, text(name)));
-    change.set.push(("lsi4sk", text(index::runs_by_name(&short_name(name), run))));
     change.tags.push((RUN_NAME_TAG.to_owned(), name.to_owned()));
-}
-
-/// A name as the index of names holds it.
-fn short_name(name: &str) -> Name {
-    Name::from(name)
 }
 
 /// The name a run gets, and its tags with it.

@@ -1,33 +1,13 @@
 //! A run as a document: its item, its rows, and when it may be written.
 
+use entities::{ExperimentState, Marked, RunLocation, run_stage};
 use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, ExperimentId, Result, RunId};
-use table::{Condition, Item, Query};
+use table::{Condition, Item, Query, Update};
 
 use super::Store;
 use super::document::{Conflict, Document, print_conflicts};
-use super::gate::{ExperimentState, check_run_is_active, run_is_active, run_stage};
-
-/// Where a run is: its experiment, and its id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RunLocation {
-    pub(super) experiment: ExperimentId,
-    pub(super) run: RunId,
-}
-
-impl RunLocation {
-    pub(super) fn key(&self) -> Key {
-        rows::Run::key(&self.experiment, &self.run)
-    }
-
-    pub(super) fn metrics_key(&self) -> Key {
-        rows::RunMetrics::key(&self.experiment, &self.run)
-    }
-
-    pub(super) fn not_found(&self) -> Error {
-        RunId::not_found(self.run.as_str())
-    }
-}
+use super::gate::{check_run_is_active, run_is_active};
 
 /// A run's document, and the state of its experiment.
 pub(super) struct RunDocument<'a> {
@@ -52,6 +32,10 @@ impl Document for RunDocument<'_> {
 
     fn writable(&self) -> Condition {
         run_is_active(self.experiment)
+    }
+
+    fn finished(&self, update: Update) -> Update {
+        update.marked(&self.at.run)
     }
 
     fn check(&self, item: Option<&Item>) -> Result<()> {

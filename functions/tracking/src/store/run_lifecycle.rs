@@ -1,14 +1,14 @@
 //! Runs: delete and restore.
 
+use entities::attributes::{STAGE, STAGE_VERSION, START_TIME};
+use entities::{Marked, run_stage};
 use key_schema::{Descending, Stage, index, rows};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
-use super::experiment::{STAGE, STAGE_VERSION};
-use super::gate::{moment, run_stage};
-use super::run::{START_TIME, STATUS};
+use super::gate::moment;
 
 impl Store {
     /// Deletes a run. Two requests, however much it logged. Deleting it again changes nothing.
@@ -45,13 +45,11 @@ impl Store {
                 LifecycleStage::Deleted => Stage::Deleted { version: experiment.version },
             };
             let started = run.number(START_TIME).unwrap_or_default();
-            let status = run.text(STATUS).unwrap_or_default();
             let own =
                 |update: Update| update.set(STAGE, text(stage.name())).set(STAGE_VERSION, number(experiment.version));
             let run = own(Update::new(at.key()))
                 .set("lsi1sk", text(index::runs_by_stage(&key_stage, &Descending(started), &at.run)))
-                .set("lsi3sk", text(index::runs_by_status(&key_stage, &status.into(), &at.run)))
-                .only_if(Condition::Equals(STATUS.into(), text(status)))
+                .marked(&at.run)
                 .only_if(unchanged_stage(run));
             let metrics = if items.contains_key(&at.metrics_key()) {
                 Write::Update(own(Update::new(at.metrics_key())))

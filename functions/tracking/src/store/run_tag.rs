@@ -1,12 +1,14 @@
 //! Params and tags of runs, one at a time; batches are in `log_batch`.
 
+use entities::attributes::{ROW_VALUE, TAG_ROWS, TAGS};
+use entities::entries;
 use mlflow_api::tracking::{LOGGED_MODELS_TAG, RUN_NAME_TAG};
-use mlflow_api::{Error, Result, RunId, limits, python};
+use mlflow_api::{Error, Result, limits, python};
 use serde_json::{Map, Value};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
-use super::document::{Change, Document, INLINE_VALUE, ROW_VALUE, TAG_ROWS, TAGS, entries, row};
+use super::document::{Change, Document, INLINE_VALUE, row};
 use super::run::rename;
 use super::run_document::RunDocument;
 
@@ -27,7 +29,7 @@ impl Store {
         let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
         let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
         let mut change = Change::default();
-        if !add_tag(&mut change, &at.run, key, value) {
+        if !add_tag(&mut change, key, value) {
             // Nothing to write, but still something to refuse.
             return document.check(self.table.get(&at.key()).await?.as_ref());
         }
@@ -85,7 +87,7 @@ impl Store {
             Some(old) if held => Condition::Equals(path().into(), text(old)),
             _ => Condition::Missing(path().into()),
         };
-        let update = Update::new(document.key()).only_if(document.writable()).only_if(unchanged);
+        let update = document.finished(Update::new(document.key())).only_if(document.writable()).only_if(unchanged);
         let outcome = if new.len() <= INLINE_VALUE && !item.has(TAG_ROWS) {
             let no_rows = Condition::Missing(TAG_ROWS.into());
             self.table.update(&update.set(path(), text(new)).only_if(no_rows)).await.map(|_| ())
@@ -110,7 +112,7 @@ impl Store {
 }
 
 /// Adds a tag to a change; `false` for the one tag that changes nothing: an empty name.
-pub(super) fn add_tag(change: &mut Change, run: &RunId, key: &str, value: String) -> bool {
+pub(super) fn add_tag(change: &mut Change, key: &str, value: String) -> bool {
     if key != RUN_NAME_TAG {
         change.tags.push((key.to_owned(), value));
         return true;
@@ -118,7 +120,7 @@ pub(super) fn add_tag(change: &mut Change, run: &RunId, key: &str, value: String
     if value.is_empty() {
         return false;
     }
-    rename(change, run, &value);
+    rename(change, &value);
     true
 }
 

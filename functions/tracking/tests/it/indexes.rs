@@ -1,5 +1,6 @@
 //! The global indexes stand still: only runs whose ids were made elsewhere depend on them.
 
+use entities::marked_item;
 use key_schema::{Descending, Stage, index, rows};
 use mlflow_api::{ExperimentId, RunId};
 use serde_json::json;
@@ -53,11 +54,9 @@ async fn import(site: &Site, experiment: &str, run: &str) {
         .with("tags", map(Map::from([("mlflow.runName".to_owned(), text("imported"))])))
         .with("lsi1sk", text(index::runs_by_stage(&Stage::Active, &Descending(77), &run)))
         .with("lsi2sk", text(index::runs_by_time(&Descending(77), &run)))
-        .with("lsi3sk", text(index::runs_by_status(&Stage::Active, &"FINISHED".into(), &run)))
-        .with("lsi4sk", text(index::runs_by_name(&"imported".into(), &run)))
         .with("gsi1pk", text(index::run_location(&run)))
         .with("gsi1sk", text(index::run_location_answer(&experiment)));
-    site.table.put_new(item).await.unwrap();
+    site.table.put_new(marked_item(item, &run)).await.unwrap();
 }
 
 async fn use_everything(server: &Server, experiment: &str, run: &str) {

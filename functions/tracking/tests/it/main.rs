@@ -8,6 +8,8 @@ mod experiment_deletion;
 mod expressions;
 mod faults;
 mod history;
+mod indexed;
+mod indexed_search;
 mod indexes;
 mod malformed;
 mod names;

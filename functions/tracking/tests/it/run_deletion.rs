@@ -122,8 +122,8 @@ async fn the_status_changes_while_a_run_is_deleted() {
     gate.open();
     deletion.await.unwrap();
     let item = site.dump().await.into_iter().find(|(key, _)| key.ends_with(&format!(" R#{run}"))).unwrap().1;
-    let by_status = item["lsi3sk"]["S"].as_str().unwrap();
-    assert!(by_status.starts_with("R#DELETED.") && by_status.contains("#FINISHED#"), "{by_status}");
+    assert_eq!((&item["stage"]["S"], &item["status"]["S"]), (&json!("deleted"), &json!("FINISHED")));
+    assert!(item["lsi1sk"]["S"].as_str().unwrap().starts_with("R#DELETED."));
 }
 
 /// Without gates: whatever came first, nothing is accepted after the deletion was answered.

@@ -86,9 +86,10 @@ impl Site {
     }
 }
 
-/// The item with its sets in order: a set has none.
+/// The item with its sets in order: a set has none. Without its revision: a write that is repeated counts twice.
 fn sorted_sets(item: &Value) -> Value {
     let mut item = item.clone();
+    item.as_object_mut().unwrap().remove("rev");
     for value in item.as_object_mut().unwrap().values_mut() {
         if let Some(set) = value.get_mut("BS").and_then(Value::as_array_mut) {
             set.sort_by_key(ToString::to_string);

@@ -1,5 +1,7 @@
 //! The ledger of what calls cost.
 
+pub(crate) mod searches;
+
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
@@ -19,6 +21,8 @@ counted in, but for cancelled transactions, of which these calls have none.
 Calls that write to a run have to know whether its experiment is deleted. What a process reads of that it relies on for 300 ms
 (`docs/adr/0004-leases.md`); the figures are those within that time. **A call on its own costs one request and one read unit
 more.** Experiments are measured without leases.
+
+Once a minute a process that searches reads which fields are indexed: one request and one read unit more.
 
 A million calls cost their units times the price of a million units: on demand in us-east-1, $0.625 for write units and $0.125
 for read units when this was written. Logging a metric a million times costs about $1.10, and $0.13 more where
@@ -60,6 +64,48 @@ impl Ledger {
             && (requests > most_requests || writes > most_writes)
         {
             self.over_budget.push(format!("{call}: {shown_requests} requests, {writes_shown} write units"));
+        }
+    }
+
+    /// Begins the table of searches.
+    pub(crate) fn search_section(&mut self, title: &str) {
+        let _ = write!(
+            self.rows,
+            "\n## {title}\n\n| search | requests | budget | read units | budget | the same, alone in the table |\n\
+             |---|---:|---:|---:|---:|---:|\n"
+        );
+    }
+
+    /// Adds what the page of a search consumed, requests and read units, beside another experiment and without it. The two may
+    /// differ by a tenth.
+    pub(crate) fn search(&mut self, call: &str, budget: Option<(f64, f64)>, beside: (f64, f64), alone: (f64, f64)) {
+        let budgets =
+            budget.map_or([String::new(), String::new()], |(requests, reads)| [figure(requests), figure(reads)]);
+        let shown = |(requests, reads): (f64, f64)| format!("{} / {}", figure(requests), figure(reads));
+        let _ = writeln!(
+            self.rows,
+            "| {call} | {} | {} | {} | {} | {} |",
+            figure(beside.0),
+            budgets[0],
+            figure(beside.1),
+            budgets[1],
+            shown(alone)
+        );
+        let is_over = budget.is_some_and(|(requests, reads)| beside.0 > requests || beside.1 > reads);
+        let differs = (beside.0 - alone.0).abs() > alone.0 * 0.1 || (beside.1 - alone.1).abs() > alone.1 * 0.1;
+        if is_over || differs {
+            self.over_budget.push(format!("{call}: {}, alone {}", shown(beside), shown(alone)));
+        }
+    }
+
+    /// Adds what the first and the fiftieth page of a search consumed; the latter may cost a tenth more.
+    pub(crate) fn pages(&mut self, call: &str, first: (f64, f64), fiftieth: (f64, f64)) {
+        let shown =
+            |(requests, reads): (f64, f64)| format!("{} requests, {} read units", figure(requests), figure(reads));
+        let _ =
+            writeln!(self.rows, "\nPages of 10, {call}: the first {}, the fiftieth {}.", shown(first), shown(fiftieth));
+        if fiftieth.1 > first.1 * 1.1 + 1.0 {
+            self.over_budget.push(format!("pages, {call}: {}, then {}", shown(first), shown(fiftieth)));
         }
     }
 

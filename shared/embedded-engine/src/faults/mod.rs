@@ -59,6 +59,18 @@ impl FaultInjector {
         self.state().refuse.set_rate(n);
     }
 
+    /// From the `n`th call on (1 is the next) every call is refused, until [`work_again`](Self::work_again): its process has
+    /// been cut off.
+    pub fn cut_off_at(&self, n: u64) {
+        self.state().cut_off = Some(n);
+    }
+
+    /// No call is refused any more.
+    pub fn work_again(&self) {
+        self.state().cut_off = None;
+        self.refuse_every(0);
+    }
+
     /// Every `n`th call that is not refused is executed but its answer is lost: in turn the connection breaks and the server
     /// fails. A caller that tries again meets its own write.
     pub fn lose_answer_every(&self, n: u64) {

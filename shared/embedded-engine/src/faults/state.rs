@@ -10,6 +10,8 @@ use super::refusal::refusals;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) refuse: Rate,
+    /// How many more calls are answered until none is.
+    pub(super) cut_off: Option<u64>,
     pub(super) lose: Rate,
     pub(super) halve: Rate,
     pub(super) frozen_indexes: Option<SharedHttpConnector>,
@@ -37,6 +39,12 @@ impl State {
             return course;
         }
         course.refuse = self.refuse.next();
+        if let Some(left) = &mut self.cut_off {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                course.refuse = Some(0);
+            }
+        }
         if course.refuse.is_none() {
             course.halve = is_batch(operation) && self.halve.next().is_some();
             course.lose = self.lose.next();

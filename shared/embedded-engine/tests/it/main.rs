@@ -6,4 +6,5 @@ mod faults;
 mod housekeeping;
 mod limits;
 mod requests;
+mod stream;
 mod table;

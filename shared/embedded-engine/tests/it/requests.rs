@@ -1,10 +1,11 @@
 //! The same requests without a socket and over loopback: what the SDK makes of the answers.
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    ConditionCheck, Delete, KeysAndAttributes, Put, ReturnValue, ReturnValuesOnConditionCheckFailure,
-    TransactWriteItem, Update,
+    ConditionCheck, Delete, DeleteRequest, KeysAndAttributes, Put, PutRequest, ReturnValue,
+    ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update, WriteRequest,
 };
 use embedded_engine::{Engine, Error};
 
@@ -15,6 +16,15 @@ const ALL_OLD: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionChec
 #[tokio::test]
 async fn without_a_socket() {
     every_request(&engine().await.client()).await;
+}
+
+/// Where a batch of writes is one commit.
+#[tokio::test]
+async fn on_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let client = Engine::open(directory.path()).unwrap().client();
+    create(&client).await;
+    every_request(&client).await;
 }
 
 #[tokio::test]
@@ -38,6 +48,7 @@ async fn only_loopback_is_served() {
 
 async fn every_request(client: &Client) {
     items_come_back(client).await;
+    a_batch_of_writes(client).await;
     a_failed_condition_shows_the_item(client).await;
     a_cancelled_transaction_says_why(client).await;
     binary_sets_add_and_delete(client).await;
@@ -54,6 +65,23 @@ async fn items_come_back(client: &Client) {
     assert_eq!(batch.responses.unwrap()[TABLE], vec![item]);
     client.delete_item().table_name(TABLE).set_key(Some(key("p", "a"))).send().await.unwrap();
     assert_eq!(get(client, key("p", "a")).await, None);
+}
+
+async fn a_batch_of_writes(client: &Client) {
+    put(client, indexed_item("p", "old", 1)).await;
+    let delete = DeleteRequest::builder().set_key(Some(key("p", "old"))).build().unwrap();
+    let new = PutRequest::builder().set_item(Some(indexed_item("p", "new", 2))).build().unwrap();
+    let writes = vec![
+        WriteRequest::builder().delete_request(delete).build(),
+        WriteRequest::builder().put_request(new.clone()).build(),
+    ];
+    let done = client.batch_write_item().request_items(TABLE, writes).send().await.unwrap();
+    assert!(done.unprocessed_items.unwrap_or_default().is_empty());
+    assert_eq!(get(client, key("p", "old")).await, None);
+    assert_eq!(get(client, key("p", "new")).await, Some(indexed_item("p", "new", 2)));
+    let twice = WriteRequest::builder().put_request(new).build();
+    let refused = client.batch_write_item().request_items(TABLE, vec![twice.clone(), twice]).send().await.unwrap_err();
+    assert_eq!(refused.code(), Some("ValidationException"));
 }
 
 async fn a_failed_condition_shows_the_item(client: &Client) {

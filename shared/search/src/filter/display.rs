@@ -87,7 +87,7 @@ impl fmt::Display for TextTest {
 }
 
 /// The text in the quotes it does not contain. What is between quotes stands for itself, without escapes.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') { '"' } else { '\'' };
     format!("{quote}{text}{quote}")
 }

@@ -74,6 +74,19 @@ impl ExperimentNumber {
     }
 }
 
+impl ExperimentFilter {
+    /// What the name of every experiment that passes begins with, if the filter says so. Case counts.
+    #[must_use]
+    pub fn name_beginning(&self) -> Option<&str> {
+        let beginnings = self.predicates.iter().filter_map(|predicate| match predicate {
+            ExperimentPredicate::Name(TextTest::Equal(name)) => Some(name.as_str()),
+            ExperimentPredicate::Name(TextTest::Like(pattern)) => pattern.split(['%', '_']).next(),
+            _ => None,
+        });
+        beginnings.filter(|beginning| !beginning.is_empty()).max_by_key(|beginning| beginning.len())
+    }
+}
+
 /// Reads an experiment filter. An empty text is the filter that lets every experiment pass.
 pub fn parse_experiment_filter(filter: &str) -> Result<ExperimentFilter> {
     // MLflow reads every value before it checks the first comparator.
@@ -165,4 +178,22 @@ fn number(key: &str, comparator: &str, value: Number) -> Result<ExperimentPredic
 fn not_one_of(comparator: &str, quote: &str) -> Error {
     let listed = print::set(&LISTED_COMPARATORS);
     Error::invalid(format!("Invalid comparator '{comparator}' not one of '{listed}{quote}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_beginning_counts() {
+        for (filter, expected) in [
+            ("name = 'abc'", Some("abc")),
+            ("name LIKE 'ab%c' AND name LIKE 'abc%'", Some("abc")),
+            ("name LIKE 'a_c'", Some("a")),
+            ("name LIKE '%a' AND name ILIKE 'abc%' AND name != 'abc'", None),
+            ("tags.a = 'abc'", None),
+        ] {
+            assert_eq!(parse_experiment_filter(filter).unwrap().name_beginning(), expected, "{filter}");
+        }
+    }
 }

@@ -8,10 +8,11 @@ mod tests;
 
 use std::cmp::Ordering;
 
+pub(crate) use display::quoted;
 pub(crate) use experiment::EXPERIMENT_ATTRIBUTES;
 pub use experiment::{ExperimentFilter, ExperimentNumber, ExperimentPredicate, parse_experiment_filter};
-pub(crate) use run::Draft;
 pub use run::{DatasetField, RunFilter, RunNumber, RunPredicate, RunText, parse_run_filter};
+pub(crate) use run::{Draft, RUN_NAME_TAG};
 
 use crate::like;
 use crate::value::Literal;

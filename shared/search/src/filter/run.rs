@@ -9,7 +9,7 @@ use crate::print;
 use crate::value::{self, Literal, Number};
 
 /// The tag that holds a run's name. Filters on the name look at it (`_get_sqlalchemy_filter_clauses`).
-const RUN_NAME_TAG: &str = "mlflow.runName";
+pub(crate) const RUN_NAME_TAG: &str = "mlflow.runName";
 
 const ATTRIBUTES: [&str; 12] = [
     "artifact_uri",

@@ -12,6 +12,7 @@ fn run() -> TestRun {
         status: Some("FINISHED"),
         start_time: Some(9_007_199_254_740_993),
         end_time: None,
+        user_id: None,
         metrics: BTreeMap::from([("acc", 0.5), ("nan", f64::NAN), ("zero", -0.0)]),
         params: BTreeMap::from([("lr", "10"), ("empty", "")]),
         tags: BTreeMap::from([("mlflow.runName", "Tag"), ("é", "É")]),

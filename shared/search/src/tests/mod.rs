@@ -16,16 +16,17 @@ use crate::{
 
 /// A run in memory.
 #[derive(Clone, Debug, Default)]
-struct TestRun {
-    id: String,
-    name: Option<&'static str>,
-    status: Option<&'static str>,
-    start_time: Option<i64>,
-    end_time: Option<i64>,
-    metrics: BTreeMap<&'static str, f64>,
-    params: BTreeMap<&'static str, &'static str>,
-    tags: BTreeMap<&'static str, &'static str>,
-    datasets: Vec<DatasetInput<'static>>,
+pub(crate) struct TestRun {
+    pub(crate) id: String,
+    pub(crate) name: Option<&'static str>,
+    pub(crate) status: Option<&'static str>,
+    pub(crate) start_time: Option<i64>,
+    pub(crate) end_time: Option<i64>,
+    pub(crate) user_id: Option<&'static str>,
+    pub(crate) metrics: BTreeMap<&'static str, f64>,
+    pub(crate) params: BTreeMap<&'static str, &'static str>,
+    pub(crate) tags: BTreeMap<&'static str, &'static str>,
+    pub(crate) datasets: Vec<DatasetInput<'static>>,
 }
 
 impl RunFields for TestRun {
@@ -34,7 +35,8 @@ impl RunFields for TestRun {
             RunText::RunId => Some(&self.id),
             RunText::RunName => self.name,
             RunText::Status => self.status,
-            RunText::UserId | RunText::ArtifactUri => None,
+            RunText::UserId => self.user_id,
+            RunText::ArtifactUri => None,
         }
     }
 

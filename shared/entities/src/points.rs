@@ -7,15 +7,19 @@ use std::cmp::Ordering;
 
 /// A point. The value is NaN or finite; infinities are stored as the greatest finite numbers, as in MLflow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Point {
-    pub(crate) timestamp: i64,
-    pub(crate) step: i64,
-    pub(crate) value: f64,
+pub struct Point {
+    /// In ms.
+    pub timestamp: i64,
+    /// Step.
+    pub step: i64,
+    /// Value.
+    pub value: f64,
 }
 
 impl Point {
     /// A point as MLflow's store keeps it (`sanitize_metric_value`).
-    pub(crate) fn new(timestamp: i64, step: i64, value: f64) -> Self {
+    #[must_use]
+    pub fn new(timestamp: i64, step: i64, value: f64) -> Self {
         let value = if value.is_nan() {
             f64::NAN
         } else {
@@ -31,12 +35,14 @@ impl Point {
     }
 
     /// The order whose greatest point is the metric's latest: step, timestamp, value.
-    pub(crate) fn by_step(&self, other: &Self) -> Ordering {
+    #[must_use]
+    pub fn by_step(&self, other: &Self) -> Ordering {
         (self.step, self.timestamp).cmp(&(other.step, other.timestamp)).then_with(|| self.by_value(other))
     }
 
     /// The order of history: timestamp, step, value.
-    pub(crate) fn by_time(&self, other: &Self) -> Ordering {
+    #[must_use]
+    pub fn by_time(&self, other: &Self) -> Ordering {
         (self.timestamp, self.step).cmp(&(other.timestamp, other.step)).then_with(|| self.by_value(other))
     }
 
@@ -46,7 +52,8 @@ impl Point {
     }
 
     /// Packs one point.
-    pub(crate) fn pack(&self) -> Vec<u8> {
+    #[must_use]
+    pub fn pack(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(18);
         write_signed(&mut bytes, self.step);
         write_signed(&mut bytes, self.timestamp);
@@ -55,7 +62,8 @@ impl Point {
     }
 
     /// Reads one packed point.
-    pub(crate) fn unpack(bytes: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn unpack(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let (step, timestamp) = (read_signed(&mut rest)?, read_signed(&mut rest)?);
         let value = f64::from_le_bytes(rest.try_into().ok()?);
@@ -70,13 +78,14 @@ impl PartialEq for Point {
 }
 
 /// Sorts points into the order of history and drops those that are there twice.
-pub(crate) fn sort_by_time(points: &mut Vec<Point>) {
+pub fn sort_by_time(points: &mut Vec<Point>) {
     points.sort_unstable_by(Point::by_time);
     points.dedup();
 }
 
 /// Packs points that are in the order of history: each by its distance from the one before.
-pub(crate) fn pack(points: &[Point]) -> Vec<u8> {
+#[must_use]
+pub fn pack(points: &[Point]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(points.len() * 11 + 16);
     let (mut timestamp, mut step) = (0_i64, 0_i64);
     for point in points {
@@ -89,7 +98,8 @@ pub(crate) fn pack(points: &[Point]) -> Vec<u8> {
 }
 
 /// Reads packed points; `None` if the bytes are not what [`pack`] writes.
-pub(crate) fn unpack(bytes: &[u8]) -> Option<Vec<Point>> {
+#[must_use]
+pub fn unpack(bytes: &[u8]) -> Option<Vec<Point>> {
     let mut rest = bytes;
     let mut points = Vec::with_capacity(bytes.len() / 10);
     let (mut timestamp, mut step) = (0_i64, 0_i64);

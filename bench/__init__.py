@@ -1,0 +1,1 @@
+"""Measurements of this project's server beside stock MLflow."""

@@ -1,0 +1,231 @@
+"""Searches among many runs, measured beside stock MLflow on SQLite on the same machine.
+
+    python -m bench.search --subject target/release/mlflow-serverless --output docs/search-benchmark.md
+
+Both servers run at the same time and are asked in turns. Their answers are compared before anything is measured.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import platform
+import re
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import bench.data as data
+from bench.indexed import wait_until_indexed
+from tests.support.http import Side
+from tests.support.servers import ServerlessMlflow, StockMlflow, stock_database
+
+_ROWS = 100
+_WARM_UP = 5
+_TIMEOUT_SECONDS = 300
+
+#: What is asked for, by its name in the table.
+SEARCHES: dict[str, dict[str, Any]] = {
+    "latest 100": {},
+    "metric above a value, best first": {
+        "filter": "metrics.accuracy > 0.9",
+        "order_by": ["metrics.accuracy DESC"],
+    },
+    "two params and a tag": {
+        "filter": "params.optimizer = 'adam' AND params.depth = '3' AND tags.team = 'red'",
+    },
+    f"name with a word that {data.RARE_RUNS} have": {"filter": f"run_name LIKE '%{data.RARE_WORD}%'"},
+    "status": {"filter": "status = 'FAILED'"},
+}
+
+
+class Client:
+    """One connection to a server, timed to the last byte of an answer; what the answer says is read afterwards."""
+
+    def __init__(self, side: Side):
+        self._side = side
+        self._connection = http.client.HTTPConnection(side.url.removeprefix("http://"), timeout=_TIMEOUT_SECONDS)
+        self._experiment = data.experiment_id(side)
+
+    def search(self, search: dict[str, Any]) -> tuple[float, bytes]:
+        """Seconds, and the answer as it came."""
+        body = json.dumps({"experiment_ids": [self._experiment], "max_results": _ROWS} | search)
+        start = time.perf_counter()
+        self._connection.request("POST", "/api/2.0/mlflow/runs/search", body, {"Content-Type": "application/json"})
+        answer = self._connection.getresponse()
+        text = answer.read()
+        seconds = time.perf_counter() - start
+        if answer.status != 200:
+            raise RuntimeError(f"{self._side.name}: {search} is answered with {answer.status}: {text[:300]!r}")
+        return seconds, text
+
+    def names(self, search: dict[str, Any]) -> list[str]:
+        """The names of the runs found, in the order of the answer."""
+        return [run["info"]["run_name"] for run in json.loads(self.search(search)[1]).get("runs", [])]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One search: how many runs it finds on its page, and the seconds each side took."""
+
+    name: str
+    rows: int
+    stock: list[float]
+    subject: list[float]
+
+    def row(self) -> str:
+        """A line of the table."""
+        ratios = [_p50(self.stock) / _p50(self.subject), _p95(self.stock) / _p95(self.subject)]
+        times = [_p50(self.stock), _p95(self.stock), _p50(self.subject), _p95(self.subject)]
+        cells = [self.name, str(self.rows), *(f"{1000 * value:.1f}" for value in times)]
+        return f"| {' | '.join(cells + [f'{ratio:.1f}' for ratio in ratios])} |"
+
+
+def compare_answers(stock: Client, subject: Client) -> list[str]:
+    """What differs between the names found; empty if both sides agree."""
+    reports = []
+    for name, search in SEARCHES.items():
+        expected, found = stock.names(search), subject.names(search)
+        if expected != found:
+            at = len(os.path.commonprefix([expected, found]))
+            ways = f"{expected[at:at + 3]} and {found[at:at + 3]}"
+            reports.append(f"{name}: {len(expected)} runs and {len(found)} runs, different from position {at}: {ways}")
+        if not expected:
+            reports.append(f"{name}: nothing is found, so there is nothing to measure")
+    return reports
+
+
+def measure(stock: Client, subject: Client, repetitions: int) -> list[Measured]:
+    """Ask both sides in turns, each first in every other turn."""
+    measured = []
+    for name, search in SEARCHES.items():
+        seconds: dict[Client, list[float]] = {stock: [], subject: []}
+        for turn in range(_WARM_UP + repetitions):
+            for client in (stock, subject) if turn % 2 else (subject, stock):
+                taken, _ = client.search(search)
+                if turn >= _WARM_UP:
+                    seconds[client].append(taken)
+        measured.append(Measured(name, len(stock.names(search)), seconds[stock], seconds[subject]))
+        print(measured[-1].row(), flush=True)
+    return measured
+
+
+def report(options: argparse.Namespace, measured: list[Measured], subject_version: str, notes: list[str]) -> str:
+    """The page that is written: what was measured, on what, and the table."""
+    stock_version = f"MLflow {version('mlflow')}, `mlflow server --workers 1`"
+    system = f"{platform.system()} {platform.release().partition('-')[0]} {platform.machine()}"
+    lines = [
+        "# Searches beside stock MLflow",
+        "",
+        "Written by `bench/search.py`; see `bench/README.md`. Milliseconds from a request to the last byte of its",
+        "answer, over one connection, by one client that asks both servers in turns. A ratio above 1 means that stock",
+        "MLflow takes longer.",
+        "",
+        f"- {options.runs:,} runs in one experiment, each with 10 metrics, 5 params and 3 tags; {_ROWS} per answer at most",
+        f"- {options.repetitions} repetitions of each search, after {_WARM_UP} to warm up; both sides answer the same",
+        f"- stock: {stock_version}, SQLite {sqlite3.sqlite_version}, Python {platform.python_version()}",
+        f"- ours: {subject_version}, `serve` with the embedded engine, data on the same disk",
+        f"- {_cpu()}, {os.cpu_count()} cores, {_memory()}, {system}",
+        *(f"- {note}" for note in notes),
+        "",
+        "| search | rows | stock p50 | stock p95 | ours p50 | ours p95 | ratio p50 | ratio p95 |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        *(each.row() for each in measured),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _p50(seconds: list[float]) -> float:
+    return statistics.median(seconds)
+
+
+def _p95(seconds: list[float]) -> float:
+    return statistics.quantiles(seconds, n=20, method="inclusive")[-1]
+
+
+def _cpu() -> str:
+    found = re.search(r"^model name\s*:\s*(.+)$", _text_of("/proc/cpuinfo"), re.MULTILINE)
+    return found[1].strip() if found else platform.processor() or "unknown CPU"
+
+
+def _memory() -> str:
+    found = re.search(r"^MemTotal:\s*(\d+) kB", _text_of("/proc/meminfo"), re.MULTILINE)
+    return f"{int(found[1]) / 2**20:.0f} GiB of memory" if found else "unknown memory"
+
+
+def _text_of(path: str) -> str:
+    return Path(path).read_text() if Path(path).is_file() else ""
+
+
+def _version(program: Path) -> str:
+    shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=60)
+    # Its own name, not that of a copy of it.
+    return f"mlflow-serverless {shown.stdout.split()[-1]}"
+
+
+def _options() -> argparse.Namespace:
+    arguments = argparse.ArgumentParser(description="Measure searches beside stock MLflow.")
+    release = Path("target/release/mlflow-serverless")
+    arguments.add_argument("--subject", type=Path, default=release, help=f"a release build ({release})")
+    arguments.add_argument("--runs", type=int, default=10_000, help="runs to search among (10000)")
+    arguments.add_argument("--repetitions", type=int, default=40, help="of each search, at least 30 (40)")
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--output", type=Path, help="Markdown file to write; printed if there is none")
+    options = arguments.parse_args()
+    if options.repetitions < 30:
+        arguments.error("fewer than 30 repetitions say nothing about the slowest of twenty")
+    if not options.subject.is_file():
+        arguments.error(f"{options.subject} is missing: cargo build --release --package mlflow-serverless")
+    return options
+
+
+def main() -> int:
+    """Load, wait, compare, measure, write. The status is 1 if the answers differ."""
+    options = _options()
+    program = options.subject.resolve()
+    made = list(data.runs(options.runs, options.seed))
+    servers: list[StockMlflow | ServerlessMlflow] = []
+    with tempfile.TemporaryDirectory() as directory:
+        stock_directory = Path(directory, "stock")
+        try:
+            servers.append(ServerlessMlflow(Path(directory, "subject"), program=program))
+            subject_side = Side("ours", servers[0].url)
+            notes = [f"loading took ours {_timed(data.load_by_http, subject_side, made):.0f} s, by HTTP"]
+            stock_directory.mkdir()
+            taken = _timed(data.load_into_stock, stock_database(stock_directory), made)
+            notes[0] += f", and stock MLflow {taken:.0f} s, by its own store without HTTP"
+            servers.append(StockMlflow(stock_directory))
+            waited = wait_until_indexed(Path(directory, "subject", "data"))
+            notes.append(f"the index took {waited:.0f} s more")
+            print(*notes, sep="\n", flush=True)
+            stock, subject = Client(Side("stock", servers[1].url)), Client(subject_side)
+            if reports := compare_answers(stock, subject):
+                print("the answers differ:", *reports, sep="\n")
+                return 1
+            text = report(options, measure(stock, subject, options.repetitions), _version(program), notes)
+        finally:
+            for server in servers:
+                server.stop()
+    if options.output:
+        options.output.write_text(text)
+    else:
+        print(text)
+    return 0
+
+
+def _timed(work, *arguments: Any) -> float:
+    start = time.monotonic()
+    work(*arguments)
+    return time.monotonic() - start
+
+
+if __name__ == "__main__":
+    sys.exit(main())

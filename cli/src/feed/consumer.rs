@@ -1,0 +1,201 @@
+//! Who gets the records: the indexer in this process, or its function behind `cargo lambda watch`.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use fts_indexer::{Batch, Indexer};
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::Failure;
+
+/// The function, as `cargo lambda watch` and Lambda name it.
+const FUNCTION: &str = "fts-indexer";
+/// The watch server compiles a function when it is first called.
+const LONGEST_CALL: Duration = Duration::from_mins(10);
+
+/// Why a batch got no answer.
+pub(crate) enum Trouble {
+    /// The consumer failed with these records.
+    Failed(String),
+    /// The consumer never saw them.
+    Unreachable(String),
+}
+
+/// The position of the first record that has to come again, if there is one.
+type Outcome = Result<Option<usize>, Trouble>;
+
+/// Takes batches of records.
+pub(crate) trait Consumer: Send + Sync + 'static {
+    /// Delivers a batch.
+    fn deliver(&self, records: &[Value]) -> impl Future<Output = Outcome> + Send;
+}
+
+/// The indexer in this process.
+pub(crate) struct InProcess(pub(crate) Indexer);
+
+impl Consumer for InProcess {
+    async fn deliver(&self, records: &[Value]) -> Outcome {
+        let indexer = self.0.clone();
+        let batch = Batch { records: records.to_vec() };
+        // A task of its own, so that the feed outlives a panic.
+        let answer = tokio::spawn(async move { indexer.handle(batch).await }).await;
+        let answer = answer.map_err(|error| Trouble::Failed(error.to_string()))?;
+        first_failed(records, answer.batch_item_failures.into_iter().map(|failure| failure.item_identifier))
+    }
+}
+
+/// The indexer's function behind a server that takes Lambda's calls.
+pub(crate) struct Remote {
+    client: Client<HttpConnector, Full<Bytes>>,
+    uri: Uri,
+}
+
+impl Remote {
+    /// The function at a server such as `http://127.0.0.1:9000`.
+    pub(crate) fn new(url: &str) -> Result<Self, Failure> {
+        let uri = format!("{}/2015-03-31/functions/{FUNCTION}/invocations", url.trim_end_matches('/'));
+        let uri: Uri = uri.parse().map_err(|error| format!("{url} is no URL: {error}"))?;
+        if uri.scheme_str() != Some("http") {
+            return Err(format!("{url} does not begin with http://").into());
+        }
+        Ok(Self { client: Client::builder(TokioExecutor::new()).build_http(), uri })
+    }
+
+    /// Calls the function, and returns status and body of the answer.
+    async fn call(&self, records: &[Value]) -> Result<(StatusCode, Bytes), Failure> {
+        let body = json!({ "Records": records }).to_string();
+        let request = Request::builder().method(Method::POST).uri(self.uri.clone());
+        let request = request.header("content-type", "application/json").body(Full::from(body))?;
+        let answer = self.client.request(request).await?;
+        let status = answer.status();
+        Ok((status, answer.into_body().collect().await?.to_bytes()))
+    }
+}
+
+impl Consumer for Remote {
+    async fn deliver(&self, records: &[Value]) -> Outcome {
+        let call = timeout(LONGEST_CALL, self.call(records)).await;
+        let call = call.map_err(|_| Trouble::Unreachable("there is no answer".to_owned()))?;
+        let (status, body) = call.map_err(|error| Trouble::Unreachable(with_causes(&*error)))?;
+        let text = || format!("{status}: {}", String::from_utf8_lossy(&body));
+        match status {
+            StatusCode::OK => {
+                let answer: Answer = serde_json::from_slice(&body).map_err(|_| Trouble::Failed(text()))?;
+                first_failed(records, answer.failures.into_iter().map(|failure| failure.record))
+            }
+            // The watch server does not know the function (yet), or is not the one in front.
+            StatusCode::NOT_FOUND | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => {
+                Err(Trouble::Unreachable(text()))
+            }
+            _ => Err(Trouble::Failed(text())),
+        }
+    }
+}
+
+/// What the function answers.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(rename = "batchItemFailures")]
+    failures: Vec<ItemFailure>,
+}
+
+#[derive(Deserialize)]
+struct ItemFailure {
+    #[serde(rename = "itemIdentifier")]
+    record: Option<String>,
+}
+
+/// The first of the records that are named. One that is not of the batch makes the whole batch a failure, as in Lambda.
+fn first_failed(records: &[Value], failed: impl Iterator<Item = Option<String>>) -> Outcome {
+    let mut first = None;
+    for number in failed {
+        let position = records.iter().position(|record| number.as_deref() == Some(super::number(record)));
+        let position = position.ok_or_else(|| Trouble::Failed(format!("no record of the batch failed: {number:?}")))?;
+        first = Some(first.map_or(position, |first: usize| first.min(position)));
+    }
+    Ok(first)
+}
+
+/// An error and what led to it: the client's own text is only that there was one.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use axum::Router;
+    use axum::routing::post;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What becomes of a batch of the records 1, 2 and 3 if the function answers so.
+    async fn outcome(status: u16, body: &'static str) -> Result<Option<usize>, &'static str> {
+        let status = StatusCode::from_u16(status).unwrap();
+        let answer = move |sent: axum::Json<Value>| async move {
+            assert_eq!(sent["Records"].as_array().map(Vec::len), Some(3));
+            (status, body)
+        };
+        let app = Router::new().route("/2015-03-31/functions/fts-indexer/invocations", post(answer));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move { axum::serve(listener, app).await });
+        let outcome = deliver(&url).await;
+        server.abort();
+        outcome
+    }
+
+    async fn deliver(url: &str) -> Result<Option<usize>, &'static str> {
+        let records = ["1", "2", "3"].map(|number| json!({ "dynamodb": { "SequenceNumber": number } }));
+        Remote::new(url).unwrap().deliver(&records).await.map_err(|trouble| match trouble {
+            Trouble::Failed(_) => "failed",
+            Trouble::Unreachable(_) => "unreachable",
+        })
+    }
+
+    #[tokio::test]
+    async fn the_answer_names_what_has_to_come_again() {
+        assert_eq!(outcome(200, r#"{"batchItemFailures":[]}"#).await, Ok(None));
+        let two = r#"{"batchItemFailures":[{"itemIdentifier":"3"},{"itemIdentifier":"2"}]}"#;
+        assert_eq!(outcome(200, two).await, Ok(Some(1)));
+        for unknown in [
+            r#"{"batchItemFailures":[{"itemIdentifier":"4"}]}"#,
+            r#"{"batchItemFailures":[{"itemIdentifier":""}]}"#,
+            r#"{"batchItemFailures":[{"itemIdentifier":null}]}"#,
+            r#"{"errorType":"panic","errorMessage":"it ended"}"#,
+        ] {
+            assert_eq!(outcome(200, unknown).await, Err("failed"), "{unknown}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_function_that_fails_is_not_one_that_is_away() {
+        assert_eq!(outcome(500, r#"{"errorType":"panic"}"#).await, Err("failed"));
+        assert_eq!(outcome(404, "no such function").await, Err("unreachable"));
+        let unused = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap();
+        assert_eq!(deliver(&format!("http://{unused}")).await, Err("unreachable"));
+    }
+
+    #[test]
+    fn only_urls_that_can_be_called_are_taken() {
+        for url in ["", "127.0.0.1:9000", "https://127.0.0.1:9000", "http://a b"] {
+            assert!(Remote::new(url).is_err(), "{url}");
+        }
+    }
+}

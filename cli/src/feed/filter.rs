@@ -1,0 +1,27 @@
+//! Which records the indexer is for: `template.yaml` has the same conditions, as `FilterCriteria`.
+
+use serde_json::Value;
+
+/// An item that has changed since it was indexed carries a mark; one that may carry it has a revision.
+pub(crate) fn is_wanted(record: &Value) -> bool {
+    let has = |path| record.pointer(path).is_some();
+    has("/dynamodb/NewImage/lsi5sk/S") || record["eventName"] == "REMOVE" && has("/dynamodb/OldImage/rev/N")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::is_wanted;
+
+    /// `tests/lambda/test_template.py` reads this file and holds the template's filters against it.
+    const CASES: &str = include_str!("filter_cases.json");
+
+    #[test]
+    fn marked_changes_and_removals_of_marked_items_are_wanted() {
+        let cases: Vec<serde_json::Value> = serde_json::from_str(CASES).unwrap();
+        for case in cases {
+            assert_eq!(json!(is_wanted(&case["record"])), case["wanted"], "{case}");
+        }
+    }
+}

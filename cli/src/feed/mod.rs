@@ -1,0 +1,191 @@
+//! What Lambda's event source mapping does in AWS: carries the table's stream to the indexer.
+//!
+//! The oldest records are delivered in batches. The answer names records that have to come again; the batch goes on from the
+//! first of them. If the call as a whole fails, half the batch is tried, down to the record it fails for. A record that has
+//! failed [`ATTEMPTS`] times is logged and left behind. What was carried over is deleted from the stream, so that the next
+//! start goes on where this one ended.
+
+mod consumer;
+mod filter;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use embedded_engine::{Engine, Error, StreamReader};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+pub(crate) use consumer::{Consumer, InProcess, Remote, Trouble};
+
+/// Records in a batch, as in `template.yaml`.
+const BATCH: usize = 1_000;
+/// How often a record is delivered before it is left behind.
+const ATTEMPTS: u32 = 3;
+/// Pause before the second attempt; before the third it is twice as long.
+const BACK_OFF: Duration = Duration::from_secs(1);
+/// Pause when there is nothing more to read. What changes meanwhile is indexed at once: a run that logs ten times a second, twice.
+const IDLE: Duration = Duration::from_millis(500);
+/// Longest pause while the oldest record is too young.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// How long the end waits for a batch under way. One that is cut off comes again.
+const LAST_BATCH: Duration = Duration::from_secs(5);
+
+/// A feed that runs.
+pub(crate) struct Feed {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Feed {
+    /// Starts to carry a table's stream to a consumer. Records are delivered when they are as old as `delay`, or up to a
+    /// second older.
+    pub(crate) fn start(engine: Engine, table: String, consumer: impl Consumer, delay: Duration) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            // An error means that the handle was dropped, which stops the feed too.
+            let mut stopped = stopped;
+            let mut feed = None;
+            loop {
+                if feed.is_none() {
+                    feed = claim(&engine, &table).await.map(|stream| Rounds {
+                        stream,
+                        consumer: &consumer,
+                        delay,
+                        back_off: BACK_OFF,
+                    });
+                }
+                let pause = match &feed {
+                    None => BACK_OFF,
+                    Some(feed) => feed.round().await.unwrap_or_else(|error| {
+                        tracing::error!(%error, "the stream could not be carried over");
+                        BACK_OFF
+                    }),
+                };
+                tokio::select! {
+                    biased;
+                    _ = &mut stopped => return,
+                    () = sleep(pause) => {}
+                }
+            }
+        });
+        Self { stop, task }
+    }
+
+    /// Ends after the batch under way, if that does not take long.
+    pub(crate) async fn stop(self) {
+        // An error means that it has ended already.
+        let _ = self.stop.send(());
+        let mut task = self.task;
+        if timeout(LAST_BATCH, &mut task).await.is_err() {
+            task.abort();
+        }
+    }
+}
+
+/// The stream, if no other process reads it.
+async fn claim(engine: &Engine, table: &str) -> Option<StreamReader> {
+    match engine.stream(table).await {
+        Ok(None) => {
+            tracing::debug!("another process reads the stream");
+            None
+        }
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::error!(%error, "the stream could not be opened");
+            None
+        }
+    }
+}
+
+struct Rounds<'a, C> {
+    stream: StreamReader,
+    consumer: &'a C,
+    delay: Duration,
+    back_off: Duration,
+}
+
+impl<C: Consumer> Rounds<'_, C> {
+    /// Carries one batch over, and says how long to pause.
+    async fn round(&self) -> Result<Duration, Error> {
+        let mut records = self.stream.oldest(BATCH).await?;
+        let is_full = records.len() == BATCH;
+        if !self.delay.is_zero() {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let ripe = records.iter().take_while(|record| ripens(record, self.delay) <= now).count();
+            if let (0, Some(first)) = (ripe, records.first()) {
+                return Ok(ripens(first, self.delay).saturating_sub(now).clamp(IDLE, LONGEST_WAIT));
+            }
+            records.truncate(ripe);
+        }
+        let Some(last) = records.last().map(|last| number(last).to_owned()) else { return Ok(IDLE) };
+        records.retain(filter::is_wanted);
+        if !self.carry_over(&records).await? {
+            return Ok(self.back_off);
+        }
+        self.stream.forget_through(&last).await?;
+        Ok(if is_full { Duration::ZERO } else { IDLE })
+    }
+
+    /// Delivers records until each has been taken or left behind; says no if the consumer is away.
+    async fn carry_over(&self, records: &[Value]) -> Result<bool, Error> {
+        let mut rest = records;
+        let mut at_once = rest.len();
+        let mut attempts = 0;
+        while !rest.is_empty() {
+            let batch = &rest[..at_once.min(rest.len())];
+            let taken = match self.consumer.deliver(batch).await {
+                Ok(None) => batch.len(),
+                Ok(Some(first_failed)) => first_failed,
+                Err(Trouble::Unreachable(why)) => {
+                    tracing::warn!(why, "the indexer cannot be reached");
+                    return Ok(false);
+                }
+                Err(Trouble::Failed(why)) if batch.len() > 1 => {
+                    tracing::warn!(why, records = batch.len(), "the indexer failed, it gets half as many records");
+                    at_once = batch.len() / 2;
+                    continue;
+                }
+                Err(Trouble::Failed(why)) => {
+                    tracing::warn!(why, "the indexer failed");
+                    0
+                }
+            };
+            let is_whole = taken == batch.len();
+            if taken > 0 {
+                self.stream.forget_through(number(&batch[taken - 1])).await?;
+                rest = &rest[taken..];
+                attempts = 0;
+            }
+            if is_whole {
+                at_once = records.len();
+                continue;
+            }
+            attempts += 1;
+            if attempts < ATTEMPTS {
+                sleep(self.back_off * attempts).await;
+            } else if let Some((left, others)) = rest.split_first() {
+                let key = &left["dynamodb"]["Keys"];
+                tracing::error!(%key, number = number(left), "a record is left behind: it failed {ATTEMPTS} times");
+                self.stream.forget_through(number(left)).await?;
+                rest = others;
+                attempts = 0;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The number of a record.
+fn number(record: &Value) -> &str {
+    record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default()
+}
+
+/// When a record is certainly as old as the delay, since 1970. Its time is that of the second in which it was made.
+fn ripens(record: &Value, delay: Duration) -> Duration {
+    let made = record["dynamodb"]["ApproximateCreationDateTime"].as_f64().unwrap_or_default();
+    Duration::try_from_secs_f64(made).unwrap_or_default() + Duration::from_secs(1) + delay
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! `mlflow-serverless reindex`: builds the index of searches anew, while it is in use.
+
+use std::time::Duration;
+
+use clap::Args;
+use entities::fields::{LEASE, Setting};
+use fts_indexer::Indexer;
+use indicatif::{ProgressBar, ProgressStyle};
+use mlflow_api::ExperimentId;
+use search::IndexedFields;
+use table::Table;
+use tokio::time::sleep;
+
+use crate::Failure;
+use crate::connect::{Storage, client_for, table};
+use crate::feed::{Feed, InProcess};
+
+/// Options of `reindex`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only this experiment [default: all].
+    #[arg(long, value_name = "ID", conflicts_with_all = ["values", "text"])]
+    experiment: Option<String>,
+    /// From now on, index the whole values of fields that match, for example 'tags.*' or '!tags.mlflow.*'; of several patterns
+    /// the last that matches counts. Takes the place of what was indexed so.
+    #[arg(long, value_name = "PATTERN")]
+    values: Vec<String>,
+    /// From now on, index the words and trigrams of fields that match, for example 'tags.note' or 'params.*'.
+    #[arg(long, value_name = "PATTERN")]
+    text: Vec<String>,
+    #[command(flatten)]
+    storage: Storage,
+    /// Use the engine at this URL, DynamoDB itself or another, whose indexer is running.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["data", "memory"])]
+    dynamodb_endpoint: Option<String>,
+    /// Name of the table.
+    #[arg(long, default_value = "mlflow")]
+    table: String,
+}
+
+/// Pause between two looks at how many runs are left.
+const LOOK: Duration = Duration::from_millis(500);
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let (table, feed) = if let Some(endpoint) = &options.dynamodb_endpoint {
+        (table(client_for(endpoint).await, &options.table).await?, None)
+    } else {
+        let engine = options.storage.open()?;
+        let table = table(engine.client(), &options.table).await?;
+        // It stands by where a server on the same data feeds the indexer already.
+        let consumer = InProcess(Indexer::new(table.clone()));
+        (table, Some(Feed::start(engine, options.table.clone(), consumer, Duration::ZERO)))
+    };
+    let outcome = rebuild(&table, &options).await;
+    if let Some(feed) = feed {
+        feed.stop().await;
+    }
+    outcome
+}
+
+async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
+    let indexer = Indexer::new(table.clone());
+    let fields = new_fields(options, &read_setting(table).await?.indexed);
+    if let Some(fields) = &fields {
+        // Searches forget what they relied on before the indexer takes anything out.
+        let searched = IndexedFields { values: Vec::new(), text: Vec::new() };
+        write_setting(table, Setting { indexed: fields.clone(), searched }).await?;
+        let bar = spinner("waiting until no server relies on the fields indexed before");
+        sleep(LEASE).await;
+        bar.finish_and_clear();
+    }
+    let experiments = match &options.experiment {
+        Some(id) => vec![ExperimentId::parse(id).map_err(|error| error.message)?],
+        None => indexer.experiments().await.map_err(|failure| format!("{failure:?}"))?,
+    };
+
+    let bar = spinner("runs marked");
+    let mut left = Vec::new();
+    for experiment in experiments.iter().copied() {
+        let marked = indexer.mark_runs(experiment, |runs| bar.inc(runs as u64)).await;
+        left.push((experiment, marked.map_err(|failure| format!("runs could not be marked: {failure:?}"))?));
+    }
+    let runs = left.iter().map(|(_, runs)| runs.len()).sum::<usize>() as u64;
+    bar.finish_and_clear();
+
+    let bar = ProgressBar::new(runs).with_style(style("{bar:40} {pos}/{len} runs indexed, {eta} left")?);
+    while !left.is_empty() {
+        sleep(LOOK).await;
+        for (experiment, runs) in &mut left {
+            let dropped = indexer.drop_rebuilt(*experiment, runs).await;
+            dropped.map_err(|failure| format!("the index could not be read: {failure:?}"))?;
+        }
+        left.retain(|(_, runs)| !runs.is_empty());
+        bar.set_position(runs - left.iter().map(|(_, runs)| runs.len()).sum::<usize>() as u64);
+    }
+    bar.finish_and_clear();
+
+    let bar = spinner("entries of no run removed");
+    for experiment in &experiments {
+        let swept = indexer.sweep(*experiment).await;
+        bar.inc(swept.map_err(|failure| format!("the index could not be swept: {failure:?}"))? as u64);
+    }
+    let swept = bar.position();
+    bar.finish_and_clear();
+    if let Some(fields) = fields {
+        write_setting(table, Setting { indexed: fields.clone(), searched: fields }).await?;
+    }
+    say(&format!("{runs} runs of {} experiments indexed, {swept} stray entries removed", experiments.len()));
+    Ok(())
+}
+
+/// What is to be indexed from now on; `None` if that stays.
+fn new_fields(options: &Options, present: &IndexedFields) -> Option<IndexedFields> {
+    let given = |patterns: &Vec<String>, present: &Vec<String>| {
+        if patterns.is_empty() { present.clone() } else { patterns.clone() }
+    };
+    let is_given = !options.values.is_empty() || !options.text.is_empty();
+    is_given.then(|| IndexedFields {
+        values: given(&options.values, &present.values),
+        text: given(&options.text, &present.text),
+    })
+}
+
+async fn read_setting(table: &Table) -> Result<Setting, Failure> {
+    Setting::read(table).await.map_err(|failure| format!("the setting could not be read: {failure:?}").into())
+}
+
+async fn write_setting(table: &Table, setting: Setting) -> Result<(), Failure> {
+    setting.write(table).await.map_err(|failure| format!("the setting could not be written: {failure:?}").into())
+}
+
+fn spinner(of: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(of);
+    if let Ok(style) = style("{spinner} {pos} {msg}, {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn style(template: &str) -> Result<ProgressStyle, Failure> {
+    Ok(ProgressStyle::with_template(template)?)
+}
+
+#[expect(clippy::print_stdout, reason = "the outcome of a command that was called by hand")]
+fn say(outcome: &str) {
+    println!("{outcome}");
+}

@@ -1,0 +1,174 @@
+//! A batch of the stream, sorted by what has changed.
+
+use std::collections::HashMap;
+
+use entities::RunLocation;
+use entities::attributes::CHANGED;
+use key_schema::{Key, rows};
+use mlflow_api::{ExperimentId, RunId};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A batch as Lambda delivers it. Its records are read one by one: one that cannot be read is no reason to lose the others.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Batch {
+    /// The records, in the order of the stream.
+    #[serde(rename = "Records", default)]
+    pub records: Vec<Value>,
+}
+
+/// What a record is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Subject {
+    /// A run was changed.
+    Run(RunLocation),
+    /// A run is gone.
+    RemovedRun(RunLocation),
+    /// An experiment is gone, and had this name.
+    RemovedExperiment(ExperimentId, String),
+}
+
+/// What a batch asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// Subjects, in the order of their first record, and that record's number.
+    subjects: Vec<(Subject, String)>,
+    places: HashMap<Subject, usize>,
+    /// Numbers of records that cannot be read.
+    pub(crate) unreadable: Vec<String>,
+}
+
+impl Work {
+    pub(crate) fn of(batch: Batch) -> Self {
+        let mut work = Self::default();
+        for record in batch.records {
+            let number = record.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str).unwrap_or_default();
+            match subject(&record) {
+                Ok(Some(subject)) => work.add(subject, number),
+                Ok(None) => {}
+                Err(what) => {
+                    tracing::error!(number, what, "a record of the stream cannot be read");
+                    // One that has no number cannot be named. An empty name would have the whole batch come again.
+                    work.unreadable.extend((!number.is_empty()).then(|| number.to_owned()));
+                }
+            }
+        }
+        work
+    }
+
+    fn add(&mut self, subject: Subject, number: &str) {
+        if !self.places.contains_key(&subject) {
+            self.places.insert(subject.clone(), self.subjects.len());
+            self.subjects.push((subject, number.to_owned()));
+        }
+    }
+
+    /// The number of the first record about a subject.
+    pub(crate) fn first_record(&self, subject: &Subject) -> Option<String> {
+        self.places.get(subject).and_then(|place| self.subjects.get(*place)).map(|(_, number)| number.clone())
+    }
+
+    pub(crate) fn changed_runs(&self) -> impl Iterator<Item = &RunLocation> {
+        self.subjects.iter().filter_map(|(subject, _)| match subject {
+            Subject::Run(at) => Some(at),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn removed(&self) -> impl Iterator<Item = &Subject> {
+        let subjects = self.subjects.iter().map(|(subject, _)| subject);
+        subjects.filter(|subject| !matches!(subject, Subject::Run(_)))
+    }
+}
+
+/// What a record is about; nothing, if it is about what the indexer itself writes.
+fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
+    let change = record.get("dynamodb").ok_or("it has no change")?;
+    let keys = change.get("Keys").ok_or("it has no keys")?;
+    let part = |name: &str| keys.get(name)?.get("S")?.as_str().map(str::to_owned);
+    let key = Key { pk: part("PK").ok_or("it has no PK")?, sk: part("SK").ok_or("it has no SK")? };
+    match record.get("eventName").and_then(Value::as_str).ok_or("it has no name")? {
+        "REMOVE" => {
+            let name = change.pointer("/OldImage/name/S").and_then(Value::as_str).unwrap_or_default();
+            Ok(removed(&key, name))
+        }
+        "INSERT" | "MODIFY" => {
+            let image = change.get("NewImage").ok_or("it has no new image")?;
+            Ok(if image.get(CHANGED).is_some() { changed(&key) } else { None })
+        }
+        _ => Err("it has an unknown name"),
+    }
+}
+
+fn changed(key: &Key) -> Option<Subject> {
+    let of_run = |experiment: ExperimentId, run: RunId| Some(Subject::Run(RunLocation { experiment, run }));
+    if let Some(row) = rows::Run::parse(key) {
+        return of_run(row.experiment, row.run);
+    }
+    if let Some(row) = rows::RunMetrics::parse(key) {
+        return of_run(row.experiment, row.run);
+    }
+    let row = rows::RunMetricsBucket::parse(key)?;
+    of_run(row.experiment, row.run)
+}
+
+fn removed(key: &Key, name: &str) -> Option<Subject> {
+    if let Some(row) = rows::Experiment::parse(key) {
+        return Some(Subject::RemovedExperiment(row.experiment, name.to_owned()));
+    }
+    let row = rows::Run::parse(key)?;
+    Some(Subject::RemovedRun(RunLocation { experiment: row.experiment, run: row.run }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(name: &str, sk: &str, number: usize) -> Value {
+        json!({
+            "eventName": name,
+            "dynamodb": {
+                "Keys": { "PK": { "S": "EXP#1" }, "SK": { "S": sk } },
+                "NewImage": { "lsi5sk": { "S": "x" } },
+                "SequenceNumber": number.to_string(),
+            },
+        })
+    }
+
+    #[test]
+    fn several_changes_of_a_run_are_one() {
+        let records = [
+            record("MODIFY", "FTS#3#run#f#abc#0#r", 1),
+            record("INSERT", "R#a", 2),
+            record("MODIFY", "R#b", 3),
+            record("MODIFY", "R#a#METRIC", 4),
+            record("MODIFY", "R#a#METRIC#7", 5),
+            record("MODIFY", "R#a", 6),
+            record("REMOVE", "R#c", 7),
+            record("REMOVE", "R#c#METRIC", 8),
+            record("REMOVE", "E#META", 9),
+        ];
+        let work = Work::of(Batch { records: records.into() });
+        let subjects: Vec<_> = work.subjects.iter().map(|(_, number)| number.as_str()).collect();
+        assert_eq!(subjects, ["2", "3", "7", "9"]);
+        assert_eq!(work.changed_runs().count(), 2);
+        assert!(work.unreadable.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let mut unmarked = record("MODIFY", "R#a", 1);
+        unmarked["dynamodb"]["NewImage"] = json!({});
+        let mut no_key = record("MODIFY", "R#a", 2);
+        no_key["dynamodb"]["Keys"] = json!({ "PK": { "S": "EXP#1" } });
+        let mut no_image = record("INSERT", "R#a", 3);
+        no_image["dynamodb"].as_object_mut().unwrap().remove("NewImage");
+        let unknown = record("EXPLODE", "R#a", 4);
+        let records = vec![unmarked, no_key, no_image, unknown, json!(7)];
+        let work = Work::of(Batch { records });
+        assert_eq!(work.unreadable, ["2", "3", "4"]);
+        assert!(work.subjects.is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+//! Rebuilding the index while it is in use.
+//!
+//! Nobody but the stream's consumer writes the index. So a rebuild marks runs as changed, and has them indexed anew through the
+//! stream; searches meanwhile read them themselves. Entries that no copy knows of, left by an indexer of another version or
+//! by a hand, are swept away afterwards.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use entities::attributes::{CHANGED, INDEXED, REBUILD};
+use entities::{Copy, Marked, RUN, RunLocation};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::{Key, Name, index, prefix, rows};
+use mlflow_api::{ExperimentId, RunId};
+use table::{Condition, Failure, Item, Query, Result, Update, Write, number, text};
+
+use crate::Indexer;
+use crate::run::held;
+
+/// Requests under way at a time.
+const AT_ONCE: usize = 16;
+/// So few runs are looked at one by one.
+const FEW: usize = 1_000;
+
+impl Indexer {
+    /// The experiments of the default workspace, deleted ones included. A request per MB of their names.
+    pub async fn experiments(&self) -> Result<Vec<ExperimentId>> {
+        let workspace = prefix::workspace_partition(&Name::from(mlflow_api::tracking::DEFAULT_WORKSPACE));
+        let rows = self.table.query(Query::begins_with(workspace, prefix::EXPERIMENTS).local("LSI1")).await?;
+        let ids = rows.iter().filter_map(|row| index::parse_experiment_by_stage(row.text("lsi1sk")?));
+        Ok(ids.map(|(_, id)| id).collect())
+    }
+
+    /// Marks all runs of an experiment, so that they are indexed as if nothing of them was; returns them. One write of each
+    /// run's document; `done` is told of each page.
+    pub async fn mark_runs(&self, experiment: ExperimentId, mut done: impl FnMut(usize)) -> Result<HashSet<RunId>> {
+        let mut all = HashSet::new();
+        let mut query = Query::begins_with(prefix::experiment_partition(experiment), prefix::RUNS).local("LSI2");
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let runs = page.items.iter().filter_map(|item| index::run_of_key(item.text("lsi2sk")?));
+            let marks = runs.map(|run| async move {
+                let update = Update::new(rows::Run::key(&experiment, &run)).set(REBUILD, number(1)).marked(&run);
+                match self.table.update(&update).await {
+                    Ok(_) => Ok(Some(run)),
+                    // Gone by now.
+                    Err(Failure::Refused { .. }) => Ok(None),
+                    Err(failure) => Err(failure),
+                }
+            });
+            let marked: Vec<_> =
+                stream::iter(marks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await?;
+            done(marked.len());
+            all.extend(marked.into_iter().flatten());
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// Drops the runs that have been indexed anew since they were marked. A request per MB of marks; and one per 100 runs where
+    /// few are left: a run that is being written carries a mark most of the time.
+    pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
+        let query = Query::begins_with(prefix::experiment_partition(experiment), prefix::RUNS).local("LSI5");
+        let items = self.table.query(query).await?;
+        let marked: HashSet<_> = items.iter().filter_map(|item| index::run_of_key(item.text(CHANGED)?)).collect();
+        runs.retain(|run| marked.contains(run));
+        if runs.len() <= FEW {
+            let keys: Vec<_> = runs.iter().map(|run| rows::Run::key(&experiment, run)).collect();
+            let documents = self.table.get_many(&keys).await?;
+            runs.retain(|run| documents.get(&rows::Run::key(&experiment, run)).is_some_and(|item| item.has(REBUILD)));
+        }
+        Ok(())
+    }
+
+    /// Deletes entries of an experiment that belong to no run as it was last indexed; says how many. Reads the experiment's
+    /// copies and entries once, and a transaction for each that goes.
+    pub async fn sweep(&self, experiment: ExperimentId) -> Result<usize> {
+        let partition = prefix::experiment_partition(experiment);
+        let mut known = HashSet::new();
+        let mut query = Query::begins_with(&partition, prefix::copies(&RUN.into()));
+        loop {
+            let page = self.table.query_page(&query).await?;
+            for (at, copy) in page.items.into_iter().filter_map(|item| Some((run_of_copy(&item)?, Copy(item)))) {
+                let (held, stale) = held(&at, Some(&copy));
+                known.extend(held.iter().chain(&stale).map(hash));
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => break,
+            }
+        }
+        let mut swept = 0;
+        for derived in prefix::DERIVED {
+            let mut query = Query::begins_with(&partition, derived);
+            loop {
+                let page = self.table.query_page(&query).await?;
+                for key in page.items.iter().filter_map(Item::key).filter(|key| !known.contains(&hash(&key.sk))) {
+                    swept += usize::from(self.sweep_entry(experiment, key).await?);
+                }
+                match page.next {
+                    Some(next) => query = query.starting_at(next),
+                    None => break,
+                }
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Deletes an entry if its run's copy, as it is now, does not know of it; whether it did.
+    async fn sweep_entry(&self, experiment: ExperimentId, entry: Key) -> Result<bool> {
+        let Some(run) = index::run_of_key(&entry.sk) else { return Ok(false) };
+        let at = RunLocation { experiment, run };
+        let copy = self.table.get(&Copy::key(&at)).await?.map(Copy);
+        let (held, stale) = held(&at, copy.as_ref());
+        if held.contains(&entry.sk) || stale.contains(&entry.sk) {
+            return Ok(false);
+        }
+        // Whoever indexes the run meanwhile writes its copy first.
+        let unchanged = match copy.as_ref().and_then(Copy::indexing) {
+            Some(indexing) => Condition::Equals(INDEXED.into(), text(indexing)),
+            None => Condition::item_missing(),
+        };
+        let writes = [Write::Check(Copy::key(&at), unchanged), Write::Delete(entry, Condition::All(Vec::new()))];
+        match self.table.transact(&writes).await {
+            Ok(()) => Ok(true),
+            Err(Failure::Cancelled(_)) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+fn run_of_copy(item: &Item) -> Option<RunLocation> {
+    let row = rows::FullTextReverse::parse(&item.key()?)?;
+    Some(RunLocation { experiment: row.experiment, run: RunId::parse(&row.entity.0)? })
+}
+
+fn hash(entry: &String) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    entry.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,75 @@
+//! Clearing up after entities that are gone: by TTL, or by an operator's hand.
+
+use entities::attributes::EXPERIMENT;
+use entities::{Copy, RunLocation};
+use key_schema::{Key, prefix, rows};
+use mlflow_api::ExperimentId;
+use mlflow_api::tracking::DEFAULT_WORKSPACE;
+use table::{Condition, Failure, Query, Result, Table, Write, text};
+
+use crate::Indexer;
+use crate::batch::Subject;
+use crate::run::held;
+
+impl Indexer {
+    /// Removes what an entity left behind, unless it is there again.
+    pub(crate) async fn clear_up(&self, subject: &Subject) -> Result<()> {
+        match subject {
+            Subject::Run(_) => Ok(()),
+            Subject::RemovedRun(at) => self.clear_up_run(at).await,
+            Subject::RemovedExperiment(experiment, name) => self.clear_up_experiment(*experiment, name).await,
+        }
+    }
+
+    /// Removes a run's rows, its entries in the index, and the history of its metrics. A request per 25 of them.
+    async fn clear_up_run(&self, at: &RunLocation) -> Result<()> {
+        if self.table.get(&at.key()).await?.is_some() {
+            return Ok(());
+        }
+        let copy = self.table.get(&Copy::key(at)).await?.map(Copy);
+        remove_entries(&self.table, at, copy.as_ref()).await?;
+        self.delete_range(Query::begins_with(at.key().pk, prefix::run_rows(&at.run))).await?;
+        self.delete_range(Query::begins_with(prefix::run_partition(&at.run), "")).await
+    }
+
+    /// Removes an experiment's name and all that it held. Its runs have records of their own in the stream then, and follow.
+    async fn clear_up_experiment(&self, experiment: ExperimentId, name: &str) -> Result<()> {
+        if self.table.get(&rows::Experiment::key(&experiment)).await?.is_some() {
+            return Ok(());
+        }
+        let name = rows::ExperimentName::key(&DEFAULT_WORKSPACE.into(), &name.into());
+        let is_its = Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()));
+        match self.table.transact(&[Write::Delete(name, is_its)]).await {
+            // It is gone, or another experiment's.
+            Ok(()) | Err(Failure::Cancelled(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+        self.delete_range(Query::begins_with(prefix::experiment_partition(experiment), "")).await
+    }
+
+    /// Deletes a range, page after page.
+    async fn delete_range(&self, query: Query) -> Result<()> {
+        let mut query = query;
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let keys: Vec<Key> = page.items.iter().filter_map(table::Item::key).collect();
+            self.table.write_many(Vec::new(), &keys).await?;
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Removes the entries of a run and then the copy that tells of them.
+pub(crate) async fn remove_entries(table: &Table, at: &RunLocation, copy: Option<&Copy>) -> Result<()> {
+    if copy.is_none() {
+        return Ok(());
+    }
+    let (held, stale) = held(at, copy);
+    let pk = at.key().pk;
+    let keys: Vec<_> = held.union(&stale).map(|sk| Key { pk: pk.clone(), sk: sk.clone() }).collect();
+    table.write_many(Vec::new(), &keys).await?;
+    table.write_many(Vec::new(), &[Copy::key(at)]).await
+}

@@ -1,0 +1,264 @@
+//! The indexer on a table of its own: what it derives, what it does again, and what it does where requests fail.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+use std::collections::BTreeMap;
+
+use embedded_engine::Engine;
+use embedded_engine::faults::FaultInjector;
+use entities::{Copy, Marked, RunLocation, marked_item, metric_attribute, pack_set, points::Point};
+use fts_indexer::{Batch, Indexer};
+use key_schema::{Ascending, Descending, Digest, Stage, index, rows};
+use mlflow_api::{ExperimentId, RunId};
+use serde_json::{Value, json};
+use table::{Item, Map, Retry, Table, Update, map, number, text};
+
+const TABLE: &str = "mlflow";
+const TIME: i64 = 1_700_000_000_000;
+
+struct Site {
+    engine: Engine,
+    table: Table,
+    faults: FaultInjector,
+    /// Its requests meet the faults.
+    indexer: Indexer,
+}
+
+impl Site {
+    async fn new() -> Self {
+        let engine = Engine::memory().unwrap();
+        let table = Table::new(engine.client(), TABLE);
+        table.create_if_missing().await.unwrap();
+        let faults = FaultInjector::new(engine.http_client());
+        let impatient = Retry { attempts: 1, ..Retry::default() };
+        let indexer = Indexer::new(Table::new(faults.client(), TABLE).with_retry(impatient));
+        Self { engine, table, faults, indexer }
+    }
+
+    /// Writes a run as the tracking function does.
+    async fn run(&self, number_of_run: u64, name: &str) -> RunLocation {
+        let experiment = ExperimentId::from_number(1).unwrap();
+        let at = RunLocation { experiment, run: RunId::new(1_700_000_000_000 + number_of_run, experiment, 7) };
+        let item = Item::new(at.key())
+            .with("name", text(name))
+            .with("user", text("ada"))
+            .with("status", text("RUNNING"))
+            .with("start_time", number(TIME))
+            .with("artifact_uri", text("s3://bucket/1"))
+            .with("params", map(Map::from([("lr".to_owned(), text("0.1"))])))
+            .with("tags", map(Map::from([("team".to_owned(), text("red")), ("mlflow.user".to_owned(), text("ada"))])))
+            .with("lsi1sk", text(index::runs_by_stage(&Stage::Active, &Descending(TIME), &at.run)))
+            .with("lsi2sk", text(index::runs_by_time(&Descending(TIME), &at.run)));
+        self.table.put_new(marked_item(item, &at.run)).await.unwrap();
+        at
+    }
+
+    async fn log(&self, at: &RunLocation, metric: &str, step: i64, value: f64) {
+        let point = pack_set(&[Point::new(TIME + step, step, value)]);
+        let update = Update::upsert(at.metrics_key()).add(metric_attribute(metric), point).marked(&at.run);
+        self.table.update(&update).await.unwrap();
+    }
+
+    async fn dump(&self) -> BTreeMap<String, Value> {
+        let mut items = BTreeMap::new();
+        let mut start = Value::Null;
+        loop {
+            let mut request = json!({ "TableName": TABLE });
+            if !start.is_null() {
+                request["ExclusiveStartKey"] = start;
+            }
+            let page = self.engine.call("Scan", request).await.unwrap();
+            for item in page["Items"].as_array().unwrap() {
+                let key = format!("{} {}", item["PK"]["S"].as_str().unwrap(), item["SK"]["S"].as_str().unwrap());
+                items.insert(key, item.clone());
+            }
+            start = page["LastEvaluatedKey"].clone();
+            if start.is_null() {
+                return items;
+            }
+        }
+    }
+
+    /// The sort keys that begin so.
+    async fn keys(&self, prefix: &str) -> Vec<String> {
+        let keys = self.dump().await.into_keys().map(|key| key.split_once(' ').unwrap().1.to_owned());
+        keys.filter(|key| key.starts_with(prefix)).collect()
+    }
+
+    /// What the index holds, whatever indexing made it.
+    async fn index(&self) -> Vec<(String, Value)> {
+        let mut items = self.dump().await;
+        items.retain(|key, _| ["FTS", "RANK"].iter().any(|part| key.contains(&format!(" {part}"))));
+        let values = items.into_iter().map(|(key, mut item)| {
+            item.as_object_mut().unwrap().retain(|name, _| !["indexed", "stale"].contains(&name.as_str()));
+            (key, item)
+        });
+        values.collect()
+    }
+
+    async fn handle(&self, records: Vec<Value>) -> Vec<String> {
+        let answer = self.indexer.handle(Batch { records }).await;
+        answer.batch_item_failures.into_iter().filter_map(|failure| failure.item_identifier).collect()
+    }
+}
+
+fn record(name: &str, at: &RunLocation, part: &str, number: usize) -> Value {
+    let image = json!({ "lsi5sk": { "S": format!("R#{}", at.run) } });
+    json!({
+        "eventName": name,
+        "dynamodb": {
+            "Keys": { "PK": { "S": format!("EXP#{}", at.experiment) }, "SK": { "S": format!("R#{}{part}", at.run) } },
+            "NewImage": image,
+            "SequenceNumber": number.to_string(),
+        },
+    })
+}
+
+fn changed(at: &RunLocation) -> Vec<Value> {
+    vec![record("MODIFY", at, "", 1)]
+}
+
+#[tokio::test]
+async fn a_run_stands_in_the_lists_it_belongs_to() {
+    let site = Site::new().await;
+    let at = site.run(1, "Old newts").await;
+    site.log(&at, "loss", 1, 0.5).await;
+    site.log(&at, "loss", 2, 0.25).await;
+    assert!(site.handle(changed(&at)).await.is_empty());
+    assert_eq!(site.keys("RANK#m#").await.len(), 1, "one a metric");
+    assert_eq!(site.keys("RANK#p#lr#0.1#").await.len(), 1, "one a param");
+    assert_eq!(site.keys("FTS#V#").await.len(), 1, "the user's tag, not MLflow's");
+    let words = site.keys("FTS#W#").await;
+    assert!(words.len() == 2 && words[1].contains("#old#") && words[0].contains("#newt#"), "{words:?}");
+    assert_eq!(site.keys("FTS#3#").await.len(), 9, "one for each character");
+    let marked = site.dump().await.into_values().filter(|item| item.get("lsi5sk").is_some()).count();
+    assert_eq!(marked, 0);
+    let copy = Copy(site.table.get(&Copy::key(&at)).await.unwrap().unwrap());
+    assert!(copy.0.text("lsi3sk").unwrap().starts_with("R#ACTIVE#RUNNING#"));
+    assert!(copy.values().is_some());
+}
+
+#[tokio::test]
+async fn a_value_that_changes_often_is_moved_once() {
+    let site = Site::new().await;
+    let at = site.run(1, "x").await;
+    for step in 0..50 {
+        site.log(&at, "loss", step, 50.0 - f64::from(i32::try_from(step).unwrap())).await;
+    }
+    let records = (0..50).map(|number| record("MODIFY", &at, "#METRIC", number)).collect();
+    assert!(site.handle(records).await.is_empty());
+    let first = site.keys("RANK#m#loss").await;
+    site.log(&at, "loss", 60, -1.0).await;
+    assert!(site.handle(changed(&at)).await.is_empty());
+    let second = site.keys("RANK#m#loss").await;
+    assert!(first.len() == 1 && second.len() == 1 && first != second);
+}
+
+#[tokio::test]
+async fn a_batch_of_a_thousand_with_one_poison_record_loses_no_other() {
+    let site = Site::new().await;
+    let mut records = Vec::new();
+    for number in 0..1_000 {
+        let at = site.run(number, &format!("run {number}")).await;
+        records.push(record("INSERT", &at, "", usize::try_from(number).unwrap()));
+    }
+    records[500]["dynamodb"]["Keys"].as_object_mut().unwrap().remove("SK");
+    assert_eq!(site.handle(records).await, ["500"]);
+    assert_eq!(site.keys("FTS_REV#run#").await.len(), 999);
+    let marked = site.dump().await.into_values().filter(|item| item.get("lsi5sk").is_some()).count();
+    assert_eq!(marked, 1, "the poisoned one stays marked, so that searches look at it");
+}
+
+/// A run that cannot be indexed fails by itself, and not those that share its requests.
+#[tokio::test]
+async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
+    let site = Site::new().await;
+    let mut records = Vec::new();
+    for number in 0..60 {
+        let at = site.run(number, "x").await;
+        records.push(record("INSERT", &at, "", usize::try_from(number).unwrap()));
+        if number == 20 {
+            // Longer than DynamoDB's keys may be: a run's id from elsewhere, in a copy that claims entries it cannot have.
+            let stale = vec![table::Value::S("FTS#".to_owned() + &"x".repeat(2_000))];
+            let copy = Item::new(Copy::key(&at)).with("indexed", text("0")).with("stale", table::Value::L(stale));
+            site.table.put_new(copy.with("entries", table::Value::L(Vec::new()))).await.unwrap();
+        }
+    }
+    assert_eq!(site.handle(records).await, ["20"]);
+    assert_eq!(site.keys("FTS#V#").await.len(), 60, "its own entries too, but it stays marked");
+    let marked = site.dump().await.into_values().filter(|item| item.get("lsi5sk").is_some()).count();
+    assert_eq!(marked, 1);
+}
+
+/// Wherever it stops, the next attempt ends with what an undisturbed one ends with.
+#[tokio::test]
+async fn it_may_stop_anywhere_and_be_done_again() {
+    let mut completed = 0;
+    for failing in 1..40 {
+        let site = Site::new().await;
+        let at = site.run(1, "first name").await;
+        site.log(&at, "loss", 1, 0.5).await;
+        assert!(site.handle(changed(&at)).await.is_empty());
+        // A first attempt at a change is cut off, then another change comes.
+        site.log(&at, "loss", 2, 0.25).await;
+        site.log(&at, "acc", 2, 0.9).await;
+        site.faults.cut_off_at(failing);
+        let failed = site.handle(changed(&at)).await;
+        site.faults.work_again();
+        completed += usize::from(failed.is_empty());
+        site.log(&at, "loss", 3, 0.125).await;
+        assert!(site.handle(changed(&at)).await.is_empty());
+
+        let undisturbed = Site::new().await;
+        let same = undisturbed.run(1, "first name").await;
+        for (metric, step, value) in [("loss", 1, 0.5), ("loss", 2, 0.25), ("acc", 2, 0.9), ("loss", 3, 0.125)] {
+            undisturbed.log(&same, metric, step, value).await;
+        }
+        assert!(undisturbed.handle(changed(&same)).await.is_empty());
+        assert_eq!(site.index().await, undisturbed.index().await, "stopped at request {failing}");
+    }
+    assert!(completed > 0 && completed < 39, "some were cut off, some were not");
+}
+
+#[tokio::test]
+async fn a_run_that_is_gone_leaves_nothing() {
+    let site = Site::new().await;
+    let at = site.run(1, "gone").await;
+    site.log(&at, "loss", 1, 0.5).await;
+    let segment = rows::MetricSegment::key(&at.run, &"loss".into(), &Ascending(1), &Ascending(1), &Digest(1));
+    site.table.put_new(Item::new(segment)).await.unwrap();
+    let row = rows::RunTag::key(&at.experiment, &at.run, &"big".into());
+    site.table.put_new(Item::new(row)).await.unwrap();
+    let other = site.run(2, "stays").await;
+    assert!(site.handle([changed(&at), changed(&other)].concat()).await.is_empty());
+    let of_other: Vec<_> = site.dump().await.into_iter().filter(|(key, _)| key.contains(other.run.as_str())).collect();
+
+    site.table.write_many(Vec::new(), &[at.key()]).await.unwrap();
+    let removed = record("REMOVE", &at, "", 1);
+    // Also a late change of its metrics, and everything twice.
+    let late = record("MODIFY", &at, "#METRIC", 2);
+    assert!(site.handle(vec![removed.clone(), late]).await.is_empty());
+    assert!(site.handle(vec![removed]).await.is_empty());
+    assert_eq!(site.dump().await.into_iter().collect::<Vec<_>>(), of_other);
+}
+
+#[tokio::test]
+async fn a_rebuild_puts_what_is_missing_and_sweeps_what_is_stray() {
+    let site = Site::new().await;
+    let at = site.run(1, "rebuilt").await;
+    site.log(&at, "loss", 1, 0.5).await;
+    assert!(site.handle(changed(&at)).await.is_empty());
+    let whole = site.index().await;
+    // An operator's hand.
+    let lost = rows::RankByParam::key(&at.experiment, &"lr".into(), &"0.1".into(), &Descending(TIME), &at.run);
+    let stray = rows::RankByParam::key(&at.experiment, &"lr".into(), &"9".into(), &Descending(TIME), &at.run);
+    site.table.write_many(vec![Item::new(stray)], &[lost]).await.unwrap();
+    let mut left = site.indexer.mark_runs(at.experiment, |_| {}).await.unwrap();
+    assert_eq!(left.len(), 1);
+    site.indexer.drop_rebuilt(at.experiment, &mut left).await.unwrap();
+    assert_eq!(left.len(), 1, "nobody has indexed it yet");
+    assert!(site.handle(changed(&at)).await.is_empty());
+    site.indexer.drop_rebuilt(at.experiment, &mut left).await.unwrap();
+    assert!(left.is_empty());
+    assert_eq!(site.indexer.sweep(at.experiment).await.unwrap(), 1);
+    assert_eq!(site.index().await, whole);
+}

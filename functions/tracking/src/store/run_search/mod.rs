@@ -1,0 +1,260 @@
+//! Searching runs: carrying out a plan of the `search` crate.
+//!
+//! A plan names lists of the index. Their entries are candidates ([`source`], one for each experiment); candidates of all
+//! experiments are taken in one order, read in portions, checked against the whole filter and sorted ([`finder`]), until the
+//! page is full. What was changed since the indexer had it is in no list: those runs are looked at in any case ([`scope`]).
+
+mod finder;
+mod gather;
+mod list;
+mod scope;
+mod source;
+
+use std::collections::{HashMap, HashSet};
+
+use entities::RunLocation;
+use futures::future::{try_join, try_join_all};
+use mlflow_api::tracking::{Runs, ViewType};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, limits};
+use search::{
+    AccessPath, Fingerprint, Head, Heads, Options, RunList, RunOrder, RunPlan, choose, decode_page_token,
+    encode_page_token, parse_run_search,
+};
+
+use super::Store;
+use finder::Finder;
+use list::{Cursor, HEAD, Keys};
+use scope::{ListsOf, Scope, Unlisted};
+use source::{Join, Source, Walker};
+
+/// A search over runs, as it was asked.
+#[derive(Clone, Debug)]
+pub struct RunSearch {
+    /// Experiments.
+    pub experiment_ids: Vec<String>,
+    /// Filter string.
+    pub filter: String,
+    /// Which lifecycle stages to show.
+    pub view: ViewType,
+    /// Runs on a page.
+    pub max_results: i64,
+    /// Order clauses.
+    pub order_by: Vec<String>,
+    /// Token of an earlier page.
+    pub page_token: String,
+}
+
+/// Cursors of lists whose beginnings were read to plan.
+type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
+
+impl Store {
+    /// Searches runs. The mistakes of a request come to light in MLflow's order: size of the page, filter, order, token,
+    /// experiments. `docs/search.md` says what which search costs.
+    pub async fn run_search(&self, search: &RunSearch) -> Result<Runs> {
+        limits::max_results(search.max_results)?;
+        let (filter, order) = parse_run_search(&search.filter, &search.order_by)?;
+        let ids = experiment_ids(&search.experiment_ids);
+        let known: Vec<_> = ids.iter().flatten().copied().collect();
+        let fingerprint = Fingerprint::of_run_search(&known, &search.filter, &search.order_by, search.view);
+        let after = decode_page_token(fingerprint, &search.page_token)?;
+        ids?;
+        let scopes = self.search_scopes(&known).await?;
+        let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
+
+        let fields = self.indexed_fields().await?;
+        let mut options = Options::of(&filter, &order, &fields);
+        if search.view == ViewType::DeletedOnly {
+            // What the indexer lists are active runs. The deleted ones are in a list of their own.
+            options = without_lists(options);
+        }
+        let (mut unlisted, mut probed) =
+            try_join(self.unlisted(&scopes, &options, search.view), self.probe(&scopes, &options, after.as_ref()))
+                .await?;
+        let heads = heads(&options, &probed);
+        let mut plan = choose(&options, &heads, filter, order, search.view, page_size);
+        if search.view == ViewType::DeletedOnly && plan.path == AccessPath::Whole {
+            plan.path = AccessPath::Gather { lists: vec![RunList::Runs] };
+        }
+        tracing::debug!(%plan, "a search of runs");
+
+        let uses_lists = uses_lists(&plan);
+        let (listed, unindexed): (Vec<_>, Vec<_>) =
+            scopes.iter().partition(|scope| !uses_lists || unlisted.get(&scope.id).is_some_and(Option::is_some));
+        let mut finder = Finder::new(self, &scopes, &plan, after.as_ref(), page_size, &mut unlisted);
+        if uses_lists {
+            finder.look_at_unlisted().await?;
+        }
+        match &plan.path {
+            AccessPath::Ids(ids) => finder.look_at(&places(&scopes, ids)).await?,
+            AccessPath::Whole => finder.read_whole(&scopes.iter().collect::<Vec<_>>()).await?,
+            AccessPath::Newest { lists } => {
+                let lists = if lists.is_empty() { vec![RunList::Runs] } else { lists.clone() };
+                let sources = listed.iter().map(|scope| {
+                    let is_exact = plan.order == RunOrder::default();
+                    let cursors = lists.iter().map(|list| {
+                        let of_probe = take(&mut probed, scope.id, list);
+                        of_probe.filter(|_| is_as_probed(scope, list, &plan)).unwrap_or_else(|| {
+                            let first_page =
+                                if lists.len() == 1 { page_size.saturating_add(1).min(HEAD * 8) } else { HEAD };
+                            let keys = ListsOf::new(scope, &plan).keys(list);
+                            Cursor::new(from_page(keys, after.as_ref()), first_page)
+                        })
+                    });
+                    Source::Joined(Join::new(cursors.collect(), is_exact, page_size.saturating_add(1)))
+                });
+                finder.take_from(sources.collect()).await?;
+            }
+            AccessPath::Walk(walk) => {
+                let sources = listed.iter().map(|scope| {
+                    let walker = Walker::new(ListsOf::new(scope, &plan), walk.clone(), &plan.order, after.as_ref());
+                    Source::Walked(Box::new(walker))
+                });
+                finder.take_from(sources.collect()).await?;
+            }
+            AccessPath::Gather { lists } => finder.gather(&listed, lists).await?,
+        }
+        if uses_lists {
+            finder.read_whole(&unindexed).await?;
+        }
+        let (mut found, has_more) = finder.finish();
+        found.truncate(page_size);
+        let last = found.last().filter(|_| has_more);
+        let next_page_token = last.map(|(key, _)| encode_page_token(fingerprint, key)).transpose()?;
+        Ok(Runs { runs: found.into_iter().map(|(_, run)| run).collect(), next_page_token })
+    }
+
+    /// The experiments that are there, with their states. One request per 100 without a lease.
+    async fn search_scopes(&self, ids: &[ExperimentId]) -> Result<Vec<Scope>> {
+        let states = self.experiment_states(ids).await?;
+        Ok(states.into_iter().map(|(id, state)| Scope { id, state }).collect())
+    }
+
+    /// Which runs the index says nothing of, by experiment. One request an experiment, or two; none if the search names its
+    /// runs.
+    async fn unlisted(
+        &self,
+        scopes: &[Scope],
+        options: &Options,
+        view: ViewType,
+    ) -> Result<HashMap<ExperimentId, Option<Unlisted>>> {
+        if options.ids.is_some() {
+            return Ok(HashMap::new());
+        }
+        let reads_lists = reads_lists(options);
+        let unlisted = scopes.iter().map(|scope| async move {
+            let unlisted = if reads_lists {
+                scope.unlisted(&self.table, view).await?
+            } else {
+                let changed = scope.changed(&self.table).await?;
+                changed.map(|changed| Unlisted { changed, deleted: HashSet::new() })
+            };
+            Ok::<_, Error>((scope.id, unlisted))
+        });
+        Ok(try_join_all(unlisted).await?.into_iter().collect())
+    }
+
+    /// Reads the beginnings of lists, those that are newest first from where the page begins.
+    async fn probe(&self, scopes: &[Scope], options: &Options, after: Option<&search::SortKey>) -> Result<Probed> {
+        let probes = options.probes();
+        let cursors = scopes.iter().flat_map(|scope| probes.iter().map(move |list| (scope, list)));
+        let cursors = cursors.map(|(scope, list)| async move {
+            let keys = Keys::of(scope.id, list, options.started);
+            let keys = if list.is_newest_first() { from_page(keys, after) } else { keys };
+            let mut cursor = Cursor::new(keys, HEAD);
+            cursor.read_more(&self.table).await?;
+            Ok::<_, Error>((scope.id, (list.clone(), cursor)))
+        });
+        let mut by_experiment = Probed::new();
+        for (experiment, cursor) in try_join_all(cursors).await? {
+            by_experiment.entry(experiment).or_default().push(cursor);
+        }
+        Ok(by_experiment)
+    }
+}
+
+/// What is known of lists, over all experiments.
+fn heads(options: &Options, probed: &Probed) -> Heads {
+    let heads = options.probes().into_iter().map(|list| {
+        let mut head = Head { entries: 0, complete: true, first: None, last: None };
+        for cursor in probed.values().flatten().filter(|(probed, _)| *probed == list).map(|(_, cursor)| cursor) {
+            let entries = cursor.buffer();
+            head.entries += entries.len();
+            head.complete &= cursor.is_done();
+            head.first = head.first.max(entries.front().map(|entry| entry.started));
+            head.last = head.last.max(entries.back().map(|entry| entry.started));
+        }
+        (list, head)
+    });
+    heads.collect()
+}
+
+/// The cursor of a list that was probed.
+fn take(probed: &mut Probed, experiment: ExperimentId, list: &RunList) -> Option<Cursor> {
+    let cursors = probed.get_mut(&experiment)?;
+    let position = cursors.iter().position(|(probed, _)| probed == list)?;
+    Some(cursors.swap_remove(position).1)
+}
+
+/// Whether a plan reads the same keys that were read of a list to make it: those of active runs.
+fn is_as_probed(scope: &Scope, list: &RunList, plan: &RunPlan) -> bool {
+    let of_active = plan.view == ViewType::ActiveOnly && scope.index_is_exact(plan.view);
+    *list != RunList::Runs || uses_lists(plan) || of_active
+}
+
+/// Keys of a list that is newest first, from where the page of a search in that order begins.
+fn from_page(keys: Keys, after: Option<&search::SortKey>) -> Keys {
+    match after.and_then(search::SortKey::latest_first) {
+        Some((started, run)) => keys.after(&key_schema::index::newest_first(started, run)),
+        None => keys,
+    }
+}
+
+/// What is left of a search's options without what the indexer lists.
+fn without_lists(mut options: Options) -> Options {
+    options.lists.clear();
+    options.walk = options.walk.filter(|walk| walk.segments == [RunList::Runs]);
+    options
+}
+
+/// Whether a plan may read lists that the indexer keeps.
+fn reads_lists(options: &Options) -> bool {
+    let by_indexer = |list: &RunList| *list != RunList::Runs;
+    options.lists.iter().any(by_indexer) || options.walk.iter().flat_map(|walk| &walk.segments).any(by_indexer)
+}
+
+/// Whether a plan reads lists that the indexer keeps.
+fn uses_lists(plan: &RunPlan) -> bool {
+    let by_indexer = |lists: &[RunList]| lists.iter().any(|list| *list != RunList::Runs);
+    match &plan.path {
+        AccessPath::Ids(_) | AccessPath::Whole => false,
+        AccessPath::Newest { lists } | AccessPath::Gather { lists } => by_indexer(lists) || by_indexer(&plan.narrow_by),
+        AccessPath::Walk(walk) => by_indexer(&walk.segments) || by_indexer(&plan.narrow_by),
+    }
+}
+
+/// Where runs of these ids may be.
+fn places(scopes: &[Scope], ids: &[String]) -> Vec<RunLocation> {
+    let runs: Vec<_> = ids.iter().filter_map(|id| RunId::parse(id)).collect();
+    let places = scopes.iter().flat_map(|scope| {
+        let here = runs.iter().filter(|run| run.experiment().is_none_or(|experiment| experiment == scope.id));
+        here.map(|run| RunLocation { experiment: scope.id, run: run.clone() })
+    });
+    places.collect()
+}
+
+/// The experiments a search names, each once. An integer that no experiment can have names none.
+fn experiment_ids(texts: &[String]) -> Result<Vec<ExperimentId>> {
+    let (mut ids, mut seen) = (Vec::new(), HashSet::new());
+    for text in texts {
+        if text.is_empty() {
+            return Err(Error::invalid("Invalid experiment ID ''. Experiment ID must be a valid integer."));
+        }
+        match ExperimentId::parse(text) {
+            Ok(id) if !seen.insert(id) => {}
+            Ok(id) => ids.push(id),
+            Err(error) if error.code == ErrorCode::ResourceDoesNotExist => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(ids)
+}

@@ -1,0 +1,112 @@
+//! An experiment to search in, and which of its runs the index says nothing of.
+
+use std::collections::HashSet;
+
+use entities::{ExperimentState, RunLocation};
+use futures::future::try_join;
+use key_schema::{index, prefix};
+use mlflow_api::tracking::{LifecycleStage, ViewType};
+use mlflow_api::{ExperimentId, Result};
+use search::{RunList, RunPlan, TimeRange};
+use table::{Query, Table};
+
+use super::list::Keys;
+use super::uses_lists;
+
+/// Items with changes that are read at most. An experiment with more of them is read as if it had no index.
+const MOST_CHANGED: usize = 1_000;
+
+/// An experiment to search in.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    pub(super) id: ExperimentId,
+    pub(super) state: ExperimentState,
+}
+
+impl Scope {
+    /// Whether the index of stages says exactly which runs a view shows. Once the experiment has been deleted, its runs' own
+    /// stages may be overruled, and each candidate's items decide.
+    pub(super) fn index_is_exact(&self, view: ViewType) -> bool {
+        view == ViewType::All || self.state.version == 0
+    }
+
+    /// Which of the runs that were deleted on their own, and so are in no list, a view may show.
+    fn deleted_keys(&self, view: ViewType) -> Option<(String, String)> {
+        let all = || (prefix::RUNS_DELETED.to_owned(), format!("{}~", prefix::RUNS_DELETED));
+        match (view, self.state.stage) {
+            (ViewType::ActiveOnly, LifecycleStage::Active) if self.state.version == 0 => None,
+            // Overruled since: the experiment was deleted and restored.
+            (ViewType::ActiveOnly, LifecycleStage::Active) => Some(prefix::runs_deleted_before(self.state.version)),
+            _ => Some(all()),
+        }
+    }
+
+    /// The runs that were changed since the indexer had them; `None` if they are too many. One request.
+    pub(super) async fn changed(&self, table: &Table) -> Result<Option<HashSet<RunLocation>>> {
+        let partition = prefix::experiment_partition(self.id);
+        let query = Query::begins_with(partition, prefix::RUNS).local("LSI5");
+        self.runs(table, &query, "lsi5sk").await
+    }
+
+    /// The runs on which the index says nothing, or nothing that counts; `None` if they are too many. One request, two if runs
+    /// that were deleted on their own may be shown.
+    pub(super) async fn unlisted(&self, table: &Table, view: ViewType) -> Result<Option<Unlisted>> {
+        let deleted = async {
+            let Some((first, last)) = self.deleted_keys(view) else { return Ok(Some(HashSet::new())) };
+            let partition = prefix::experiment_partition(self.id);
+            let query = Query::between(partition, first, last).local("LSI1");
+            self.runs(table, &query, "lsi1sk").await
+        };
+        let (changed, deleted) = try_join(self.changed(table), deleted).await?;
+        Ok(changed.zip(deleted).map(|(changed, deleted)| Unlisted { changed, deleted }))
+    }
+
+    async fn runs(&self, table: &Table, query: &Query, attribute: &str) -> Result<Option<HashSet<RunLocation>>> {
+        let page = table.query_page(&query.clone().limit(MOST_CHANGED)).await?;
+        let is_all = page.next.is_none();
+        let runs = page.items.iter().filter_map(|item| {
+            let run = index::run_of_key(item.text(attribute)?)?;
+            Some(RunLocation { experiment: self.id, run })
+        });
+        Ok(is_all.then(|| runs.collect()))
+    }
+}
+
+/// The lists of an experiment as one search reads them.
+#[derive(Clone, Debug)]
+pub(super) struct ListsOf {
+    scope: Scope,
+    started: TimeRange,
+    view: ViewType,
+    uses_lists: bool,
+}
+
+impl ListsOf {
+    pub(super) fn new(scope: &Scope, plan: &RunPlan) -> Self {
+        Self { scope: scope.clone(), started: plan.started, view: plan.view, uses_lists: uses_lists(plan) }
+    }
+
+    /// The keys of a list. Where only the list of all runs is read, it is that of the stages the view shows.
+    pub(super) fn keys(&self, list: &RunList) -> Keys {
+        let (scope, started) = (&self.scope, self.started);
+        if *list != RunList::Runs || self.uses_lists {
+            return Keys::of(scope.id, list, started);
+        }
+        match self.view {
+            ViewType::ActiveOnly if scope.index_is_exact(self.view) => Keys::of(scope.id, list, started),
+            ViewType::DeletedOnly if scope.state.stage == LifecycleStage::Active => {
+                Keys::of_deleted(scope.id, scope.state.version, started)
+            }
+            _ => Keys::of_all_stages(scope.id, started),
+        }
+    }
+}
+
+/// Runs that a search looks at whatever its lists say.
+#[derive(Debug, Default)]
+pub(super) struct Unlisted {
+    /// Changed since they were indexed.
+    pub(super) changed: HashSet<RunLocation>,
+    /// Deleted on their own.
+    pub(super) deleted: HashSet<RunLocation>,
+}

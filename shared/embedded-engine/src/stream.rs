@@ -1,0 +1,83 @@
+//! A table's stream as Lambda reads it.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+
+use serde_json::{Value, json};
+
+use crate::{Engine, Error};
+
+/// Records asked for in one request. Two images of 400 KB each may be in a record.
+const PAGE: usize = 100;
+/// A batch holds no further record when it is this long, in bytes: Lambda takes 6 MB.
+const LONGEST_BATCH: u64 = 4_000_000;
+
+/// The one reader of a table's stream.
+///
+/// It has no position of its own: the stream begins with what is not carried over yet. What is, is deleted with
+/// [`forget_through`](Self::forget_through); so a reader that begins anew loses nothing, and the stream stays small.
+pub struct StreamReader {
+    engine: Engine,
+    table: String,
+    arn: String,
+    /// Where the stream begins. The engine's iterators do not expire.
+    horizon: Value,
+    /// Locked as long as this lives.
+    _claim: Option<File>,
+}
+
+impl fmt::Debug for StreamReader {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("StreamReader").field("arn", &self.arn).finish_non_exhaustive()
+    }
+}
+
+impl StreamReader {
+    pub(crate) async fn open(engine: Engine, table: &str, claim: Option<File>) -> Result<Self, Error> {
+        let streams = engine.call("ListStreams", json!({ "TableName": table })).await?;
+        let Some(arn) = streams.pointer("/Streams/0/StreamArn").and_then(Value::as_str).map(str::to_owned) else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("the table {table} has no stream")).into());
+        };
+        let stream = engine.call("DescribeStream", json!({ "StreamArn": arn })).await?;
+        // The engine has one shard a table.
+        let shard = stream.pointer("/StreamDescription/Shards/0/ShardId");
+        let from_start = json!({ "StreamArn": arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
+        let mut iterator = engine.call("GetShardIterator", from_start).await?;
+        let horizon = iterator["ShardIterator"].take();
+        Ok(Self { engine, table: table.to_owned(), arn, horizon, _claim: claim })
+    }
+
+    /// The oldest records, at most so many and about 4 MB of them, in the form in which Lambda delivers them. The same ones
+    /// again, until they are forgotten.
+    pub async fn oldest(&self, limit: usize) -> Result<Vec<Value>, Error> {
+        let mut records = Vec::new();
+        let mut length = 0;
+        let mut iterator = self.horizon.clone();
+        while records.len() < limit {
+            let asked = PAGE.min(limit - records.len());
+            let mut page = self.engine.call("GetRecords", json!({ "ShardIterator": iterator, "Limit": asked })).await?;
+            iterator = page["NextShardIterator"].take();
+            let Value::Array(read) = page["Records"].take() else { break };
+            let is_last = read.len() < asked;
+            for mut record in read {
+                length += record.pointer("/dynamodb/SizeBytes").and_then(Value::as_u64).unwrap_or_default();
+                // One record always fits; without it the reader would not get on.
+                if length > LONGEST_BATCH && !records.is_empty() {
+                    return Ok(records);
+                }
+                record["eventSourceARN"] = json!(self.arn);
+                records.push(record);
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(records)
+    }
+
+    /// Deletes the records up to this one, by its `SequenceNumber`: they have been carried over.
+    pub async fn forget_through(&self, sequence_number: &str) -> Result<usize, Error> {
+        self.engine.trim_stream_through(&self.table, sequence_number).await
+    }
+}

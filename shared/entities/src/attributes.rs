@@ -1,0 +1,58 @@
+//! Names of attributes.
+
+/// Name of an experiment or a run.
+pub const NAME: &str = "name";
+/// Where an experiment keeps its artifacts.
+pub const LOCATION: &str = "location";
+/// When an experiment was created, in ms.
+pub const CREATED: &str = "created";
+/// When an experiment was last changed, in ms.
+pub const UPDATED: &str = "updated";
+/// Lifecycle stage of an experiment, or of a run by itself.
+pub const STAGE: &str = "stage";
+/// How often the experiment's stage has changed; of a run, at which of these changes its own was set.
+pub const STAGE_VERSION: &str = "stage_version";
+/// In a name's row: the experiment that has it.
+pub const EXPERIMENT: &str = "experiment";
+
+/// A run's status.
+pub const STATUS: &str = "status";
+/// When a run began, in ms.
+pub const START_TIME: &str = "start_time";
+/// When a run ended, in ms.
+pub const END_TIME: &str = "end_time";
+/// Who started a run.
+pub const USER: &str = "user";
+/// Where a run's artifacts are.
+pub const ARTIFACT_URI: &str = "artifact_uri";
+/// On a run: it has rows of logged models.
+pub const OUTPUTS: &str = "outputs";
+/// In the row of a logged model of a run: its id.
+pub const MODEL: &str = "model";
+/// In the row of a logged model of a run: the step it was logged at.
+pub const STEP: &str = "step";
+
+/// Params, a map.
+pub const PARAMS: &str = "params";
+/// Tags, a map.
+pub const TAGS: &str = "tags";
+/// How many transactions have written rows of params: whoever adds a param checks it against all rows, or sees the count change.
+pub const PARAM_ROWS: &str = "param_rows";
+/// There may be rows of tags.
+pub const TAG_ROWS: &str = "tag_rows";
+/// The whole key in a row of a param or tag.
+pub const ROW_KEY: &str = "key";
+/// The value in such a row.
+pub const ROW_VALUE: &str = "value";
+
+/// A run's first metrics document takes no further metrics.
+pub const WIDE: &str = "wide";
+
+/// Counts the changes of an item that matter to the index.
+pub const REVISION: &str = "rev";
+/// Of an item that is in the index as it is: the indexing that put it there.
+pub const INDEXED: &str = "indexed";
+/// The index key of items with changes that are not in the index yet.
+pub const CHANGED: &str = "lsi5sk";
+/// On a marked run: its entries are to be put again, those too that the index should have.
+pub const REBUILD: &str = "rebuild";

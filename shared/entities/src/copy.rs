@@ -1,0 +1,135 @@
+//! The indexer's copy of a run: one item that holds what a search answers with.
+//!
+//! A run is spread over two documents and more, because it is written in parts. Once the indexer has it, its values stand
+//! together in a copy, and a page of a hundred runs is a hundred items. A copy is right as long as its run carries no mark.
+
+use key_schema::{Key, Name, rows};
+use table::{Item, Map, Value, map, text};
+
+use crate::attributes::{
+    CHANGED, INDEXED, MODEL, OUTPUTS, PARAM_ROWS, PARAMS, REBUILD, REVISION, STEP, TAG_ROWS, TAGS, WIDE,
+};
+use crate::maps::{entries, entry_name};
+use crate::metrics::{latest, metric_attribute, pack_set};
+use crate::run_items::{RunItems, RunLocation};
+
+/// The entity type of runs in the index.
+pub const RUN: &str = "run";
+
+/// A copy of more bytes than this leaves the values out: it would be dearer to keep than to do without.
+const MOST_BYTES: usize = 24 << 10;
+/// The entries of the index, where they do not follow from the copy's values.
+const ENTRIES: &str = "entries";
+/// Entries that are to be deleted: the index may still hold them.
+const STALE: &str = "stale";
+/// What was indexed by the one who made the copy, as JSON.
+const FIELDS: &str = "fields";
+/// Logged models.
+const OUTPUT_ROWS: &str = "output_rows";
+
+/// A copy, as an item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copy(pub Item);
+
+impl Copy {
+    /// Its key.
+    #[must_use]
+    pub fn key(at: &RunLocation) -> Key {
+        rows::FullTextReverse::key(&at.experiment, &RUN.into(), &Name::from(at.run.as_str()))
+    }
+
+    /// A copy of a run with its values; without them, and with its entries in the index instead, if that is too much.
+    #[must_use]
+    pub fn new(at: &RunLocation, items: &RunItems, entries_of_index: &[String]) -> Self {
+        let with_values = Self::with_values(at, items);
+        if with_values.0.size() <= MOST_BYTES {
+            return with_values;
+        }
+        let listed = entries_of_index.iter().map(text).collect();
+        let left_out = |name: &str| name == PARAMS || name == TAGS || name == OUTPUT_ROWS || name.starts_with('.');
+        let item = with_values.0.0.into_iter().filter(|(name, _)| !left_out(name)).collect();
+        Self(Item(item).with(ENTRIES, Value::L(listed)))
+    }
+
+    fn with_values(at: &RunLocation, items: &RunItems) -> Self {
+        let of_the_document = |name: &str| {
+            let of_an_index = name.starts_with("lsi") || name.starts_with("gsi");
+            of_an_index
+                || [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, OUTPUTS, WIDE, REVISION, INDEXED, CHANGED, REBUILD]
+                    .contains(&name)
+        };
+        let attributes = items.run.0.iter().filter(|(name, _)| !of_the_document(name));
+        let mut item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect());
+        item.0.extend(Item::new(Self::key(at)).0);
+        for (attribute, rows) in [(PARAMS, &items.params), (TAGS, &items.tags)] {
+            let values = entries(&items.run, attribute, rows).into_iter();
+            let values: Map = values.map(|(key, value)| (entry_name(&key).into_owned(), text(value))).collect();
+            item = item.with(attribute, map(values));
+        }
+        for (metric, point) in items.metrics.iter().flat_map(latest) {
+            item = item.with(metric_attribute(metric), pack_set(&[point]));
+        }
+        if !items.outputs.is_empty() {
+            let kept = |row: &Item| {
+                let attributes = [MODEL, STEP].into_iter();
+                map(attributes.filter_map(|name| Some((name.to_owned(), row.0.get(name)?.clone()))).collect())
+            };
+            item = item.with(OUTPUT_ROWS, Value::L(items.outputs.iter().map(kept).collect()));
+        }
+        Self(item)
+    }
+
+    /// The run's values as if read from its items; `None` if the copy holds none.
+    #[must_use]
+    pub fn values(&self) -> Option<RunItems> {
+        if self.0.has(ENTRIES) {
+            return None;
+        }
+        let outputs =
+            self.0.0.get(OUTPUT_ROWS).and_then(|rows| rows.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
+        let outputs = outputs.iter().filter_map(|row| row.as_m().ok().cloned().map(Item)).collect();
+        Some(RunItems { run: self.0.clone(), metrics: vec![self.0.clone()], outputs, ..RunItems::default() })
+    }
+
+    /// The entries it lists, in place of values.
+    #[must_use]
+    pub fn listed_entries(&self) -> Option<Vec<String>> {
+        self.0.has(ENTRIES).then(|| self.list(ENTRIES))
+    }
+
+    /// Entries that were to be deleted when the copy was made.
+    #[must_use]
+    pub fn stale_entries(&self) -> Vec<String> {
+        self.list(STALE)
+    }
+
+    /// What had been told to index, as JSON, if it was not the default.
+    #[must_use]
+    pub fn fields(&self) -> Option<&str> {
+        self.0.text(FIELDS)
+    }
+
+    /// Which indexing made it.
+    #[must_use]
+    pub fn indexing(&self) -> Option<&str> {
+        self.0.text(INDEXED)
+    }
+
+    /// The copy with what its indexing has to know.
+    #[must_use]
+    pub fn of_indexing(self, indexing: &str, stale: &[String], fields: Option<&str>) -> Self {
+        let mut item = self.0.with(INDEXED, text(indexing));
+        if !stale.is_empty() {
+            item = item.with(STALE, Value::L(stale.iter().map(text).collect()));
+        }
+        if let Some(fields) = fields {
+            item = item.with(FIELDS, text(fields));
+        }
+        Self(item)
+    }
+
+    fn list(&self, attribute: &str) -> Vec<String> {
+        let list = self.0.0.get(attribute).and_then(|list| list.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
+        list.iter().filter_map(|entry| entry.as_s().ok().cloned()).collect()
+    }
+}

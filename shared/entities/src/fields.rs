@@ -1,0 +1,52 @@
+//! The setting that says which fields are indexed beside what always is.
+
+use std::time::Duration;
+
+use key_schema::rows;
+use search::IndexedFields;
+use table::{Item, Result, Table, text};
+
+/// How long a process may rely on what it read of the setting. Whoever takes a field out waits as long.
+pub const LEASE: Duration = Duration::from_mins(1);
+
+const SETTING: &str = "index_fields";
+const INDEXED: &str = "indexed";
+const SEARCHED: &str = "searched";
+
+/// Which fields the indexer indexes, and which of them searches may rely on: those that have been indexed for every run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Setting {
+    /// What the indexer indexes.
+    pub indexed: IndexedFields,
+    /// What searches rely on.
+    pub searched: IndexedFields,
+}
+
+impl Setting {
+    /// The setting of a table; the default where there is none. One request.
+    pub async fn read(table: &Table) -> Result<Self> {
+        let Some(item) = table.get(&rows::Config::key(&SETTING.into())).await? else { return Ok(Self::default()) };
+        let fields = |attribute| item.text(attribute).map_or_else(IndexedFields::default, from_json);
+        Ok(Self { indexed: fields(INDEXED), searched: fields(SEARCHED) })
+    }
+
+    /// Writes the setting. One request.
+    pub async fn write(&self, table: &Table) -> Result<()> {
+        let item = Item::new(rows::Config::key(&SETTING.into()))
+            .with(INDEXED, text(to_json(&self.indexed)))
+            .with(SEARCHED, text(to_json(&self.searched)));
+        table.put(item, &table::Condition::All(Vec::new())).await
+    }
+}
+
+/// Fields as JSON.
+#[must_use]
+pub fn to_json(fields: &IndexedFields) -> String {
+    serde_json::to_string(fields).unwrap_or_default()
+}
+
+/// Fields from JSON; none, if it cannot be read.
+#[must_use]
+pub fn from_json(json: &str) -> IndexedFields {
+    serde_json::from_str(json).unwrap_or(IndexedFields { values: Vec::new(), text: Vec::new() })
+}

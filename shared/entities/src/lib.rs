@@ -1,0 +1,25 @@
+//! What the items of the table hold, and how entities are read from them.
+//!
+//! Functions that keep entities write these items; the indexer reads them, and leaves copies that searches read. So the names
+//! of attributes and the ways to read them stand here, once. Keys are `key-schema`'s matter, requests the matter of `table`.
+
+pub mod attributes;
+mod copy;
+pub mod fields;
+mod maps;
+mod mark;
+mod metrics;
+pub mod points;
+mod run;
+mod run_items;
+mod searched;
+mod stage;
+
+pub use copy::{Copy, RUN};
+pub use maps::{entries, entry_key, entry_name};
+pub use mark::{Marked, changed_run, marked_item};
+pub use metrics::{latest, metric_attribute, pack_set, waiting};
+pub use run::{run_info, run_whole};
+pub use run_items::{RunItems, RunLocation, group_by_run, read_run_items, read_runs};
+pub use searched::{Searched, find};
+pub use stage::{ExperimentState, experiment_state, run_stage, stage_from};

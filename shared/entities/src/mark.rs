@@ -1,0 +1,37 @@
+//! The mark of what has changed since it was indexed.
+//!
+//! Every write to a run's documents sets the mark, which is a key of a sparse local index, and counts the revision up. The
+//! indexer takes the mark off on condition that the revision is still the one it indexed. So the index of marks holds, at any
+//! moment and read consistently, what a search must not look for in the other indexes. Setting a mark that is set costs
+//! nothing.
+
+use key_schema::index;
+use mlflow_api::RunId;
+use table::{Item, Update, number, text};
+
+use crate::attributes::{CHANGED, REVISION};
+
+/// Updates that can carry the mark.
+pub trait Marked {
+    /// The same write, which also marks the run as changed.
+    #[must_use]
+    fn marked(self, run: &RunId) -> Self;
+}
+
+impl Marked for Update {
+    fn marked(self, run: &RunId) -> Self {
+        self.set(CHANGED, text(changed_run(run))).add(REVISION, number(1))
+    }
+}
+
+/// A new item of a run, marked as changed.
+#[must_use]
+pub fn marked_item(item: Item, run: &RunId) -> Item {
+    item.with(CHANGED, text(changed_run(run))).with(REVISION, number(1))
+}
+
+/// The mark of a run.
+#[must_use]
+pub fn changed_run(run: &RunId) -> String {
+    index::runs_changed(run)
+}

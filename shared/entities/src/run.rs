@@ -1,0 +1,63 @@
+//! Runs from their items.
+
+use mlflow_api::tracking::{
+    self, KeyValue, LifecycleStage, Metric, ModelOutput, RunData, RunInfo, RunInputs, RunOutputs, RunStatus,
+};
+use mlflow_api::{ExperimentId, RunId};
+use table::Item;
+
+use crate::attributes::{ARTIFACT_URI, END_TIME, MODEL, NAME, PARAMS, START_TIME, STATUS, STEP, TAGS, USER};
+use crate::maps::entries;
+use crate::metrics::latest;
+use crate::run_items::{RunItems, RunLocation};
+use crate::stage::{ExperimentState, run_stage};
+
+/// A run's info from its item.
+#[must_use]
+pub fn run_info(experiment: ExperimentId, run: &RunId, item: &Item, state: &ExperimentState) -> RunInfo {
+    let text = |attribute: &str| item.text(attribute).unwrap_or_default().to_owned();
+    let lifecycle_stage: LifecycleStage = run_stage(item, state);
+    RunInfo {
+        run_uuid: run.to_string(),
+        run_id: run.to_string(),
+        run_name: text(NAME),
+        experiment_id: experiment.to_string(),
+        user_id: text(USER),
+        status: item.text(STATUS).and_then(RunStatus::from_name).unwrap_or(RunStatus::Running),
+        start_time: item.number(START_TIME).unwrap_or_default(),
+        end_time: item.number(END_TIME),
+        artifact_uri: text(ARTIFACT_URI),
+        lifecycle_stage,
+    }
+}
+
+/// A run from its items.
+#[must_use]
+pub fn run_whole(at: &RunLocation, items: &RunItems, state: &ExperimentState) -> tracking::Run {
+    let key_values = |attribute, rows| {
+        let entries = entries(&items.run, attribute, rows).into_iter();
+        entries.map(|(key, value)| KeyValue { key, value }).collect::<Vec<_>>()
+    };
+    let mut metrics: Vec<_> = items
+        .metrics
+        .iter()
+        .flat_map(latest)
+        .map(|(key, point)| Metric {
+            key: key.to_owned(),
+            value: point.value,
+            timestamp: point.timestamp,
+            step: point.step,
+            run_id: None,
+        })
+        .collect();
+    metrics.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    let data = RunData { metrics, params: key_values(PARAMS, &items.params), tags: key_values(TAGS, &items.tags) };
+    let outputs = RunOutputs { model_outputs: items.outputs.iter().filter_map(model_output).collect() };
+    let info = run_info(at.experiment, &at.run, &items.run, state);
+    tracking::Run { info, data, inputs: RunInputs {}, outputs: Some(outputs) }
+}
+
+/// A logged model from its row.
+fn model_output(row: &Item) -> Option<ModelOutput> {
+    Some(ModelOutput { model_id: row.text(MODEL)?.to_owned(), step: row.number(STEP)? })
+}

@@ -1,0 +1,116 @@
+//! The items of runs, and how they are read.
+
+use futures::future::try_join_all;
+use key_schema::{Key, prefix, rows};
+use mlflow_api::{Error, ExperimentId, RunId};
+use table::{Item, Query, Result, Table};
+
+use crate::attributes::{OUTPUTS, PARAM_ROWS, TAG_ROWS, WIDE};
+
+/// Where a run is: its experiment, and its id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunLocation {
+    /// Its experiment.
+    pub experiment: ExperimentId,
+    /// Its id.
+    pub run: RunId,
+}
+
+impl RunLocation {
+    /// The key of its document.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        rows::Run::key(&self.experiment, &self.run)
+    }
+
+    /// The key of its metrics document.
+    #[must_use]
+    pub fn metrics_key(&self) -> Key {
+        rows::RunMetrics::key(&self.experiment, &self.run)
+    }
+
+    /// MLflow's error for a run that is not there.
+    #[must_use]
+    pub fn not_found(&self) -> Error {
+        RunId::not_found(self.run.as_str())
+    }
+}
+
+/// The items of one run.
+#[derive(Clone, Debug, Default)]
+pub struct RunItems {
+    /// Its document.
+    pub run: Item,
+    /// The metrics document and, of a wide run, its others.
+    pub metrics: Vec<Item>,
+    /// Rows of params.
+    pub params: Vec<Item>,
+    /// Rows of tags.
+    pub tags: Vec<Item>,
+    /// Rows of logged models.
+    pub outputs: Vec<Item>,
+}
+
+/// Reads the rows that a run has beside its two documents: a request for each kind it has.
+pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics: Option<Item>) -> Result<RunItems> {
+    let is_wide = metrics.as_ref().is_some_and(|document| document.has(WIDE));
+    let wanted = [
+        (is_wide, prefix::run_metrics_buckets(&at.run)),
+        (run.has(PARAM_ROWS), prefix::run_params(&at.run)),
+        (run.has(TAG_ROWS), prefix::run_tags(&at.run)),
+        (run.has(OUTPUTS), prefix::run_outputs(&at.run)),
+    ];
+    let partition = at.key().pk;
+    let queries = wanted.into_iter().map(|(wanted, prefix)| {
+        let query = Query::begins_with(&partition, prefix);
+        async move { if wanted { table.query(query).await } else { Ok(Vec::new()) } }
+    });
+    let mut parts = try_join_all(queries).await?.into_iter();
+    let mut part = || parts.next().unwrap_or_default();
+    let buckets = part();
+    let metrics = metrics.into_iter().chain(buckets).collect();
+    Ok(RunItems { run, metrics, params: part(), tags: part(), outputs: part() })
+}
+
+/// Reads several runs whole; a run that is gone is left out. A request per 50 runs, and one more for each kind of row of each
+/// run that has any.
+pub async fn read_runs(table: &Table, places: &[RunLocation]) -> Result<Vec<(RunLocation, RunItems)>> {
+    let keys: Vec<Key> = places.iter().flat_map(|at| [at.key(), at.metrics_key()]).collect();
+    let mut items = table.get_many(&keys).await?;
+    let whole = places.iter().filter_map(|at| {
+        let run = items.remove(&at.key())?;
+        let metrics = items.remove(&at.metrics_key());
+        Some(async move { Ok::<_, table::Failure>((at.clone(), read_run_items(table, at, run, metrics).await?)) })
+    });
+    try_join_all(whole).await
+}
+
+/// Sorts the items of a partition's runs by run, those of an unfinished one first. A run's own item comes first among its items.
+#[must_use]
+pub fn group_by_run(
+    experiment: ExperimentId,
+    unfinished: Option<(RunLocation, RunItems)>,
+    items: Vec<Item>,
+) -> Vec<(RunLocation, RunItems)> {
+    let mut groups: Vec<(RunLocation, RunItems)> = unfinished.into_iter().collect();
+    for item in items {
+        let Some(key) = item.key() else { continue };
+        let mut parts = key.sk.splitn(4, '#').skip(1);
+        let (Some(run), kind) = (parts.next(), parts.next()) else { continue };
+        if kind.is_none() {
+            if let Some(run) = RunId::parse(run) {
+                groups.push((RunLocation { experiment, run }, RunItems { run: item, ..RunItems::default() }));
+            }
+            continue;
+        }
+        let Some((_, group)) = groups.last_mut().filter(|(at, _)| at.run.as_str() == run) else { continue };
+        match kind {
+            Some("METRIC") => group.metrics.push(item),
+            Some("PARAM") => group.params.push(item),
+            Some("TAG") => group.tags.push(item),
+            Some("LM") => group.outputs.push(item),
+            _ => {}
+        }
+    }
+    groups
+}

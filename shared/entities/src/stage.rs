@@ -1,0 +1,43 @@
+//! Lifecycle stages: a run's is a function of its own item and of its experiment's state.
+
+use mlflow_api::tracking::LifecycleStage;
+use table::Item;
+
+use crate::attributes::{LOCATION, STAGE, STAGE_VERSION};
+
+/// The state of an experiment that its runs depend on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExperimentState {
+    /// Its lifecycle stage.
+    pub stage: LifecycleStage,
+    /// How often that has changed.
+    pub version: u32,
+    /// Where its runs keep their artifacts.
+    pub artifact_location: String,
+}
+
+/// The state in an experiment's item.
+#[must_use]
+pub fn experiment_state(item: &Item) -> ExperimentState {
+    ExperimentState {
+        stage: stage_from(item.text(STAGE).unwrap_or_default()),
+        version: item.number(STAGE_VERSION).and_then(|version| version.try_into().ok()).unwrap_or_default(),
+        artifact_location: item.text(LOCATION).unwrap_or_default().to_owned(),
+    }
+}
+
+/// A stage from its name.
+#[must_use]
+pub fn stage_from(name: &str) -> LifecycleStage {
+    if name == LifecycleStage::Deleted.name() { LifecycleStage::Deleted } else { LifecycleStage::Active }
+}
+
+/// The stage of a run, from its own item (or its metrics document) and its experiment's state.
+#[must_use]
+pub fn run_stage(item: &Item, experiment: &ExperimentState) -> LifecycleStage {
+    // Of a later version than the experiment's, if our lease is older than the run's last change.
+    if item.number(STAGE_VERSION).is_none_or(|version| version < i64::from(experiment.version)) {
+        return experiment.stage;
+    }
+    stage_from(item.text(STAGE).unwrap_or_default())
+}

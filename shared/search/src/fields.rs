@@ -1,0 +1,116 @@
+//! Which fields of an entity are indexed by value and by text.
+
+use serde::{Deserialize, Serialize};
+
+/// The field of a run's name; its text is always indexed.
+pub(crate) const RUN_NAME: &str = "attributes.run_name";
+/// The field of who started a run.
+pub(crate) const USER_ID: &str = "attributes.user_id";
+
+/// The fields an operator wants indexed. Params, metrics, status and run name are indexed by value whatever this says.
+///
+/// Fields are named as in filters: `attributes.run_name`, `tags.<key>`, `params.<key>`. A pattern may hold `*` for any
+/// text; with `!` in front it takes out again what patterns before it took in. Of the patterns that match, the last counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IndexedFields {
+    /// Patterns of the fields indexed by their whole value.
+    pub values: Vec<String>,
+    /// Patterns of the fields indexed by what their text contains.
+    pub text: Vec<String>,
+}
+
+impl Default for IndexedFields {
+    /// MLflow sets a dozen tags on each run that nobody searches by, but for the parent of a nested run.
+    fn default() -> Self {
+        let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+        Self { values: owned(&["tags.*", "!tags.mlflow.*", "tags.mlflow.parentRunId"]), text: owned(&[RUN_NAME]) }
+    }
+}
+
+impl IndexedFields {
+    /// Whether the field's whole values are indexed.
+    #[must_use]
+    pub fn has_value(&self, field: &str) -> bool {
+        last_match(&self.values, field)
+    }
+
+    /// Whether the field's words and trigrams are indexed.
+    #[must_use]
+    pub fn has_text(&self, field: &str) -> bool {
+        field == RUN_NAME || last_match(&self.text, field)
+    }
+}
+
+fn last_match(patterns: &[String], field: &str) -> bool {
+    for pattern in patterns.iter().rev() {
+        let (wanted, pattern) = pattern.strip_prefix('!').map_or((true, pattern.as_str()), |rest| (false, rest));
+        if matches(pattern, field) {
+            return wanted;
+        }
+    }
+    false
+}
+
+/// Each piece between stars is matched as early as possible, the last one at the end.
+fn matches(pattern: &str, field: &str) -> bool {
+    let Some((beginning, rest)) = pattern.split_once('*') else { return pattern == field };
+    let Some(mut field) = field.strip_prefix(beginning) else { return false };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for piece in middle.split('*') {
+        match field.find(piece) {
+            Some(at) => field = &field[at + piece.len()..],
+            None => return false,
+        }
+    }
+    field.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_pattern_that_matches_counts() {
+        let fields = IndexedFields::default();
+        for (field, expected) in [
+            ("tags.env", true),
+            ("tags.", true),
+            ("tags.mlflow.user", false),
+            ("tags.mlflow.parentRunId", true),
+            ("params.env", false),
+            ("attributes.user_id", false),
+        ] {
+            assert_eq!(fields.has_value(field), expected, "{field}");
+        }
+        assert!(fields.has_text("attributes.run_name") && !fields.has_text("tags.env"));
+        let nothing = IndexedFields { values: Vec::new(), text: vec!["!attributes.run_name".to_owned()] };
+        assert!(nothing.has_text("attributes.run_name") && !nothing.has_value("tags.env"));
+    }
+
+    #[test]
+    fn stars_stand_for_any_text() {
+        for (pattern, field, expected) in [
+            ("*", "", true),
+            ("a*", "ab", true),
+            ("*b", "ab", true),
+            ("a*a", "a", false),
+            ("a*b*c", "axbyc", true),
+            ("a*b*c", "axyc", false),
+            ("a**c", "ac", true),
+            ("*é*", "aéb", true),
+            ("a", "ab", false),
+        ] {
+            assert_eq!(matches(pattern, field), expected, "{pattern} {field}");
+        }
+    }
+
+    #[test]
+    fn what_a_stored_setting_leaves_out_is_as_by_default() {
+        let fields: IndexedFields = serde_json::from_str(r#"{"text":["tags.note"]}"#).unwrap();
+        assert_eq!(fields.values, IndexedFields::default().values);
+        assert!(fields.has_text("tags.note"));
+        let json = serde_json::to_string(&fields).unwrap();
+        assert_eq!(serde_json::from_str::<IndexedFields>(&json).unwrap(), fields);
+    }
+}

@@ -1,0 +1,57 @@
+//! Tests of plans.
+
+mod plans;
+mod soundness;
+
+use crate::{Head, Heads, IndexedFields, Options, RunFilter, RunList, RunOrder, parse_run_search};
+
+fn parsed(filter: &str, order_by: &[&str]) -> (RunFilter, RunOrder) {
+    let order_by: Vec<_> = order_by.iter().map(|&clause| clause.to_owned()).collect();
+    parse_run_search(filter, &order_by).unwrap_or_else(|error| panic!("{filter} {order_by:?}: {error}"))
+}
+
+fn options(filter: &str, order_by: &[&str]) -> Options {
+    let (filter, order) = parsed(filter, order_by);
+    Options::of(&filter, &order, &IndexedFields::default())
+}
+
+fn shown(lists: &[RunList]) -> Vec<String> {
+    lists.iter().map(ToString::to_string).collect()
+}
+
+/// What is known of a list.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    /// It has so many entries.
+    Whole(usize),
+    /// It has more than were looked at, one in so many ms.
+    Every(i64),
+}
+
+impl Known {
+    fn head(self) -> Head {
+        match self {
+            Self::Whole(0) => Head { entries: 0, complete: true, first: None, last: None },
+            Self::Whole(entries) => Head { entries, complete: true, first: Some(100_000), last: Some(1_000) },
+            Self::Every(ms) => {
+                let last = 1_000_000_000 - 128 * ms;
+                Head { entries: Head::ENTRIES, complete: false, first: Some(1_000_000_000), last: Some(last) }
+            }
+        }
+    }
+}
+
+/// Heads of the lists that are printed so.
+fn heads(options: &Options, known: &[(&str, Known)]) -> Heads {
+    let probes = options.probes();
+    for (name, _) in known {
+        assert!(shown(&probes).iter().any(|probe| probe == name), "{name} is not among {:?}", shown(&probes));
+    }
+    let head = |list: RunList| {
+        let (_, known) = known.iter().find(|(name, _)| *name == list.to_string())?;
+        let head = known.head();
+        let head = if list.is_newest_first() { head } else { Head { first: None, last: None, ..head } };
+        Some((list, head))
+    };
+    probes.into_iter().filter_map(head).collect()
+}

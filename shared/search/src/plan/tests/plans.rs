@@ -1,0 +1,585 @@
+//! Plans in words: predicates, orders and sizes, and what follows from them.
+
+use mlflow_api::tracking::ViewType;
+
+use super::Known::{self, Every, Whole};
+use super::{heads, options, parsed, shown};
+use crate::{RunPlan, choose};
+
+fn plan(filter: &str, order_by: &[&str], known: &[(&str, Known)]) -> RunPlan {
+    let options = options(filter, order_by);
+    let heads = heads(&options, known);
+    let (filter, order) = parsed(filter, order_by);
+    choose(&options, &heads, filter, order, ViewType::ActiveOnly, 100)
+}
+
+/// A filter, an order, heads and the plan that they make, without what it repeats of the search.
+type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, Known)], &'a str);
+
+#[track_caller]
+fn check(cases: &[Case]) {
+    for (filter, order_by, known, expected) in cases {
+        let plan = plan(filter, order_by, known).to_string();
+        let is_new = |line: &&str| !["  keep", "  view", "  order"].iter().any(|kind| line.starts_with(kind));
+        let plan: Vec<_> = plan.lines().filter(is_new).map(str::trim_start).collect();
+        assert_eq!(plan.join("; "), *expected, "{filter} {order_by:?}");
+    }
+}
+
+/// A search without a filter reads the list in its order.
+#[test]
+fn without_a_filter() {
+    check(&[
+        ("", &[][..], &[][..], "newest first; about 102 read units in 2 requests"),
+        ("", &["created desc"][..], &[][..], "newest first; about 102 read units in 2 requests"),
+        (
+            "",
+            &["start_time"][..],
+            &[("runs", Every(1))][..],
+            "walk runs, backwards, equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["start_time DESC", "run_name"][..],
+            &[("runs", Every(1))][..],
+            "walk runs, equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["metrics.acc DESC"][..],
+            &[("runs", Every(1))][..],
+            "walk metrics.`acc` of any value, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["metrics.acc"][..],
+            &[("runs", Every(1))][..],
+            "walk metrics.`acc` of any number, then metrics.`acc` NaN, backwards, equal ones sorted, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["metrics.acc", "params.a"][..],
+            &[("runs", Every(1))][..],
+            "walk metrics.`acc` of any number, then metrics.`acc` NaN, backwards, equal ones sorted, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["params.a"][..],
+            &[("runs", Every(1))][..],
+            "walk params.`a` of any value, equal ones sorted, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["params.a DESC"][..],
+            &[("runs", Every(1))][..],
+            "walk params.`a` of any value, backwards, equal ones sorted, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["run_name"][..],
+            &[("runs", Every(1))][..],
+            "walk name of any value, equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["status DESC"][..],
+            &[("runs", Every(1))][..],
+            "walk status = 'SCHEDULED', then status = 'RUNNING', then status = 'KILLED', then status = 'FINISHED', then status = 'FAILED'; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["status", "metrics.acc"][..],
+            &[("runs", Every(1))][..],
+            "walk status = 'FAILED', then status = 'FINISHED', then status = 'KILLED', then status = 'RUNNING', then status = 'SCHEDULED', equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["tags.env"][..],
+            &[("runs", Every(1))][..],
+            "walk tags.env of any value, equal ones sorted, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["tags.`mlflow.user`"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+        (
+            "",
+            &["end_time"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+        (
+            "",
+            &["run_id"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+        (
+            "",
+            &["artifact_uri"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+    ]);
+}
+
+/// A small experiment is read whole where that is cheaper.
+#[test]
+fn of_small_experiments() {
+    check(&[
+        (
+            "",
+            &["metrics.acc"][..],
+            &[("runs", Whole(40))][..],
+            "the whole experiment; about 28 read units in 1 request",
+        ),
+        (
+            "",
+            &["metrics.acc"][..],
+            &[("runs", Whole(128))][..],
+            "the whole experiment; about 90 read units in 1 request",
+        ),
+        (
+            "datasets.name = 'd'",
+            &[][..],
+            &[("runs", Whole(40))][..],
+            "the whole experiment; about 28 read units in 1 request",
+        ),
+        (
+            "params.a IS NULL",
+            &[][..],
+            &[("runs", Whole(40))][..],
+            "the whole experiment; about 28 read units in 1 request",
+        ),
+        (
+            "start_time > 5",
+            &["metrics.acc"][..],
+            &[("runs", Whole(40))][..],
+            "gather runs; started in [6, ..]; about 41 read units in 2 requests",
+        ),
+        (
+            "status = 'FINISHED'",
+            &["end_time"][..],
+            &[("status = 'FINISHED'", Whole(30)), ("runs", Whole(40))][..],
+            "the whole experiment; about 28 read units in 1 request",
+        ),
+        (
+            "status = 'FINISHED'",
+            &["end_time"][..],
+            &[("status = 'FINISHED'", Whole(3)), ("runs", Whole(40))][..],
+            "gather status = 'FINISHED'; about 3 read units in 2 requests",
+        ),
+    ]);
+}
+
+/// A list of few runs is gathered, whatever the order.
+#[test]
+fn of_short_lists() {
+    check(&[
+        (
+            "params.a = 'x'",
+            &[][..],
+            &[("params.`a` = 'x'", Whole(40))][..],
+            "gather params.`a` = 'x'; about 41 read units in 2 requests",
+        ),
+        (
+            "params.a = 'x'",
+            &[][..],
+            &[("params.`a` = 'x'", Whole(0))][..],
+            "gather params.`a` = 'x'; about 0 read units in 1 request",
+        ),
+        (
+            "params.a = 'x'",
+            &["metrics.acc"][..],
+            &[("params.`a` = 'x'", Whole(40))][..],
+            "gather params.`a` = 'x'; about 41 read units in 2 requests",
+        ),
+        (
+            "params.a = 'x'",
+            &["end_time"][..],
+            &[("params.`a` = 'x'", Whole(40)), ("runs", Every(1))][..],
+            "gather params.`a` = 'x'; about 41 read units in 2 requests",
+        ),
+        (
+            "params.a = 'x' AND metrics.acc > 0.9",
+            &[][..],
+            &[("params.`a` = 'x'", Every(9)), ("metrics.`acc` in [0.9, ..]", Whole(20))][..],
+            "gather metrics.`acc` in [0.9, ..]; about 20 read units in 2 requests",
+        ),
+        (
+            "params.a = 'x' AND tags.env = 'y'",
+            &[][..],
+            &[("params.`a` = 'x'", Whole(60)), ("tags.env = 'y'", Whole(50))][..],
+            "gather params.`a` = 'x' and tags.env = 'y'; about 28 read units in 3 requests",
+        ),
+        (
+            "metrics.acc > 0.9",
+            &["metrics.acc DESC"][..],
+            &[("metrics.`acc` in [0.9, ..]", Whole(20))][..],
+            "gather metrics.`acc` in [0.9, ..]; about 20 read units in 2 requests",
+        ),
+        (
+            "run_name ILIKE '%night%'",
+            &[][..],
+            &[("trigram 'nig' of attributes.run_name", Whole(12)), ("trigram 'igh' of attributes.run_name", Every(5))]
+                [..],
+            "gather trigram 'nig' of attributes.run_name; about 12 read units in 2 requests",
+        ),
+    ]);
+}
+
+/// Lists that are newest first are joined in the default order.
+#[test]
+fn by_equality() {
+    check(&[
+        (
+            "params.a = 'x'",
+            &[][..],
+            &[("params.`a` = 'x'", Every(9))][..],
+            "newest first of params.`a` = 'x'; about 102 read units in 2 requests",
+        ),
+        (
+            "status = 'RUNNING' AND start_time >= 1e3",
+            &[][..],
+            &[("status = 'RUNNING'", Every(9))][..],
+            "newest first of status = 'RUNNING'; started in [1000, ..]; about 102 read units in 2 requests",
+        ),
+        (
+            "params.a = 'x' AND status = 'FINISHED'",
+            &[][..],
+            &[("params.`a` = 'x'", Every(9)), ("status = 'FINISHED'", Every(3))][..],
+            "newest first of params.`a` = 'x' and status = 'FINISHED'; about 112 read units in 3 requests",
+        ),
+        (
+            "params.a = 'x' AND status = 'FINISHED'",
+            &[][..],
+            &[("params.`a` = 'x'", Every(900)), ("status = 'FINISHED'", Every(3))][..],
+            "newest first of params.`a` = 'x'; about 128 read units in 3 requests",
+        ),
+        (
+            "run_name = 'night' AND tags.env = 'y'",
+            &[][..],
+            &[("name = 'night'", Every(9)), ("tags.env = 'y'", Every(9))][..],
+            "newest first of name = 'night' and tags.env = 'y'; about 110 read units in 3 requests",
+        ),
+        (
+            "run_name LIKE 'night run%'",
+            &[][..],
+            &[][..],
+            "newest first of word 'night' of attributes.run_name; narrow by name begins with 'night run'; about 130 read units in 3 requests",
+        ),
+        (
+            "tags.`mlflow.parentRunId` = 'p'",
+            &[][..],
+            &[("tags.mlflow.parentRunId = 'p'", Every(9))][..],
+            "newest first of tags.mlflow.parentRunId = 'p'; about 102 read units in 2 requests",
+        ),
+        (
+            "params.a = 'x' AND params.b IS NULL",
+            &[][..],
+            &[("params.`a` = 'x'", Every(9))][..],
+            "newest first of params.`a` = 'x'; about 205 read units in 3 requests",
+        ),
+    ]);
+}
+
+/// What is in another order than the search narrows it.
+#[test]
+fn by_ranges() {
+    check(&[
+        (
+            "metrics.acc > 0.9",
+            &[][..],
+            &[("metrics.`acc` in [0.9, ..]", Every(1))][..],
+            "newest first; if few pass, narrow by metrics.`acc` in [0.9, ..]; about 256 read units in 4 requests",
+        ),
+        (
+            "metrics.acc > 0.9 AND metrics.acc <= 0.95",
+            &[][..],
+            &[("metrics.`acc` in [0.9, 0.95]", Every(1))][..],
+            "newest first; narrow by metrics.`acc` in [0.9, 0.95]; about 162 read units in 3 requests",
+        ),
+        (
+            "metrics.acc != 0",
+            &[][..],
+            &[("metrics.`acc` of any value", Every(1))][..],
+            "newest first; if few pass, narrow by metrics.`acc` of any value; about 128 read units in 3 requests",
+        ),
+        (
+            "params.a = 'x' AND metrics.acc > 0.9",
+            &[][..],
+            &[("params.`a` = 'x'", Every(9)), ("metrics.`acc` in [0.9, ..]", Every(1))][..],
+            "newest first of params.`a` = 'x'; if few pass, narrow by metrics.`acc` in [0.9, ..]; about 205 read units in 3 requests",
+        ),
+        (
+            "params.a LIKE 'x%'",
+            &[][..],
+            &[("params.`a` begins with 'x'", Every(1))][..],
+            "newest first; narrow by params.`a` begins with 'x'; about 162 read units in 3 requests",
+        ),
+        (
+            "params.a != 'x'",
+            &[][..],
+            &[("params.`a` of any value", Every(1))][..],
+            "newest first; if few pass, narrow by params.`a` of any value; about 128 read units in 3 requests",
+        ),
+        (
+            "tags.env IS NOT NULL",
+            &[][..],
+            &[("tags.env of any value", Every(1))][..],
+            "newest first; if few pass, narrow by tags.env of any value; about 128 read units in 3 requests",
+        ),
+        (
+            "run_name LIKE '%ab'",
+            &[][..],
+            &[][..],
+            "newest first of trigram 'ab$' of attributes.run_name and trigram 'b$$' of attributes.run_name; about 110 read units in 3 requests",
+        ),
+        (
+            "run_name LIKE '%a%'",
+            &[][..],
+            &[][..],
+            "newest first; narrow by trigrams that begin with 'a' of attributes.run_name; about 183 read units in 3 requests",
+        ),
+    ]);
+}
+
+/// A walk in the order of the search is narrowed by what the filter says beside.
+#[test]
+fn in_the_order_of_a_list() {
+    check(&[
+        (
+            "metrics.acc > 0.9",
+            &["metrics.acc DESC"][..],
+            &[("metrics.`acc` in [0.9, ..]", Every(1))][..],
+            "walk metrics.`acc` in [0.9, ..]; about 102 read units in 2 requests",
+        ),
+        (
+            "metrics.acc < 0.9",
+            &["metrics.acc"][..],
+            &[("metrics.`acc` in [.., 0.9]", Every(1))][..],
+            "walk metrics.`acc` in [.., 0.9], backwards, equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "metrics.acc != 0.9",
+            &["metrics.acc"][..],
+            &[("metrics.`acc` of any value", Every(1))][..],
+            "walk metrics.`acc` of any number, then metrics.`acc` NaN, backwards, equal ones sorted; about 128 read units in 3 requests",
+        ),
+        (
+            "params.a = 'x'",
+            &["metrics.acc DESC"][..],
+            &[("params.`a` = 'x'", Every(9))][..],
+            "walk metrics.`acc` of any value, then runs without; narrow by params.`a` = 'x'; about 150 read units in 3 requests",
+        ),
+        (
+            "status = 'FINISHED'",
+            &["metrics.acc DESC"][..],
+            &[("status = 'FINISHED'", Every(1))][..],
+            "walk metrics.`acc` of any value, then runs without; if few pass, narrow by status = 'FINISHED'; about 128 read units in 3 requests",
+        ),
+        (
+            "params.a = 'x'",
+            &["start_time"][..],
+            &[("params.`a` = 'x'", Every(9))][..],
+            "walk params.`a` = 'x', backwards, equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "params.a LIKE 'x%'",
+            &["params.a"][..],
+            &[("params.`a` begins with 'x'", Every(1))][..],
+            "walk params.`a` begins with 'x', equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "status != 'FINISHED'",
+            &["status"][..],
+            &[][..],
+            "walk status = 'FAILED', then status = 'KILLED', then status = 'RUNNING', then status = 'SCHEDULED'; about 205 read units in 3 requests",
+        ),
+        (
+            "datasets.name = 'd'",
+            &["metrics.acc DESC"][..],
+            &[("runs", Every(1))][..],
+            "walk metrics.`acc` of any value, then runs without; about 205 read units in 3 requests",
+        ),
+    ]);
+}
+
+/// Without a list in the order, all that may pass is read.
+#[test]
+fn in_an_order_without_a_list() {
+    check(&[
+        (
+            "status = 'FINISHED'",
+            &["end_time"][..],
+            &[("status = 'FINISHED'", Every(5)), ("runs", Every(4))][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+        (
+            "status = 'RUNNING'",
+            &["end_time"][..],
+            &[("status = 'RUNNING'", Every(500)), ("runs", Every(4))][..],
+            "gather status = 'RUNNING'; about 131 read units in 3 requests, if there are 10000 runs",
+        ),
+        (
+            "params.a = 'x' AND metrics.acc > 0.9",
+            &["end_time DESC"][..],
+            &[("params.`a` = 'x'", Every(40)), ("metrics.`acc` in [0.9, ..]", Every(1)), ("runs", Every(4))][..],
+            "gather params.`a` = 'x' and metrics.`acc` in [0.9, ..]; about 626 read units in 8 requests, if there are 10000 runs",
+        ),
+        (
+            "datasets.name = 'd'",
+            &["end_time"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+        (
+            "end_time > 5",
+            &["end_time"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+    ]);
+}
+
+/// What no list answers is checked on the runs, the newest first.
+#[test]
+fn without_an_index() {
+    check(&[
+        ("datasets.name = 'd'", &[][..], &[("runs", Every(1))][..], "newest first; about 205 read units in 3 requests"),
+        (
+            "end_time > 5 AND artifact_uri LIKE 's3%'",
+            &[][..],
+            &[("runs", Every(1))][..],
+            "newest first; about 410 read units in 5 requests",
+        ),
+        ("params.a IS NULL", &[][..], &[("runs", Every(1))][..], "newest first; about 205 read units in 3 requests"),
+        (
+            "tags.`mlflow.user` = 'me'",
+            &[][..],
+            &[("runs", Every(1))][..],
+            "newest first; about 205 read units in 3 requests",
+        ),
+        ("user_id = 'me'", &[][..], &[("runs", Every(1))][..], "newest first; about 205 read units in 3 requests"),
+        (
+            "start_time > 5 AND end_time < 9",
+            &[][..],
+            &[("runs", Every(1))][..],
+            "newest first; started in [6, ..]; about 205 read units in 3 requests",
+        ),
+        (
+            "start_time > 5 AND end_time < 9",
+            &[][..],
+            &[("runs", Whole(7))][..],
+            "gather runs; started in [6, ..]; about 7 read units in 2 requests",
+        ),
+    ]);
+}
+
+/// Runs that are named are read.
+#[test]
+fn by_id() {
+    check(&[
+        (
+            "run_id = 'r' AND metrics.acc > 0.9",
+            &["metrics.acc"][..],
+            &[][..],
+            "runs r; about 1 read units in 1 request",
+        ),
+        (
+            "run_id IN ('r', 's', 'r') AND run_id IN ('s', 't', 'r')",
+            &[][..],
+            &[][..],
+            "runs r, s; about 2 read units in 1 request",
+        ),
+        ("run_id = 'r' AND run_id = 's'", &[][..], &[][..], "no run can pass; about 0 read units in 0 requests"),
+        ("metrics.acc > 2 AND metrics.acc < 1", &[][..], &[][..], "no run can pass; about 0 read units in 0 requests"),
+        (
+            "start_time = 5.5",
+            &["metrics.acc"][..],
+            &[][..],
+            "no run can pass; started in [6, 5]; about 0 read units in 0 requests",
+        ),
+        ("run_id LIKE 'r%'", &[][..], &[("runs", Every(1))][..], "newest first; about 205 read units in 3 requests"),
+    ]);
+}
+
+#[test]
+fn a_plan_in_words() {
+    let known = [("params.`a` = 'x'", Every(9))];
+    let plan = plan("params.a = 'x' AND start_time > 5 AND end_time < 9", &["metrics.acc DESC"], &known);
+    assert_eq!(
+        plan.to_string(),
+        "walk metrics.`acc` of any value, then runs without\n  started in [6, ..]\n  narrow by params.`a` = 'x'\n\
+         \x20 about 275 read units in 4 requests\n  keep params.`a` = 'x' AND start_time > 5 AND end_time < 9\n  view active\n\
+         \x20 order metrics.`acc` DESC, start_time DESC, run_id ASC"
+    );
+}
+
+#[test]
+fn a_path_is_narrowed_when_few_pass() {
+    let rare = plan("params.a = 'x'", &["metrics.acc DESC"], &[("params.`a` = 'x'", Every(9))]);
+    // What a page of candidates costs, and then what going on would cost.
+    assert_eq!(rare.narrow_limit(0, 0, 100), 4_100);
+    assert_eq!(rare.narrow_limit(100, 50, 50), 0);
+    assert_eq!(rare.narrow_limit(100, 10, 90), 36_900);
+    assert_eq!(rare.narrow_limit(100, 0, 100), 100_000);
+    let frequent = plan("metrics.acc > 0.9", &[], &[("metrics.`acc` in [0.9, ..]", Every(1))]);
+    assert_eq!(frequent.narrow_limit(0, 0, 100), 0);
+    assert_eq!(frequent.narrow_limit(100, 20, 80), 16_400);
+    let nothing_else = plan("params.a = 'x'", &[], &[("params.`a` = 'x'", Every(9))]);
+    assert_eq!(nothing_else.narrow_limit(100, 0, 100), 0);
+}
+
+#[test]
+fn predicates_have_lists() {
+    for (filter, expected) in [
+        ("params.a = 'x'", "params.`a` = 'x'"),
+        ("params.a LIKE 'x'", "params.`a` = 'x'"),
+        ("params.a LIKE 'x_z%'", "params.`a` begins with 'x'"),
+        ("params.a LIKE '%x'", "params.`a` of any value"),
+        ("params.a ILIKE 'x'", "params.`a` of any value"),
+        ("params.a != 'x'", "params.`a` of any value"),
+        ("params.a IS NOT NULL", "params.`a` of any value"),
+        ("params.a IS NULL", ""),
+        ("tags.env = 'x'", "tags.env = 'x'"),
+        ("tags.env LIKE 'x%'", "tags.env begins with 'x'"),
+        ("tags.env != 'x'", "tags.env of any value"),
+        ("tags.env IS NULL", ""),
+        ("tags.`mlflow.user` = 'x'", ""),
+        ("tags.`mlflow.parentRunId` = 'x'", "tags.mlflow.parentRunId = 'x'"),
+        ("status = 'FAILED'", "status = 'FAILED'"),
+        ("status LIKE 'F%'", "status begins with 'F'"),
+        ("status != 'FAILED'", ""),
+        ("run_name = 'x y'", "name = 'x y'"),
+        ("run_name != 'x y'", ""),
+        ("run_name LIKE 'x%'", "name begins with 'x'"),
+        ("run_name LIKE 'xyz%'", "name begins with 'xyz', trigram 'xyz' of attributes.run_name"),
+        (
+            "run_name ILIKE '%abcdefgh%'",
+            "trigram 'abc' of attributes.run_name, trigram 'cde' of attributes.run_name, trigram 'fgh' of \
+             attributes.run_name",
+        ),
+        (
+            "run_name ILIKE 'Night%'",
+            "trigram 'nig' of attributes.run_name, trigram 'igh' of attributes.run_name, \
+          trigram 'ght' of attributes.run_name",
+        ),
+        ("run_name ILIKE '% nightly runs %'", "word 'night' of attributes.run_name, word 'run' of attributes.run_name"),
+        ("run_name ILIKE '%a%bc%'", "trigrams that begin with 'bc' of attributes.run_name"),
+        ("run_name LIKE '%'", ""),
+        ("metrics.m > 1 AND metrics.m <= 2", "metrics.`m` in [1.0, 2.0]"),
+        ("metrics.m = 0", "metrics.`m` in [-0.0, 0.0]"),
+        ("metrics.m != 0", "metrics.`m` of any value"),
+        ("start_time > 5", "runs"),
+        ("start_time > 5 AND status = 'FAILED'", "status = 'FAILED'"),
+        ("end_time > 5", ""),
+        ("artifact_uri = 'x'", ""),
+        ("datasets.name = 'x'", ""),
+        ("run_id != 'x'", ""),
+    ] {
+        assert_eq!(shown(&options(filter, &[]).lists).join(", "), expected, "{filter}");
+    }
+}

@@ -1,0 +1,259 @@
+//! What lists promise: that no run is missing from them, and that they are in order.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+
+use mlflow_api::tracking::ViewType;
+use proptest::prelude::*;
+
+use super::parsed;
+use crate::tests::TestRun;
+use crate::tokens::{trigrams, words};
+use crate::{
+    AccessPath, FirstValue, Head, Heads, IndexedFields, Level, Options, RunFields, RunFilter, RunList, RunNumber,
+    RunOrder, RunText, Walk, choose,
+};
+
+fn field_text<'a>(run: &'a TestRun, field: &str) -> Option<&'a str> {
+    match field.split_once('.') {
+        Some(("tags", key)) => run.tag(key),
+        Some(("params", key)) => run.param(key),
+        _ if field == "attributes.user_id" => run.text(RunText::UserId),
+        _ => run.text(RunText::RunName),
+    }
+}
+
+/// Whether the indexer puts the run on the list.
+fn stands_in(run: &TestRun, list: &RunList) -> bool {
+    match list {
+        RunList::Runs => true,
+        RunList::ByStatus(range) => run.status.is_some_and(|text| range.contains(text)),
+        RunList::ByName(range) => run.name.is_some_and(|text| range.contains(text)),
+        RunList::ByParam { key, range } => run.param(key).is_some_and(|text| range.contains(text)),
+        RunList::ByMetric { key, range } => run.metric(key).is_some_and(|value| range.contains(value)),
+        RunList::NotANumber { key } => run.metric(key).is_some_and(f64::is_nan),
+        RunList::ByToken { level, field, token } => field_text(run, field).is_some_and(|text| match level {
+            Level::Value => token.contains(text),
+            Level::Trigram => trigrams(text).iter().any(|trigram| token.contains(trigram)),
+            Level::Word => words(text).iter().any(|word| token.contains(word)),
+        }),
+    }
+}
+
+/// Where a run stands in a list: before or behind another. Zeros are stored without a sign.
+fn compare_in(list: &RunList, left: &TestRun, right: &TestRun) -> Ordering {
+    let text = |run: &TestRun| match list {
+        RunList::ByStatus(_) => run.status.map(str::to_owned),
+        RunList::ByName(_) => run.name.map(str::to_owned),
+        RunList::ByParam { key, .. } => run.param(key).map(str::to_owned),
+        RunList::ByToken { field, .. } => field_text(run, field).map(str::to_owned),
+        _ => None,
+    };
+    let value = |run: &TestRun| match list {
+        RunList::ByMetric { key, .. } => run.metric(key),
+        _ => None,
+    };
+    let descending = |left: Option<f64>, right: Option<f64>| {
+        let (left, right) = (left.unwrap_or(0.0), right.unwrap_or(0.0));
+        left.is_nan().cmp(&right.is_nan()).then(right.partial_cmp(&left).unwrap_or(Ordering::Equal))
+    };
+    let by_time = (Reverse(left.start_time), &left.id).cmp(&(Reverse(right.start_time), &right.id));
+    text(left).cmp(&text(right)).then(descending(value(left), value(right))).then(by_time)
+}
+
+/// The runs in the order of a walk.
+fn walked(runs: &[TestRun], walk: &Walk) -> Vec<TestRun> {
+    let segments = walk.segments.iter().map(|list| {
+        let mut segment: Vec<_> = runs.iter().filter(|run| stands_in(run, list)).cloned().collect();
+        segment.sort_by(|left, right| compare_in(list, left, right));
+        if walk.backwards {
+            segment.reverse();
+        }
+        segment
+    });
+    segments.flatten().collect()
+}
+
+fn first_term(order: &RunOrder) -> RunOrder {
+    RunOrder { terms: order.terms[..1].to_vec() }
+}
+
+const TEXTS: [&str; 10] =
+    ["", "a", "ab", "Ab", "abc", "train run", "training runs", "x-train", "a%b", "été train the abcdef"];
+const PREDICATES: [&str; 38] = [
+    "params.p = 'ab'",
+    "params.p != 'ab'",
+    "params.p LIKE 'ab%'",
+    "params.p LIKE 'ab'",
+    "params.p ILIKE 'AB'",
+    "params.p LIKE '%b%'",
+    "params.p IS NULL",
+    "params.p IS NOT NULL",
+    "tags.t = 'abc'",
+    "tags.t = 'train run'",
+    "tags.t ILIKE '%TRAIN%'",
+    "tags.t LIKE '%train run'",
+    "tags.t LIKE 'x-%n'",
+    "tags.t IS NOT NULL",
+    "tags.t IS NULL",
+    "tags.other != 'ab'",
+    "tags.`mlflow.user` = 'ab'",
+    "run_name = 'train run'",
+    "run_name LIKE 'train%'",
+    "run_name ILIKE '%train%'",
+    "run_name ILIKE '% abc%'",
+    "run_name LIKE '%ru_'",
+    "run_name LIKE '%e%'",
+    "run_name LIKE '_____%'",
+    "run_name != 'ab'",
+    "tags.`mlflow.runName` IS NULL",
+    "status = 'FINISHED'",
+    "status LIKE 'F%'",
+    "status != 'RUNNING'",
+    "metrics.m > 0",
+    "metrics.m <= 1.5",
+    "metrics.m = 0",
+    "metrics.m != 1.5",
+    "metrics.m >= 1.5",
+    "user_id = 'ab'",
+    "start_time > 1.5",
+    "start_time <= 3",
+    "run_id IN ('000', '037')",
+];
+const ORDERS: [&[&str]; 18] = [
+    &[],
+    &["start_time"],
+    &["start_time DESC", "metrics.m"],
+    &["metrics.m"],
+    &["metrics.m DESC"],
+    &["metrics.m DESC", "start_time"],
+    &["params.p"],
+    &["params.p DESC"],
+    &["run_name"],
+    &["run_name DESC", "status"],
+    &["status"],
+    &["status DESC"],
+    &["status", "metrics.m"],
+    &["tags.t"],
+    &["tags.t DESC"],
+    &["tags.`mlflow.runName`"],
+    &["end_time"],
+    &["user_id"],
+];
+
+fn runs() -> impl Strategy<Value = Vec<TestRun>> {
+    let text = || prop::option::of(prop::sample::select(TEXTS.to_vec()));
+    let metric = prop::option::of(prop::sample::select(vec![f64::NAN, 0.0, -0.0, 1.5, -3.0, f64::MAX]));
+    let status = prop::sample::select(vec!["RUNNING", "FINISHED", "FAILED", "KILLED", "SCHEDULED"]);
+    let fields = (text(), text(), prop::sample::select(TEXTS.to_vec()), metric, status, 0_i64..5);
+    prop::collection::vec(fields, 0..16).prop_map(|fields| {
+        let run = |(number, (param, tag, name, metric, status, started)): (usize, _)| {
+            let param: Option<&'static str> = param;
+            let tag: Option<&'static str> = tag;
+            let metric: Option<f64> = metric;
+            let mut tags: BTreeMap<_, _> = tag.into_iter().flat_map(|tag| [("t", tag), ("mlflow.user", tag)]).collect();
+            tags.insert("mlflow.runName", name);
+            TestRun {
+                id: format!("{:03}", number * 37 % 101),
+                name: Some(name),
+                status: Some(status),
+                start_time: Some(started),
+                user_id: param,
+                metrics: metric.map(|value| ("m", value)).into_iter().collect(),
+                params: param.map(|param| ("p", param)).into_iter().collect(),
+                tags,
+                ..TestRun::default()
+            }
+        };
+        fields.into_iter().enumerate().map(run).collect()
+    })
+}
+
+fn searches() -> impl Strategy<Value = (RunFilter, RunOrder)> {
+    let predicates = prop::sample::subsequence(PREDICATES.to_vec(), 0..=4);
+    (predicates, prop::sample::select(ORDERS.to_vec())).prop_map(|(filter, order)| parsed(&filter.join(" AND "), order))
+}
+
+fn fields() -> impl Strategy<Value = IndexedFields> {
+    let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+    let all = IndexedFields { values: owned(&["*"]), text: owned(&["*"]) };
+    let texts = IndexedFields { values: Vec::new(), text: owned(&["tags.*", "params.*"]) };
+    prop::sample::select(vec![IndexedFields::default(), all, texts])
+}
+
+/// The head of a list of these runs, as the store would read it with a smaller limit.
+fn head(runs: &[TestRun], options: &Options, list: &RunList, limit: usize) -> Head {
+    let in_time = |run: &&TestRun| {
+        !list.is_newest_first() || run.start_time.is_some_and(|started| options.started.contains(started))
+    };
+    let mut times: Vec<_> =
+        runs.iter().filter(in_time).filter(|run| stands_in(run, list)).filter_map(|run| run.start_time).collect();
+    times.sort_unstable_by_key(|time| Reverse(*time));
+    let complete = times.len() <= limit;
+    times.truncate(limit);
+    let known = list.is_newest_first();
+    let time = |time: Option<&i64>| time.copied().filter(|_| known);
+    Head { entries: times.len(), complete, first: time(times.first()), last: time(times.last()) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    #[test]
+    fn a_run_that_passes_stands_in_every_list(runs in runs(), (filter, order) in searches(), fields in fields()) {
+        let options = Options::of(&filter, &order, &fields);
+        prop_assert!(options.lists.len() <= 6 && options.probes().len() <= 4);
+        for run in runs.iter().filter(|run| filter.matches(*run)) {
+            for list in &options.lists {
+                prop_assert!(stands_in(run, list), "{} {}", filter, list);
+            }
+            prop_assert!(run.start_time.is_some_and(|started| options.started.contains(started)));
+            prop_assert!(options.ids.as_ref().is_none_or(|ids| ids.contains(&run.id)), "{}", filter);
+            if let Some(walk) = options.walk.as_ref().filter(|walk| !walk.missing_follow) {
+                prop_assert!(walk.segments.iter().any(|list| stands_in(run, list)), "{} {}", filter, walk);
+            }
+        }
+    }
+
+    #[test]
+    fn a_walk_is_in_order(runs in runs(), (filter, order) in searches(), fields in fields()) {
+        let Some(walk) = Options::of(&filter, &order, &fields).walk else { return Ok(()) };
+        let walked = walked(&runs, &walk);
+        let keys: Vec<_> = walked.iter().map(|run| if walk.exact { order.key(run) } else { first_term(&order).key(run) }).collect();
+        prop_assert!(keys.is_sorted(), "{} {}", order, walk);
+        for run in &runs {
+            let key = order.key(run);
+            let value = key.first_value().unwrap();
+            let segment = walk.segments.iter().position(|list| stands_in(run, list));
+            prop_assert_eq!(walk.segment_of(value), segment, "{} {:?}", walk, value);
+            let last = keys.last().filter(|_| segment.is_none() && value == FirstValue::Missing);
+            let first_key = first_term(&order).key(run);
+            prop_assert!(last.is_none_or(|last| walk.exact || *last < first_key), "missing runs come last");
+        }
+    }
+
+    #[test]
+    fn a_plan_loses_no_run(
+        runs in runs(), (filter, order) in searches(), fields in fields(), page_size in 1_usize..20, limit in 1_usize..12,
+    ) {
+        let options = Options::of(&filter, &order, &fields);
+        let probes = options.probes().into_iter();
+        let heads: Heads = probes.map(|list| { let head = head(&runs, &options, &list, limit); (list, head) }).collect();
+        let plan = choose(&options, &heads, filter.clone(), order, ViewType::ActiveOnly, page_size);
+        let (lists, is_walk): (Vec<_>, _) = match &plan.path {
+            AccessPath::Newest { lists } | AccessPath::Gather { lists } => (lists.clone(), false),
+            AccessPath::Walk(walk) if !walk.missing_follow => (walk.segments.clone(), true),
+            AccessPath::Ids(_) | AccessPath::Whole | AccessPath::Walk(_) => (Vec::new(), false),
+        };
+        if let AccessPath::Newest { lists } = &plan.path {
+            prop_assert!(lists.iter().all(RunList::is_newest_first));
+        }
+        prop_assert!(plan.cost.units.is_finite() && plan.cost.requests.is_finite());
+        for run in runs.iter().filter(|run| filter.matches(*run)) {
+            let mut found = lists.iter().map(|list| stands_in(run, list));
+            prop_assert!(if is_walk { found.any(|found| found) } else { found.all(|found| found) }, "{}", plan);
+            prop_assert!(plan.narrow_by.iter().all(|list| stands_in(run, list)), "{}", plan);
+            prop_assert!(run.number(RunNumber::StartTime).is_some_and(|started| plan.started.contains(started)));
+        }
+    }
+}
