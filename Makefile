@@ -51,6 +51,7 @@ test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 ran
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed
 	RANDOM_SEARCHES=2000 cargo test --package tracking --test it indexed_search
+	cargo test --package tracking --test generated -- --ignored
 
 validate: $(VENV_READY) ## Check template.yaml
 	sam validate

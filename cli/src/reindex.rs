@@ -1,6 +1,6 @@
 //! `mlflow-serverless reindex`: builds the index of searches anew, while it is in use.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use entities::fields::{LEASE, Setting};
@@ -40,6 +40,10 @@ pub(crate) struct Options {
 
 /// Pause between two looks at how many runs are left.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long the indexer may take for one portion of a batch, in which it does not look at the setting again.
+const LONGEST_PORTION: Duration = Duration::from_mins(2);
+/// How long to wait while no run is indexed.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, feed) = if let Some(endpoint) = &options.dynamodb_endpoint {
@@ -62,12 +66,13 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
     let indexer = Indexer::new(table.clone());
     let fields = new_fields(options, &read_setting(table).await?.indexed);
     if let Some(fields) = &fields {
-        // Searches forget what they relied on before the indexer takes anything out.
-        let searched = IndexedFields { values: Vec::new(), text: Vec::new() };
-        write_setting(table, Setting { indexed: fields.clone(), searched }).await?;
-        let bar = spinner("waiting until no server relies on the fields indexed before");
-        sleep(LEASE).await;
-        bar.finish_and_clear();
+        // First searches forget what they relied on, then the indexer may take it out, then no batch under way has the old fields.
+        let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
+        let fields_now = read_setting(table).await?.indexed;
+        write_setting(table, Setting { indexed: fields_now, searched: nothing.clone() }).await?;
+        wait("waiting until no server relies on the fields indexed before", LEASE).await;
+        write_setting(table, Setting { indexed: fields.clone(), searched: nothing }).await?;
+        wait("waiting until no batch under way indexes the fields of before", LONGEST_PORTION).await;
     }
     let experiments = match &options.experiment {
         Some(id) => vec![ExperimentId::parse(id).map_err(|error| error.message)?],
@@ -84,16 +89,28 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
     bar.finish_and_clear();
 
     let bar = ProgressBar::new(runs).with_style(style("{bar:40} {pos}/{len} runs indexed, {eta} left")?);
-    while !left.is_empty() {
-        sleep(LOOK).await;
+    let mut moved = Instant::now();
+    while !left.is_empty() && moved.elapsed() < PATIENCE {
+        let count = left.iter().map(|(_, runs)| runs.len()).sum::<usize>();
+        // A look reads all marks.
+        sleep(LOOK + Duration::from_micros(50) * u32::try_from(count).unwrap_or(u32::MAX)).await;
         for (experiment, runs) in &mut left {
             let dropped = indexer.drop_rebuilt(*experiment, runs).await;
             dropped.map_err(|failure| format!("the index could not be read: {failure:?}"))?;
         }
         left.retain(|(_, runs)| !runs.is_empty());
-        bar.set_position(runs - left.iter().map(|(_, runs)| runs.len()).sum::<usize>() as u64);
+        let now = left.iter().map(|(_, runs)| runs.len()).sum::<usize>();
+        if now < count {
+            moved = Instant::now();
+        }
+        bar.set_position(runs - now as u64);
     }
     bar.finish_and_clear();
+    // They stay marked, and searches look at them.
+    let left: Vec<_> = left.iter().flat_map(|(_, runs)| runs).collect();
+    if let Some(first) = left.first() {
+        say(&format!("{} runs could not be indexed, {first} among them; the indexer's log says why", left.len()));
+    }
 
     let bar = spinner("entries of no run removed");
     for experiment in &experiments {
@@ -102,8 +119,10 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
     }
     let swept = bar.position();
     bar.finish_and_clear();
-    if let Some(fields) = fields {
-        write_setting(table, Setting { indexed: fields.clone(), searched: fields }).await?;
+    if options.experiment.is_none() {
+        // Also where an earlier rebuild was cut off.
+        let fields_now = read_setting(table).await?.indexed;
+        write_setting(table, Setting { searched: fields_now.clone(), indexed: fields_now }).await?;
     }
     say(&format!("{runs} runs of {} experiments indexed, {swept} stray entries removed", experiments.len()));
     Ok(())
@@ -127,6 +146,12 @@ async fn read_setting(table: &Table) -> Result<Setting, Failure> {
 
 async fn write_setting(table: &Table, setting: Setting) -> Result<(), Failure> {
     setting.write(table).await.map_err(|failure| format!("the setting could not be written: {failure:?}").into())
+}
+
+async fn wait(why: &'static str, time: Duration) {
+    let bar = spinner(why);
+    sleep(time).await;
+    bar.finish_and_clear();
 }
 
 fn spinner(of: &'static str) -> ProgressBar {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use entities::attributes::{NAME, PARAMS, STAGE, START_TIME, TAGS, USER};
-use entities::{RUN, RunItems, RunLocation, entries, latest, stage_from};
+use entities::{RUN, RunItems, RunLocation, entries, stage_from};
 use key_schema::{Descending, DescendingDouble, Field, Level, Name, Value, rows};
 use mlflow_api::tracking::LifecycleStage;
 use search::{IndexedFields, tokens};
@@ -22,7 +22,7 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
     }
     let started = Descending(run.number(START_TIME).unwrap_or_default());
     let mut found = BTreeSet::new();
-    for (metric, point) in items.metrics.iter().flat_map(latest) {
+    for (metric, point) in items.latest_metrics() {
         let value = DescendingDouble(point.value);
         found.insert(rows::RankByMetric::key(&at.experiment, &Field::from(metric), &value, &started, &at.run).sk);
     }

@@ -69,21 +69,18 @@ impl Indexer {
     /// Indexes the runs that have changed; returns those that failed.
     async fn index_changed(&self, work: &Work) -> Vec<Subject> {
         let changed: Vec<_> = work.changed_runs().cloned().collect();
-        if changed.is_empty() {
-            return Vec::new();
-        }
-        let fields = match self.fields().await {
-            Ok(fields) => fields,
-            Err(failure) => {
-                tracing::error!(?failure, "the indexed fields could not be read");
-                return changed.into_iter().map(Subject::Run).collect();
-            }
-        };
         let mut failed = Vec::new();
         for runs in changed.chunks(RUNS_AT_ONCE) {
-            failed.extend(self.runs_index(runs, &fields).await.into_iter().map(Subject::Run));
+            // For each portion anew: a batch may take minutes, and a rebuild counts on what was set before it began.
+            match self.fields().await {
+                Ok(fields) => failed.extend(self.runs_index(runs, &fields).await),
+                Err(failure) => {
+                    tracing::error!(?failure, "the indexed fields could not be read");
+                    failed.extend(runs.iter().cloned());
+                }
+            }
         }
-        failed
+        failed.into_iter().map(Subject::Run).collect()
     }
 
     /// Indexes runs; returns those that failed.

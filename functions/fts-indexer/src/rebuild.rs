@@ -1,6 +1,6 @@
 //! Rebuilding the index while it is in use.
 //!
-//! Nobody but the stream's consumer writes the index. So a rebuild marks runs as changed, and has them indexed anew through the
+//! Nobody but the stream's consumer puts entries. So a rebuild marks runs as changed, and has them indexed anew through the
 //! stream; searches meanwhile read them themselves. Entries that no copy knows of, left by an indexer of another version or
 //! by a hand, are swept away afterwards.
 

@@ -22,7 +22,7 @@ impl Indexer {
     }
 
     /// Removes a run's rows, its entries in the index, and the history of its metrics. A request per 25 of them.
-    async fn clear_up_run(&self, at: &RunLocation) -> Result<()> {
+    pub(crate) async fn clear_up_run(&self, at: &RunLocation) -> Result<()> {
         if self.table.get(&at.key()).await?.is_some() {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Indexer {
 }
 
 /// Removes the entries of a run and then the copy that tells of them.
-pub(crate) async fn remove_entries(table: &Table, at: &RunLocation, copy: Option<&Copy>) -> Result<()> {
+async fn remove_entries(table: &Table, at: &RunLocation, copy: Option<&Copy>) -> Result<()> {
     if copy.is_none() {
         return Ok(());
     }

@@ -20,8 +20,8 @@ use mlflow_api::tracking::LifecycleStage;
 use search::IndexedFields;
 use table::{Condition, Failure, Item, Result, Table, Update, number, text};
 
+use crate::Indexer;
 use crate::entries::run_entries;
-use crate::{Indexer, removal};
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
@@ -48,8 +48,8 @@ impl Indexer {
             let copy = copies.get(&Copy::key(at)).cloned().map(Copy);
             match items.get(at) {
                 Some(items) => plans.extend(plan(at, items, copy.as_ref(), fields)),
-                // Gone since; its own record may have come before one of its metrics'.
-                None => removal::remove_entries(&self.table, at, copy.as_ref()).await?,
+                // Gone since, or a late metric made a document anew.
+                None => self.clear_up_run(at).await?,
             }
         }
         let written = plans.into_iter().map(|plan| async {
@@ -140,7 +140,7 @@ fn listed_copy(copy: Item, at: &RunLocation, run: &Item) -> Item {
 /// The entries that a run's copy stands for, and those that were to be deleted when it was made.
 pub(crate) fn held(at: &RunLocation, copy: Option<&Copy>) -> (BTreeSet<String>, BTreeSet<String>) {
     let Some(copy) = copy else { return Default::default() };
-    let held = match (copy.listed_entries(), copy.values()) {
+    let held = match (copy.listed_entries(), copy.clone().into_values()) {
         (Some(listed), _) => listed.into_iter().collect(),
         (None, Some(values)) => {
             let fields = copy.fields().map_or_else(IndexedFields::default, from_json);

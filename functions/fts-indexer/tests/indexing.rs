@@ -134,7 +134,7 @@ async fn a_run_stands_in_the_lists_it_belongs_to() {
     assert_eq!(marked, 0);
     let copy = Copy(site.table.get(&Copy::key(&at)).await.unwrap().unwrap());
     assert!(copy.0.text("lsi3sk").unwrap().starts_with("R#ACTIVE#RUNNING#"));
-    assert!(copy.values().is_some());
+    assert!(copy.into_values().is_some());
 }
 
 #[tokio::test]
@@ -261,4 +261,16 @@ async fn a_rebuild_puts_what_is_missing_and_sweeps_what_is_stray() {
     assert!(left.is_empty());
     assert_eq!(site.indexer.sweep(at.experiment).await.unwrap(), 1);
     assert_eq!(site.index().await, whole);
+}
+
+/// The longest names this server gives have 20 characters and three words.
+#[tokio::test]
+async fn a_default_name_makes_few_entries() {
+    let site = Site::new().await;
+    let at = site.run(1, "gentle-squirrels-987").await;
+    let user = Update::new(at.key()).remove(("tags", "team")).marked(&at.run);
+    site.table.update(&user).await.unwrap();
+    assert!(site.handle(changed(&at)).await.is_empty());
+    let entries = site.keys("FTS").await.len();
+    assert!(entries <= 25, "{entries}, the copy included");
 }

@@ -10,7 +10,7 @@ use crate::attributes::{
     CHANGED, INDEXED, MODEL, OUTPUTS, PARAM_ROWS, PARAMS, REBUILD, REVISION, STEP, TAG_ROWS, TAGS, WIDE,
 };
 use crate::maps::{entries, entry_name};
-use crate::metrics::{latest, metric_attribute, pack_set};
+use crate::metrics::{metric_attribute, pack_set};
 use crate::run_items::{RunItems, RunLocation};
 
 /// The entity type of runs in the index.
@@ -66,7 +66,7 @@ impl Copy {
             let values: Map = values.map(|(key, value)| (entry_name(&key).into_owned(), text(value))).collect();
             item = item.with(attribute, map(values));
         }
-        for (metric, point) in items.metrics.iter().flat_map(latest) {
+        for (metric, point) in items.latest_metrics() {
             item = item.with(metric_attribute(metric), pack_set(&[point]));
         }
         if !items.outputs.is_empty() {
@@ -79,16 +79,18 @@ impl Copy {
         Self(item)
     }
 
-    /// The run's values as if read from its items; `None` if the copy holds none.
+    /// The run's values as if read from its items; `None` if the copy holds none. Takes the copy: a page is a hundred of them.
     #[must_use]
-    pub fn values(&self) -> Option<RunItems> {
-        if self.0.has(ENTRIES) {
+    pub fn into_values(self) -> Option<RunItems> {
+        let mut run = self.0;
+        if run.has(ENTRIES) {
             return None;
         }
-        let outputs =
-            self.0.0.get(OUTPUT_ROWS).and_then(|rows| rows.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
-        let outputs = outputs.iter().filter_map(|row| row.as_m().ok().cloned().map(Item)).collect();
-        Some(RunItems { run: self.0.clone(), metrics: vec![self.0.clone()], outputs, ..RunItems::default() })
+        let outputs = match run.0.remove(OUTPUT_ROWS) {
+            Some(Value::L(rows)) => rows.into_iter().filter_map(|row| Some(Item(row.as_m().ok()?.clone()))).collect(),
+            _ => Vec::new(),
+        };
+        Some(RunItems { run, outputs, ..RunItems::default() })
     }
 
     /// The entries it lists, in place of values.

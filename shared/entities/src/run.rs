@@ -8,7 +8,6 @@ use table::Item;
 
 use crate::attributes::{ARTIFACT_URI, END_TIME, MODEL, NAME, PARAMS, START_TIME, STATUS, STEP, TAGS, USER};
 use crate::maps::entries;
-use crate::metrics::latest;
 use crate::run_items::{RunItems, RunLocation};
 use crate::stage::{ExperimentState, run_stage};
 
@@ -39,9 +38,7 @@ pub fn run_whole(at: &RunLocation, items: &RunItems, state: &ExperimentState) ->
         entries.map(|(key, value)| KeyValue { key, value }).collect::<Vec<_>>()
     };
     let mut metrics: Vec<_> = items
-        .metrics
-        .iter()
-        .flat_map(latest)
+        .latest_metrics()
         .map(|(key, point)| Metric {
             key: key.to_owned(),
             value: point.value,

@@ -6,6 +6,8 @@ use mlflow_api::{Error, ExperimentId, RunId};
 use table::{Item, Query, Result, Table};
 
 use crate::attributes::{OUTPUTS, PARAM_ROWS, TAG_ROWS, WIDE};
+use crate::metrics::latest;
+use crate::points::Point;
 
 /// Where a run is: its experiment, and its id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,6 +51,13 @@ pub struct RunItems {
     pub tags: Vec<Item>,
     /// Rows of logged models.
     pub outputs: Vec<Item>,
+}
+
+impl RunItems {
+    /// The latest point of each metric. A copy has them beside all else in one item; a run's own document has none.
+    pub fn latest_metrics(&self) -> impl Iterator<Item = (&str, Point)> {
+        std::iter::once(&self.run).chain(&self.metrics).flat_map(latest)
+    }
 }
 
 /// Reads the rows that a run has beside its two documents: a request for each kind it has.

@@ -75,6 +75,7 @@ fn value_size(value: &Value) -> usize {
         Value::N(digits) => digits.len() / 2 + 2,
         Value::B(bytes) => bytes.as_ref().len(),
         Value::Bs(set) => set.iter().map(|bytes| bytes.as_ref().len() + 1).sum(),
+        Value::L(nested) => 3 + nested.iter().map(|value| 1 + value_size(value)).sum::<usize>(),
         Value::M(nested) => 3 + nested.len() + map_size(nested),
         _ => 1,
     }

@@ -1,6 +1,8 @@
 //! Experiments: create, read, rename, delete, restore.
 
-use entities::attributes::{CREATED, EXPERIMENT, LOCATION, NAME, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED};
+use entities::attributes::{
+    CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
+};
 use entities::{entries, experiment_state, stage_from};
 use key_schema::{Descending, Key, Name, Stage, index, rows};
 use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, KeyValue, LifecycleStage};
@@ -105,7 +107,9 @@ impl Store {
             .with(CREATED, number(created))
             .with(UPDATED, number(created))
             .with(STAGE, text(LifecycleStage::Active.name()))
-            .with(STAGE_VERSION, number(0));
+            .with(STAGE_VERSION, number(0))
+            // The stream's consumer is told when an item that has it is removed.
+            .with(REVISION, number(1));
         let (item, tag_rows) = document::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let mut writes = vec![
             Write::Put(name_row(id, &new.name, created, Stage::Active), Condition::item_missing()),

@@ -1,12 +1,12 @@
 //! Runs: create and update.
 
-use entities::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
+use entities::attributes::{ARTIFACT_URI, CHANGED, END_TIME, NAME, PARAMS, REVISION, START_TIME, STATUS, USER};
 use entities::{marked_item, run_info};
 use key_schema::{Descending, Stage, index, rows};
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunInputs, RunStatus};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
 use rand::RngExt;
-use table::{Condition, Failure, Item, Map, Write, map, number, text};
+use table::{Condition, Failure, Item, Map, Update, Write, map, number, text};
 
 use super::document::{self, Change};
 use super::experiment::check_is_active;
@@ -82,10 +82,21 @@ impl Store {
         if tag_rows.is_empty() {
             return self.table.put_new(run).await;
         }
+        let again = run.key().map(Update::new).zip(run.text(CHANGED).map(text));
         let mut writes = vec![Write::Put(run, Condition::item_missing())];
         let more_rows = document::take_rows(&mut writes, tag_rows);
         self.table.transact(&writes).await?;
-        self.table.write_many(more_rows, &[]).await
+        if more_rows.is_empty() {
+            return Ok(());
+        }
+        self.table.write_many(more_rows, &[]).await?;
+        // The indexer may have been here between the two.
+        let Some((update, mark)) = again else { return Ok(()) };
+        match self.table.update(&update.set(CHANGED, mark).add(REVISION, number(1))).await {
+            // A run that is gone by now needs no mark.
+            Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Changes a run's info and returns it. One request, and one for the experiment where no lease lasts.

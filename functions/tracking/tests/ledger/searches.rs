@@ -196,6 +196,15 @@ impl Bench {
         self.meter.take();
     }
 
+    async fn small_run(&self, experiment: ExperimentId, number: i64) -> String {
+        let new = NewRun { name: name(number), start_time: TIME + number, ..NewRun::default() };
+        let run = self.store.run_create(experiment, &new).await.unwrap().info.run_id;
+        let value = f64::from(i32::try_from(spread(number, 31) % 1_000_000).unwrap());
+        let metric = LoggedMetric { key: "metric_3".to_owned(), value, timestamp: TIME, step: 1 };
+        self.store.run_log_metric(&run, &metric).await.unwrap();
+        run
+    }
+
     async fn run(&self, experiment: ExperimentId, number: i64) -> String {
         let new =
             NewRun { user_id: "somebody".to_owned(), name: name(number), start_time: TIME + number, tags: Vec::new() };
@@ -286,6 +295,39 @@ pub(crate) async fn searches(ledger: &mut Ledger) {
         }
         ledger.pages(search.name, cost[0], cost[1]);
     }
+}
+
+/// The latest runs and the top of a metric in experiments of 10,000 and of 100,000 runs: the same cost.
+pub(crate) async fn at_scale() {
+    let bench = Bench::new().await;
+    let experiment = bench.experiment("large").await;
+    let mut costs = Vec::new();
+    let mut count = 0;
+    for runs in [RUNS, 10 * RUNS] {
+        while count < runs {
+            let ids: Vec<_> = stream::iter(count..count + 1_000)
+                .map(|number| {
+                    let bench = bench.clone();
+                    tokio::spawn(async move { bench.small_run(experiment, number).await })
+                })
+                .buffered(4)
+                .map(Result::unwrap)
+                .collect()
+                .await;
+            bench.index(experiment, &ids).await;
+            count += 1_000;
+        }
+        let mut cost = Vec::new();
+        for search in &SEARCHES[..2] {
+            bench.store.run_search(&search.of(experiment)).await.unwrap();
+            bench.meter.take();
+            assert_eq!(bench.store.run_search(&search.of(experiment)).await.unwrap().runs.len(), 100);
+            let usage = bench.meter.take();
+            cost.push((search.name, usage.requests, usage.read_units));
+        }
+        costs.push(cost);
+    }
+    assert_eq!(costs[0], costs[1], "10,000 runs, 100,000 runs");
 }
 
 /// What the indexer does for a run.

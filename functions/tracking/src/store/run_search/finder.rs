@@ -156,7 +156,8 @@ impl<'a> Finder<'a> {
                 let Some(place) = first else { break };
                 let next = sources[place].next(table).await?;
                 let Some(candidate) = std::mem::replace(&mut fronts[place], next) else { break };
-                if narrowing.lets_pass(&candidate.at) && self.seen.insert(candidate.at.clone()) {
+                let may_pass = narrowing.lets_pass(&candidate.at) && self.plan.started.contains(candidate.started);
+                if may_pass && self.seen.insert(candidate.at.clone()) {
                     portion.push(candidate.clone());
                 }
                 last = Some(candidate);
@@ -223,10 +224,10 @@ impl<'a> Finder<'a> {
             self.unlisted.get(&at.experiment).is_some_and(|unlisted| !unlisted.changed.contains(at))
         };
         let (indexed, mut others): (Vec<&RunLocation>, Vec<&RunLocation>) = places.iter().partition(has_copy);
-        let copies = table.get_many(&indexed.iter().map(|at| Copy::key(at)).collect::<Vec<_>>()).await?;
+        let mut copies = table.get_many(&indexed.iter().map(|at| Copy::key(at)).collect::<Vec<_>>()).await?;
         let mut runs = Vec::with_capacity(places.len());
         for at in indexed {
-            match copies.get(&Copy::key(at)).and_then(|copy| Copy(copy.clone()).values()) {
+            match copies.remove(&Copy::key(at)).and_then(|copy| Copy(copy).into_values()) {
                 Some(items) => runs.extend(self.run(at, &items)),
                 None => others.push(at),
             }

@@ -31,8 +31,7 @@ impl Finder<'_> {
         self.take_from(vec![Source::Gathered(VecDeque::from(candidates))]).await
     }
 
-    /// The runs of all indexed experiments that stand in all of these lists; `None` if those of an experiment have more
-    /// entries than the limit.
+    /// The runs of all indexed experiments that stand in all of these lists; `None` if these have more entries than the limit.
     pub(super) async fn runs_in_all(&self, lists: &[RunList], limit: usize) -> Result<Option<HashSet<RunLocation>>> {
         let scopes = self.scopes.values().copied().filter(|scope| self.unlisted.contains_key(&scope.id));
         let entries = self.entries_in_all(&scopes.collect::<Vec<_>>(), lists, limit).await?;
@@ -40,6 +39,7 @@ impl Finder<'_> {
     }
 
     async fn entries_in_all(&self, scopes: &[&Scope], lists: &[RunList], limit: usize) -> Result<Option<Vec<Entry>>> {
+        let limit = limit / scopes.len().max(1);
         let gathered = scopes.iter().map(|scope| self.gather_scope(scope, lists, limit));
         let gathered: Vec<Option<Vec<Entry>>> =
             stream::iter(gathered.collect::<Vec<_>>()).buffered(SCOPES_AT_ONCE).try_collect().await?;
@@ -48,21 +48,25 @@ impl Finder<'_> {
 
     async fn gather_scope(&self, scope: &Scope, lists: &[RunList], limit: usize) -> Result<Option<Vec<Entry>>> {
         let mut in_all: Option<HashMap<String, Entry>> = None;
+        let mut left = limit;
         for list in lists {
             let keys = ListsOf::new(scope, self.plan).keys(list);
             let keys = if list.is_newest_first() { from_page(keys, self.after) } else { keys };
             let mut cursor = Cursor::new(keys, HEAD);
             cursor.read_more(&self.store.table).await?;
             while !cursor.is_done() {
-                if cursor.buffer().len() > limit {
+                if cursor.buffer().len() >= left {
                     return Ok(None);
                 }
+                cursor.limit_page(left - cursor.buffer().len());
                 cursor.read_more(&self.store.table).await?;
             }
+            left = left.saturating_sub(cursor.buffer().len());
             let mut here = HashMap::with_capacity(cursor.buffer().len());
             for entry in cursor.into_entries() {
                 let run = entry.at.run.to_string();
-                if in_all.as_ref().is_none_or(|all| all.contains_key(&run)) {
+                let may_pass = self.plan.started.contains(entry.started);
+                if may_pass && in_all.as_ref().is_none_or(|all| all.contains_key(&run)) {
                     here.insert(run, entry);
                 }
             }

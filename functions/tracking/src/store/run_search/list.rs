@@ -260,6 +260,11 @@ impl Cursor {
         self.is_done
     }
 
+    /// No more than so many entries on the next page.
+    pub(super) fn limit_page(&mut self, entries: usize) {
+        self.next_page = self.next_page.min(entries);
+    }
+
     /// The next entry, left where it is; `None` at the end.
     pub(super) async fn peek(&mut self, table: &Table) -> Result<Option<&Entry>> {
         while self.buffer.is_empty() && !self.is_done {

@@ -13,7 +13,8 @@ mod source;
 use std::collections::{HashMap, HashSet};
 
 use entities::RunLocation;
-use futures::future::{try_join, try_join_all};
+use futures::future::try_join;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::tracking::{Runs, ViewType};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, limits};
 use search::{
@@ -23,7 +24,7 @@ use search::{
 
 use super::Store;
 use finder::Finder;
-use list::{Cursor, HEAD, Keys};
+use list::{Cursor, HEAD, Keys, LARGEST_PAGE};
 use scope::{ListsOf, Scope, Unlisted};
 use source::{Join, Source, Walker};
 
@@ -43,6 +44,9 @@ pub struct RunSearch {
     /// Token of an earlier page.
     pub page_token: String,
 }
+
+/// Requests about experiments under way at a time.
+const AT_ONCE: usize = 16;
 
 /// Cursors of lists whose beginnings were read to plan.
 type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
@@ -67,9 +71,18 @@ impl Store {
             // What the indexer lists are active runs. The deleted ones are in a list of their own.
             options = without_lists(options);
         }
-        let (mut unlisted, mut probed) =
-            try_join(self.unlisted(&scopes, &options, search.view), self.probe(&scopes, &options, after.as_ref()))
-                .await?;
+        let unlisted = self.unlisted(&scopes, &options, search.view);
+        let (mut unlisted, mut probed) = if needs_active_runs_only(&scopes, &options, search.view) {
+            // One more than the page: whether there is another page shows in the list already.
+            let least = if options.probes().is_empty() { 1 } else { HEAD };
+            let entries = page_size.saturating_add(1).max(least);
+            let runs = self.read_beginnings(&scopes, &[RunList::Runs], &options, after.as_ref(), entries);
+            try_join(unlisted, runs).await?
+        } else {
+            // In this order: a run that carries no mark is in the lists when they are read after that.
+            let unlisted = unlisted.await?;
+            (unlisted, self.read_beginnings(&scopes, &options.probes(), &options, after.as_ref(), HEAD).await?)
+        };
         let heads = heads(&options, &probed);
         let mut plan = choose(&options, &heads, filter, order, search.view, page_size);
         if search.view == ViewType::DeletedOnly && plan.path == AccessPath::Whole {
@@ -150,26 +163,42 @@ impl Store {
             };
             Ok::<_, Error>((scope.id, unlisted))
         });
-        Ok(try_join_all(unlisted).await?.into_iter().collect())
+        let unlisted: Vec<_> =
+            stream::iter(unlisted.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await?;
+        Ok(unlisted.into_iter().collect())
     }
 
     /// Reads the beginnings of lists, those that are newest first from where the page begins.
-    async fn probe(&self, scopes: &[Scope], options: &Options, after: Option<&search::SortKey>) -> Result<Probed> {
-        let probes = options.probes();
-        let cursors = scopes.iter().flat_map(|scope| probes.iter().map(move |list| (scope, list)));
+    async fn read_beginnings(
+        &self,
+        scopes: &[Scope],
+        lists: &[RunList],
+        options: &Options,
+        after: Option<&search::SortKey>,
+        entries: usize,
+    ) -> Result<Probed> {
+        let cursors = scopes.iter().flat_map(|scope| lists.iter().map(move |list| (scope, list)));
         let cursors = cursors.map(|(scope, list)| async move {
             let keys = Keys::of(scope.id, list, options.started);
             let keys = if list.is_newest_first() { from_page(keys, after) } else { keys };
-            let mut cursor = Cursor::new(keys, HEAD);
+            let mut cursor = Cursor::new(keys, entries.min(LARGEST_PAGE));
             cursor.read_more(&self.table).await?;
             Ok::<_, Error>((scope.id, (list.clone(), cursor)))
         });
         let mut by_experiment = Probed::new();
-        for (experiment, cursor) in try_join_all(cursors).await? {
+        let cursors: Vec<_> = stream::iter(cursors.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
+        for (experiment, cursor) in cursors {
             by_experiment.entry(experiment).or_default().push(cursor);
         }
         Ok(by_experiment)
     }
+}
+
+/// Whether all that a search reads is the list of active runs, which is never behind, in order.
+fn needs_active_runs_only(scopes: &[Scope], options: &Options, view: ViewType) -> bool {
+    let newest = options.walk.as_ref().is_some_and(|walk| walk.exact && walk.segments == [RunList::Runs]);
+    let is_exact = view == ViewType::ActiveOnly && scopes.iter().all(|scope| scope.index_is_exact(view));
+    newest && is_exact && !reads_lists(options) && options.ids.is_none()
 }
 
 /// What is known of lists, over all experiments.

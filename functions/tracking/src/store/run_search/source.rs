@@ -1,22 +1,27 @@
 //! Where candidates come from: the lists of one experiment, in the order of the search.
 
 use std::cmp::Ordering;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use entities::RunLocation;
 use futures::future::try_join_all;
 use key_schema::index::newest_first;
-use mlflow_api::Result;
+use mlflow_api::{Result, RunId};
 use search::{FirstValue, RunList, RunNumber, RunOrder, RunSortBy, SortKey, Term, Walk};
 use table::Table;
 
 use super::list::{Cursor, END, Entry, HEAD, Keys, LARGEST_PAGE, metric_key, text_key, uncut};
 use super::scope::ListsOf;
 
+/// Runs with a value that are remembered where those without come: their keys fit into memory.
+const MOST_LISTED: usize = 100_000;
+
 /// A run that may be in the answer.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) at: RunLocation,
+    /// When the run began, in ms.
+    pub(super) started: i64,
     rank: Rank,
     /// It stands behind all runs that have what the search is ordered by.
     pub(super) is_in_tail: bool,
@@ -39,7 +44,7 @@ impl Candidate {
     /// A candidate among those of lists that were read whole: all are one group, in the order of the search or not.
     pub(super) fn gathered(entry: Entry, is_exact: bool) -> Self {
         let rank = Rank { segment: 0, group: String::new(), place: entry.place(), is_exact };
-        Self { at: entry.at, rank, is_in_tail: false }
+        Self { at: entry.at, started: entry.started, rank, is_in_tail: false }
     }
 
     /// Where it stands by start time.
@@ -140,7 +145,7 @@ impl Join {
         let group = if self.is_exact || self.is_tail { "" } else { entry.key.split('#').next().unwrap_or_default() };
         let group = group.to_owned();
         let rank = Rank { segment: self.segment, group, place: entry.place(), is_exact: self.is_exact };
-        Candidate { at: entry.at, rank, is_in_tail: self.is_tail }
+        Candidate { at: entry.at, started: entry.started, rank, is_in_tail: self.is_tail }
     }
 }
 
@@ -160,6 +165,8 @@ pub(super) struct Walker {
     buffer: VecDeque<Candidate>,
     page: usize,
     tail: Option<Join>,
+    /// Runs that have a value, and so no place in the tail; read when the tail begins.
+    listed: Option<HashSet<RunId>>,
 }
 
 impl Walker {
@@ -180,6 +187,7 @@ impl Walker {
             buffer: VecDeque::new(),
             page: HEAD,
             tail: None,
+            listed: None,
         };
         if let Some(after) = after {
             walker.resume(after);
@@ -251,8 +259,14 @@ impl Walker {
                     None => self.group = None,
                 }
             }
-            if let Some(tail) = &mut self.tail {
-                return tail.next(table).await;
+            if self.tail.is_some() && self.listed.is_none() {
+                self.listed = Some(self.listed_runs(table).await?);
+            }
+            if let (Some(tail), Some(listed)) = (&mut self.tail, &self.listed) {
+                match tail.next(table).await? {
+                    Some(candidate) if listed.contains(&candidate.at.run) => continue,
+                    candidate => return Ok(candidate),
+                }
             }
             if self.segment < self.walk.segments.len() {
                 self.read_page(table).await?;
@@ -263,6 +277,21 @@ impl Walker {
                 return Ok(None);
             }
         }
+    }
+
+    /// The runs in the lists of the walk, as many as are worth knowing: each saves reading a run.
+    async fn listed_runs(&self, table: &Table) -> Result<HashSet<RunId>> {
+        let mut runs = HashSet::new();
+        for list in &self.walk.segments {
+            let mut cursor = Cursor::new(self.keys_of(list), LARGEST_PAGE);
+            while let Some(entry) = cursor.next(table).await? {
+                runs.insert(entry.at.run);
+                if runs.len() >= MOST_LISTED {
+                    return Ok(runs);
+                }
+            }
+        }
+        Ok(runs)
     }
 
     /// Reads a page of the present segment into the buffer.
@@ -306,10 +335,10 @@ impl Walker {
         let group = self.walk.segments.get(segment).map_or("", |list| self.group_of(list, &entry.key));
         let is_whole = self.walk.segments.get(segment).is_none_or(|list| self.is_whole_text(list, group));
         let limit = self.walk.segments.get(segment).map_or(usize::MAX, uncut);
-        let group = if is_whole { group } else { &group[..group.floor_char_boundary(limit)] };
+        let group = if is_whole { group } else { &group[..group.ceil_char_boundary(limit)] };
         let rank =
             Rank { segment, group: group.to_owned(), place: entry.place(), is_exact: self.ties_are_exact && is_whole };
-        Candidate { at: entry.at, rank, is_in_tail: false }
+        Candidate { at: entry.at, started: entry.started, rank, is_in_tail: false }
     }
 
     /// Whether the runs of a list have more than one first value.
