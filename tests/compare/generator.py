@@ -24,7 +24,7 @@ from tests.compare.random_store import Store, build, change, plan
 from tests.compare.runner import Runner
 from tests.compare.scenario import Step
 from tests.support.http import Answer, Side
-from tests.support.servers import StockMlflow, start_subject, subject_is_stock_mlflow, takes_options
+from tests.support.servers import StockMlflow, start_subject
 
 _BATCH_WORKERS = 6
 #: Without Flask-WTF, every search of stock MLflow tries to import its auth module anew, and another search at that
@@ -67,11 +67,7 @@ def _some_writes_and_a_search(store: Store, randomness: random.Random, share_of_
 def indexer_options(indexer: str) -> list[str]:
     """The options of our server for an indexer that is running, stopped, or delayed."""
     delay = ["--indexer-delay", str(_INDEXER_DELAY_MS)]
-    options: list[str] = {"running": [], "stopped": ["--no-indexer"], "delayed": delay}[indexer]
-    if not subject_is_stock_mlflow() and not takes_options("serve", options):
-        print(f"note: the server has no {options[0]} yet; its indexer is as it is")
-        return []
-    return options
+    return {"running": [], "stopped": ["--no-indexer"], "delayed": delay}[indexer]
 
 
 def compare_batches(reference: Side, subject: Side, count: int, seed: int) -> tuple[list[str], Runner]:

@@ -7,7 +7,6 @@ continues with the same data, which is how the durability tests restart a killed
 import os
 import re
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -100,12 +99,6 @@ def binary() -> Path:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: build it, or point MLFLOW_SERVERLESS_BIN at the binary")
     return path
-
-
-def takes_options(command: str, options: Sequence[str]) -> bool:
-    """Whether the program under test knows these options, listed in its help or not; nothing is started."""
-    tried = subprocess.run([binary(), command, *options, "--help"], capture_output=True, timeout=60)
-    return tried.returncode == 0
 
 
 def subject_is_stock_mlflow() -> bool:
