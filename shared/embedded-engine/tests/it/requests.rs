@@ -68,17 +68,17 @@ async fn items_come_back(client: &Client) {
 }
 
 async fn a_batch_of_writes(client: &Client) {
-    put(client, indexed_item("p", "old", 1)).await;
-    let delete = DeleteRequest::builder().set_key(Some(key("p", "old"))).build().unwrap();
-    let new = PutRequest::builder().set_item(Some(indexed_item("p", "new", 2))).build().unwrap();
+    put(client, indexed_item("batch", "old", 1)).await;
+    let delete = DeleteRequest::builder().set_key(Some(key("batch", "old"))).build().unwrap();
+    let new = PutRequest::builder().set_item(Some(indexed_item("batch", "new", 2))).build().unwrap();
     let writes = vec![
         WriteRequest::builder().delete_request(delete).build(),
         WriteRequest::builder().put_request(new.clone()).build(),
     ];
     let done = client.batch_write_item().request_items(TABLE, writes).send().await.unwrap();
     assert!(done.unprocessed_items.unwrap_or_default().is_empty());
-    assert_eq!(get(client, key("p", "old")).await, None);
-    assert_eq!(get(client, key("p", "new")).await, Some(indexed_item("p", "new", 2)));
+    assert_eq!(get(client, key("batch", "old")).await, None);
+    assert_eq!(get(client, key("batch", "new")).await, Some(indexed_item("batch", "new", 2)));
     let twice = WriteRequest::builder().put_request(new).build();
     let refused = client.batch_write_item().request_items(TABLE, vec![twice.clone(), twice]).send().await.unwrap_err();
     assert_eq!(refused.code(), Some("ValidationException"));
