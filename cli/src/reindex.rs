@@ -42,8 +42,8 @@ pub(crate) struct Options {
 const LOOK: Duration = Duration::from_millis(500);
 /// How long the indexer may take for one portion of a batch, in which it does not look at the setting again.
 const LONGEST_PORTION: Duration = Duration::from_mins(2);
-/// How long to wait while no run is indexed.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// How long to wait while no run is indexed: changes may be gathered for five minutes before the indexer gets them.
+const PATIENCE: Duration = Duration::from_mins(15);
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, feed) = if let Some(endpoint) = &options.dynamodb_endpoint {

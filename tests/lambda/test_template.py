@@ -134,7 +134,7 @@ def test_the_stream_feeds_the_indexer(mapping):
 def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["BisectBatchOnFunctionError"] is True
-    assert mapping["MaximumRetryAttempts"] == 5
+    assert mapping["MaximumRetryAttempts"] == 10
     assert mapping["MaximumRecordAgeInSeconds"] == 24 * 60 * 60
     assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": ["IndexerFailures", "Arn"]}}}
     queue = resources["IndexerFailures"]["Properties"]
