@@ -35,23 +35,39 @@ impl Storage {
     }
 }
 
+/// The table a command works on: the embedded engine's, or one elsewhere.
+#[derive(Args)]
+pub(crate) struct Place {
+    #[command(flatten)]
+    pub(crate) storage: Storage,
+    /// Use the engine at this URL, DynamoDB itself or another that speaks its protocol, in place of the embedded one.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["data", "memory"])]
+    dynamodb_endpoint: Option<String>,
+    /// Name of the table.
+    #[arg(long = "table", value_name = "TABLE", default_value = "mlflow")]
+    pub(crate) name: String,
+}
+
+impl Place {
+    /// The table, whether it is there or not; and the embedded engine, if it is that one's.
+    pub(crate) async fn connect(&self) -> Result<(Table, Option<Engine>), Failure> {
+        if let Some(endpoint) = &self.dynamodb_endpoint {
+            return Ok((Table::new(client_for(endpoint).await, &self.name), None));
+        }
+        let engine = self.storage.open()?;
+        Ok((Table::new(engine.client(), &self.name), Some(engine)))
+    }
+}
+
 /// A client for an engine elsewhere: with the environment's credentials, or with any where there are none.
 pub(crate) async fn client_for(endpoint: &str) -> Client {
     if std::env::var_os("AWS_ACCESS_KEY_ID").is_none() {
         return embedded_engine::client_for_endpoint(endpoint);
     }
-    let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
-        .endpoint_url(endpoint)
-        .retry_config(aws_config::retry::RetryConfig::disabled())
-        .timeout_config(table::timeouts());
-    Client::new(&config.load().await)
+    table::client(Some(endpoint.to_owned())).await
 }
 
-/// The table, made where it is missing.
-pub(crate) async fn table(client: Client, name: &str) -> Result<Table, Failure> {
-    let table = Table::new(client, name);
-    match table.create_if_missing().await {
-        Ok(()) => Ok(table),
-        Err(failure) => Err(format!("the table {name} cannot be made: {failure:?}").into()),
-    }
+/// Makes the table where it is missing.
+pub(crate) async fn create(table: &Table) -> Result<(), Failure> {
+    table.create_if_missing().await.map_err(|failure| format!("the table cannot be made: {failure:?}").into())
 }

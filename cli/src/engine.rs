@@ -4,8 +4,9 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use clap::Args;
+use table::Table;
 
-use crate::connect::{Storage, client_for, table};
+use crate::connect::{Storage, client_for, create};
 use crate::feed::{Feed, Remote};
 use crate::{Failure, housekeeping, say_address, signals};
 
@@ -29,7 +30,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let indexer = options.indexer_url.as_deref().map(Remote::new).transpose()?;
     let engine = options.storage.open()?;
     let server = engine.serve((Ipv4Addr::LOCALHOST, options.port)).await?;
-    table(client_for(&server.url()).await, &options.table).await?;
+    create(&Table::new(client_for(&server.url()).await, &options.table)).await?;
     let housekeeping = tokio::spawn(housekeeping::run(engine.clone()));
     let feed = indexer.map(|indexer| Feed::start(engine, options.table, indexer, Duration::ZERO));
     say_address(&server.url());

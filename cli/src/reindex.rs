@@ -12,7 +12,7 @@ use table::Table;
 use tokio::time::sleep;
 
 use crate::Failure;
-use crate::connect::{Storage, client_for, table};
+use crate::connect::Place;
 use crate::feed::{Feed, InProcess};
 
 /// Options of `reindex`.
@@ -29,13 +29,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PATTERN")]
     text: Vec<String>,
     #[command(flatten)]
-    storage: Storage,
-    /// Use the engine at this URL, DynamoDB itself or another, whose indexer is running.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["data", "memory"])]
-    dynamodb_endpoint: Option<String>,
-    /// Name of the table.
-    #[arg(long, default_value = "mlflow")]
-    table: String,
+    place: Place,
 }
 
 /// Pause between two looks at how many runs are left.
@@ -46,15 +40,12 @@ const LONGEST_PORTION: Duration = Duration::from_mins(2);
 const PATIENCE: Duration = Duration::from_mins(15);
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
-    let (table, feed) = if let Some(endpoint) = &options.dynamodb_endpoint {
-        (table(client_for(endpoint).await, &options.table).await?, None)
-    } else {
-        let engine = options.storage.open()?;
-        let table = table(engine.client(), &options.table).await?;
-        // It stands by where a server on the same data feeds the indexer already.
+    let (table, engine) = options.place.connect().await?;
+    // Elsewhere an indexer is running already. On the embedded engine this one stands by while a server has one.
+    let feed = engine.map(|engine| {
         let consumer = InProcess(Indexer::new(table.clone()));
-        (table, Some(Feed::start(engine, options.table.clone(), consumer, Duration::ZERO)))
-    };
+        Feed::start(engine, options.place.name.clone(), consumer, Duration::ZERO)
+    });
     let outcome = rebuild(&table, &options).await;
     if let Some(feed) = feed {
         feed.stop().await;
@@ -64,14 +55,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 
 async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
     let indexer = Indexer::new(table.clone());
-    let fields = new_fields(options, &read_setting(table).await?.indexed);
-    if let Some(fields) = &fields {
+    let present = read_setting(table).await?.indexed;
+    if let Some(fields) = new_fields(options, &present) {
         // First searches forget what they relied on, then the indexer may take it out, then no batch under way has the old fields.
         let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
-        let fields_now = read_setting(table).await?.indexed;
-        write_setting(table, Setting { indexed: fields_now, searched: nothing.clone() }).await?;
+        write_setting(table, Setting { indexed: present, searched: nothing.clone() }).await?;
         wait("waiting until no server relies on the fields indexed before", LEASE).await;
-        write_setting(table, Setting { indexed: fields.clone(), searched: nothing }).await?;
+        write_setting(table, Setting { indexed: fields, searched: nothing }).await?;
         wait("waiting until no batch under way indexes the fields of before", LONGEST_PORTION).await;
     }
     let experiments = match &options.experiment {

@@ -9,7 +9,7 @@ use fts_indexer::Indexer;
 use tokio::net::TcpListener;
 use tracking::store::Store;
 
-use crate::connect::{Storage, client_for, table};
+use crate::connect::{Place, create};
 use crate::feed::{Feed, InProcess};
 use crate::{Failure, guard, housekeeping, say_address, signals};
 
@@ -23,13 +23,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 5000)]
     port: u16,
     #[command(flatten)]
-    storage: Storage,
-    /// Use the engine at this URL, DynamoDB itself or another that speaks its protocol, in place of the embedded one.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["data", "memory"])]
-    dynamodb_endpoint: Option<String>,
-    /// Name of the table; it is made where it is missing.
-    #[arg(long, default_value = "mlflow")]
-    table: String,
+    place: Place,
     /// Where experiments keep their artifacts unless they say otherwise [default: a directory beside the data].
     #[arg(long, value_name = "URI")]
     artifact_root: Option<String>,
@@ -47,18 +41,11 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let artifact_root = match options.artifact_root {
         Some(uri) => uri,
-        None => options.storage.artifact_root()?,
+        None => options.place.storage.artifact_root()?,
     };
-    let mut embedded = None;
-    let client = if let Some(endpoint) = &options.dynamodb_endpoint {
-        client_for(endpoint).await
-    } else {
-        let engine = options.storage.open()?;
-        let client = engine.client();
-        embedded = (!options.no_indexer).then_some(engine);
-        client
-    };
-    let table = table(client, &options.table).await?;
+    let (table, engine) = options.place.connect().await?;
+    let embedded = engine.filter(|_| !options.no_indexer);
+    create(&table).await?;
     let store = Store::new(table.clone(), &artifact_root);
     store.experiment_create_default().await?;
 
@@ -78,7 +65,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let background = embedded.map(|engine| {
         let housekeeping = tokio::spawn(housekeeping::run(engine.clone()));
         let delay = Duration::from_millis(options.indexer_delay);
-        (housekeeping, Feed::start(engine, options.table, InProcess(Indexer::new(table)), delay))
+        (housekeeping, Feed::start(engine, options.place.name, InProcess(Indexer::new(table)), delay))
     });
     say_address(&url);
     axum::serve(listener, app).with_graceful_shutdown(signals::wait_for_end()).await?;

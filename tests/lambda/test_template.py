@@ -94,7 +94,7 @@ def test_functions_may_do_only_what_they_do(resources):
     assert set(of_type(resources, "AWS::IAM::Role")) == {"TrackingFunctionRole", "IndexerFunctionRole"}
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE)]
     assert statements(resources, "IndexerFunctionRole") == [
-        (ITEMS, TABLE),
+        (ITEMS - {"dynamodb:ConditionCheckItem"}, TABLE),
         (STREAM, {"Fn::GetAtt": ["Table", "StreamArn"]}),
         ({"dynamodb:ListStreams"}, {"Fn::Sub": "${Table.Arn}/stream/*"}),
         ({"sqs:SendMessage"}, {"Fn::GetAtt": ["IndexerFailures", "Arn"]}),

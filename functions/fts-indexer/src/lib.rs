@@ -9,8 +9,6 @@
 
 mod batch;
 mod entries;
-mod fields;
-pub mod lambda;
 mod rebuild;
 mod removal;
 mod run;
@@ -20,6 +18,7 @@ use std::collections::BTreeSet;
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 pub use batch::Batch;
 use entities::RunLocation;
+use entities::fields::Setting;
 pub use entries::run_entries;
 use table::Table;
 
@@ -72,8 +71,8 @@ impl Indexer {
         let mut failed = Vec::new();
         for runs in changed.chunks(RUNS_AT_ONCE) {
             // For each portion anew: a batch may take minutes, and a rebuild counts on what was set before it began.
-            match self.fields().await {
-                Ok(fields) => failed.extend(self.runs_index(runs, &fields).await),
+            match Setting::read(&self.table).await {
+                Ok(setting) => failed.extend(self.runs_index(runs, &setting.indexed).await),
                 Err(failure) => {
                     tracing::error!(?failure, "the indexed fields could not be read");
                     failed.extend(runs.iter().cloned());

@@ -1,12 +1,13 @@
 //! The indexer as a Lambda, fed by the table's stream.
 
-use fts_indexer::Batch;
+use fts_indexer::{Batch, Indexer};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
+use table::Table;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
-    let indexer = fts_indexer::lambda::indexer_from_environment().await?;
+    let indexer = Indexer::new(Table::from_environment().await?);
     let handler = |event: LambdaEvent<Batch>| {
         let indexer = indexer.clone();
         // Boxed: the compiler gives up on futures nested deeper.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use entities::attributes::{CHANGED, INDEXED, REBUILD};
-use entities::{Copy, Marked, RUN, RunLocation};
+use entities::{Marked, RUN, RunCopy, RunLocation};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, Name, index, prefix, rows};
 use mlflow_api::{ExperimentId, RunId};
@@ -82,7 +82,7 @@ impl Indexer {
         let mut query = Query::begins_with(&partition, prefix::copies(&RUN.into()));
         loop {
             let page = self.table.query_page(&query).await?;
-            for (at, copy) in page.items.into_iter().filter_map(|item| Some((run_of_copy(&item)?, Copy(item)))) {
+            for (at, copy) in page.items.into_iter().filter_map(|item| Some((run_of_copy(&item)?, RunCopy(item)))) {
                 let (held, stale) = held(&at, Some(&copy));
                 known.extend(held.iter().chain(&stale).map(hash));
             }
@@ -112,17 +112,17 @@ impl Indexer {
     async fn sweep_entry(&self, experiment: ExperimentId, entry: Key) -> Result<bool> {
         let Some(run) = index::run_of_key(&entry.sk) else { return Ok(false) };
         let at = RunLocation { experiment, run };
-        let copy = self.table.get(&Copy::key(&at)).await?.map(Copy);
+        let copy = self.table.get(&RunCopy::key(&at)).await?.map(RunCopy);
         let (held, stale) = held(&at, copy.as_ref());
         if held.contains(&entry.sk) || stale.contains(&entry.sk) {
             return Ok(false);
         }
         // Whoever indexes the run meanwhile writes its copy first.
-        let unchanged = match copy.as_ref().and_then(Copy::indexing) {
+        let unchanged = match copy.as_ref().and_then(RunCopy::indexing) {
             Some(indexing) => Condition::Equals(INDEXED.into(), text(indexing)),
             None => Condition::item_missing(),
         };
-        let writes = [Write::Check(Copy::key(&at), unchanged), Write::Delete(entry, Condition::All(Vec::new()))];
+        let writes = [Write::Check(RunCopy::key(&at), unchanged), Write::Delete(entry, Condition::All(Vec::new()))];
         match self.table.transact(&writes).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(_)) => Ok(false),

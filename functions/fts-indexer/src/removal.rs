@@ -1,7 +1,7 @@
 //! Clearing up after entities that are gone: by TTL, or by an operator's hand.
 
 use entities::attributes::EXPERIMENT;
-use entities::{Copy, RunLocation};
+use entities::{RunCopy, RunLocation};
 use key_schema::{Key, prefix, rows};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::DEFAULT_WORKSPACE;
@@ -26,7 +26,7 @@ impl Indexer {
         if self.table.get(&at.key()).await?.is_some() {
             return Ok(());
         }
-        let copy = self.table.get(&Copy::key(at)).await?.map(Copy);
+        let copy = self.table.get(&RunCopy::key(at)).await?.map(RunCopy);
         remove_entries(&self.table, at, copy.as_ref()).await?;
         self.delete_range(Query::begins_with(at.key().pk, prefix::run_rows(&at.run))).await?;
         self.delete_range(Query::begins_with(prefix::run_partition(&at.run), "")).await
@@ -63,7 +63,7 @@ impl Indexer {
 }
 
 /// Removes the entries of a run and then the copy that tells of them.
-async fn remove_entries(table: &Table, at: &RunLocation, copy: Option<&Copy>) -> Result<()> {
+async fn remove_entries(table: &Table, at: &RunLocation, copy: Option<&RunCopy>) -> Result<()> {
     if copy.is_none() {
         return Ok(());
     }
@@ -71,5 +71,5 @@ async fn remove_entries(table: &Table, at: &RunLocation, copy: Option<&Copy>) ->
     let pk = at.key().pk;
     let keys: Vec<_> = held.union(&stale).map(|sk| Key { pk: pk.clone(), sk: sk.clone() }).collect();
     table.write_many(Vec::new(), &keys).await?;
-    table.write_many(Vec::new(), &[Copy::key(at)]).await
+    table.write_many(Vec::new(), &[RunCopy::key(at)]).await
 }

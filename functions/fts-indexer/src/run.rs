@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use entities::attributes::{CHANGED, INDEXED, NAME, REBUILD, REVISION, STAGE, STAGE_VERSION, START_TIME, STATUS};
 use entities::fields::{from_json, to_json};
-use entities::{Copy, RunItems, RunLocation, read_runs, stage_from};
+use entities::{RunCopy, RunItems, RunLocation, read_runs, stage_from};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Descending, Key, Stage, index};
 use mlflow_api::tracking::LifecycleStage;
@@ -28,7 +28,7 @@ const AT_ONCE: usize = 16;
 
 /// What has to be done for one run.
 struct Plan {
-    copy: Copy,
+    copy: RunCopy,
     /// The copy may be written if this is still the old one's.
     condition: Condition,
     puts: Vec<Item>,
@@ -38,14 +38,14 @@ struct Plan {
 }
 
 impl Indexer {
-    /// Indexes runs. Three requests per 100 runs to read them, one a run for its copy, one for each mark, and one per 25
-    /// entries.
+    /// Indexes runs. Three requests per 100 runs to read them and their copies, one a run for its new copy, one for each mark,
+    /// and one per 25 entries.
     pub(crate) async fn index_runs(&self, runs: &[RunLocation], fields: &IndexedFields) -> Result<()> {
         let items: HashMap<_, _> = read_runs(&self.table, runs).await?.into_iter().collect();
-        let copies = self.table.get_many(&runs.iter().map(Copy::key).collect::<Vec<_>>()).await?;
+        let copies = self.table.get_many(&runs.iter().map(RunCopy::key).collect::<Vec<_>>()).await?;
         let mut plans = Vec::new();
         for at in runs {
-            let copy = copies.get(&Copy::key(at)).cloned().map(Copy);
+            let copy = copies.get(&RunCopy::key(at)).cloned().map(RunCopy);
             match items.get(at) {
                 Some(items) => plans.extend(plan(at, items, copy.as_ref(), fields)),
                 // Gone since, or a late metric made a document anew.
@@ -85,7 +85,7 @@ async fn take_off(table: &Table, mark: &Update) -> Result<()> {
 }
 
 /// What has to be done for a run; nothing, if it carries no mark.
-fn plan(at: &RunLocation, items: &RunItems, old: Option<&Copy>, fields: &IndexedFields) -> Option<Plan> {
+fn plan(at: &RunLocation, items: &RunItems, old: Option<&RunCopy>, fields: &IndexedFields) -> Option<Plan> {
     let documents = || std::iter::once(&items.run).chain(&items.metrics);
     let marked: Vec<_> = documents().filter(|document| document.has(CHANGED)).collect();
     if marked.is_empty() {
@@ -93,7 +93,7 @@ fn plan(at: &RunLocation, items: &RunItems, old: Option<&Copy>, fields: &Indexed
     }
     let wanted = run_entries(at, items, fields);
     let indexing = format!("{:016x}", rand::random::<u64>());
-    let old_indexing = old.and_then(Copy::indexing);
+    let old_indexing = old.and_then(RunCopy::indexing);
     let was_finished = old_indexing.is_some() && documents().any(|document| document.text(INDEXED) == old_indexing);
     let (held, stale) = held(at, old);
     let stale = if was_finished { BTreeSet::new() } else { stale };
@@ -103,9 +103,8 @@ fn plan(at: &RunLocation, items: &RunItems, old: Option<&Copy>, fields: &Indexed
 
     let pk = at.key().pk;
     let key = |sk: &String| Key { pk: pk.clone(), sk: sk.clone() };
-    let listed: Vec<_> = wanted.iter().cloned().collect();
     let custom = (*fields != IndexedFields::default()).then(|| to_json(fields));
-    let copy = Copy::new(at, items, &listed).of_indexing(&indexing, &deletes, custom.as_deref());
+    let copy = RunCopy::new(at, items, &wanted).of_indexing(&indexing, &deletes, custom.as_deref());
     let condition = match old_indexing {
         Some(old) => Condition::Equals(INDEXED.into(), text(old)),
         None => Condition::item_missing(),
@@ -116,7 +115,7 @@ fn plan(at: &RunLocation, items: &RunItems, old: Option<&Copy>, fields: &Indexed
         Some(update.only_if(Condition::Equals(REVISION.into(), revision)))
     });
     Some(Plan {
-        copy: Copy(listed_copy(copy.0, at, &items.run)),
+        copy: RunCopy(listed_copy(copy.0, at, &items.run)),
         condition,
         puts: puts.map(|entry| Item::new(key(entry))).collect(),
         deletes: deletes.iter().map(key).collect(),
@@ -138,7 +137,7 @@ fn listed_copy(copy: Item, at: &RunLocation, run: &Item) -> Item {
 }
 
 /// The entries that a run's copy stands for, and those that were to be deleted when it was made.
-pub(crate) fn held(at: &RunLocation, copy: Option<&Copy>) -> (BTreeSet<String>, BTreeSet<String>) {
+pub(crate) fn held(at: &RunLocation, copy: Option<&RunCopy>) -> (BTreeSet<String>, BTreeSet<String>) {
     let Some(copy) = copy else { return Default::default() };
     let held = match (copy.listed_entries(), copy.clone().into_values()) {
         (Some(listed), _) => listed.into_iter().collect(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use embedded_engine::Engine;
 use embedded_engine::faults::FaultInjector;
-use entities::{Copy, Marked, RunLocation, marked_item, metric_attribute, pack_set, points::Point};
+use entities::{Marked, RunCopy, RunLocation, marked_item, metric_attribute, pack_set, points::Point};
 use fts_indexer::{Batch, Indexer};
 use key_schema::{Ascending, Descending, Digest, Stage, index, rows};
 use mlflow_api::{ExperimentId, RunId};
@@ -59,23 +59,9 @@ impl Site {
     }
 
     async fn dump(&self) -> BTreeMap<String, Value> {
-        let mut items = BTreeMap::new();
-        let mut start = Value::Null;
-        loop {
-            let mut request = json!({ "TableName": TABLE });
-            if !start.is_null() {
-                request["ExclusiveStartKey"] = start;
-            }
-            let page = self.engine.call("Scan", request).await.unwrap();
-            for item in page["Items"].as_array().unwrap() {
-                let key = format!("{} {}", item["PK"]["S"].as_str().unwrap(), item["SK"]["S"].as_str().unwrap());
-                items.insert(key, item.clone());
-            }
-            start = page["LastEvaluatedKey"].clone();
-            if start.is_null() {
-                return items;
-            }
-        }
+        let items = self.engine.items(TABLE).await.unwrap();
+        let key = |item: &Value, part: &str| item[part]["S"].as_str().unwrap().to_owned();
+        items.into_iter().map(|item| (format!("{} {}", key(&item, "PK"), key(&item, "SK")), item)).collect()
     }
 
     /// The sort keys that begin so.
@@ -132,7 +118,7 @@ async fn a_run_stands_in_the_lists_it_belongs_to() {
     assert_eq!(site.keys("FTS#3#").await.len(), 9, "one for each character");
     let marked = site.dump().await.into_values().filter(|item| item.get("lsi5sk").is_some()).count();
     assert_eq!(marked, 0);
-    let copy = Copy(site.table.get(&Copy::key(&at)).await.unwrap().unwrap());
+    let copy = RunCopy(site.table.get(&RunCopy::key(&at)).await.unwrap().unwrap());
     assert!(copy.0.text("lsi3sk").unwrap().starts_with("R#ACTIVE#RUNNING#"));
     assert!(copy.into_values().is_some());
 }
@@ -179,7 +165,7 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
         if number == 20 {
             // Longer than DynamoDB's keys may be: a run's id from elsewhere, in a copy that claims entries it cannot have.
             let stale = vec![table::Value::S("FTS#".to_owned() + &"x".repeat(2_000))];
-            let copy = Item::new(Copy::key(&at)).with("indexed", text("0")).with("stale", table::Value::L(stale));
+            let copy = Item::new(RunCopy::key(&at)).with("indexed", text("0")).with("stale", table::Value::L(stale));
             site.table.put_new(copy.with("entries", table::Value::L(Vec::new()))).await.unwrap();
         }
     }

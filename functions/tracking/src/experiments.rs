@@ -14,7 +14,7 @@ pub(crate) async fn create(store: Store, request: Request) -> Result<CreatedExpe
         wire::CREATE_EXPERIMENT,
         &[("name", &[Required, Text]), ("artifact_location", &[Text]), ("tags", &[List])],
     )?;
-    let tags = key_values(&message, "tags");
+    let tags = message.key_values("tags");
     if tags.iter().filter(|(key, _)| key.starts_with(CUSTOM_VIEW_TAG_PREFIX)).count() > limits::CUSTOM_VIEWS {
         return Err(too_many_custom_views(""));
     }
@@ -105,11 +105,6 @@ pub(crate) async fn delete_tag(store: Store, request: Request) -> Result<Empty> 
     let text = message.text("experiment_id");
     store.experiment_delete_tag(ExperimentId::parse(text)?, text, message.text("key")).await?;
     Ok(Empty {})
-}
-
-/// The tags or params in a list of a message.
-pub(crate) fn key_values(message: &Message, field: &str) -> Vec<(String, String)> {
-    message.messages(field).map(|entry| (entry.text("key").to_owned(), entry.text("value").to_owned())).collect()
 }
 
 /// The view a message asks for; active entities where it does not say.

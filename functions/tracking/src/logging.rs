@@ -6,7 +6,6 @@ use mlflow_api::tracking::{self as wire, Empty, ModelOutput};
 use mlflow_api::{Error, ErrorCode, Request, Result};
 use serde_json::{Map, Value};
 
-use crate::experiments::key_values;
 use crate::runs::run_id;
 use crate::store::{Batch, LoggedMetric, Store};
 
@@ -63,8 +62,8 @@ pub(crate) async fn log_batch(store: Store, request: Request) -> Result<Empty> {
     )?;
     let batch = Batch {
         metrics: message.messages("metrics").map(logged_metric).collect::<Result<_>>()?,
-        params: key_values(&message, "params"),
-        tags: key_values(&message, "tags"),
+        params: message.key_values("params"),
+        tags: message.key_values("tags"),
     };
     store.run_log_batch(message.text("run_id"), &batch).await?;
     Ok(Empty {})

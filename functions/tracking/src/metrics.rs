@@ -1,11 +1,12 @@
 //! Handlers of `metrics/…`.
 
 use mlflow_api::checks::Check::{Custom, Integer, List, Required, Text, TextItems};
+use mlflow_api::checks::as_integer;
 use mlflow_api::tracking::{self as wire, BulkMetrics, Metrics};
 use mlflow_api::{Error, Request, Result, python};
 use serde_json::Value;
 
-use crate::runs::{as_integer, run_id};
+use crate::runs::run_id;
 use crate::store::{SampleRange, Store};
 
 /// Runs in one bulk request.

@@ -1,12 +1,12 @@
 //! Handlers of `runs/…` but for what logs to a run.
 
 use mlflow_api::checks::Check::{Custom, Integer, List, Required, Text, TextItems};
+use mlflow_api::checks::at_most;
 use mlflow_api::message::Message;
 use mlflow_api::tracking::{self as wire, Empty, OneRun, RunStatus, Runs, UpdatedRun};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, limits};
-use serde_json::Value;
 
-use crate::experiments::{key_values, view};
+use crate::experiments::view;
 use crate::store::{NewRun, RunChange, RunSearch, Store};
 
 /// Runs on a page where the request does not say (`SearchRuns` in `service.proto`).
@@ -19,7 +19,7 @@ pub(crate) async fn create(store: Store, request: Request) -> Result<OneRun> {
         user_id: message.text("user_id").to_owned(),
         name: message.text("run_name").to_owned(),
         start_time: message.int("start_time"),
-        tags: key_values(&message, "tags"),
+        tags: message.key_values("tags"),
     };
     let experiment = message.text("experiment_id");
     if experiment.is_empty() {
@@ -88,26 +88,5 @@ pub(crate) fn run_id(message: &Message) -> &str {
     match message.text("run_id") {
         "" => message.text("run_uuid"),
         run_id => run_id,
-    }
-}
-
-/// A check that a number, or a text that reads as one, is not too great.
-pub(crate) fn at_most(value: &Value, limit: i64) -> std::result::Result<(), Option<String>> {
-    if as_integer(value).is_some_and(|number| number <= limit) { Ok(()) } else { Err(None) }
-}
-
-/// What Python's `int` makes of a value, if it makes anything; beyond 64 bits, the greatest or least of them.
-pub(crate) fn as_integer(value: &Value) -> Option<i64> {
-    match value {
-        // As great as a float may be, in 64 bits it stays on its side of every limit.
-        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
-        Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|float| float.trunc() as i64)),
-        Value::String(text) => {
-            let digits = mlflow_api::python::int(text)?;
-            let beyond = if digits.starts_with('-') { i64::MIN } else { i64::MAX };
-            Some(digits.parse().unwrap_or(beyond))
-        }
-        Value::Bool(value) => Some(i64::from(*value)),
-        _ => None,
     }
 }

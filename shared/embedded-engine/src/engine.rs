@@ -11,7 +11,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_smithy_runtime_api::client::http::{SharedHttpClient, SharedHttpConnector, http_client_fn};
 use dynoxide::Database;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::connector::InProcess;
 use crate::side::SideConnection;
@@ -134,6 +134,26 @@ impl Engine {
         let side = Arc::clone(&self.side);
         let (table, number) = (table.to_owned(), sequence_number.to_owned());
         tokio::task::spawn_blocking(move || side.trim_stream_through(&table, &number)).await?
+    }
+
+    /// Every item of a table, in DynamoDB's JSON and in no order. For tests: nothing else looks at a table so.
+    pub async fn items(&self, table: &str) -> Result<Vec<Value>, Error> {
+        let mut items = Vec::new();
+        let mut start = Value::Null;
+        loop {
+            let mut request = json!({ "TableName": table });
+            if !start.is_null() {
+                request["ExclusiveStartKey"] = start;
+            }
+            let mut page = self.call("Scan", request).await?;
+            if let Value::Array(found) = page["Items"].take() {
+                items.extend(found);
+            }
+            start = page["LastEvaluatedKey"].take();
+            if start.is_null() {
+                return Ok(items);
+            }
+        }
     }
 
     /// Deletes the stream records older than that and says how many there were. DynamoDB keeps them for a day, the engine

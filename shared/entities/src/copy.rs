@@ -3,6 +3,8 @@
 //! A run is spread over two documents and more, because it is written in parts. Once the indexer has it, its values stand
 //! together in a copy, and a page of a hundred runs is a hundred items. A copy is right as long as its run carries no mark.
 
+use std::collections::BTreeSet;
+
 use key_schema::{Key, Name, rows};
 use table::{Item, Map, Value, map, text};
 
@@ -29,9 +31,9 @@ const OUTPUT_ROWS: &str = "output_rows";
 
 /// A copy, as an item.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Copy(pub Item);
+pub struct RunCopy(pub Item);
 
-impl Copy {
+impl RunCopy {
     /// Its key.
     #[must_use]
     pub fn key(at: &RunLocation) -> Key {
@@ -40,7 +42,7 @@ impl Copy {
 
     /// A copy of a run with its values; without them, and with its entries in the index instead, if that is too much.
     #[must_use]
-    pub fn new(at: &RunLocation, items: &RunItems, entries_of_index: &[String]) -> Self {
+    pub fn new(at: &RunLocation, items: &RunItems, entries_of_index: &BTreeSet<String>) -> Self {
         let with_values = Self::with_values(at, items);
         if with_values.0.size() <= MOST_BYTES {
             return with_values;

@@ -14,12 +14,14 @@ mod run;
 mod run_items;
 mod searched;
 mod stage;
+mod time;
 
-pub use copy::{Copy, RUN};
+pub use copy::{RUN, RunCopy};
 pub use maps::{entries, entry_key, entry_name};
-pub use mark::{Marked, changed_run, marked_item};
+pub use mark::{Marked, marked_item};
 pub use metrics::{latest, metric_attribute, pack_set, waiting};
 pub use run::{run_info, run_whole};
 pub use run_items::{RunItems, RunLocation, group_by_run, read_run_items, read_runs};
 pub use searched::{Searched, find};
 pub use stage::{ExperimentState, experiment_state, run_stage, stage_from};
+pub use time::now_ms;

@@ -20,18 +20,12 @@ pub trait Marked {
 
 impl Marked for Update {
     fn marked(self, run: &RunId) -> Self {
-        self.set(CHANGED, text(changed_run(run))).add(REVISION, number(1))
+        self.set(CHANGED, text(index::runs_changed(run))).add(REVISION, number(1))
     }
 }
 
 /// A new item of a run, marked as changed.
 #[must_use]
 pub fn marked_item(item: Item, run: &RunId) -> Item {
-    item.with(CHANGED, text(changed_run(run))).with(REVISION, number(1))
-}
-
-/// The mark of a run.
-#[must_use]
-pub fn changed_run(run: &RunId) -> String {
-    index::runs_changed(run)
+    item.with(CHANGED, text(index::runs_changed(run))).with(REVISION, number(1))
 }

@@ -31,8 +31,6 @@ index_keys! {
     runs_by_name: "lsi4sk" of "FullTextReverse" = "R#" <stage: Stage> "#" <name: Field> "#" <started: Descending> "#" <run: RunId>;
     /// Runs with changes that the indexer has not carried over yet: a search reads these, whatever its index says.
     runs_changed: "lsi5sk" of "Run, RunMetrics, RunMetricsBucket" = "R#" <run: RunId>;
-    /// Experiments with such changes.
-    experiments_changed: "lsi5sk" of "ExperimentName" = "E#" <experiment: ExperimentId>;
 
     // ---- GSIs: across partitions, behind by moments; none guards uniqueness --------------------------------------------
     /// The experiment of a run whose id was made elsewhere.
@@ -47,7 +45,7 @@ index_keys! {
     runs_of_dataset: "gsi1pk" of "RunOfDataset" = "DS#" <dataset: Name>;
     /// Its runs.
     runs_of_dataset_answer: "gsi1sk" of "RunOfDataset" = "RUN#" <run: RunId>;
-    /// Full text across partitions.
+    /// Full text across partitions, for entities with partitions of their own; entries of runs do not carry it.
     full_text: "gsi2pk" of "FullText" = "FTS#" <token: Value>;
     /// Its entities.
     full_text_entity: "gsi2sk" of "FullText" = "" <level: Level> "#" <entity_type: Name> "#" <entity: Name>;

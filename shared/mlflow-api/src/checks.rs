@@ -90,6 +90,28 @@ pub(crate) fn run(checks: &[FieldChecks], request: &Map<String, Value>, fitted: 
     Ok(())
 }
 
+/// A check that a number, or a text that reads as one, is not too great.
+pub fn at_most(value: &Value, limit: i64) -> Result<(), Option<String>> {
+    if as_integer(value).is_some_and(|number| number <= limit) { Ok(()) } else { Err(None) }
+}
+
+/// What Python's `int` makes of a value, if it makes anything; beyond 64 bits, the greatest or least of them.
+#[must_use]
+pub fn as_integer(value: &Value) -> Option<i64> {
+    match value {
+        // As great as a float may be, in 64 bits it stays on its side of every limit.
+        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+        Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|float| float.trunc() as i64)),
+        Value::String(text) => {
+            let digits = python::int(text)?;
+            let beyond = if digits.starts_with('-') { i64::MIN } else { i64::MAX };
+            Some(digits.parse().unwrap_or(beyond))
+        }
+        Value::Bool(value) => Some(i64::from(*value)),
+        _ => None,
+    }
+}
+
 /// MLflow's sentence about a value it refuses.
 #[must_use]
 pub fn invalid_value(path: &str, value: &Value, reason: &str) -> String {

@@ -223,6 +223,12 @@ impl Message {
             .filter_map(|content| if let Content::Message(message) = content { Some(message) } else { None })
     }
 
+    /// The entries of a list of messages that have a `key` and a `value`: tags, params.
+    #[must_use]
+    pub fn key_values(&self, field: &str) -> Vec<(String, String)> {
+        self.messages(field).map(|entry| (entry.text("key").to_owned(), entry.text("value").to_owned())).collect()
+    }
+
     fn list(&self, field: &str) -> &[Content] {
         match self.0.get(field) {
             Some(Content::List(list)) => list,

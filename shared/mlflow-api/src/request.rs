@@ -12,6 +12,8 @@ use crate::message::{Field, Kind, Message, reject_both_names};
 pub struct Request {
     /// Method, in upper case.
     pub method: String,
+    /// The variable parts of the path, decoded, by their names in the route.
+    pub path: Vec<(String, String)>,
     /// Query arguments, decoded, in their order.
     pub query: Vec<(String, String)>,
     /// The header, if there is one.
@@ -37,6 +39,12 @@ impl Request {
             .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
             .map(|(key, value)| (decode(key), decode(value)))
             .collect()
+    }
+
+    /// A variable part of the path; empty if the route has none of this name.
+    #[must_use]
+    pub fn path_part(&self, name: &str) -> &str {
+        self.path.iter().find(|(part, _)| part == name).map_or("", |(_, value)| value.as_str())
     }
 
     /// First query argument of this name.

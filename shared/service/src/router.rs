@@ -4,7 +4,7 @@ use std::any::Any;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request as HttpRequest;
+use axum::extract::{FromRequestParts, RawPathParams, Request as HttpRequest};
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use http::header::CONTENT_TYPE;
@@ -57,7 +57,10 @@ fn method_filter(method: &str) -> MethodFilter {
 
 /// What a handler gets to see of the HTTP request.
 async fn read(request: HttpRequest) -> Result<Request> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let path = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let path = path.map_err(|_| Error::new(ErrorCode::BadRequest, "The path could not be read."))?;
+    let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = Limited::new(body, LONGEST_BODY).collect().await.map_err(|error| {
         if error.is::<LengthLimitError>() {
             Error::invalid(format!("The request body is longer than {LONGEST_BODY} bytes."))
@@ -67,6 +70,7 @@ async fn read(request: HttpRequest) -> Result<Request> {
     })?;
     Ok(Request {
         method: parts.method.as_str().to_owned(),
+        path,
         query: Request::parse_query(parts.uri.query().unwrap_or_default()),
         content_type: parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
         body: body.to_bytes().to_vec(),
@@ -99,7 +103,11 @@ mod tests {
 
     async fn echo(prefix: String, request: Request) -> Result<Value> {
         match request.argument("fail") {
-            None => Ok(json!({ "prefix": prefix, "body": String::from_utf8_lossy(&request.body) })),
+            None => Ok(json!({
+                "prefix": prefix,
+                "body": String::from_utf8_lossy(&request.body),
+                "name": request.path_part("name"),
+            })),
             Some("panic") => panic!("of the test"),
             Some(message) => Err(Error::invalid(message)),
         }
@@ -110,6 +118,7 @@ mod tests {
             Route::new("GET", "things/get", Permission::Public, echo),
             Route::new("POST", "things/get", Permission::Public, echo),
             Route::new("GET", "only", Permission::Public, echo).under(Paths::AjaxV2),
+            Route::new("DELETE", "things/{name}", Permission::Public, echo),
             Route::text("/health", Permission::Public, "OK"),
         ];
         let request = http::Request::builder().method(method).uri(uri).body(body).unwrap();
@@ -126,12 +135,21 @@ mod tests {
             for method in ["GET", "POST"] {
                 let (status, content_type, body) = call(method, path, Body::from("x")).await;
                 assert_eq!((status, content_type.as_str()), (StatusCode::OK, "application/json"));
-                assert_eq!(body, r#"{"prefix":"p","body":"x"}"#);
+                assert_eq!(body, r#"{"prefix":"p","body":"x","name":""}"#);
             }
         }
         assert_eq!(call("GET", "/ajax-api/2.0/mlflow/only", Body::empty()).await.0, StatusCode::OK);
         assert_eq!(call("GET", "/api/2.0/mlflow/only", Body::empty()).await.0, StatusCode::NOT_FOUND);
         assert_eq!(call("GET", "/health", Body::empty()).await.2, "OK");
+    }
+
+    #[tokio::test]
+    async fn parts_of_paths_are_decoded() {
+        let (status, _, body) = call("DELETE", "/api/2.0/mlflow/things/a%20b%2F%C3%A9", Body::empty()).await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["name"], "a b/é");
+        let (status, _, _) = call("DELETE", "/api/2.0/mlflow/things/%ff", Body::empty()).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@
 //! decide on is one enum, [`Failure`]. A [`Meter`] counts requests and capacity units.
 
 mod batch;
+mod connect;
 mod create;
 mod expression;
 mod failure;
@@ -15,6 +16,7 @@ mod retry;
 mod table;
 mod transaction;
 
+pub use connect::client;
 pub use expression::{Condition, Path, Update};
 pub use failure::{Failure, Reason, Result};
 pub use item::{Item, Map, Value, bytes_set, map, number, text};

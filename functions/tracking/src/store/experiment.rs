@@ -3,16 +3,15 @@
 use entities::attributes::{
     CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::{entries, experiment_state, stage_from};
+use entities::{entries, experiment_state, now_ms, stage_from};
 use key_schema::{Descending, Key, Name, Stage, index, rows};
 use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits, location};
 use table::{Condition, Failure, Item, Query, Reason, Update, Write, number, text};
 
-use super::document;
+use super::Store;
 use super::gate::moment;
 use super::names::DEFAULT_EXPERIMENT_NAME;
-use super::{Store, now_ms};
 
 /// The setting that counts experiment ids.
 const COUNTER: &str = "experiment_counter";
@@ -60,7 +59,7 @@ impl Store {
         for (key, value) in &new.tags {
             limits::experiment_tag(key, value)?;
         }
-        if let Some(key) = document::repeated_key(&new.tags) {
+        if let Some(key) = documents::repeated_key(&new.tags) {
             // To MLflow, every broken constraint is a name that is taken.
             let message = format!("The tag '{key}' is given twice.");
             return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
@@ -110,12 +109,12 @@ impl Store {
             .with(STAGE_VERSION, number(0))
             // The stream's consumer is told when an item that has it is removed.
             .with(REVISION, number(1));
-        let (item, tag_rows) = document::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
+        let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let mut writes = vec![
             Write::Put(name_row(id, &new.name, created, Stage::Active), Condition::item_missing()),
             Write::Put(item, Condition::item_missing()),
         ];
-        let more_rows = document::take_rows(&mut writes, tag_rows);
+        let more_rows = documents::take_rows(&mut writes, tag_rows);
         match self.table.transact(&writes).await {
             Ok(()) => {
                 self.table.write_many(more_rows, &[]).await?;

@@ -8,8 +8,8 @@ use mlflow_api::{Error, ExperimentId, Result, limits};
 use table::{Condition, Item, text};
 
 use super::Store;
-use super::document::{Change, Conflict, Document};
 use super::experiment;
+use documents::{Change, Document};
 
 /// An experiment as a document.
 struct ExperimentDocument(ExperimentId);
@@ -17,11 +17,6 @@ struct ExperimentDocument(ExperimentId);
 impl Document for ExperimentDocument {
     fn key(&self) -> Key {
         rows::Experiment::key(&self.0)
-    }
-
-    fn param_row(&self, param: &Name) -> Key {
-        // Experiments have no params; a change of one never holds any.
-        self.tag_row(param)
     }
 
     fn tag_row(&self, tag: &Name) -> Key {
@@ -36,10 +31,6 @@ impl Document for ExperimentDocument {
         let item = item.ok_or_else(|| self.0.not_found())?;
         experiment::check_is_active(self.0, experiment_state(item).stage)
     }
-
-    fn params_differ(&self, _: &[Conflict]) -> Error {
-        Error::internal("an experiment has no params")
-    }
 }
 
 impl Store {
@@ -50,7 +41,7 @@ impl Store {
         }
         limits::experiment_tag(key, value)?;
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
-        self.document_change(&ExperimentDocument(id), change).await?;
+        documents::change(&self.table, &ExperimentDocument(id), change).await?;
         Ok(())
     }
 
@@ -66,7 +57,7 @@ impl Store {
 
     /// Deletes a tag of an experiment; `text` is the id as the client sent it.
     pub async fn experiment_delete_tag(&self, id: ExperimentId, text: &str, key: &str) -> Result<()> {
-        if self.document_remove_tag(&ExperimentDocument(id), key).await? {
+        if documents::remove_tag(&self.table, &ExperimentDocument(id), key).await? {
             return Ok(());
         }
         Err(Error::not_found(format!("No tag with name: {key} in experiment with id {text}")))

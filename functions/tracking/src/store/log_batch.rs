@@ -4,10 +4,10 @@ use entities::points::Point;
 use mlflow_api::{Error, Result, limits, python};
 
 use super::Store;
-use super::document::{Change, Document};
 use super::metric::Series;
 use super::run_document::RunDocument;
 use super::run_tag::add_tag;
+use documents::{Change, Document};
 
 /// A metric as a client logs it.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Store {
             add_tag(&mut change, &key, value);
         }
         if !change.params.is_empty() || !change.tags.is_empty() {
-            self.document_change(&document, change).await?;
+            documents::change(&self.table, &document, change).await?;
         } else if batch.metrics.is_empty() {
             // Nothing to write, but still something to refuse.
             document.check(self.table.get(&at.key()).await?.as_ref())?;

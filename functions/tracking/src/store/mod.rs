@@ -1,6 +1,5 @@
 //! What the tracking domain keeps in the table. One file per resource; methods are named noun first.
 
-mod document;
 mod experiment;
 mod experiment_search;
 mod experiment_tag;
@@ -19,7 +18,7 @@ mod run_search;
 mod run_tag;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 pub use experiment::NewExperiment;
 pub use experiment_search::ExperimentSearch;
@@ -68,10 +67,4 @@ impl Store {
     pub fn artifact_root(&self) -> &str {
         &self.artifact_root
     }
-}
-
-/// Milliseconds since 1970.
-fn now_ms() -> i64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
 }

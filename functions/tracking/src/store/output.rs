@@ -9,8 +9,8 @@ use mlflow_api::{Error, ErrorCode, Result};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
-use super::document::Document;
 use super::run_document::RunDocument;
+use documents::Document;
 
 /// Rows in one transaction, beside the run.
 const ROWS: usize = 99;

@@ -1,18 +1,18 @@
 //! Runs: create and update.
 
-use entities::attributes::{ARTIFACT_URI, CHANGED, END_TIME, NAME, PARAMS, REVISION, START_TIME, STATUS, USER};
-use entities::{marked_item, run_info};
+use entities::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
+use entities::{Marked, marked_item, now_ms, run_info};
 use key_schema::{Descending, Stage, index, rows};
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunInputs, RunStatus};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Map, Update, Write, map, number, text};
 
-use super::document::{self, Change};
+use super::Store;
 use super::experiment::check_is_active;
 use super::names::random_run_name;
 use super::run_document::RunDocument;
-use super::{Store, now_ms};
+use documents::Change;
 
 /// A run to create.
 #[derive(Clone, Debug, Default)]
@@ -60,8 +60,9 @@ impl Store {
                 .with("lsi1sk", text(index::runs_by_stage(&Stage::Active, &Descending(new.start_time), &run)))
                 .with("lsi2sk", text(index::runs_by_time(&Descending(new.start_time), &run)));
             let item = marked_item(item, &run);
-            let (item, tag_rows) = document::new_document(item, &tags, |tag| rows::RunTag::key(&experiment, &run, tag));
-            match self.run_put(item.clone(), tag_rows).await {
+            let (item, tag_rows) =
+                documents::new_document(item, &tags, |tag| rows::RunTag::key(&experiment, &run, tag));
+            match self.run_put(&run, item.clone(), tag_rows).await {
                 Ok(()) => {
                     let mut tags: Vec<_> = tags.into_iter().map(|(key, value)| KeyValue { key, value }).collect();
                     tags.sort_unstable();
@@ -78,21 +79,21 @@ impl Store {
     }
 
     /// Writes a new run, with its rows if it has any.
-    async fn run_put(&self, run: Item, tag_rows: Vec<Item>) -> table::Result<()> {
+    async fn run_put(&self, run: &RunId, item: Item, tag_rows: Vec<Item>) -> table::Result<()> {
         if tag_rows.is_empty() {
-            return self.table.put_new(run).await;
+            return self.table.put_new(item).await;
         }
-        let again = run.key().map(Update::new).zip(run.text(CHANGED).map(text));
-        let mut writes = vec![Write::Put(run, Condition::item_missing())];
-        let more_rows = document::take_rows(&mut writes, tag_rows);
+        let again = item.key().map(|key| Update::new(key).marked(run));
+        let mut writes = vec![Write::Put(item, Condition::item_missing())];
+        let more_rows = documents::take_rows(&mut writes, tag_rows);
         self.table.transact(&writes).await?;
         if more_rows.is_empty() {
             return Ok(());
         }
         self.table.write_many(more_rows, &[]).await?;
         // The indexer may have been here between the two.
-        let Some((update, mark)) = again else { return Ok(()) };
-        match self.table.update(&update.set(CHANGED, mark).add(REVISION, number(1))).await {
+        let Some(again) = again else { return Ok(()) };
+        match self.table.update(&again).await {
             // A run that is gone by now needs no mark.
             Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
             Err(failure) => Err(failure),
@@ -115,10 +116,10 @@ impl Store {
         }
         let item = if written.set.is_empty() {
             let item = self.table.get(&at.key()).await?;
-            document::Document::check(&document, item.as_ref())?;
+            documents::Document::check(&document, item.as_ref())?;
             item.unwrap_or_default()
         } else {
-            self.document_change(&document, written).await?
+            documents::change(&self.table, &document, written).await?
         };
         Ok(run_info(at.experiment, &at.run, &item, &experiment))
     }
@@ -148,7 +149,7 @@ fn name_and_tags(new: &NewRun) -> Result<(String, Vec<(String, String)>)> {
     if tagged.is_empty() {
         tags.push((RUN_NAME_TAG.to_owned(), name.clone()));
     }
-    match document::repeated_key(&tags) {
+    match documents::repeated_key(&tags) {
         None => Ok((name, tags)),
         Some(key) => Err(Error::new(ErrorCode::BadRequest, format!("The tag '{key}' is given twice."))),
     }

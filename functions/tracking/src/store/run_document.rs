@@ -6,8 +6,8 @@ use mlflow_api::{Error, ExperimentId, Result, RunId};
 use table::{Condition, Item, Query, Update};
 
 use super::Store;
-use super::document::{Conflict, Document, print_conflicts};
 use super::gate::{check_run_is_active, run_is_active};
+use documents::{Conflict, Document, print_conflicts};
 
 /// A run's document, and the state of its experiment.
 pub(super) struct RunDocument<'a> {

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
-use super::document::{Change, Document, INLINE_VALUE, row};
 use super::run::rename;
 use super::run_document::RunDocument;
+use documents::{Change, Document, INLINE_VALUE, row};
 
 impl Store {
     /// Logs a param. One request, and one for the experiment where no lease lasts.
@@ -19,7 +19,7 @@ impl Store {
         let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
         let document = RunDocument { at: &at, experiment: &experiment, single_param: true };
         let change = Change { params: vec![(key.to_owned(), value)], ..Change::default() };
-        self.document_change(&document, change).await?;
+        documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
@@ -33,7 +33,7 @@ impl Store {
             // Nothing to write, but still something to refuse.
             return document.check(self.table.get(&at.key()).await?.as_ref());
         }
-        self.document_change(&document, change).await?;
+        documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
@@ -41,7 +41,7 @@ impl Store {
     pub async fn run_delete_tag(&self, run_id: &str, key: &str) -> Result<()> {
         let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
         let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
-        if self.document_remove_tag(&document, key).await? {
+        if documents::remove_tag(&self.table, &document, key).await? {
             return Ok(());
         }
         Err(Error::not_found(format!("No tag with name: {key} in run with id {run_id}")))

@@ -66,24 +66,13 @@ impl Site {
 
     /// All items, by their keys, as DynamoDB writes them.
     pub(crate) async fn dump(&self) -> BTreeMap<String, Value> {
-        let mut items = BTreeMap::new();
-        let mut start = Value::Null;
-        loop {
-            let mut request = json!({ "TableName": TABLE });
-            if !start.is_null() {
-                request["ExclusiveStartKey"] = start;
-            }
-            let page = self.engine.call("Scan", request).await.unwrap();
-            for item in page["Items"].as_array().unwrap() {
-                let key = format!("{} {}", item["PK"]["S"].as_str().unwrap(), item["SK"]["S"].as_str().unwrap());
-                items.insert(key, sorted_sets(item));
-            }
-            start = page["LastEvaluatedKey"].clone();
-            if start.is_null() {
-                return items;
-            }
-        }
+        let items = self.engine.items(TABLE).await.unwrap();
+        items.iter().map(|item| (format!("{} {}", key(item, "PK"), key(item, "SK")), sorted_sets(item))).collect()
     }
+}
+
+fn key<'a>(item: &'a Value, part: &str) -> &'a str {
+    item[part]["S"].as_str().unwrap()
 }
 
 /// The item with its sets in order: a set has none. Without its revision: a write that is repeated counts twice.

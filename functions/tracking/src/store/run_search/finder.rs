@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entities::{Copy, RunItems, RunLocation, Searched, group_by_run, read_runs, run_whole};
+use entities::{RunCopy, RunItems, RunLocation, Searched, group_by_run, read_runs, run_whole};
 use futures::future::try_join_all;
 use key_schema::prefix;
 use mlflow_api::tracking;
@@ -224,10 +224,10 @@ impl<'a> Finder<'a> {
             self.unlisted.get(&at.experiment).is_some_and(|unlisted| !unlisted.changed.contains(at))
         };
         let (indexed, mut others): (Vec<&RunLocation>, Vec<&RunLocation>) = places.iter().partition(has_copy);
-        let mut copies = table.get_many(&indexed.iter().map(|at| Copy::key(at)).collect::<Vec<_>>()).await?;
+        let mut copies = table.get_many(&indexed.iter().map(|at| RunCopy::key(at)).collect::<Vec<_>>()).await?;
         let mut runs = Vec::with_capacity(places.len());
         for at in indexed {
-            match copies.remove(&Copy::key(at)).and_then(|copy| Copy(copy).into_values()) {
+            match copies.remove(&RunCopy::key(at)).and_then(|copy| RunCopy(copy).into_values()) {
                 Some(items) => runs.extend(self.run(at, &items)),
                 None => others.push(at),
             }

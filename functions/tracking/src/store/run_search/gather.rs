@@ -9,13 +9,10 @@ use mlflow_api::{Error, Result};
 use search::{RunList, RunOrder, SortKey};
 
 use super::finder::Finder;
-use super::from_page;
 use super::list::{Cursor, Entry, HEAD};
 use super::scope::{ListsOf, Scope};
 use super::source::{Candidate, Source};
-
-/// Experiments whose lists are read at a time.
-const SCOPES_AT_ONCE: usize = 16;
+use super::{AT_ONCE, from_page};
 
 impl Finder<'_> {
     /// Reads lists whole, and then the runs that stand in all of them: in the default order only until the page is full.
@@ -42,7 +39,7 @@ impl Finder<'_> {
         let limit = limit / scopes.len().max(1);
         let gathered = scopes.iter().map(|scope| self.gather_scope(scope, lists, limit));
         let gathered: Vec<Option<Vec<Entry>>> =
-            stream::iter(gathered.collect::<Vec<_>>()).buffered(SCOPES_AT_ONCE).try_collect().await?;
+            stream::iter(gathered.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
         Ok(gathered.into_iter().collect::<Option<Vec<_>>>().map(|entries| entries.into_iter().flatten().collect()))
     }
 

@@ -6,11 +6,11 @@ use entities::{RUN, RunLocation};
 use key_schema::definition::SK;
 use key_schema::{DescendingDouble, Field, Level, Segment, Stage, Value, index, prefix};
 use mlflow_api::{ExperimentId, Result};
-use search::{MetricRange, RunList, TextRange, TimeRange};
+use search::{Head, MetricRange, RunList, TextRange, TimeRange};
 use table::{Item, Query, Table};
 
-/// Entries of the first page of a list; each further page has four times as many.
-pub(super) const HEAD: usize = 128;
+/// Entries of the first page of a list, those that a plan looks at; each further page has four times as many.
+pub(super) const HEAD: usize = Head::ENTRIES;
 /// Entries of the largest page. More would be more than 1 MB, which DynamoDB cuts off.
 pub(super) const LARGEST_PAGE: usize = 8_192;
 /// Greater than every character of what stands behind it in a key.
@@ -236,7 +236,7 @@ impl Cursor {
     }
 
     /// Says how many more entries will be taken for each that was, so that the next page is neither too long nor too short.
-    pub(super) fn expect(&mut self, times: f64) {
+    pub(super) fn foresee(&mut self, times: f64) {
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

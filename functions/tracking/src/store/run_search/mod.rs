@@ -101,19 +101,9 @@ impl Store {
             AccessPath::Ids(ids) => finder.look_at(&places(&scopes, ids)).await?,
             AccessPath::Whole => finder.read_whole(&scopes.iter().collect::<Vec<_>>()).await?,
             AccessPath::Newest { lists } => {
-                let lists = if lists.is_empty() { vec![RunList::Runs] } else { lists.clone() };
                 let sources = listed.iter().map(|scope| {
-                    let is_exact = plan.order == RunOrder::default();
-                    let cursors = lists.iter().map(|list| {
-                        let of_probe = take(&mut probed, scope.id, list);
-                        of_probe.filter(|_| is_as_probed(scope, list, &plan)).unwrap_or_else(|| {
-                            let first_page =
-                                if lists.len() == 1 { page_size.saturating_add(1).min(HEAD * 8) } else { HEAD };
-                            let keys = ListsOf::new(scope, &plan).keys(list);
-                            Cursor::new(from_page(keys, after.as_ref()), first_page)
-                        })
-                    });
-                    Source::Joined(Join::new(cursors.collect(), is_exact, page_size.saturating_add(1)))
+                    let join = newest(scope, lists, &plan, &mut probed, after.as_ref(), page_size.saturating_add(1));
+                    Source::Joined(join)
                 });
                 finder.take_from(sources.collect()).await?;
             }
@@ -215,6 +205,25 @@ fn heads(options: &Options, probed: &Probed) -> Heads {
         (list, head)
     });
     heads.collect()
+}
+
+/// A join of lists of an experiment that are newest first, from where the page begins; of all runs, without a list. What was
+/// read of them to plan is not read again.
+fn newest(
+    scope: &Scope,
+    lists: &[RunList],
+    plan: &RunPlan,
+    probed: &mut Probed,
+    after: Option<&search::SortKey>,
+    wanted: usize,
+) -> Join {
+    let lists = if lists.is_empty() { &[RunList::Runs] } else { lists };
+    let first_page = if lists.len() == 1 { wanted.min(HEAD * 8) } else { HEAD };
+    let cursors = lists.iter().map(|list| {
+        let of_probe = take(probed, scope.id, list).filter(|_| is_as_probed(scope, list, plan));
+        of_probe.unwrap_or_else(|| Cursor::new(from_page(ListsOf::new(scope, plan).keys(list), after), first_page))
+    });
+    Join::new(cursors.collect(), plan.order == RunOrder::default(), wanted)
 }
 
 /// The cursor of a list that was probed.

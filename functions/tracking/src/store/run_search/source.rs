@@ -108,7 +108,7 @@ impl Join {
     /// The next run that stands in all lists. A list that is behind the others goes on where they are.
     async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         loop {
-            self.expect();
+            self.foresee();
             try_join_all(self.cursors.iter_mut().map(|cursor| async move { cursor.peek(table).await.map(|_| ()) }))
                 .await?;
             let fronts: Vec<_> = self.cursors.iter().map(|cursor| cursor.buffer().front()).collect();
@@ -131,12 +131,12 @@ impl Join {
 
     /// Tells the lists how much longer they will be read: as many entries for a run as up to here. While few runs were taken,
     /// that is not known well, and the next page is made to end before the last.
-    fn expect(&mut self) {
+    fn foresee(&mut self) {
         if self.cursors.len() > 1 && (1..self.wanted).contains(&self.taken) {
             let margin = if self.taken * 3 < self.wanted { 0.7 } else { 1.03 };
             #[allow(clippy::cast_precision_loss, reason = "an estimate")]
             let times = margin * (self.wanted - self.taken) as f64 / self.taken as f64;
-            self.cursors.iter_mut().for_each(|cursor| cursor.expect(times));
+            self.cursors.iter_mut().for_each(|cursor| cursor.foresee(times));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Tests of plans.
 
+mod orders;
 mod plans;
 mod soundness;
 

@@ -6,13 +6,12 @@ use std::time::Duration;
 use embedded_engine::Engine;
 use fts_indexer::{Batch as Records, Indexer};
 use futures::stream::{self, StreamExt};
+use ledger::Ledger;
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::{RunStatus, ViewType};
 use serde_json::json;
 use table::{Meter, Table};
 use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, RunChange, RunSearch, Store};
-
-use super::Ledger;
 
 const TIME: i64 = 1_700_000_000_000;
 const RUNS: i64 = 10_000;

@@ -1,0 +1,3 @@
+//! The sections of `docs/capacity.md`, one file for what is too long to stand in `generated.rs`.
+
+pub(crate) mod searches;

@@ -1,0 +1,201 @@
+//! Plans in words: orders, with a filter and without.
+
+use super::Known::Every;
+use super::plans::check;
+
+/// A search without a filter reads the list in its order.
+#[test]
+fn without_a_filter() {
+    check(&[
+        ("", &[][..], &[][..], "newest first; about 102 read units in 2 requests"),
+        ("", &["created desc"][..], &[][..], "newest first; about 102 read units in 2 requests"),
+        (
+            "",
+            &["start_time"][..],
+            &[("runs", Every(1))][..],
+            "walk runs, backwards, equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["start_time DESC", "run_name"][..],
+            &[("runs", Every(1))][..],
+            "walk runs, equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["metrics.acc DESC"][..],
+            &[("runs", Every(1))][..],
+            "walk metrics.`acc` of any value, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["metrics.acc"][..],
+            &[("runs", Every(1))][..],
+            "walk metrics.`acc` of any number, then metrics.`acc` NaN, backwards, equal ones sorted, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["metrics.acc", "params.a"][..],
+            &[("runs", Every(1))][..],
+            "walk metrics.`acc` of any number, then metrics.`acc` NaN, backwards, equal ones sorted, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["params.a"][..],
+            &[("runs", Every(1))][..],
+            "walk params.`a` of any value, equal ones sorted, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["params.a DESC"][..],
+            &[("runs", Every(1))][..],
+            "walk params.`a` of any value, backwards, equal ones sorted, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["run_name"][..],
+            &[("runs", Every(1))][..],
+            "walk name of any value, equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["status DESC"][..],
+            &[("runs", Every(1))][..],
+            "walk status = 'SCHEDULED', then status = 'RUNNING', then status = 'KILLED', then status = 'FINISHED', then status = 'FAILED'; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["status", "metrics.acc"][..],
+            &[("runs", Every(1))][..],
+            "walk status = 'FAILED', then status = 'FINISHED', then status = 'KILLED', then status = 'RUNNING', then status = 'SCHEDULED', equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["tags.env"][..],
+            &[("runs", Every(1))][..],
+            "walk tags.env of any value, equal ones sorted, then runs without; about 102 read units in 2 requests",
+        ),
+        (
+            "",
+            &["tags.`mlflow.user`"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+        (
+            "",
+            &["end_time"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+        (
+            "",
+            &["run_id"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+        (
+            "",
+            &["artifact_uri"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+    ]);
+}
+
+/// A walk in the order of the search is narrowed by what the filter says beside.
+#[test]
+fn in_the_order_of_a_list() {
+    check(&[
+        (
+            "metrics.acc > 0.9",
+            &["metrics.acc DESC"][..],
+            &[("metrics.`acc` in [0.9, ..]", Every(1))][..],
+            "walk metrics.`acc` in [0.9, ..]; about 102 read units in 2 requests",
+        ),
+        (
+            "metrics.acc < 0.9",
+            &["metrics.acc"][..],
+            &[("metrics.`acc` in [.., 0.9]", Every(1))][..],
+            "walk metrics.`acc` in [.., 0.9], backwards, equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "metrics.acc != 0.9",
+            &["metrics.acc"][..],
+            &[("metrics.`acc` of any value", Every(1))][..],
+            "walk metrics.`acc` of any number, then metrics.`acc` NaN, backwards, equal ones sorted; about 128 read units in 3 requests",
+        ),
+        (
+            "params.a = 'x'",
+            &["metrics.acc DESC"][..],
+            &[("params.`a` = 'x'", Every(9))][..],
+            "walk metrics.`acc` of any value, then runs without; narrow by params.`a` = 'x'; about 150 read units in 3 requests",
+        ),
+        (
+            "status = 'FINISHED'",
+            &["metrics.acc DESC"][..],
+            &[("status = 'FINISHED'", Every(1))][..],
+            "walk metrics.`acc` of any value, then runs without; if few pass, narrow by status = 'FINISHED'; about 128 read units in 3 requests",
+        ),
+        (
+            "params.a = 'x'",
+            &["start_time"][..],
+            &[("params.`a` = 'x'", Every(9))][..],
+            "walk params.`a` = 'x', backwards, equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "params.a LIKE 'x%'",
+            &["params.a"][..],
+            &[("params.`a` begins with 'x'", Every(1))][..],
+            "walk params.`a` begins with 'x', equal ones sorted; about 102 read units in 2 requests",
+        ),
+        (
+            "status != 'FINISHED'",
+            &["status"][..],
+            &[][..],
+            "walk status = 'FAILED', then status = 'KILLED', then status = 'RUNNING', then status = 'SCHEDULED'; about 205 read units in 3 requests",
+        ),
+        (
+            "datasets.name = 'd'",
+            &["metrics.acc DESC"][..],
+            &[("runs", Every(1))][..],
+            "walk metrics.`acc` of any value, then runs without; about 205 read units in 3 requests",
+        ),
+    ]);
+}
+
+/// Without a list in the order, all that may pass is read.
+#[test]
+fn in_an_order_without_a_list() {
+    check(&[
+        (
+            "status = 'FINISHED'",
+            &["end_time"][..],
+            &[("status = 'FINISHED'", Every(5)), ("runs", Every(4))][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+        (
+            "status = 'RUNNING'",
+            &["end_time"][..],
+            &[("status = 'RUNNING'", Every(500)), ("runs", Every(4))][..],
+            "gather status = 'RUNNING'; about 131 read units in 3 requests, if there are 10000 runs",
+        ),
+        (
+            "params.a = 'x' AND metrics.acc > 0.9",
+            &["end_time DESC"][..],
+            &[("params.`a` = 'x'", Every(40)), ("metrics.`acc` in [0.9, ..]", Every(1)), ("runs", Every(4))][..],
+            "gather params.`a` = 'x' and metrics.`acc` in [0.9, ..]; about 626 read units in 8 requests, if there are 10000 runs",
+        ),
+        (
+            "datasets.name = 'd'",
+            &["end_time"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+        (
+            "end_time > 5",
+            &["end_time"][..],
+            &[][..],
+            "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",
+        ),
+    ]);
+}

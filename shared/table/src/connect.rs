@@ -1,0 +1,31 @@
+//! From a process's environment to the table.
+
+use aws_config::BehaviorVersion;
+use aws_config::retry::RetryConfig;
+use aws_sdk_dynamodb::Client;
+
+use crate::{Table, timeouts};
+
+/// A client with the environment's credentials, as [`Table::new`] wants it: without retries of its own. For the DynamoDB of the
+/// environment's region, or for the engine at an endpoint.
+pub async fn client(endpoint: Option<String>) -> Client {
+    let config = aws_config::defaults(BehaviorVersion::latest())
+        .retry_config(RetryConfig::disabled())
+        .timeout_config(timeouts());
+    let config = match endpoint {
+        Some(endpoint) => config.endpoint_url(endpoint),
+        None => config,
+    };
+    Client::new(&config.load().await)
+}
+
+impl Table {
+    /// The table of a function: `TABLE_NAME` names it, `DYNAMODB_ENDPOINT` an engine other than AWS's. Makes no request.
+    ///
+    /// # Errors
+    /// `TABLE_NAME` is not set.
+    pub async fn from_environment() -> Result<Self, String> {
+        let name = std::env::var("TABLE_NAME").map_err(|_| "the environment variable TABLE_NAME is not set")?;
+        Ok(Self::new(client(std::env::var("DYNAMODB_ENDPOINT").ok()).await, name))
+    }
+}
