@@ -4,6 +4,7 @@
 //! of attributes and the ways to read them stand here, once. Keys are `key-schema`'s matter, requests the matter of `table`.
 
 pub mod attributes;
+pub mod content;
 mod copy;
 pub mod fields;
 mod maps;

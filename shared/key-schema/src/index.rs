@@ -1,8 +1,8 @@
 //! The keys of the secondary indexes. Every index holds keys only: a change that leaves an index key alone costs nothing there.
 
-use mlflow_api::{ExperimentId, RunId};
+use mlflow_api::{ExperimentId, ModelId, RunId};
 
-use crate::{Descending, Field, Level, Name, Segment, Stage, Value};
+use crate::{Descending, Field, Level, Name, Segment, Stage, Value, WideDigest};
 
 /// What an index key is for, for the table reference.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +23,14 @@ index_keys! {
     runs_by_stage: "lsi1sk" of "Run" = "R#" <stage: Stage> "#" <started: Descending> "#" <run: RunId>;
     /// Experiments of a lifecycle stage, newest first.
     experiments_by_stage: "lsi1sk" of "ExperimentName" = "E#" <stage: Stage> "#" <created: Descending> "#" <experiment: ExperimentId>;
+    /// Logged models of a lifecycle stage, newest first, equal times by id: MLflow's default order.
+    logged_models_by_stage: "lsi1sk" of "LoggedModel" = "LM#" <stage: Stage> "#" <created: Descending> "#" <model: ModelId>;
     /// Runs of all stages, newest first.
     runs_by_time: "lsi2sk" of "Run" = "R#" <started: Descending> "#" <run: RunId>;
     /// Runs of a status, newest first; carried by the indexer's copy of the run, so that a change of status needs no read.
     runs_by_status: "lsi3sk" of "FullTextReverse" = "R#" <stage: Stage> "#" <status: Value> "#" <started: Descending> "#" <run: RunId>;
+    /// Logged models of a stage by the run that made them, newest first.
+    logged_models_of_run: "lsi3sk" of "LoggedModel" = "LM#" <stage: Stage> "#" <run: Field> "#" <created: Descending> "#" <model: ModelId>;
     /// Runs by name, newest first among equal names; carried by the copy likewise.
     runs_by_name: "lsi4sk" of "FullTextReverse" = "R#" <stage: Stage> "#" <name: Field> "#" <started: Descending> "#" <run: RunId>;
     /// Runs with changes that the indexer has not carried over yet: a search reads these, whatever its index says.
@@ -41,10 +45,14 @@ index_keys! {
     trace_of_client_request: "gsi1pk" of "Trace" = "CLIENT#" <request: Name>;
     /// Its answer, beside the trace's own key.
     trace_of_client_request_answer: "gsi1sk" of "Trace" = "EXP#" <experiment: ExperimentId>;
+    /// The experiment of a logged model whose id was made elsewhere.
+    logged_model_location: "gsi1pk" of "LoggedModel" = "MODEL#" <model: ModelId>;
+    /// Its answer.
+    logged_model_location_answer: "gsi1sk" of "LoggedModel" = "EXP#" <experiment: ExperimentId>;
     /// Runs of a dataset across experiments.
-    runs_of_dataset: "gsi1pk" of "RunOfDataset" = "DS#" <dataset: Name>;
+    runs_of_dataset: "gsi1pk" of "DatasetLink" = "DS#" <dataset: WideDigest>;
     /// Its runs.
-    runs_of_dataset_answer: "gsi1sk" of "RunOfDataset" = "RUN#" <run: RunId>;
+    runs_of_dataset_answer: "gsi1sk" of "DatasetLink" = "RUN#" <run: RunId>;
     /// Full text across partitions, for entities with partitions of their own; entries of runs do not carry it.
     full_text: "gsi2pk" of "FullText" = "FTS#" <token: Value>;
     /// Its entities.

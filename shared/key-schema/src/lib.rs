@@ -15,7 +15,7 @@ mod segment;
 
 pub use segment::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Level, Name, Ordinal, Segment, Stage, Value,
-    fnv1a_128, halves,
+    WideDigest, fnv1a_128, halves,
 };
 
 /// The primary key of an item.

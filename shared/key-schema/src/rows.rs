@@ -2,10 +2,11 @@
 //!
 //! Rows of domains whose functions are not built yet stand here already, so that their place in the table is decided once.
 
-use mlflow_api::{ExperimentId, RunId};
+use mlflow_api::{ExperimentId, ModelId, RunId};
 
 use crate::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, Level, Name, Ordinal, Segment, Value,
+    WideDigest,
 };
 
 /// What a row is, for the table reference.
@@ -38,23 +39,30 @@ rows! {
     RunParam = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#PARAM#" <param: Name>;
     /// A tag of a run, likewise.
     RunTag = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#TAG#" <tag: Name>;
-    /// A dataset the run read.
-    RunInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#INPUT#" <dataset: Name>;
+    /// A dataset the run read, and the tags of this use of it.
+    RunInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#INPUT#" <dataset: WideDigest>;
+    /// A logged model the run read.
+    RunModelInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#MODEL#" <model: Name>;
     /// A logged model of the run, and the step it was logged at.
     RunOutput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM#" <model: Name>;
 
     /// A logged model, a document: info, params, tags.
-    LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <model: Name>;
+    LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId>;
+    /// The model's metrics: per metric the points logged for it, as a set.
+    LoggedModelMetrics = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#METRIC";
+    /// A param of a logged model that is too big for its document.
+    LoggedModelParam = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#PARAM#" <param: Name>;
+    /// A tag of a logged model, likewise.
+    LoggedModelTag = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#TAG#" <tag: Name>;
     /// A trace, a document: name, status, times, tags, metadata, assessments.
     Trace = "EXP#" <experiment: ExperimentId> / "T#" <trace: Name>;
     /// A tag of a trace that is too big for its document.
     TraceTag = "EXP#" <experiment: ExperimentId> / "T#" <trace: Name> "#TAG#" <tag: Name>;
-    /// A dataset: name, digest, source, schema, profile.
-    Dataset = "EXP#" <experiment: ExperimentId> / "D#" <dataset: Digest>;
-    /// Datasets of a run.
-    DatasetOfRun = "EXP#" <experiment: ExperimentId> / "DLINK#" <run: RunId> "#" <dataset: Name>;
-    /// Runs of a dataset.
-    RunOfDataset = "EXP#" <experiment: ExperimentId> / "DSRUN#" <dataset: Digest> "#" <run: RunId>;
+    /// A dataset that runs read: name, digest, the contexts it was read in; source, schema and profile, compressed, unless they are
+    /// big. Its key is a hash of name and digest.
+    Dataset = "EXP#" <experiment: ExperimentId> / "D#" <dataset: WideDigest>;
+    /// A run that read a dataset.
+    DatasetLink = "EXP#" <experiment: ExperimentId> / "DLINK#" <dataset: WideDigest> "#" <run: RunId>;
 
     // ---- search, derived by the indexer; entries of one list are newest first where their text or value is the same ----
     /// Runs by a metric, greatest first.
@@ -69,6 +77,10 @@ rows! {
     // ---- what grows without bound has a partition of its own -------------------------------------------------------
     /// Points of one metric, packed; keyed by the first of them in MLflow's order of history (timestamp, step) and a digest of all.
     MetricSegment = "RUN#" <run: RunId> / "MHIST#" <metric: Name> "#" <timestamp: Ascending> "#" <step: Ascending> "#" <points: Digest>;
+    /// A part of what is too big for a dataset's item. Hashes: of experiment, name and digest; and of the content.
+    DatasetPart = "DATA#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal>;
+    /// Points of a logged model's metrics that its document has no room for.
+    LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest>;
     /// Names the experiment of a trace, whose id the client chose.
     TraceLocation = "TRACE#" <trace: Name> / "T#META";
     /// Spans of a trace, packed, one item an export.
@@ -121,18 +133,23 @@ mod tests {
             RunParam,
             RunTag,
             RunInput,
+            RunModelInput,
             RunOutput,
             LoggedModel,
+            LoggedModelMetrics,
+            LoggedModelParam,
+            LoggedModelTag,
             Trace,
             TraceTag,
             Dataset,
-            DatasetOfRun,
-            RunOfDataset,
+            DatasetLink,
             RankByMetric,
             RankByParam,
             FullText,
             FullTextReverse,
             MetricSegment,
+            DatasetPart,
+            LoggedModelSegment,
             TraceLocation,
             TraceSpans,
             RegisteredModel,
@@ -164,11 +181,19 @@ mod tests {
         fn a_name_forges_no_other_row(chosen in name(), other in name(), number: u64, time: i64) {
             let experiment = ExperimentId::from_number(number >> 4).unwrap();
             let run = RunId::new(1_700_000_000_000, experiment, 7);
+            let model = ModelId::new(1_700_000_000_000, experiment, 7);
             let keys = [
                 ("ExperimentTag", ExperimentTag::key(&experiment, &chosen)),
                 ("RunParam", RunParam::key(&experiment, &run, &chosen)),
                 ("RunTag", RunTag::key(&experiment, &run, &chosen)),
                 ("RunOutput", RunOutput::key(&experiment, &run, &chosen)),
+                ("RunModelInput", RunModelInput::key(&experiment, &run, &chosen)),
+                ("RunInput", RunInput::key(&experiment, &run, &WideDigest::of(&[&chosen.0]))),
+                ("DatasetLink", DatasetLink::key(&experiment, &WideDigest::of(&[&chosen.0]), &run)),
+                ("DatasetPart", DatasetPart::key(&WideDigest::of(&[&chosen.0]), &WideDigest::of(&[]), &Ordinal(1))),
+                ("LoggedModelParam", LoggedModelParam::key(&experiment, &model, &chosen)),
+                ("LoggedModelTag", LoggedModelTag::key(&experiment, &model, &chosen)),
+                ("LoggedModelMetrics", LoggedModelMetrics::key(&experiment, &model)),
                 ("Trace", Trace::key(&experiment, &chosen)),
                 ("TraceTag", TraceTag::key(&experiment, &chosen, &other)),
                 ("RankByParam", RankByParam::key(&experiment, &Field(chosen.0.clone()), &Value(other.0.clone()), &Descending(time), &run)),

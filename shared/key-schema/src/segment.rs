@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use mlflow_api::{ExperimentId, RunId};
+use mlflow_api::{ExperimentId, ModelId, RunId};
 
 /// A value that can stand between two literals of a key.
 pub trait Segment: Sized {
@@ -190,6 +190,16 @@ impl Segment for RunId {
     }
 }
 
+impl Segment for ModelId {
+    fn write(&self, key: &mut String) {
+        key.push_str(self.as_str());
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+}
+
 /// A 64-bit integer, smallest first: 16 hexadecimal digits with the sign bit turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ascending(pub i64);
@@ -274,6 +284,34 @@ impl Segment for Digest {
 
     fn read(text: &str) -> Option<Self> {
         read_hex(text).map(Self)
+    }
+}
+
+/// 128 bits of a hash of what a client chose: what makes a row the row of a thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WideDigest(pub u128);
+
+impl WideDigest {
+    /// Of several texts. The length goes before each, so that none can take a character from the next.
+    #[must_use]
+    pub fn of(texts: &[&str]) -> Self {
+        let mut bytes = Vec::new();
+        for text in texts {
+            bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        Self(fnv1a_128(&bytes))
+    }
+}
+
+impl Segment for WideDigest {
+    fn write(&self, key: &mut String) {
+        let _ = write!(key, "{:032x}", self.0);
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (high, low) = text.split_at_checked(16)?;
+        Some(Self((u128::from(read_hex(high)?) << 64) | u128::from(read_hex(low)?)))
     }
 }
 

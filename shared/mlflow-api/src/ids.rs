@@ -73,8 +73,7 @@ impl RunId {
     /// Makes an id for a run created at `time_ms` in `experiment`; `chance` gives the last 20 bits.
     #[must_use]
     pub fn new(time_ms: u64, experiment: ExperimentId, chance: u32) -> Self {
-        let random = (u128::from(experiment.0) << RANDOM_BITS) | u128::from(chance & ((1 << RANDOM_BITS) - 1));
-        Self(format!("{:032x}", u128::from(ulid::Ulid::from_parts(time_ms, random))))
+        Self(digits_with_experiment(time_ms, experiment, chance))
     }
 
     /// Takes any id that may stand in a key: a letter or digit, then up to 255 letters, digits, `_` or `-`
@@ -93,16 +92,7 @@ impl RunId {
     /// A random UUID is never mistaken for an id made here: its version digit would stand for an experiment beyond 2^56.
     #[must_use]
     pub fn experiment(&self) -> Option<ExperimentId> {
-        let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        if self.0.len() != 32 || !self.0.bytes().all(lower_hex) {
-            return None;
-        }
-        let ulid = ulid::Ulid::from(u128::from_str_radix(&self.0, 16).ok()?);
-        if !PLAUSIBLE_TIMES_MS.contains(&ulid.timestamp_ms()) {
-            return None;
-        }
-        let number = u64::try_from(ulid.random() >> RANDOM_BITS).ok().filter(|number| *number < FIRST_UUID_NUMBER)?;
-        ExperimentId::from_number(number)
+        experiment_in_digits(&self.0)
     }
 
     /// The id as text.
@@ -122,6 +112,68 @@ impl fmt::Display for RunId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
+}
+
+/// A logged model's id: `m-` and 32 hexadecimal digits like those of a run's id, so that its partition is known from the id alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModelId(String);
+
+const MODEL_PREFIX: &str = "m-";
+
+impl ModelId {
+    /// Makes an id for a model created at `time_ms` in `experiment`; `chance` gives the last 20 bits.
+    #[must_use]
+    pub fn new(time_ms: u64, experiment: ExperimentId, chance: u32) -> Self {
+        Self(format!("{MODEL_PREFIX}{}", digits_with_experiment(time_ms, experiment, chance)))
+    }
+
+    /// Takes any id that may stand in a key, by the grammar of [`RunId::parse`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        RunId::parse(text).map(|RunId(text)| Self(text))
+    }
+
+    /// The experiment an id made here belongs to; `None` for an id from elsewhere, which the table has to resolve.
+    #[must_use]
+    pub fn experiment(&self) -> Option<ExperimentId> {
+        self.0.strip_prefix(MODEL_PREFIX).and_then(experiment_in_digits)
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The error for a logged model that is not there.
+    #[must_use]
+    pub fn not_found(text: &str) -> Error {
+        Error::not_found(format!("Logged model with ID '{text}' not found."))
+    }
+}
+
+impl fmt::Display for ModelId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+fn digits_with_experiment(time_ms: u64, experiment: ExperimentId, chance: u32) -> String {
+    let random = (u128::from(experiment.0) << RANDOM_BITS) | u128::from(chance & ((1 << RANDOM_BITS) - 1));
+    format!("{:032x}", u128::from(ulid::Ulid::from_parts(time_ms, random)))
+}
+
+fn experiment_in_digits(digits: &str) -> Option<ExperimentId> {
+    let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if digits.len() != 32 || !digits.bytes().all(lower_hex) {
+        return None;
+    }
+    let ulid = ulid::Ulid::from(u128::from_str_radix(digits, 16).ok()?);
+    if !PLAUSIBLE_TIMES_MS.contains(&ulid.timestamp_ms()) {
+        return None;
+    }
+    let number = u64::try_from(ulid.random() >> RANDOM_BITS).ok().filter(|number| *number < FIRST_UUID_NUMBER)?;
+    ExperimentId::from_number(number)
 }
 
 #[cfg(test)]
@@ -166,6 +218,10 @@ mod tests {
             prop_assert_eq!(id.as_str().len(), 32);
             prop_assert_eq!(id.experiment(), Some(experiment));
             prop_assert_eq!(RunId::parse(id.as_str()), Some(id));
+            let model = ModelId::new(time, experiment, chance);
+            prop_assert_eq!(model.as_str().len(), 34);
+            prop_assert_eq!(model.experiment(), Some(experiment));
+            prop_assert_eq!(ModelId::parse(model.as_str()), Some(model));
         }
 
         #[test]

@@ -15,5 +15,5 @@ mod request;
 pub mod tracking;
 
 pub use error::{Error, ErrorBody, ErrorCode, Result};
-pub use ids::{ExperimentId, RunId};
+pub use ids::{ExperimentId, ModelId, RunId};
 pub use request::Request;

@@ -1,0 +1,59 @@
+//! Long texts: compressed, and cut into parts that items can hold.
+
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+
+/// Bytes in one part: an item has room for 400 KB, its key and names included.
+pub const PART: usize = 380 << 10;
+
+/// A text, compressed. JSON becomes five to twenty times smaller.
+#[must_use]
+pub fn compress(text: &str) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let _ = encoder.write_all(text.as_bytes());
+    encoder.finish().unwrap_or_default()
+}
+
+/// The text that was compressed; `None` if the bytes are not what [`compress`] made.
+#[must_use]
+pub fn decompress(bytes: &[u8]) -> Option<String> {
+    let mut text = String::new();
+    DeflateDecoder::new(bytes).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// Bytes in parts of at most [`PART`].
+pub fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.chunks(PART)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn texts_come_back(text in "\\PC{0,200}") {
+            prop_assert_eq!(decompress(&compress(&text)), Some(text));
+        }
+
+        #[test]
+        fn foreign_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = decompress(&bytes);
+        }
+    }
+
+    #[test]
+    fn parts_together_are_the_whole() {
+        let bytes = vec![7; PART * 2 + 5];
+        let sizes: Vec<_> = parts(&bytes).map(<[u8]>::len).collect();
+        assert_eq!(sizes, [PART, PART, 5]);
+        assert_eq!(parts(&bytes).flatten().count(), bytes.len());
+    }
+}
