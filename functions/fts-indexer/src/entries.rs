@@ -3,14 +3,11 @@
 use std::collections::BTreeSet;
 
 use entities::attributes::{NAME, PARAMS, STAGE, START_TIME, TAGS, USER};
-use entities::{RUN, RunItems, RunLocation, entries, stage_from};
+use entities::{RUN, RunItems, RunLocation, entries, run_inputs, searched_dataset, stage_from};
 use key_schema::{Descending, DescendingDouble, Field, Level, Name, Value, rows};
 use mlflow_api::tracking::LifecycleStage;
-use search::{IndexedFields, tokens};
-
-/// Field names as filters write them.
-const RUN_NAME: &str = "attributes.run_name";
-const USER_ID: &str = "attributes.user_id";
+use search::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
+use search::{DatasetField, tokens};
 
 /// The sort keys of a run's entries: one for each metric and each param, and its tokens. A run that was deleted on its own
 /// has none.
@@ -58,6 +55,13 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
     }
     for (tag, value) in entries(run, TAGS, &items.tags) {
         index(&format!("tags.{tag}"), &value, true);
+    }
+    for input in &run_inputs(&items.links).dataset_inputs {
+        for field in DatasetField::ALL {
+            if let Some(value) = searched_dataset(input).value(field) {
+                index(&of_datasets(field), value, true);
+            }
+        }
     }
     found
 }

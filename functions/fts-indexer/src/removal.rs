@@ -1,11 +1,11 @@
 //! Clearing up after entities that are gone: by TTL, or by an operator's hand.
 
-use entities::attributes::EXPERIMENT;
-use entities::{RunCopy, RunLocation};
+use entities::attributes::{DIGEST, EXPERIMENT, NAME};
+use entities::{RunCopy, RunLocation, dataset_parts};
 use key_schema::{Key, prefix, rows};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::DEFAULT_WORKSPACE;
-use table::{Condition, Failure, Query, Result, Table, Write, text};
+use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
 
 use crate::Indexer;
 use crate::batch::Subject;
@@ -47,12 +47,18 @@ impl Indexer {
         self.delete_range(Query::begins_with(prefix::experiment_partition(experiment), "")).await
     }
 
-    /// Deletes a range, page after page.
+    /// Deletes a range, page after page, each item after what belongs to it elsewhere.
     async fn delete_range(&self, query: Query) -> Result<()> {
         let mut query = query;
         loop {
             let page = self.table.query_page(&query).await?;
-            let keys: Vec<Key> = page.items.iter().filter_map(table::Item::key).collect();
+            let keys: Vec<Key> = page.items.iter().filter_map(Item::key).collect();
+            let links: Vec<Key> = keys.iter().filter_map(link_of_input).collect();
+            self.table.write_many(Vec::new(), &links).await?;
+            for partition in page.items.iter().filter_map(partition_of) {
+                // Boxed, because it is this function again.
+                Box::pin(self.delete_range(Query::begins_with(partition, ""))).await?;
+            }
             self.table.write_many(Vec::new(), &keys).await?;
             match page.next {
                 Some(next) => query = query.starting_at(next),
@@ -60,6 +66,22 @@ impl Indexer {
             }
         }
     }
+}
+
+/// The other direction of a run's link with a dataset.
+fn link_of_input(key: &Key) -> Option<Key> {
+    let row = rows::RunInput::parse(key)?;
+    Some(rows::DatasetLink::key(&row.experiment, &row.dataset, &row.run))
+}
+
+/// The partition in which an item keeps what it has no room for.
+fn partition_of(item: &Item) -> Option<String> {
+    let key = item.key()?;
+    if let Some(row) = rows::LoggedModel::parse(&key) {
+        return Some(prefix::logged_model_partition(&row.model));
+    }
+    let row = rows::Dataset::parse(&key)?;
+    Some(prefix::dataset_partition(&dataset_parts(row.experiment, item.text(NAME)?, item.text(DIGEST)?)))
 }
 
 /// Removes the entries of a run and then the copy that tells of them.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use embedded_engine::Engine;
 use embedded_engine::faults::FaultInjector;
-use entities::{Marked, RunCopy, RunLocation, marked_item, metric_attribute, pack_set, points::Point};
+use entities::{Marked, RunCopy, RunLocation, dataset_parts, marked_item, metric_attribute, pack_set, points::Point};
 use fts_indexer::{Batch, Indexer};
-use key_schema::{Ascending, Descending, Digest, Stage, index, rows};
-use mlflow_api::{ExperimentId, RunId};
+use key_schema::{Ascending, Descending, Digest, Ordinal, Stage, WideDigest, index, rows};
+use mlflow_api::{ExperimentId, ModelId, RunId};
 use serde_json::{Value, json};
 use table::{Item, Map, Retry, Table, Update, map, number, text};
 
@@ -214,6 +214,13 @@ async fn a_run_that_is_gone_leaves_nothing() {
     site.table.put_new(Item::new(segment)).await.unwrap();
     let row = rows::RunTag::key(&at.experiment, &at.run, &"big".into());
     site.table.put_new(Item::new(row)).await.unwrap();
+    let dataset = WideDigest::of(&["iris"]);
+    for key in [
+        rows::RunInput::key(&at.experiment, &at.run, &dataset),
+        rows::DatasetLink::key(&at.experiment, &dataset, &at.run),
+    ] {
+        site.table.put_new(Item::new(key)).await.unwrap();
+    }
     let other = site.run(2, "stays").await;
     assert!(site.handle([changed(&at), changed(&other)].concat()).await.is_empty());
     let of_other: Vec<_> = site.dump().await.into_iter().filter(|(key, _)| key.contains(other.run.as_str())).collect();
@@ -225,6 +232,30 @@ async fn a_run_that_is_gone_leaves_nothing() {
     assert!(site.handle(vec![removed.clone(), late]).await.is_empty());
     assert!(site.handle(vec![removed]).await.is_empty());
     assert_eq!(site.dump().await.into_iter().collect::<Vec<_>>(), of_other);
+}
+
+#[tokio::test]
+async fn an_experiment_that_is_gone_leaves_nothing() {
+    let site = Site::new().await;
+    let experiment = ExperimentId::from_number(1).unwrap();
+    let at = site.run(1, "of it").await;
+    let (digest, model) = (WideDigest::of(&["iris", "d1"]), ModelId::new(1_700_000_000_000, experiment, 7));
+    let dataset = Item::new(rows::Dataset::key(&experiment, &digest));
+    let parts = dataset_parts(experiment, "iris", "d1");
+    let of_it = [
+        dataset.with("name", text("iris")).with("digest", text("d1")),
+        Item::new(rows::DatasetPart::key(&parts, &digest, &Ordinal(0))),
+        Item::new(rows::RunInput::key(&experiment, &at.run, &digest)),
+        Item::new(rows::DatasetLink::key(&experiment, &digest, &at.run)),
+        Item::new(rows::LoggedModel::key(&experiment, &model)),
+        Item::new(rows::LoggedModelSegment::key(&model, &digest)),
+    ];
+    site.table.write_many(of_it.into(), &[]).await.unwrap();
+    let keys = json!({ "PK": { "S": format!("EXP#{experiment}") }, "SK": { "S": "E#META" } });
+    let change = json!({ "Keys": keys, "OldImage": { "name": { "S": "gone" } }, "SequenceNumber": "1" });
+    let removed = json!({ "eventName": "REMOVE", "dynamodb": change });
+    assert!(site.handle(vec![removed]).await.is_empty());
+    assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), Vec::<String>::new());
 }
 
 #[tokio::test]

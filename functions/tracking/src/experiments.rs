@@ -1,13 +1,14 @@
 //! Handlers of `experiments/…`.
 
 use mlflow_api::checks::Check::{Integer, List, Required, Text};
+use mlflow_api::inputs::{DatasetSummaries, SEARCH_DATASETS};
 use mlflow_api::message::Message;
 use mlflow_api::tracking::{
     self as wire, CUSTOM_VIEW_TAG_PREFIX, CreatedExperiment, Empty, Experiments, OneExperiment, ViewType,
 };
 use mlflow_api::{Error, ExperimentId, Request, Result, limits, location};
 
-use crate::store::{ExperimentSearch, NewExperiment, Store, too_many_custom_views};
+use crate::store::{ExperimentSearch, NewExperiment, Store, known_experiments, too_many_custom_views};
 
 pub(crate) async fn create(store: Store, request: Request) -> Result<CreatedExperiment> {
     let message = request.message(
@@ -61,6 +62,23 @@ pub(crate) async fn search(store: Store, request: Request) -> Result<Experiments
         page_token: message.text("page_token").to_owned(),
     };
     store.experiment_search(&search).await
+}
+
+pub(crate) async fn search_datasets(store: Store, request: Request) -> Result<DatasetSummaries> {
+    let message = request.message(SEARCH_DATASETS, &[])?;
+    let ids = message.texts("experiment_ids");
+    if ids.is_empty() {
+        return Err(Error::invalid("SearchDatasets request must specify at least one experiment_id."));
+    }
+    if ids.len() > limits::DATASET_EXPERIMENTS {
+        return Err(Error::invalid(format!(
+            "SearchDatasets request cannot specify more than {} experiment_ids. Received {} experiment_ids.",
+            limits::DATASET_EXPERIMENTS,
+            ids.len()
+        )));
+    }
+    let dataset_summaries = store.datasets_search(&known_experiments(&ids)?).await?;
+    Ok(DatasetSummaries { dataset_summaries })
 }
 
 pub(crate) async fn update(store: Store, request: Request) -> Result<Empty> {

@@ -1,6 +1,7 @@
 //! Handlers of `runs/…` that log to a run.
 
 use mlflow_api::checks::Check::{self, Custom, Float, Integer, List, Required, Text};
+use mlflow_api::inputs::{DatasetInput, LOG_INPUTS, ModelInput};
 use mlflow_api::message::Message;
 use mlflow_api::tracking::{self as wire, Empty, ModelOutput};
 use mlflow_api::{Error, ErrorCode, Request, Result};
@@ -89,6 +90,15 @@ pub(crate) async fn log_model(store: Store, request: Request) -> Result<Empty> {
         return Err(Error::invalid("The flavors of a model must be a JSON object."));
     }
     store.run_record_model(message.text("run_id"), &model).await?;
+    Ok(Empty {})
+}
+
+pub(crate) async fn log_inputs(store: Store, request: Request) -> Result<Empty> {
+    let message =
+        request.message(LOG_INPUTS, &[("run_id", &[Required, Text]), ("datasets", &[List]), ("models", &[List])])?;
+    let datasets: Vec<_> = message.messages("datasets").map(DatasetInput::of).collect();
+    let models = message.messages("models").map(|model| ModelInput { model_id: model.text("model_id").to_owned() });
+    store.run_log_inputs(message.text("run_id"), &datasets, &models.collect::<Vec<_>>()).await?;
     Ok(Empty {})
 }
 

@@ -19,6 +19,8 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::new("POST", "experiments/update", Update(Experiment), experiments::update),
         Route::new("POST", "experiments/delete", Delete(Experiment), experiments::delete),
         Route::new("POST", "experiments/restore", Delete(Experiment), experiments::restore),
+        Route::new("POST", "experiments/search-datasets", List(Experiment), experiments::search_datasets)
+            .under(Paths::AjaxV2),
         Route::new("POST", "experiments/set-experiment-tag", Update(Experiment), experiments::set_tag),
         Route::new("POST", "experiments/delete-experiment-tag", Update(Experiment), experiments::delete_tag),
         //
@@ -33,6 +35,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::new("POST", "runs/log-parameter", Update(ExperimentOfRun), logging::log_param),
         Route::new("POST", "runs/log-batch", Update(ExperimentOfRun), logging::log_batch),
         Route::new("POST", "runs/log-model", Update(ExperimentOfRun), logging::log_model),
+        Route::new("POST", "runs/log-inputs", Update(ExperimentOfRun), logging::log_inputs),
         Route::new("POST", "runs/outputs", Update(ExperimentOfRun), logging::log_outputs),
         Route::new("POST", "runs/set-tag", Update(ExperimentOfRun), logging::set_tag),
         Route::new("POST", "runs/delete-tag", Update(ExperimentOfRun), logging::delete_tag),

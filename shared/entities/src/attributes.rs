@@ -25,12 +25,16 @@ pub const END_TIME: &str = "end_time";
 pub const USER: &str = "user";
 /// Where a run's artifacts are.
 pub const ARTIFACT_URI: &str = "artifact_uri";
-/// On a run: it has rows of logged models.
-pub const OUTPUTS: &str = "outputs";
+/// On a run: it has rows of datasets or logged models.
+pub const LINKS: &str = "links";
 /// In the row of a logged model of a run: its id.
 pub const MODEL: &str = "model";
-/// In the row of a logged model of a run: the step it was logged at.
+/// In the row of a logged model that a run put out: the step it was logged at.
 pub const STEP: &str = "step";
+/// Digest of a dataset, as the client computed it.
+pub const DIGEST: &str = "digest";
+/// In the row of a dataset of a run: greater for what was logged later.
+pub const ORDER: &str = "order";
 
 /// Params, a map.
 pub const PARAMS: &str = "params";

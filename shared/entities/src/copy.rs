@@ -8,9 +8,8 @@ use std::collections::BTreeSet;
 use key_schema::{Key, Name, rows};
 use table::{Item, Map, Value, map, text};
 
-use crate::attributes::{
-    CHANGED, INDEXED, MODEL, OUTPUTS, PARAM_ROWS, PARAMS, REBUILD, REVISION, STEP, TAG_ROWS, TAGS, WIDE,
-};
+use crate::attributes::{CHANGED, INDEXED, LINKS, PARAM_ROWS, PARAMS, REBUILD, REVISION, TAG_ROWS, TAGS, WIDE};
+use crate::links;
 use crate::maps::{entries, entry_name};
 use crate::metrics::{metric_attribute, pack_set};
 use crate::run_items::{RunItems, RunLocation};
@@ -26,8 +25,8 @@ const ENTRIES: &str = "entries";
 const STALE: &str = "stale";
 /// What was indexed by the one who made the copy, as JSON.
 const FIELDS: &str = "fields";
-/// Logged models.
-const OUTPUT_ROWS: &str = "output_rows";
+/// Datasets and logged models.
+const LINK_ROWS: &str = "link_rows";
 
 /// A copy, as an item.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +47,7 @@ impl RunCopy {
             return with_values;
         }
         let listed = entries_of_index.iter().map(text).collect();
-        let left_out = |name: &str| name == PARAMS || name == TAGS || name == OUTPUT_ROWS || name.starts_with('.');
+        let left_out = |name: &str| name == PARAMS || name == TAGS || name == LINK_ROWS || name.starts_with('.');
         let item = with_values.0.0.into_iter().filter(|(name, _)| !left_out(name)).collect();
         Self(Item(item).with(ENTRIES, Value::L(listed)))
     }
@@ -57,7 +56,7 @@ impl RunCopy {
         let of_the_document = |name: &str| {
             let of_an_index = name.starts_with("lsi") || name.starts_with("gsi");
             of_an_index
-                || [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, OUTPUTS, WIDE, REVISION, INDEXED, CHANGED, REBUILD]
+                || [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, WIDE, REVISION, INDEXED, CHANGED, REBUILD]
                     .contains(&name)
         };
         let attributes = items.run.0.iter().filter(|(name, _)| !of_the_document(name));
@@ -71,12 +70,8 @@ impl RunCopy {
         for (metric, point) in items.latest_metrics() {
             item = item.with(metric_attribute(metric), pack_set(&[point]));
         }
-        if !items.outputs.is_empty() {
-            let kept = |row: &Item| {
-                let attributes = [MODEL, STEP].into_iter();
-                map(attributes.filter_map(|name| Some((name.to_owned(), row.0.get(name)?.clone()))).collect())
-            };
-            item = item.with(OUTPUT_ROWS, Value::L(items.outputs.iter().map(kept).collect()));
+        if !items.links.is_empty() {
+            item = item.with(LINK_ROWS, links::kept(&items.links));
         }
         Self(item)
     }
@@ -88,11 +83,11 @@ impl RunCopy {
         if run.has(ENTRIES) {
             return None;
         }
-        let outputs = match run.0.remove(OUTPUT_ROWS) {
+        let links = match run.0.remove(LINK_ROWS) {
             Some(Value::L(rows)) => rows.into_iter().filter_map(|row| Some(Item(row.as_m().ok()?.clone()))).collect(),
             _ => Vec::new(),
         };
-        Some(RunItems { run, outputs, ..RunItems::default() })
+        Some(RunItems { run, links, ..RunItems::default() })
     }
 
     /// The entries it lists, in place of values.

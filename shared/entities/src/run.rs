@@ -1,12 +1,11 @@
 //! Runs from their items.
 
-use mlflow_api::tracking::{
-    self, KeyValue, LifecycleStage, Metric, ModelOutput, RunData, RunInfo, RunInputs, RunOutputs, RunStatus,
-};
+use mlflow_api::tracking::{self, KeyValue, LifecycleStage, Metric, RunData, RunInfo, RunStatus};
 use mlflow_api::{ExperimentId, RunId};
 use table::Item;
 
-use crate::attributes::{ARTIFACT_URI, END_TIME, MODEL, NAME, PARAMS, START_TIME, STATUS, STEP, TAGS, USER};
+use crate::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, TAGS, USER};
+use crate::links::{run_inputs, run_outputs};
 use crate::maps::entries;
 use crate::run_items::{RunItems, RunLocation};
 use crate::stage::{ExperimentState, run_stage};
@@ -30,7 +29,7 @@ pub fn run_info(experiment: ExperimentId, run: &RunId, item: &Item, state: &Expe
     }
 }
 
-/// A run from its items.
+/// A run from its items. Of its datasets, only names and digests are in them.
 #[must_use]
 pub fn run_whole(at: &RunLocation, items: &RunItems, state: &ExperimentState) -> tracking::Run {
     let key_values = |attribute, rows| {
@@ -49,12 +48,6 @@ pub fn run_whole(at: &RunLocation, items: &RunItems, state: &ExperimentState) ->
         .collect();
     metrics.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     let data = RunData { metrics, params: key_values(PARAMS, &items.params), tags: key_values(TAGS, &items.tags) };
-    let outputs = RunOutputs { model_outputs: items.outputs.iter().filter_map(model_output).collect() };
     let info = run_info(at.experiment, &at.run, &items.run, state);
-    tracking::Run { info, data, inputs: RunInputs {}, outputs: Some(outputs) }
-}
-
-/// A logged model from its row.
-fn model_output(row: &Item) -> Option<ModelOutput> {
-    Some(ModelOutput { model_id: row.text(MODEL)?.to_owned(), step: row.number(STEP)? })
+    tracking::Run { info, data, inputs: run_inputs(&items.links), outputs: Some(run_outputs(&items.links)) }
 }

@@ -5,7 +5,7 @@ use key_schema::{Key, prefix, rows};
 use mlflow_api::{Error, ExperimentId, RunId};
 use table::{Item, Query, Result, Table};
 
-use crate::attributes::{OUTPUTS, PARAM_ROWS, TAG_ROWS, WIDE};
+use crate::attributes::{LINKS, PARAM_ROWS, TAG_ROWS, WIDE};
 use crate::metrics::latest;
 use crate::points::Point;
 
@@ -49,8 +49,8 @@ pub struct RunItems {
     pub params: Vec<Item>,
     /// Rows of tags.
     pub tags: Vec<Item>,
-    /// Rows of logged models.
-    pub outputs: Vec<Item>,
+    /// Rows of datasets and logged models.
+    pub links: Vec<Item>,
 }
 
 impl RunItems {
@@ -63,22 +63,23 @@ impl RunItems {
 /// Reads the rows that a run has beside its two documents: a request for each kind it has.
 pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics: Option<Item>) -> Result<RunItems> {
     let is_wide = metrics.as_ref().is_some_and(|document| document.has(WIDE));
-    let wanted = [
-        (is_wide, prefix::run_metrics_buckets(&at.run)),
-        (run.has(PARAM_ROWS), prefix::run_params(&at.run)),
-        (run.has(TAG_ROWS), prefix::run_tags(&at.run)),
-        (run.has(OUTPUTS), prefix::run_outputs(&at.run)),
-    ];
     let partition = at.key().pk;
-    let queries = wanted.into_iter().map(|(wanted, prefix)| {
-        let query = Query::begins_with(&partition, prefix);
-        async move { if wanted { table.query(query).await } else { Ok(Vec::new()) } }
-    });
+    let rows = |prefix| Query::begins_with(&partition, prefix);
+    let (first_link, last_link) = prefix::run_links(&at.run);
+    let wanted = [
+        (is_wide, rows(prefix::run_metrics_buckets(&at.run))),
+        (run.has(PARAM_ROWS), rows(prefix::run_params(&at.run))),
+        (run.has(TAG_ROWS), rows(prefix::run_tags(&at.run))),
+        (run.has(LINKS), Query::between(&partition, first_link, last_link)),
+    ];
+    let queries = wanted
+        .into_iter()
+        .map(|(wanted, query)| async move { if wanted { table.query(query).await } else { Ok(Vec::new()) } });
     let mut parts = try_join_all(queries).await?.into_iter();
     let mut part = || parts.next().unwrap_or_default();
     let buckets = part();
     let metrics = metrics.into_iter().chain(buckets).collect();
-    Ok(RunItems { run, metrics, params: part(), tags: part(), outputs: part() })
+    Ok(RunItems { run, metrics, params: part(), tags: part(), links: part() })
 }
 
 /// Reads several runs whole; a run that is gone is left out. A request per 50 runs, and one more for each kind of row of each
@@ -117,7 +118,7 @@ pub fn group_by_run(
             Some("METRIC") => group.metrics.push(item),
             Some("PARAM") => group.params.push(item),
             Some("TAG") => group.tags.push(item),
-            Some("LM") => group.outputs.push(item),
+            Some("INPUT" | "LM" | "LM_INPUT") => group.links.push(item),
             _ => {}
         }
     }

@@ -1,5 +1,6 @@
 //! Runs as searches see them.
 
+use mlflow_api::inputs;
 use mlflow_api::tracking::{self, KeyValue};
 use search::{DatasetInput, RunFields, RunNumber, RunText};
 
@@ -41,8 +42,14 @@ impl RunFields for Searched<'_> {
     }
 
     fn datasets(&self) -> impl Iterator<Item = DatasetInput<'_>> {
-        std::iter::empty()
+        self.0.inputs.dataset_inputs.iter().map(searched_dataset)
     }
+}
+
+/// A dataset of a run as a search sees it.
+#[must_use]
+pub fn searched_dataset(input: &inputs::DatasetInput) -> DatasetInput<'_> {
+    DatasetInput { name: &input.dataset.name, digest: &input.dataset.digest, context: input.context() }
 }
 
 /// The value of a key among entries sorted by key.

@@ -1,8 +1,8 @@
 //! Beginnings of sort keys and index keys, for queries with `begins_with`.
 
-use mlflow_api::{ExperimentId, RunId};
+use mlflow_api::{ExperimentId, ModelId, RunId};
 
-use crate::{DescendingDouble, Field, Level, Name, Segment, Stage, Value};
+use crate::{DescendingDouble, Field, Level, Name, Segment, Stage, Value, WideDigest};
 
 /// Metrics documents of a wide run.
 #[must_use]
@@ -28,10 +28,33 @@ pub fn run_rows(run: &RunId) -> String {
     format!("R#{run}#")
 }
 
-/// Logged models of a run.
+/// The first and a key behind the last of what a run read and put out: `INPUT`, `LM`, `LM_INPUT` stand together.
 #[must_use]
-pub fn run_outputs(run: &RunId) -> String {
-    format!("R#{run}#LM#")
+pub fn run_links(run: &RunId) -> (String, String) {
+    (format!("R#{run}#INPUT#"), format!("R#{run}#LM_INPUT$"))
+}
+
+/// Datasets of an experiment.
+pub const DATASETS: &str = "D#";
+
+/// The partition of the parts of a dataset.
+#[must_use]
+pub fn dataset_partition(dataset: &WideDigest) -> String {
+    let mut partition = String::from("DATA#");
+    dataset.write(&mut partition);
+    partition
+}
+
+/// The partition of what grows without bound with a logged model.
+#[must_use]
+pub fn logged_model_partition(model: &ModelId) -> String {
+    format!("MODEL#{model}")
+}
+
+/// Parts of a dataset's content.
+#[must_use]
+pub fn dataset_parts(content: &WideDigest) -> String {
+    joined("D#PART#", &[content])
 }
 
 /// Tags of an experiment that have rows of their own.
@@ -187,10 +210,11 @@ pub fn experiment_names_beginning(name: &Name) -> String {
 mod tests {
     use super::*;
     use crate::rows::{
-        ExperimentName, ExperimentTag, FullText, FullTextReverse, MetricSegment, RankByMetric, RankByParam,
-        RunMetricsBucket, RunOutput, RunParam, RunTag,
+        Dataset, DatasetPart, ExperimentName, ExperimentTag, FullText, FullTextReverse, LoggedModelSegment,
+        MetricSegment, RankByMetric, RankByParam, RunInput, RunMetrics, RunMetricsBucket, RunModelInput, RunOutput,
+        RunParam, RunTag,
     };
-    use crate::{Ascending, Bucket, Descending, Digest, index};
+    use crate::{Ascending, Bucket, Descending, Digest, Ordinal, index};
 
     #[test]
     fn prefixes_begin_their_keys() {
@@ -200,6 +224,10 @@ mod tests {
         let segment = MetricSegment::key(&run, &name, &Ascending(1), &Ascending(2), &Digest(3));
         let active = index::runs_by_stage(&Stage::Active, &Descending(1), &run);
         let deleted = index::runs_by_stage(&Stage::Deleted { version: 3 }, &Descending(1), &run);
+        let part = DatasetPart::key(&WideDigest(7), &WideDigest(8), &Ordinal(9));
+        assert_eq!(part.pk, dataset_partition(&WideDigest(7)));
+        let model = ModelId::new(1_700_000_000_000, experiment, 7);
+        assert_eq!(LoggedModelSegment::key(&model, &WideDigest(7)).pk, logged_model_partition(&model));
         assert_eq!(segment.pk, run_partition(&run));
         assert_eq!(ExperimentName::key(&name, &name).pk, workspace_partition(&name));
         assert_eq!(ExperimentTag::key(&experiment, &name).pk, experiment_partition(experiment));
@@ -225,7 +253,8 @@ mod tests {
             (RunMetricsBucket::key(&experiment, &run, &Bucket::of("a")).sk, run_metrics_buckets(&run)),
             (RunParam::key(&experiment, &run, &name).sk, run_params(&run)),
             (RunTag::key(&experiment, &run, &name).sk, run_tags(&run)),
-            (RunOutput::key(&experiment, &run, &name).sk, run_outputs(&run)),
+            (Dataset::key(&experiment, &WideDigest(7)).sk, DATASETS.to_owned()),
+            (part.sk, dataset_parts(&WideDigest(8))),
             (ExperimentTag::key(&experiment, &name).sk, EXPERIMENT_TAGS.to_owned()),
             (ExperimentName::key(&name, &name).sk, EXPERIMENT_NAMES.to_owned()),
             (ExperimentName::key(&name, &"a #12".into()).sk, experiment_names_beginning(&name)),
@@ -241,6 +270,14 @@ mod tests {
         ] {
             assert!(key.starts_with(&prefix), "{key} {prefix}");
         }
+        let (first, last) = run_links(&run);
+        let links = [
+            RunInput::key(&experiment, &run, &WideDigest(u128::MAX)),
+            RunOutput::key(&experiment, &run, &name),
+            RunModelInput::key(&experiment, &run, &"\u{10FFFF}".into()),
+        ];
+        assert!(links.iter().all(|link| first < link.sk && link.sk < last), "{links:?}");
+        assert!(RunMetrics::key(&experiment, &run).sk > last && run_rows(&run) < first);
         assert!(!active.starts_with(&runs_of_stage(Stage::Deleted { version: 3 })));
     }
 }

@@ -39,12 +39,12 @@ rows! {
     RunParam = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#PARAM#" <param: Name>;
     /// A tag of a run, likewise.
     RunTag = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#TAG#" <tag: Name>;
+    /// A logged model of the run, and the step it was logged at.
+    RunOutput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM#" <model: Name>;
     /// A dataset the run read, and the tags of this use of it.
     RunInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#INPUT#" <dataset: WideDigest>;
     /// A logged model the run read.
-    RunModelInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#MODEL#" <model: Name>;
-    /// A logged model of the run, and the step it was logged at.
-    RunOutput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM#" <model: Name>;
+    RunModelInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM_INPUT#" <model: Name>;
 
     /// A logged model, a document: info, params, tags.
     LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId>;

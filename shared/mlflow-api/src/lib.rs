@@ -6,6 +6,7 @@
 pub mod checks;
 mod error;
 mod ids;
+pub mod inputs;
 pub mod limits;
 mod limits_trace;
 pub mod location;

@@ -28,6 +28,8 @@ pub const BATCH_METRICS: usize = 1_000;
 pub const BATCH_PARAMS_OR_TAGS: usize = 100;
 /// Metrics, params and tags in one batch.
 pub const BATCH: usize = 1_000;
+/// Experiments in one search for datasets.
+pub const DATASET_EXPERIMENTS: usize = 20;
 /// Results of a search on one page.
 pub const SEARCH_RESULTS: i64 = 50_000;
 

@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::inputs::RunInputs;
 use crate::message::{Field, Kind, field, messages, text, texts};
 
 /// Name of the workspace of a server that has no others.
@@ -318,10 +319,6 @@ pub struct RunData {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<KeyValue>,
 }
-
-/// What a run read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct RunInputs {}
 
 /// A model a run logged.
 #[derive(Clone, Debug, PartialEq, Serialize)]

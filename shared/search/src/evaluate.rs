@@ -89,14 +89,19 @@ fn compare_metric(stored: f64, comparator: Comparator, value: f64) -> bool {
     }
 }
 
-impl DatasetInput<'_> {
-    fn passes(&self, field: DatasetField, test: &TextTest) -> bool {
-        let value = match field {
+impl<'a> DatasetInput<'a> {
+    /// What it has in a field.
+    #[must_use]
+    pub const fn value(&self, field: DatasetField) -> Option<&'a str> {
+        match field {
             DatasetField::Name => Some(self.name),
             DatasetField::Digest => Some(self.digest),
             DatasetField::Context => self.context,
-        };
-        value.is_some_and(|value| test.passes(value))
+        }
+    }
+
+    fn passes(&self, field: DatasetField, test: &TextTest) -> bool {
+        self.value(field).is_some_and(|value| test.passes(value))
     }
 }
 

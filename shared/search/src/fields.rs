@@ -2,14 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The field of a run's name; its text is always indexed.
-pub(crate) const RUN_NAME: &str = "attributes.run_name";
-/// The field of who started a run.
-pub(crate) const USER_ID: &str = "attributes.user_id";
+use crate::filter::DatasetField;
 
-/// The fields an operator wants indexed. Params, metrics, status and run name are indexed by value whatever this says.
+/// The field of a run's name; its text is always indexed.
+pub const RUN_NAME: &str = "attributes.run_name";
+/// The field of who started a run.
+pub const USER_ID: &str = "attributes.user_id";
+
+/// The field of what a run's datasets have here. A run has as many values as datasets.
+#[must_use]
+pub fn of_datasets(field: DatasetField) -> String {
+    format!("{DATASETS}{}", field.name())
+}
+
+/// What the fields of datasets begin with; their values are always indexed.
+const DATASETS: &str = "datasets.";
+
+/// The fields an operator wants indexed. Params, metrics, status, run name and datasets are indexed by value whatever this says.
 ///
-/// Fields are named as in filters: `attributes.run_name`, `tags.<key>`, `params.<key>`. A pattern may hold `*` for any
+/// Fields are named as in filters: `attributes.run_name`, `tags.<key>`, `params.<key>`, `datasets.name`. A pattern may hold `*` for any
 /// text; with `!` in front it takes out again what patterns before it took in. Of the patterns that match, the last counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -32,7 +43,7 @@ impl IndexedFields {
     /// Whether the field's whole values are indexed.
     #[must_use]
     pub fn has_value(&self, field: &str) -> bool {
-        last_match(&self.values, field)
+        field.starts_with(DATASETS) || last_match(&self.values, field)
     }
 
     /// Whether the field's words and trigrams are indexed.

@@ -17,7 +17,7 @@
 
 mod comparison;
 mod evaluate;
-mod fields;
+pub mod fields;
 mod filter;
 mod fingerprint;
 mod identifier;

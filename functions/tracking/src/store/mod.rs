@@ -1,5 +1,6 @@
 //! What the tracking domain keeps in the table. One file per resource; methods are named noun first.
 
+mod dataset;
 mod experiment;
 mod experiment_search;
 mod experiment_tag;
@@ -9,10 +10,10 @@ mod indexed_fields;
 mod log_batch;
 mod metric;
 mod names;
-mod output;
 mod run;
 mod run_document;
 mod run_lifecycle;
+mod run_links;
 mod run_read;
 mod run_search;
 mod run_tag;
@@ -27,6 +28,7 @@ pub use history::SampleRange;
 pub use log_batch::{Batch, LoggedMetric};
 pub use run::{NewRun, RunChange};
 pub use run_search::RunSearch;
+pub(crate) use run_search::known_experiments;
 use table::Table;
 
 use gate::Gate;

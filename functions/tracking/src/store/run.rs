@@ -3,7 +3,8 @@
 use entities::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
 use entities::{Marked, marked_item, now_ms, run_info};
 use key_schema::{Descending, Stage, index, rows};
-use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunInputs, RunStatus};
+use mlflow_api::inputs::RunInputs;
+use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunStatus};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Map, Update, Write, map, number, text};
@@ -68,7 +69,7 @@ impl Store {
                     tags.sort_unstable();
                     let info = run_info(experiment, &run, &item, &state);
                     let data = RunData { tags, ..RunData::default() };
-                    return Ok(tracking::Run { info, data, inputs: RunInputs {}, outputs: None });
+                    return Ok(tracking::Run { info, data, inputs: RunInputs::default(), outputs: None });
                 }
                 // Another run of this millisecond has drawn the same lot of a million.
                 Err(Failure::Refused { .. } | Failure::Cancelled(_)) => {}

@@ -9,7 +9,7 @@ use super::Store;
 use super::gate::moment;
 
 impl Store {
-    /// Reads a run. One request; one more for each kind of row it has.
+    /// Reads a run. One request; one more for each kind of row it has, and one for its datasets.
     pub async fn run_get(&self, run_id: &str) -> Result<tracking::Run> {
         let at = self.run_locate(run_id).await?;
         let experiment_key = rows::Experiment::key(&at.experiment);
@@ -21,7 +21,9 @@ impl Store {
         let experiment = self.keep_lease(at.experiment, since, &experiment);
         let metrics = items.remove(&at.metrics_key());
         let items = read_run_items(&self.table, &at, run, metrics).await?;
-        Ok(run_whole(&at, &items, &experiment))
+        let mut run = run_whole(&at, &items, &experiment);
+        self.datasets_fill(std::slice::from_mut(&mut run)).await?;
+        Ok(run)
     }
 
     /// Rows of a run's tags.

@@ -3,7 +3,8 @@
 
 use entities::Searched;
 use mlflow_api::ExperimentId;
-use mlflow_api::tracking::{Run, RunStatus, ViewType};
+use mlflow_api::inputs::{CONTEXT_TAG, Dataset, DatasetInput};
+use mlflow_api::tracking::{KeyValue, Run, RunStatus, ViewType};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -17,6 +18,7 @@ const TIME: i64 = 1_700_000_000_000;
 const METRICS: [&str; 4] = ["acc", "loss", "rare", "val loss"];
 const PARAMS: [&str; 4] = ["model", "lr", "long", "rare"];
 const TAGS: [&str; 4] = ["team", "mlflow.parentRunId", "mlflow.user", "note"];
+const DATASETS: [&str; 4] = ["iris", "iris #2", "Iris", "wine"];
 const STATUSES: [RunStatus; 4] = [RunStatus::Running, RunStatus::Finished, RunStatus::Failed, RunStatus::Killed];
 const NAMES: [&str; 8] =
     ["zebra-9", "Zebra-9", "serious-newt-353", "x", "", "train run é#1", "TRAIN_run 100%", "newts"];
@@ -115,6 +117,21 @@ impl Corpus {
         }
         // Deleted runs refuse it.
         let _ = self.site.server.store.run_log_batch(run, &batch).await;
+        if self.random.random_range(0..4) == 0 {
+            let inputs = [self.dataset(), self.dataset()];
+            let _ = self.site.server.store.run_log_inputs(run, &inputs, &[]).await;
+        }
+    }
+
+    fn dataset(&mut self) -> DatasetInput {
+        let [name, digest] = [self.pick(&DATASETS), self.pick(&["d1", "d2"])].map(str::to_owned);
+        let context = self.pick(&["", "train", "eval"]).to_owned();
+        let tags = if context.is_empty() {
+            Vec::new()
+        } else {
+            vec![KeyValue { key: CONTEXT_TAG.to_owned(), value: context }]
+        };
+        DatasetInput { tags, dataset: Dataset { name, digest, source: "s".to_owned(), ..Dataset::default() } }
     }
 
     async fn set_status(&mut self, run: &str) {
@@ -171,7 +188,17 @@ impl Corpus {
             ]),
             _ => self.pick(&["a", "b", "B", "ab", "x y", "50%", "0.1%", "0.25", "%2", "zebra-9", "Zebra-9", "newts"]),
         };
-        match self.random.random_range(0..12) {
+        match self.random.random_range(0..13) {
+            12 => {
+                let comparator = self.pick(&["=", "=", "!=", "LIKE", "ILIKE"]);
+                match self.random.random_range(0..3) {
+                    0 => format!("dataset.digest {comparator} '{}'", self.pick(&["d1", "d2", "d%"])),
+                    1 => format!("dataset.context {comparator} '{}'", self.pick(&["train", "eval", "%a%"])),
+                    _ => {
+                        format!("dataset.name {comparator} '{}'", self.pick(&["iris", "Iris", "iris%", "%e%", "none"]))
+                    }
+                }
+            }
             0..=2 => {
                 let comparator = self.pick(&["=", "!=", "<", "<=", ">", ">="]);
                 let number = self.pick(&["1.0", "0", "-1.5", "5", "9.9", "1e400", "-1e400", "0.5"]);

@@ -11,6 +11,7 @@ mod history;
 mod indexed;
 mod indexed_search;
 mod indexes;
+mod inputs;
 mod malformed;
 mod names;
 mod paging;

@@ -169,7 +169,8 @@ pub enum DatasetField {
 }
 
 impl DatasetField {
-    const ALL: [Self; 3] = [Self::Name, Self::Digest, Self::Context];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Name, Self::Digest, Self::Context];
 
     /// The field's name in filters.
     #[must_use]

@@ -1,7 +1,7 @@
 //! What the index knows of a text of a run: its lists by value, and its field for words and trigrams.
 
 use super::list::{Level, RunList, TextRange};
-use crate::fields::{IndexedFields, RUN_NAME, USER_ID};
+use crate::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
 use crate::filter::{KeyTest, RUN_NAME_TAG, RunFilter, RunPredicate, RunText, TextTest};
 use crate::like;
 use crate::tokens::{self, Term};
@@ -15,7 +15,7 @@ pub(super) enum Column {
     Name,
     Status,
     Param(String),
-    /// Any other, by its field.
+    /// Any other, by its field. Of a field of datasets a run may have several values, one of which has to pass.
     Field(String),
 }
 
@@ -30,10 +30,8 @@ impl Column {
             RunPredicate::Text { attribute: RunText::UserId, test } => {
                 Some((Self::Field(USER_ID.to_owned()), Asked::Value(test)))
             }
-            RunPredicate::Text { .. }
-            | RunPredicate::Metric { .. }
-            | RunPredicate::Number { .. }
-            | RunPredicate::Dataset { .. } => None,
+            RunPredicate::Dataset { field, test } => Some((Self::Field(of_datasets(*field)), Asked::Value(test))),
+            RunPredicate::Text { .. } | RunPredicate::Metric { .. } | RunPredicate::Number { .. } => None,
         }
     }
 

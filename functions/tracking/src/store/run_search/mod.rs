@@ -57,7 +57,7 @@ impl Store {
     pub async fn run_search(&self, search: &RunSearch) -> Result<Runs> {
         limits::max_results(search.max_results)?;
         let (filter, order) = parse_run_search(&search.filter, &search.order_by)?;
-        let ids = experiment_ids(&search.experiment_ids);
+        let ids = known_experiments(&search.experiment_ids);
         let known: Vec<_> = ids.iter().flatten().copied().collect();
         let fingerprint = Fingerprint::of_run_search(&known, &search.filter, &search.order_by, search.view);
         let after = decode_page_token(fingerprint, &search.page_token)?;
@@ -123,7 +123,13 @@ impl Store {
         found.truncate(page_size);
         let last = found.last().filter(|_| has_more);
         let next_page_token = last.map(|(key, _)| encode_page_token(fingerprint, key)).transpose()?;
-        Ok(Runs { runs: found.into_iter().map(|(_, run)| run).collect(), next_page_token })
+        let mut runs: Vec<_> = found.into_iter().map(|(_, run)| run).collect();
+        self.datasets_fill(&mut runs).await?;
+        // MLflow's searches tell of the models that runs put out, and not of those they read.
+        for run in &mut runs {
+            run.inputs.model_inputs.clear();
+        }
+        Ok(Runs { runs, next_page_token })
     }
 
     /// The experiments that are there, with their states. One request per 100 without a lease.
@@ -281,7 +287,7 @@ fn places(scopes: &[Scope], ids: &[String]) -> Vec<RunLocation> {
 }
 
 /// The experiments a search names, each once. An integer that no experiment can have names none.
-fn experiment_ids(texts: &[String]) -> Result<Vec<ExperimentId>> {
+pub(crate) fn known_experiments(texts: &[String]) -> Result<Vec<ExperimentId>> {
     let (mut ids, mut seen) = (Vec::new(), HashSet::new());
     for text in texts {
         if text.is_empty() {

@@ -155,7 +155,7 @@ fn in_the_order_of_a_list() {
             "walk status = 'FAILED', then status = 'KILLED', then status = 'RUNNING', then status = 'SCHEDULED'; about 205 read units in 3 requests",
         ),
         (
-            "datasets.name = 'd'",
+            "artifact_uri = 'd'",
             &["metrics.acc DESC"][..],
             &[("runs", Every(1))][..],
             "walk metrics.`acc` of any value, then runs without; about 205 read units in 3 requests",
@@ -186,7 +186,7 @@ fn in_an_order_without_a_list() {
             "gather params.`a` = 'x' and metrics.`acc` in [0.9, ..]; about 626 read units in 8 requests, if there are 10000 runs",
         ),
         (
-            "datasets.name = 'd'",
+            "artifact_uri = 'd'",
             &["end_time"][..],
             &[][..],
             "the whole experiment; about 7000 read units in 28 requests, if there are 10000 runs",

@@ -43,7 +43,7 @@ fn of_small_experiments() {
             "the whole experiment; about 90 read units in 1 request",
         ),
         (
-            "datasets.name = 'd'",
+            "artifact_uri = 'd'",
             &[][..],
             &[("runs", Whole(40))][..],
             "the whole experiment; about 28 read units in 1 request",
@@ -251,7 +251,7 @@ fn by_ranges() {
 #[test]
 fn without_an_index() {
     check(&[
-        ("datasets.name = 'd'", &[][..], &[("runs", Every(1))][..], "newest first; about 205 read units in 3 requests"),
+        ("artifact_uri = 'd'", &[][..], &[("runs", Every(1))][..], "newest first; about 205 read units in 3 requests"),
         (
             "end_time > 5 AND artifact_uri LIKE 's3%'",
             &[][..],
@@ -380,7 +380,8 @@ fn predicates_have_lists() {
         ("start_time > 5 AND status = 'FAILED'", "status = 'FAILED'"),
         ("end_time > 5", ""),
         ("artifact_uri = 'x'", ""),
-        ("datasets.name = 'x'", ""),
+        ("datasets.name = 'x'", "datasets.name = 'x'"),
+        ("datasets.context != 'x'", "datasets.context of any value"),
         ("run_id != 'x'", ""),
     ] {
         assert_eq!(shown(&options(filter, &[]).lists).join(", "), expected, "{filter}");

@@ -10,17 +10,22 @@ use super::parsed;
 use crate::tests::TestRun;
 use crate::tokens::{trigrams, words};
 use crate::{
-    AccessPath, FirstValue, Head, Heads, IndexedFields, Level, Options, RunFields, RunFilter, RunList, RunNumber,
-    RunOrder, RunText, Walk, choose,
+    AccessPath, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Level, Options, RunFields,
+    RunFilter, RunList, RunNumber, RunOrder, RunText, Walk, choose,
 };
 
-fn field_text<'a>(run: &'a TestRun, field: &str) -> Option<&'a str> {
-    match field.split_once('.') {
+fn field_texts<'a>(run: &'a TestRun, field: &str) -> Vec<&'a str> {
+    let text = match field.split_once('.') {
         Some(("tags", key)) => run.tag(key),
         Some(("params", key)) => run.param(key),
+        Some(("datasets", name)) => {
+            let field = DatasetField::ALL.into_iter().find(|field| field.name() == name).unwrap();
+            return run.datasets.iter().filter_map(|dataset| dataset.value(field)).collect();
+        }
         _ if field == "attributes.user_id" => run.text(RunText::UserId),
         _ => run.text(RunText::RunName),
-    }
+    };
+    text.into_iter().collect()
 }
 
 /// Whether the indexer puts the run on the list.
@@ -32,7 +37,7 @@ fn stands_in(run: &TestRun, list: &RunList) -> bool {
         RunList::ByParam { key, range } => run.param(key).is_some_and(|text| range.contains(text)),
         RunList::ByMetric { key, range } => run.metric(key).is_some_and(|value| range.contains(value)),
         RunList::NotANumber { key } => run.metric(key).is_some_and(f64::is_nan),
-        RunList::ByToken { level, field, token } => field_text(run, field).is_some_and(|text| match level {
+        RunList::ByToken { level, field, token } => field_texts(run, field).into_iter().any(|text| match level {
             Level::Value => token.contains(text),
             Level::Trigram => trigrams(text).iter().any(|trigram| token.contains(trigram)),
             Level::Word => words(text).iter().any(|word| token.contains(word)),
@@ -46,7 +51,7 @@ fn compare_in(list: &RunList, left: &TestRun, right: &TestRun) -> Ordering {
         RunList::ByStatus(_) => run.status.map(str::to_owned),
         RunList::ByName(_) => run.name.map(str::to_owned),
         RunList::ByParam { key, .. } => run.param(key).map(str::to_owned),
-        RunList::ByToken { field, .. } => field_text(run, field).map(str::to_owned),
+        RunList::ByToken { field, .. } => field_texts(run, field).first().map(|text| (*text).to_owned()),
         _ => None,
     };
     let value = |run: &TestRun| match list {
@@ -80,7 +85,7 @@ fn first_term(order: &RunOrder) -> RunOrder {
 
 const TEXTS: [&str; 10] =
     ["", "a", "ab", "Ab", "abc", "train run", "training runs", "x-train", "a%b", "été train the abcdef"];
-const PREDICATES: [&str; 38] = [
+const PREDICATES: [&str; 44] = [
     "params.p = 'ab'",
     "params.p != 'ab'",
     "params.p LIKE 'ab%'",
@@ -119,6 +124,12 @@ const PREDICATES: [&str; 38] = [
     "start_time > 1.5",
     "start_time <= 3",
     "run_id IN ('000', '037')",
+    "dataset.name = 'ab'",
+    "dataset.name LIKE 'ab%'",
+    "dataset.name ILIKE '%train%'",
+    "dataset.digest != 'd1'",
+    "dataset.context = 'train run'",
+    "dataset.context IN ('abc', 'x-train')",
 ];
 const ORDERS: [&[&str]; 18] = [
     &[],
@@ -145,12 +156,15 @@ fn runs() -> impl Strategy<Value = Vec<TestRun>> {
     let text = || prop::option::of(prop::sample::select(TEXTS.to_vec()));
     let metric = prop::option::of(prop::sample::select(vec![f64::NAN, 0.0, -0.0, 1.5, -3.0, f64::MAX]));
     let status = prop::sample::select(vec!["RUNNING", "FINISHED", "FAILED", "KILLED", "SCHEDULED"]);
-    let fields = (text(), text(), prop::sample::select(TEXTS.to_vec()), metric, status, 0_i64..5);
+    let datasets = prop::collection::vec((prop::sample::select(TEXTS.to_vec()), text()), 0..3);
+    let fields = (text(), text(), prop::sample::select(TEXTS.to_vec()), metric, status, 0_i64..5, datasets);
     prop::collection::vec(fields, 0..16).prop_map(|fields| {
-        let run = |(number, (param, tag, name, metric, status, started)): (usize, _)| {
+        let run = |(number, (param, tag, name, metric, status, started, datasets)): (usize, _)| {
             let param: Option<&'static str> = param;
             let tag: Option<&'static str> = tag;
             let metric: Option<f64> = metric;
+            let datasets: Vec<(&'static str, Option<&'static str>)> = datasets;
+            let dataset = |(name, context)| DatasetInput { name, digest: "d1", context };
             let mut tags: BTreeMap<_, _> = tag.into_iter().flat_map(|tag| [("t", tag), ("mlflow.user", tag)]).collect();
             tags.insert("mlflow.runName", name);
             TestRun {
@@ -162,6 +176,7 @@ fn runs() -> impl Strategy<Value = Vec<TestRun>> {
                 metrics: metric.map(|value| ("m", value)).into_iter().collect(),
                 params: param.map(|param| ("p", param)).into_iter().collect(),
                 tags,
+                datasets: datasets.into_iter().map(dataset).collect(),
                 ..TestRun::default()
             }
         };

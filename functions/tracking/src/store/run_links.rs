@@ -1,0 +1,150 @@
+//! What runs read and put out: datasets and logged models.
+
+use std::collections::{HashMap, HashSet};
+
+use documents::Document;
+use entities::attributes::{LINKS, MODEL, STEP};
+use entities::{RunLocation, dataset_digest, dataset_link, now_ms};
+use key_schema::{Key, Name, rows};
+use mlflow_api::inputs::{DatasetInput, ModelInput};
+use mlflow_api::tracking::ModelOutput;
+use mlflow_api::{Error, ErrorCode, Result, limits};
+use table::{Condition, Failure, Item, Update, Write, number, text};
+
+use super::Store;
+use super::dataset::{self, DATASET_BYTES};
+use super::run_document::RunDocument;
+
+/// Rows in one transaction, beside the run.
+const ROWS: usize = 99;
+/// Datasets in one transaction: each is up to three items, and 4 MB is the most a transaction may hold.
+const DATASETS: usize = ROWS / 3;
+const _: () = assert!(DATASETS * (DATASET_BYTES + (80 << 10)) < 4 << 20);
+
+impl Store {
+    /// Records datasets and logged models that a run read. Two requests, and one for the experiment where no lease lasts; more
+    /// only for big datasets that are new, or for more than 33. A dataset is one of its experiment, by name and digest; of what
+    /// is told of it, the first word counts. So do the first tags of a run's use of it.
+    pub async fn run_log_inputs(&self, run_id: &str, datasets: &[DatasetInput], models: &[ModelInput]) -> Result<()> {
+        limits::run_id(run_id)?;
+        datasets.iter().try_for_each(DatasetInput::check)?;
+        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
+        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+        let mut seen = HashSet::new();
+        let datasets: Vec<_> =
+            datasets.iter().filter(|input| seen.insert((&input.dataset.name, &input.dataset.digest))).collect();
+        for (place, datasets) in datasets.chunks(DATASETS).enumerate() {
+            self.run_link_datasets(&document, datasets, place * DATASETS).await?;
+        }
+        let mut seen = HashSet::new();
+        let rows = models.iter().filter(|model| seen.insert(&model.model_id)).map(|model| {
+            let row = rows::RunModelInput::key(&at.experiment, &at.run, &Name::from(model.model_id.as_str()));
+            Write::Put(Item::new(row).with(MODEL, text(&model.model_id)), Condition::All(Vec::new()))
+        });
+        let rows: Vec<_> = rows.collect();
+        for rows in rows.chunks(ROWS) {
+            if !self.run_link(&document, rows.to_vec()).await? {
+                document.check(self.table.get(&at.key()).await?.as_ref())?;
+                return Err(Error::unavailable("a run changed while its inputs were recorded"));
+            }
+        }
+        if datasets.is_empty() && rows.is_empty() {
+            document.check(self.table.get(&at.key()).await?.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Links a run with datasets, and makes those that are new. `place` is how many were logged before them in the same call.
+    async fn run_link_datasets(
+        &self,
+        document: &RunDocument<'_>,
+        datasets: &[&DatasetInput],
+        place: usize,
+    ) -> Result<()> {
+        let at = document.at;
+        let keys: Vec<_> = datasets.iter().map(|input| Keys::of(at, input)).collect();
+        let wanted: Vec<_> = keys.iter().flat_map(|keys| [keys.dataset.clone(), keys.input.clone()]).collect();
+        let logged = now_ms().saturating_mul(1_000);
+        for attempt in 0..self.table.retry().attempts {
+            self.table.retry().pause(attempt).await;
+            let found = self.table.get_many(&wanted).await?;
+            let mut writes = Vec::new();
+            for (number, (input, keys)) in (place..).zip(datasets.iter().zip(&keys)) {
+                if found.contains_key(&keys.input) {
+                    continue;
+                }
+                let order = logged.saturating_add(i64::try_from(number).unwrap_or_default());
+                let row = dataset_link(Item::new(keys.input.clone()), input, order);
+                writes.push(Write::Put(row, Condition::item_missing()));
+                writes.push(Write::Put(dataset::link_to_run(at, input), Condition::All(Vec::new())));
+                writes.extend(self.dataset_written(at.experiment, input, found.get(&keys.dataset)).await?);
+            }
+            if writes.is_empty() {
+                // All there; what is left is to refuse what may not be written to.
+                return document.check(self.table.get(&at.key()).await?.as_ref());
+            }
+            if self.run_link(document, writes).await? {
+                return Ok(());
+            }
+            document.check(self.table.get(&at.key()).await?.as_ref())?;
+        }
+        Err(Error::unavailable("datasets kept changing"))
+    }
+
+    /// Records models that a run put out. One transaction per 99; the same call a second time changes nothing.
+    pub async fn run_log_outputs(&self, run_id: &str, models: &[ModelOutput]) -> Result<()> {
+        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
+        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+        if models.is_empty() {
+            return document.check(self.table.get(&at.key()).await?.as_ref());
+        }
+        let mut steps = HashMap::new();
+        if models.iter().any(|model| steps.insert(&model.model_id, model.step).is_some()) {
+            return Err(Error::new(ErrorCode::BadRequest, "A run's output model is given twice."));
+        }
+        for models in models.chunks(ROWS) {
+            let rows = models.iter().map(|model| {
+                let name = Name::from(model.model_id.as_str());
+                let row = Item::new(rows::RunOutput::key(&at.experiment, &at.run, &name))
+                    .with(MODEL, text(&model.model_id))
+                    .with(STEP, number(model.step));
+                let same = Condition::Equals(STEP.into(), number(model.step));
+                Write::Put(row, Condition::Any(vec![Condition::item_missing(), same]))
+            });
+            if !self.run_link(&document, rows.collect()).await? {
+                document.check(self.table.get(&at.key()).await?.as_ref())?;
+                let message = "A run's output model is recorded already, at another step.";
+                return Err(Error::new(ErrorCode::BadRequest, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes rows of a run's datasets and models, and says on the run that it has some; `false` if something stands against
+    /// it.
+    async fn run_link(&self, document: &RunDocument<'_>, rows: Vec<Write>) -> Result<bool> {
+        let run = Update::new(document.key()).only_if(document.writable()).set(LINKS, number(1));
+        let writes: Vec<_> = std::iter::once(Write::Update(document.finished(run))).chain(rows).collect();
+        match self.table.transact(&writes).await {
+            Ok(()) => Ok(true),
+            Err(Failure::Cancelled(_)) => Ok(false),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// The keys of a dataset and of a run's link with it.
+struct Keys {
+    dataset: Key,
+    input: Key,
+}
+
+impl Keys {
+    fn of(at: &RunLocation, input: &DatasetInput) -> Self {
+        let digest = dataset_digest(&input.dataset.name, &input.dataset.digest);
+        Self {
+            dataset: rows::Dataset::key(&at.experiment, &digest),
+            input: rows::RunInput::key(&at.experiment, &at.run, &digest),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What a run read and what it put out: rows beside its documents.
+
+use key_schema::{Key, WideDigest, rows};
+use mlflow_api::ExperimentId;
+use mlflow_api::inputs::{Dataset, DatasetInput, ModelInput, RunInputs};
+use mlflow_api::tracking::{KeyValue, ModelOutput, RunOutputs};
+use table::{Item, Map, Value, map, text};
+
+use crate::attributes::{DIGEST, MODEL, NAME, ORDER, STEP, TAGS};
+use crate::maps::{entry_key, entry_name};
+
+/// The hash that stands for a dataset in the keys of its experiment.
+#[must_use]
+pub fn dataset_digest(name: &str, digest: &str) -> WideDigest {
+    WideDigest::of(&[name, digest])
+}
+
+/// The key of a dataset.
+#[must_use]
+pub fn dataset_key(experiment: ExperimentId, name: &str, digest: &str) -> Key {
+    rows::Dataset::key(&experiment, &dataset_digest(name, digest))
+}
+
+/// The hash that names the partition of the parts of a big dataset.
+#[must_use]
+pub fn dataset_parts(experiment: ExperimentId, name: &str, digest: &str) -> WideDigest {
+    WideDigest::of(&[&experiment.to_string(), name, digest])
+}
+
+/// What a row says of a dataset input: which dataset, and the tags of its use. `order` is greater for later inputs.
+#[must_use]
+pub fn dataset_link(row: Item, input: &DatasetInput, order: i64) -> Item {
+    let tags: Map = input.tags.iter().map(|tag| (entry_name(&tag.key).into_owned(), text(&tag.value))).collect();
+    row.with(NAME, text(&input.dataset.name))
+        .with(DIGEST, text(&input.dataset.digest))
+        .with(TAGS, map(tags))
+        .with(ORDER, table::number(order))
+}
+
+/// What a run read, from its rows: datasets by name and digest only, the first one logged first.
+#[must_use]
+pub fn run_inputs(links: &[Item]) -> RunInputs {
+    let mut datasets: Vec<_> = links.iter().filter_map(|row| Some((row.number(ORDER)?, dataset_input(row)?))).collect();
+    datasets.sort_by_key(|(order, _)| *order);
+    let models = links.iter().filter(|row| !row.has(STEP)).filter_map(|row| row.text(MODEL));
+    RunInputs {
+        dataset_inputs: datasets.into_iter().map(|(_, input)| input).collect(),
+        model_inputs: models.map(|model_id| ModelInput { model_id: model_id.to_owned() }).collect(),
+    }
+}
+
+fn dataset_input(row: &Item) -> Option<DatasetInput> {
+    let dataset =
+        Dataset { name: row.text(NAME)?.to_owned(), digest: row.text(DIGEST)?.to_owned(), ..Dataset::default() };
+    let tags = row.map(TAGS).into_iter().flatten();
+    let tags = tags.filter_map(|(name, value)| {
+        Some(KeyValue { key: entry_key(name).to_owned(), value: value.as_s().ok()?.clone() })
+    });
+    let mut tags: Vec<_> = tags.collect();
+    tags.sort_unstable();
+    Some(DatasetInput { tags, dataset })
+}
+
+/// What a run put out, from its rows.
+#[must_use]
+pub fn run_outputs(links: &[Item]) -> RunOutputs {
+    let models = links
+        .iter()
+        .filter_map(|row| Some(ModelOutput { model_id: row.text(MODEL)?.to_owned(), step: row.number(STEP)? }));
+    RunOutputs { model_outputs: models.collect() }
+}
+
+/// The rows as they stand in a copy: without their keys, which follow from the rest.
+pub(crate) fn kept(links: &[Item]) -> Value {
+    let kept = |row: &Item| {
+        let attributes = [MODEL, STEP, NAME, DIGEST, TAGS, ORDER].into_iter();
+        map(attributes.filter_map(|name| Some((name.to_owned(), row.0.get(name)?.clone()))).collect())
+    };
+    Value::L(links.iter().map(kept).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(sk: &str) -> Item {
+        Item::new(Key { pk: "P".to_owned(), sk: sk.to_owned() })
+    }
+
+    fn input(name: &str, tags: &[(&str, &str)]) -> DatasetInput {
+        let tags = tags.iter().map(|(key, value)| KeyValue { key: (*key).to_owned(), value: (*value).to_owned() });
+        let dataset = Dataset { name: name.to_owned(), digest: "d".to_owned(), ..Dataset::default() };
+        DatasetInput { tags: tags.collect(), dataset }
+    }
+
+    #[test]
+    fn links_come_back_in_the_order_they_were_logged() {
+        let (first, second) = (input("z", &[]), input("a", &[("", "empty"), ("mlflow.data.context", "train")]));
+        let links = [
+            dataset_link(row("1"), &second, 2),
+            dataset_link(row("2"), &first, 1),
+            row("3").with(MODEL, text("m-1")).with(STEP, table::number(7)),
+            row("4").with(MODEL, text("m-2")),
+        ];
+        let inputs = run_inputs(&links);
+        assert_eq!(inputs.dataset_inputs, [first, second]);
+        assert_eq!(inputs.dataset_inputs[1].context(), Some("train"));
+        assert_eq!(inputs.model_inputs, [ModelInput { model_id: "m-2".to_owned() }]);
+        assert_eq!(run_outputs(&links).model_outputs, [ModelOutput { model_id: "m-1".to_owned(), step: 7 }]);
+        let Value::L(kept) = kept(&links) else { panic!("a list") };
+        let kept: Vec<_> = kept.iter().map(|row| Item(row.as_m().unwrap().clone())).collect();
+        assert_eq!((run_inputs(&kept), run_outputs(&kept)), (inputs, run_outputs(&links)));
+    }
+
+    #[test]
+    fn datasets_are_told_apart_by_name_and_digest() {
+        assert_ne!(dataset_digest("ab", "c"), dataset_digest("a", "bc"));
+        assert_ne!(dataset_digest("", "a"), dataset_digest("a", ""));
+    }
+}

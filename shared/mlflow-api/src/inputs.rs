@@ -1,0 +1,151 @@
+//! Messages about what runs read: datasets and logged models (`service.proto`).
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::message::{Field, Kind, Message, field, messages, text, texts};
+use crate::tracking::KeyValue;
+
+/// The tag of a dataset input that says what the dataset was used for: training, evaluation.
+pub const CONTEXT_TAG: &str = "mlflow.data.context";
+
+/// Characters in the name of a dataset.
+const NAME: usize = 500;
+/// Characters in its digest.
+const DIGEST: usize = 36;
+/// Characters in its schema.
+const SCHEMA: usize = 1_048_575;
+/// Characters in its source.
+const SOURCE: usize = 65_535;
+/// Characters in its profile.
+const PROFILE: usize = 16_777_215;
+/// Characters in the key of an input's tag.
+const TAG_KEY: usize = 255;
+/// Characters in its value.
+const TAG_VALUE: usize = 500;
+
+const TAG: &[Field] = &[text("key"), text("value")];
+const DATASET: &[Field] =
+    &[text("name"), text("digest"), text("source_type"), text("source"), text("schema"), text("profile")];
+const DATASET_INPUT: &[Field] = &[messages("tags", TAG), field("dataset", Kind::Message(DATASET))];
+const MODEL_INPUT: &[Field] = &[text("model_id")];
+
+/// `runs/log-inputs`
+pub const LOG_INPUTS: &[Field] =
+    &[text("run_id"), messages("datasets", DATASET_INPUT), messages("models", MODEL_INPUT)];
+/// `experiments/search-datasets`
+pub const SEARCH_DATASETS: &[Field] = &[texts("experiment_ids")];
+
+/// A dataset, by its name and digest one of its experiment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Dataset {
+    /// Name.
+    pub name: String,
+    /// What the client computed of its content.
+    pub digest: String,
+    /// Kind of the source.
+    pub source_type: String,
+    /// Where it came from, as JSON.
+    pub source: String,
+    /// Its schema, as JSON; left out while empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub schema: String,
+    /// Its profile, as JSON; left out while empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub profile: String,
+}
+
+/// A dataset that a run read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DatasetInput {
+    /// Tags of this use of it, by key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<KeyValue>,
+    /// The dataset.
+    pub dataset: Dataset,
+}
+
+impl DatasetInput {
+    /// What it was used for, if its tags say so.
+    #[must_use]
+    pub fn context(&self) -> Option<&str> {
+        self.tags.iter().find(|tag| tag.key == CONTEXT_TAG).map(|tag| tag.value.as_str())
+    }
+
+    /// Reads one from a message.
+    #[must_use]
+    pub fn of(message: &Message) -> Self {
+        let empty = Message::default();
+        let dataset = message.message("dataset").unwrap_or(&empty);
+        let part = |name| dataset.text(name).to_owned();
+        let tags = message.key_values("tags").into_iter().map(|(key, value)| KeyValue { key, value });
+        let dataset = Dataset {
+            name: part("name"),
+            digest: part("digest"),
+            source_type: part("source_type"),
+            source: part("source"),
+            schema: part("schema"),
+            profile: part("profile"),
+        };
+        Self { tags: tags.collect(), dataset }
+    }
+
+    /// Checks the lengths of its parts (`_validate_dataset_inputs`).
+    pub fn check(&self) -> Result<()> {
+        let Dataset { name, digest, source, schema, profile, .. } = &self.dataset;
+        let parts = [
+            ("name", NAME, name),
+            ("digest", DIGEST, digest),
+            ("source", SOURCE, source),
+            ("schema", SCHEMA, schema),
+            ("profile", PROFILE, profile),
+        ];
+        let of_tags = self.tags.iter().flat_map(|tag| [("key", TAG_KEY, &tag.key), ("value", TAG_VALUE, &tag.value)]);
+        match parts.into_iter().chain(of_tags).find(|(_, limit, text)| text.chars().count() > *limit) {
+            None => Ok(()),
+            Some((part, limit, _)) => {
+                Err(Error::invalid(format!("'{part}' exceeds the maximum length of {limit} characters")))
+            }
+        }
+    }
+}
+
+/// A logged model that a run read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ModelInput {
+    /// Id of the logged model.
+    pub model_id: String,
+}
+
+/// What a run read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RunInputs {
+    /// Datasets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dataset_inputs: Vec<DatasetInput>,
+    /// Logged models.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model_inputs: Vec<ModelInput>,
+}
+
+/// A dataset of an experiment and one of the things it was used for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct DatasetSummary {
+    /// The experiment.
+    pub experiment_id: String,
+    /// Name of the dataset.
+    pub name: String,
+    /// Its digest.
+    pub digest: String,
+    /// What it was used for; left out where a run did not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+}
+
+/// `experiments/search-datasets`
+#[derive(Serialize)]
+pub struct DatasetSummaries {
+    /// The datasets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dataset_summaries: Vec<DatasetSummary>,
+}
