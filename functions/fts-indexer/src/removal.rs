@@ -78,7 +78,7 @@ fn link_of_input(key: &Key) -> Option<Key> {
 fn partition_of(item: &Item) -> Option<String> {
     let key = item.key()?;
     if let Some(row) = rows::LoggedModel::parse(&key) {
-        return Some(prefix::logged_model_partition(&row.model));
+        return Some(prefix::model_partition(&row.model));
     }
     let row = rows::Dataset::parse(&key)?;
     Some(prefix::dataset_partition(&dataset_parts(row.experiment, item.text(NAME)?, item.text(DIGEST)?)))

@@ -36,6 +36,13 @@ pub const DIGEST: &str = "digest";
 /// In the row of a dataset of a run: greater for what was logged later.
 pub const ORDER: &str = "order";
 
+/// Of a logged model: what kind of model it is, as the client says.
+pub const MODEL_TYPE: &str = "model_type";
+/// Of a logged model: the run that made it, as the client says.
+pub const SOURCE_RUN: &str = "source_run";
+/// On a logged model's metrics document: it has segments.
+pub const SEGMENTS: &str = "segments";
+
 /// Params, a map.
 pub const PARAMS: &str = "params";
 /// Tags, a map.

@@ -12,18 +12,30 @@ pub const PART: usize = 380 << 10;
 /// A text, compressed. JSON becomes five to twenty times smaller.
 #[must_use]
 pub fn compress(text: &str) -> Vec<u8> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-    // Writing to memory does not fail.
-    let _ = encoder.write_all(text.as_bytes());
-    encoder.finish().unwrap_or_default()
+    deflate(text.as_bytes())
 }
 
 /// The text that was compressed; `None` if the bytes are not what [`compress`] made.
 #[must_use]
 pub fn decompress(bytes: &[u8]) -> Option<String> {
-    let mut text = String::new();
-    DeflateDecoder::new(bytes).read_to_string(&mut text).ok()?;
-    Some(text)
+    String::from_utf8(inflate(bytes)?).ok()
+}
+
+/// Bytes, compressed.
+#[must_use]
+pub fn deflate(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
+}
+
+/// The bytes that were compressed; `None` if these are not what [`deflate`] made.
+#[must_use]
+pub fn inflate(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut inflated = Vec::new();
+    DeflateDecoder::new(bytes).read_to_end(&mut inflated).ok()?;
+    Some(inflated)
 }
 
 /// Bytes in parts of at most [`PART`].

@@ -114,7 +114,7 @@ pub fn unpack(bytes: &[u8]) -> Option<Vec<Point>> {
 }
 
 /// Seven bits a byte, small numbers of either sign in few bytes.
-fn write_signed(bytes: &mut Vec<u8>, number: i64) {
+pub(crate) fn write_signed(bytes: &mut Vec<u8>, number: i64) {
     let mut rest = ((number << 1) ^ (number >> 63)).cast_unsigned();
     loop {
         let [low, ..] = rest.to_le_bytes();
@@ -127,7 +127,7 @@ fn write_signed(bytes: &mut Vec<u8>, number: i64) {
     }
 }
 
-fn read_signed(rest: &mut &[u8]) -> Option<i64> {
+pub(crate) fn read_signed(rest: &mut &[u8]) -> Option<i64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
         let (byte, after) = rest.split_first()?;

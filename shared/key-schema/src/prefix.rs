@@ -45,17 +45,44 @@ pub fn dataset_partition(dataset: &WideDigest) -> String {
     partition
 }
 
-/// The partition of what grows without bound with a logged model.
-#[must_use]
-pub fn logged_model_partition(model: &ModelId) -> String {
-    format!("MODEL#{model}")
-}
-
 /// Parts of a dataset's content.
 #[must_use]
 pub fn dataset_parts(content: &WideDigest) -> String {
     joined("D#PART#", &[content])
 }
+
+/// Params of a logged model that have rows of their own.
+#[must_use]
+pub fn logged_model_params(model: &ModelId) -> String {
+    format!("LM#{model}#PARAM#")
+}
+
+/// Tags of a logged model that have rows of their own.
+#[must_use]
+pub fn logged_model_tags(model: &ModelId) -> String {
+    format!("LM#{model}#TAG#")
+}
+
+/// Every row of every logged model of an experiment, each model's document first among its rows.
+pub const LOGGED_MODELS: &str = "LM#";
+
+/// LSI1 keys of logged models that are active.
+pub const LOGGED_MODELS_ACTIVE: &str = "LM#ACTIVE#";
+
+/// LSI3 keys of active logged models that this run made.
+#[must_use]
+pub fn logged_models_of_run(run: &Field) -> String {
+    joined(LOGGED_MODELS_ACTIVE, &[run])
+}
+
+/// The partition of what grows without bound with a logged model.
+#[must_use]
+pub fn model_partition(model: &ModelId) -> String {
+    format!("MODEL#{model}")
+}
+
+/// Segments of a logged model's metrics, in the partition of the model.
+pub const MODEL_SEGMENTS: &str = "MHIST#";
 
 /// Tags of an experiment that have rows of their own.
 pub const EXPERIMENT_TAGS: &str = "E#TAG#";
@@ -210,24 +237,27 @@ pub fn experiment_names_beginning(name: &Name) -> String {
 mod tests {
     use super::*;
     use crate::rows::{
-        Dataset, DatasetPart, ExperimentName, ExperimentTag, FullText, FullTextReverse, LoggedModelSegment,
-        MetricSegment, RankByMetric, RankByParam, RunInput, RunMetrics, RunMetricsBucket, RunModelInput, RunOutput,
-        RunParam, RunTag,
+        Dataset, DatasetPart, ExperimentName, ExperimentTag, FullText, FullTextReverse, LoggedModel,
+        LoggedModelMetrics, LoggedModelParam, LoggedModelSegment, LoggedModelTag, MetricSegment, RankByMetric,
+        RankByParam, RunInput, RunMetrics, RunMetricsBucket, RunModelInput, RunOutput, RunParam, RunTag,
     };
-    use crate::{Ascending, Bucket, Descending, Digest, Ordinal, index};
+    use crate::{Ascending, Bucket, Descending, Digest, Ordinal, WideDigest, index};
 
     #[test]
     fn prefixes_begin_their_keys() {
         let experiment = ExperimentId::DEFAULT;
         let run = RunId::new(1_700_000_000_000, experiment, 7);
+        let model = ModelId::new(1_700_000_000_000, experiment, 7);
         let name = Name::from("a #1");
+        let model_segment = LoggedModelSegment::key(&model, &WideDigest(7));
+        assert_eq!(model_segment.pk, model_partition(&model));
         let segment = MetricSegment::key(&run, &name, &Ascending(1), &Ascending(2), &Digest(3));
         let active = index::runs_by_stage(&Stage::Active, &Descending(1), &run);
         let deleted = index::runs_by_stage(&Stage::Deleted { version: 3 }, &Descending(1), &run);
         let part = DatasetPart::key(&WideDigest(7), &WideDigest(8), &Ordinal(9));
         assert_eq!(part.pk, dataset_partition(&WideDigest(7)));
         let model = ModelId::new(1_700_000_000_000, experiment, 7);
-        assert_eq!(LoggedModelSegment::key(&model, &WideDigest(7)).pk, logged_model_partition(&model));
+        assert_eq!(LoggedModelSegment::key(&model, &WideDigest(7)).pk, model_partition(&model));
         assert_eq!(segment.pk, run_partition(&run));
         assert_eq!(ExperimentName::key(&name, &name).pk, workspace_partition(&name));
         assert_eq!(ExperimentTag::key(&experiment, &name).pk, experiment_partition(experiment));
@@ -259,6 +289,13 @@ mod tests {
             (ExperimentName::key(&name, &name).sk, EXPERIMENT_NAMES.to_owned()),
             (ExperimentName::key(&name, &"a #12".into()).sk, experiment_names_beginning(&name)),
             (segment.sk, metric_segments(&name)),
+            (model_segment.sk, MODEL_SEGMENTS.to_owned()),
+            (LoggedModelParam::key(&experiment, &model, &name).sk, logged_model_params(&model)),
+            (LoggedModelTag::key(&experiment, &model, &name).sk, logged_model_tags(&model)),
+            (LoggedModel::key(&experiment, &model).sk, LOGGED_MODELS.to_owned()),
+            (LoggedModelMetrics::key(&experiment, &model).sk, LoggedModel::key(&experiment, &model).sk),
+            (index::logged_models_by_stage(&Stage::Active, &started, &model), LOGGED_MODELS_ACTIVE.to_owned()),
+            (index::logged_models_of_run(&Stage::Active, &field, &started, &model), logged_models_of_run(&field)),
             (active.clone(), runs_of_stage(Stage::Active)),
             (deleted, runs_of_stage(Stage::Deleted { version: 3 })),
             (index::runs_by_time(&Descending(1), &run), RUNS.to_owned()),

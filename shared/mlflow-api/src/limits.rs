@@ -22,6 +22,10 @@ pub const EXPERIMENT_TAG_VALUE: usize = 20_000;
 pub const ARTIFACT_LOCATION: usize = 2_048;
 /// Custom views, kept in tags, of an experiment.
 pub const CUSTOM_VIEWS: usize = 50;
+/// Characters in the name of a dataset.
+pub const DATASET_NAME: usize = 500;
+/// Characters in the digest of a dataset.
+pub const DATASET_DIGEST: usize = 36;
 /// Metrics in one batch.
 pub const BATCH_METRICS: usize = 1_000;
 /// Params in one batch, and tags.

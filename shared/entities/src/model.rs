@@ -1,0 +1,118 @@
+//! Logged models: where they are, and their items.
+
+use futures::future::try_join_all;
+use key_schema::{Key, WideDigest, fnv1a_128, prefix, rows};
+use mlflow_api::{Error, ExperimentId, ModelId};
+use table::{Item, Query, Result, Table, Value};
+
+use crate::attributes::{PARAM_ROWS, SEGMENTS, TAG_ROWS};
+use crate::model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
+
+/// In a segment: its points, packed.
+const POINTS: &str = "points";
+
+/// Where a logged model is: its experiment, and its id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModelLocation {
+    /// Its experiment.
+    pub experiment: ExperimentId,
+    /// Its id.
+    pub model: ModelId,
+}
+
+impl ModelLocation {
+    /// The key of its document.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        rows::LoggedModel::key(&self.experiment, &self.model)
+    }
+
+    /// The key of its metrics document.
+    #[must_use]
+    pub fn metrics_key(&self) -> Key {
+        rows::LoggedModelMetrics::key(&self.experiment, &self.model)
+    }
+
+    /// MLflow's error for a logged model that is not there.
+    #[must_use]
+    pub fn not_found(&self) -> Error {
+        ModelId::not_found(self.model.as_str())
+    }
+
+    /// The points as segments of the model, each an item of its own.
+    #[must_use]
+    pub fn segments(&self, series: &ModelSeries) -> Vec<Item> {
+        let segments = pack_model_segments(series).into_iter().map(|packed| {
+            let key = rows::LoggedModelSegment::key(&self.model, &WideDigest(fnv1a_128(&packed)));
+            Item::new(key).with(POINTS, Value::B(packed.into()))
+        });
+        segments.collect()
+    }
+}
+
+/// The items of one logged model.
+#[derive(Clone, Debug, Default)]
+pub struct ModelItems {
+    /// Its document.
+    pub model: Item,
+    /// Its metrics document, if it has one.
+    pub metrics: Option<Item>,
+    /// Rows of params.
+    pub params: Vec<Item>,
+    /// Rows of tags.
+    pub tags: Vec<Item>,
+    /// Segments of points.
+    pub segments: Vec<Item>,
+}
+
+impl ModelItems {
+    /// All points of the model, by metric, each metric's in the order of time; a point that stands in two places is one.
+    #[must_use]
+    pub fn series(&self) -> ModelSeries {
+        let mut series = self.metrics.as_ref().map(waiting_model_points).unwrap_or_default();
+        for segment in &self.segments {
+            if let Some(Value::B(packed)) = segment.0.get(POINTS) {
+                // A segment of another version of this server would be skipped from its first foreign byte on.
+                let _ = unpack_model_segment(packed.as_ref(), &mut series);
+            }
+        }
+        for points in series.values_mut() {
+            points.sort_unstable();
+            points.dedup();
+        }
+        series
+    }
+}
+
+/// The points that wait in a model's metrics document, by metric; in no order.
+#[must_use]
+pub fn waiting_model_points(document: &Item) -> ModelSeries {
+    let metrics = document.0.iter().filter_map(|(name, value)| {
+        let set = value.as_bs().map(Vec::as_slice).unwrap_or_default();
+        let points: Vec<_> = set.iter().filter_map(|bytes| ModelPoint::unpack(bytes.as_ref())).collect();
+        Some((name.strip_prefix('.')?.to_owned(), points))
+    });
+    metrics.filter(|(_, points)| !points.is_empty()).collect()
+}
+
+/// Reads the rows that a logged model has beside its two documents: a request for each kind it has, and one per MB of points.
+pub async fn read_model_items(
+    table: &Table,
+    at: &ModelLocation,
+    model: Item,
+    metrics: Option<Item>,
+) -> Result<ModelItems> {
+    let has_segments = metrics.as_ref().is_some_and(|document| document.has(SEGMENTS));
+    let partition = at.key().pk;
+    let wanted = [
+        (has_segments, prefix::model_partition(&at.model), prefix::MODEL_SEGMENTS.to_owned()),
+        (model.has(PARAM_ROWS), partition.clone(), prefix::logged_model_params(&at.model)),
+        (model.has(TAG_ROWS), partition, prefix::logged_model_tags(&at.model)),
+    ];
+    let queries = wanted.into_iter().map(|(wanted, partition, prefix)| async move {
+        if wanted { table.query(Query::begins_with(partition, prefix)).await } else { Ok(Vec::new()) }
+    });
+    let mut parts = try_join_all(queries).await?.into_iter();
+    let mut part = || parts.next().unwrap_or_default();
+    Ok(ModelItems { model, metrics, segments: part(), params: part(), tags: part() })
+}
