@@ -5,6 +5,7 @@
 
 mod experiments;
 pub mod lambda;
+mod logged_models;
 mod logging;
 mod metrics;
 mod routes;

@@ -1,11 +1,11 @@
 //! The route table: method, path, permission, handler.
 
 use access::Permission::{Create, Delete, List, Public, Read, Update};
-use access::Resource::{Experiment, ExperimentOfRun};
+use access::Resource::{Experiment, ExperimentOfModel, ExperimentOfRun};
 use service::{Paths, Route};
 
 use crate::store::Store;
-use crate::{experiments, logging, metrics, runs, server};
+use crate::{experiments, logged_models, logging, metrics, runs, server};
 
 /// The rows of this function.
 #[must_use]
@@ -44,6 +44,19 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::new("GET", "metrics/get-history-bulk", Read(ExperimentOfRun), metrics::history_bulk)
             .under(Paths::AjaxV2),
         Route::new("GET", "metrics/get-history-bulk-interval", Read(ExperimentOfRun), metrics::history_bulk_interval),
+        //
+        Route::new("POST", "logged-models", Update(Experiment), logged_models::create),
+        Route::new("GET", "logged-models/{model_id}", Read(ExperimentOfModel), logged_models::get),
+        Route::new("PATCH", "logged-models/{model_id}", Update(ExperimentOfModel), logged_models::finalize),
+        Route::new("DELETE", "logged-models/{model_id}", Delete(ExperimentOfModel), logged_models::delete),
+        Route::new("POST", "logged-models/{model_id}/params", Update(ExperimentOfModel), logged_models::log_params),
+        Route::new("PATCH", "logged-models/{model_id}/tags", Update(ExperimentOfModel), logged_models::set_tags),
+        Route::new(
+            "DELETE",
+            "logged-models/{model_id}/tags/{tag_key}",
+            Update(ExperimentOfModel),
+            logged_models::delete_tag,
+        ),
         //
         Route::new("GET", "server-info", Public, server::info).under(Paths::V3),
         Route::text("/health", Public, "OK"),

@@ -21,11 +21,13 @@ pub enum Permission {
     Delete(Resource),
 }
 
-/// What permissions are granted for. A run is guarded by its experiment.
+/// What permissions are granted for. Runs and logged models are guarded by their experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// An experiment, named by its id or its name.
     Experiment,
     /// The experiment of the run that the request names.
     ExperimentOfRun,
+    /// The experiment of the logged model that the request names.
+    ExperimentOfModel,
 }

@@ -7,7 +7,11 @@
 //! Writing is optimistic: the update is sent as if nothing stood in its way, with conditions; a refusal brings the document as
 //! it is, and the next attempt is planned from that.
 
+mod logged_model;
+
 use std::collections::BTreeMap;
+
+pub use logged_model::LoggedModelDocument;
 
 use entities::attributes::{PARAM_ROWS, PARAMS, ROW_KEY, ROW_VALUE, TAG_ROWS, TAGS};
 use entities::entry_name;
@@ -23,8 +27,12 @@ pub const FULL_AT: usize = 48 << 10;
 const OPTIMISTIC: usize = 16 << 10;
 /// Params whose equality an optimistic update checks; of more it only checks that they are new. An expression has 4 KB.
 const CHECKED_PARAMS: usize = 20;
+/// Params, and tags, in one update: an expression has 4 KB. What is more goes into the next.
+const ENTRIES: usize = 100;
 /// Rows in one transaction, beside the document.
 const ROWS: usize = 99;
+/// Bytes of rows in one transaction, which takes 4 MB with the document.
+const ROW_BYTES: usize = 3 << 20;
 
 /// New keys get rows.
 const FULL: &str = "full";
@@ -82,7 +90,8 @@ impl Change {
 
     fn is_sure_to_fit(&self) -> bool {
         let values = || self.params.iter().chain(&self.tags).map(|(_, value)| value.len());
-        values().all(|bytes| bytes <= INLINE_VALUE) && self.bytes() <= OPTIMISTIC
+        let few = self.params.len().max(self.tags.len()) <= ENTRIES;
+        few && values().all(|bytes| bytes <= INLINE_VALUE) && self.bytes() <= OPTIMISTIC
     }
 }
 
@@ -105,10 +114,12 @@ pub async fn change(table: &Table, document: &impl Document, change: Change) -> 
         seen = table.get(&document.key()).await?;
         document.check(seen.as_ref())?;
     }
-    for attempt in 0..table.retry().attempts {
+    let mut attempt = 0;
+    while attempt < table.retry().attempts {
         if attempt > 1 {
             table.retry().pause(attempt - 1).await;
         }
+        attempt += 1;
         let plan = match &seen {
             None => optimistic(document, &change),
             Some(item) => plan_change(table, document, &change, item).await?,
@@ -122,6 +133,7 @@ pub async fn change(table: &Table, document: &impl Document, change: Change) -> 
                 let Some(rest) = plan.rest else { return close_if_full(table, item).await };
                 change = rest;
                 seen = Some(item);
+                attempt = 0;
             }
             Err(Failure::Refused { item, .. }) => {
                 document.check(item.as_ref())?;
@@ -173,26 +185,34 @@ async fn plan_change(table: &Table, document: &impl Document, change: &Change, i
     for (attribute, value) in &change.set {
         update = update.set(*attribute, value.clone());
     }
-    let mut rows = Vec::new();
+    let mut rows = Rows::default();
     let mut rest = Change::default();
     let (mut param_rows, mut tag_rows, mut inline_keys, mut overflow) = (false, false, false, false);
 
-    for (key, value) in &new_params {
+    for (position, (key, value)) in new_params.iter().enumerate() {
         let bytes = key.len() + value.len();
+        if position >= ENTRIES {
+            rest.params.push((key.clone(), value.clone()));
+            continue;
+        }
         update = update.only_if(Condition::Missing((PARAMS, entry_name(key).as_ref()).into()));
         if value.len() <= INLINE_VALUE && bytes <= room {
             room -= bytes;
             inline_keys = true;
             update = update.set((PARAMS, entry_name(key).as_ref()), text(value));
-        } else if rows.len() < ROWS {
+        } else if rows.take(bytes) {
             overflow |= value.len() <= INLINE_VALUE;
             param_rows = true;
-            rows.push(row(document.param_row(&Name::from(key.as_str())), key, value));
+            rows.items.push(row(document.param_row(&Name::from(key.as_str())), key, value));
         } else {
             rest.params.push((key.clone(), value.clone()));
         }
     }
-    for (key, value) in last_of_each(&change.tags) {
+    for (position, (key, value)) in last_of_each(&change.tags).into_iter().enumerate() {
+        if position >= ENTRIES {
+            rest.tags.push((key.to_owned(), value.to_owned()));
+            continue;
+        }
         let name = entry_name(key);
         let held = item.map(TAGS).and_then(|tags| tags.get(name.as_ref()));
         let path = || (TAGS, name.as_ref());
@@ -204,11 +224,11 @@ async fn plan_change(table: &Table, document: &impl Document, change: &Change, i
             room = if held.is_some() { room } else { room - bytes };
             inline_keys |= held.is_none();
             update = update.set(path(), text(value));
-        } else if rows.len() < ROWS {
+        } else if rows.take(bytes) {
             overflow |= value.len() <= INLINE_VALUE;
             tag_rows = true;
             update = if held.is_some() { update.remove(path()) } else { update };
-            rows.push(row(document.tag_row(&Name::from(key)), key, value));
+            rows.items.push(row(document.tag_row(&Name::from(key)), key, value));
         } else {
             rest.tags.push((key.to_owned(), value.to_owned()));
         }
@@ -233,7 +253,23 @@ async fn plan_change(table: &Table, document: &impl Document, change: &Change, i
         update = update.set(FULL, number(1));
     }
     let rest = (!rest.params.is_empty() || !rest.tags.is_empty()).then_some(rest);
-    Ok(Plan { update, rows, rest })
+    Ok(Plan { update, rows: rows.items, rest })
+}
+
+/// Rows of one transaction.
+#[derive(Default)]
+struct Rows {
+    items: Vec<Item>,
+    bytes: usize,
+}
+
+impl Rows {
+    /// Whether there is room for one row more. There always is for the first: what is too large for an item, DynamoDB refuses.
+    fn take(&mut self, bytes: usize) -> bool {
+        let has_room = self.items.is_empty() || (self.items.len() < ROWS && self.bytes + bytes <= ROW_BYTES);
+        self.bytes += if has_room { bytes } else { 0 };
+        has_room
+    }
 }
 
 /// The params of a change that the document does not have yet; an error if it has one with another value.
@@ -330,37 +366,71 @@ fn optimistic(document: &impl Document, change: &Change) -> Plan {
     Plan { update, rows: Vec::new(), rest: None }
 }
 
-/// What a new document begins with: its maps and flags, and the rows beside it.
+/// What a new document begins with: its map of tags and flags, and the rows beside it.
 #[must_use]
 pub fn new_document(item: Item, tags: &[(String, String)], row_key: impl Fn(&Name) -> Key) -> (Item, Vec<Item>) {
-    let mut inline = Map::new();
-    let mut rows = Vec::new();
     let mut room = FULL_AT;
+    let mut rows = Vec::new();
+    (begin(item, (TAGS, TAG_ROWS), tags, row_key, &mut room, &mut rows), rows)
+}
+
+/// What a new document with params begins with, likewise.
+#[must_use]
+pub fn new_document_with_params(
+    item: Item,
+    params: &[(String, String)],
+    tags: &[(String, String)],
+    document: &impl Document,
+) -> (Item, Vec<Item>) {
+    let mut room = FULL_AT;
+    let mut rows = Vec::new();
+    let param_row = |param: &Name| document.param_row(param);
+    let tag_row = |tag: &Name| document.tag_row(tag);
+    let item = begin(item, (PARAMS, PARAM_ROWS), params, param_row, &mut room, &mut rows);
+    (begin(item, (TAGS, TAG_ROWS), tags, tag_row, &mut room, &mut rows), rows)
+}
+
+/// Gives a new document one of its maps, with what it has room for, and the flag that there are rows of the others.
+fn begin(
+    item: Item,
+    (attribute, flag): (&str, &str),
+    entries: &[(String, String)],
+    row_key: impl Fn(&Name) -> Key,
+    room: &mut usize,
+    rows: &mut Vec<Item>,
+) -> Item {
+    let mut inline = Map::new();
     let mut item = item;
-    for (key, value) in last_of_each(tags) {
+    for (key, value) in last_of_each(entries) {
         let bytes = key.len() + value.len();
-        if value.len() <= INLINE_VALUE && bytes <= room {
-            room -= bytes;
+        if value.len() <= INLINE_VALUE && bytes <= *room {
+            *room -= bytes;
             inline.insert(entry_name(key).into_owned(), text(value));
         } else {
             if value.len() <= INLINE_VALUE {
                 item = item.with(FULL, number(1));
             }
             rows.push(row(row_key(&Name::from(key)), key, value));
+            item = item.with(flag, number(1));
         }
     }
-    if !rows.is_empty() {
-        item = item.with(TAG_ROWS, number(1));
-    }
-    (item.with(TAGS, map(inline)), rows)
+    item.with(attribute, map(inline))
 }
 
 /// Adds rows to the transaction that makes their document, as many as it takes; returns the others, to be written after it.
 pub fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
-    let mut rows = rows.into_iter();
+    let mut taken = Rows::default();
     let room = ROWS + 1 - writes.len();
-    writes.extend(rows.by_ref().take(room).map(|row| Write::Put(row, Condition::All(Vec::new()))));
-    rows.collect()
+    let mut rest = Vec::new();
+    for row in rows {
+        if rest.is_empty() && taken.items.len() < room && taken.take(row.size()) {
+            taken.items.push(row);
+        } else {
+            rest.push(row);
+        }
+    }
+    writes.extend(taken.items.into_iter().map(|row| Write::Put(row, Condition::All(Vec::new()))));
+    rest
 }
 
 /// The row of a param or tag that is too big for its document.

@@ -1,11 +1,16 @@
 //! Logged models: where they are, and their items.
 
 use futures::future::try_join_all;
-use key_schema::{Key, WideDigest, fnv1a_128, prefix, rows};
+use key_schema::{Key, WideDigest, fnv1a_128, index, prefix, rows};
+use mlflow_api::logged_models::{LoggedModel, ModelData, ModelInfo, ModelMetric, ModelStatus};
+use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, ExperimentId, ModelId};
 use table::{Item, Query, Result, Table, Value};
 
-use crate::attributes::{PARAM_ROWS, SEGMENTS, TAG_ROWS};
+use crate::attributes::{
+    ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, PARAM_ROWS, PARAMS, SEGMENTS, SOURCE_RUN, STATUS, TAG_ROWS, TAGS, UPDATED,
+};
+use crate::maps::entries;
 use crate::model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 
 /// In a segment: its points, packed.
@@ -48,6 +53,19 @@ impl ModelLocation {
         });
         segments.collect()
     }
+}
+
+/// Where a logged model is, if the id is one that a model can have. No request for an id made here, which says it; one of a
+/// global index, which is behind by moments, for any other.
+pub async fn locate_model(table: &Table, text: &str) -> Result<Option<ModelLocation>> {
+    let Some(model) = ModelId::parse(text) else { return Ok(None) };
+    if let Some(experiment) = model.experiment() {
+        return Ok(Some(ModelLocation { experiment, model }));
+    }
+    let partition = index::logged_model_location(&model);
+    let page = table.query_page(&Query::global("GSI1", "gsi1pk", partition).limit(1)).await?;
+    let row = page.items.first().and_then(Item::key).and_then(|key| rows::LoggedModel::parse(&key));
+    Ok(row.map(|row| ModelLocation { experiment: row.experiment, model }))
 }
 
 /// The items of one logged model.
@@ -115,4 +133,43 @@ pub async fn read_model_items(
     let mut parts = try_join_all(queries).await?.into_iter();
     let mut part = || parts.next().unwrap_or_default();
     Ok(ModelItems { model, metrics, segments: part(), params: part(), tags: part() })
+}
+
+/// A logged model from its items.
+#[must_use]
+pub fn model_whole(at: &ModelLocation, items: &ModelItems) -> LoggedModel {
+    let text = |attribute: &str| items.model.text(attribute).unwrap_or_default().to_owned();
+    let number = |attribute: &str| items.model.number(attribute).unwrap_or_default();
+    let key_values = |attribute, rows| {
+        let entries = entries(&items.model, attribute, rows).into_iter();
+        entries.map(|(key, value)| KeyValue { key, value }).collect()
+    };
+    let metrics = items.series().into_iter().flat_map(|(key, points)| {
+        points.into_iter().map(move |point| {
+            let (dataset_name, dataset_digest) = point.dataset.unwrap_or_default();
+            ModelMetric {
+                key: key.clone(),
+                value: point.value,
+                timestamp: point.timestamp,
+                step: point.step,
+                dataset_name,
+                dataset_digest,
+                model_id: at.model.to_string(),
+                run_id: point.run,
+            }
+        })
+    });
+    let info = ModelInfo {
+        model_id: at.model.to_string(),
+        experiment_id: at.experiment.to_string(),
+        name: text(NAME),
+        creation_timestamp_ms: number(CREATED),
+        last_updated_timestamp_ms: number(UPDATED),
+        artifact_uri: text(ARTIFACT_URI),
+        status: ModelStatus::from_number(number(STATUS)),
+        model_type: text(MODEL_TYPE),
+        source_run_id: text(SOURCE_RUN),
+        tags: key_values(TAGS, &items.tags),
+    };
+    LoggedModel { info, data: ModelData { params: key_values(PARAMS, &items.params), metrics: metrics.collect() } }
 }

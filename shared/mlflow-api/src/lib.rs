@@ -10,6 +10,7 @@ pub mod inputs;
 pub mod limits;
 mod limits_trace;
 pub mod location;
+pub mod logged_models;
 pub mod message;
 pub mod python;
 mod request;

@@ -296,7 +296,7 @@ pub struct Metric {
 
 /// JSON has no number for these three; protobuf writes them as strings.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
-fn serialize_double<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize_double<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.is_nan() {
         serializer.serialize_str("NaN")
     } else if value.is_infinite() {

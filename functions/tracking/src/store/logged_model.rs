@@ -1,22 +1,208 @@
-//! Logged models.
+//! Logged models: create, read, finalize, delete, params and tags. Their metrics are in `logged_model_metrics`.
 
-use entities::ModelLocation;
-use key_schema::{index, rows};
-use mlflow_api::{ModelId, Result};
-use table::{Item, Query};
+use documents::{Change, LoggedModelDocument};
+use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, STATUS, UPDATED};
+use entities::{ModelItems, ModelLocation, locate_model, model_whole, now_ms, read_model_items, stage_from};
+use key_schema::{Descending, Field, Stage, index};
+use mlflow_api::logged_models::{LoggedModel, ModelStatus};
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, location};
+use rand::RngExt;
+use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
+use super::experiment::check_is_active;
+use super::names::random_run_name;
+
+/// A logged model to create.
+#[derive(Clone, Debug, Default)]
+pub struct NewLoggedModel {
+    /// Name; empty for one of the server's making.
+    pub name: String,
+    /// What kind of model it is.
+    pub model_type: String,
+    /// The run that made it; nobody checks that there is one.
+    pub source_run_id: String,
+    /// Params.
+    pub params: Vec<(String, String)>,
+    /// Tags.
+    pub tags: Vec<(String, String)>,
+}
 
 impl Store {
-    /// Where a logged model is, if the id is one that a model can have. No request for an id made here, one for any other.
-    pub(super) async fn logged_model_locate(&self, text: &str) -> Result<Option<ModelLocation>> {
-        let Some(model) = ModelId::parse(text) else { return Ok(None) };
-        if let Some(experiment) = model.experiment() {
-            return Ok(Some(ModelLocation { experiment, model }));
+    /// Creates a logged model in an active experiment. Two requests, one while a lease on the experiment lasts; three write units,
+    /// four with a source run, and one per further KB.
+    pub async fn logged_model_create(&self, experiment: ExperimentId, new: &NewLoggedModel) -> Result<LoggedModel> {
+        mlflow_api::logged_models::check_name(&new.name)?;
+        let state = self.experiment_state(experiment).await?.ok_or_else(|| experiment.not_found())?;
+        check_is_active(experiment, state.stage)?;
+        check_unique("param", &new.params)?;
+        check_unique("tag", &new.tags)?;
+        let name = if new.name.is_empty() { random_run_name() } else { new.name.clone() };
+        for _ in 0..self.table.retry().attempts {
+            let created = now_ms();
+            let chance = rand::rng().random();
+            let model = ModelId::new(u64::try_from(created).unwrap_or_default(), experiment, chance);
+            let artifact_uri = location::append(&state.artifact_location, &format!("models/{model}/artifacts"));
+            let at = ModelLocation { experiment, model };
+            let item = Item::new(at.key())
+                .with(NAME, text(&name))
+                .with(MODEL_TYPE, text(&new.model_type))
+                .with(SOURCE_RUN, text(&new.source_run_id))
+                .with(STATUS, number(ModelStatus::Pending.number()))
+                .with(STAGE, text(LifecycleStage::Active.name()))
+                .with(CREATED, number(created))
+                .with(UPDATED, number(created))
+                .with(ARTIFACT_URI, text(artifact_uri));
+            let item = index_keys(&at, created, &new.source_run_id, Stage::Active)
+                .into_iter()
+                .fold(item, |item, (attribute, key)| item.with(attribute, text(key)));
+            let (item, rows) =
+                documents::new_document_with_params(item, &new.params, &new.tags, &LoggedModelDocument { at: &at });
+            match self.logged_model_put(item.clone(), rows.clone()).await {
+                Ok(()) => {
+                    let prefix = key_schema::prefix::logged_model_params(&at.model);
+                    let is_param = |row: &Item| row.key().is_some_and(|key| key.sk.starts_with(&prefix));
+                    let (params, tags) = rows.into_iter().partition(is_param);
+                    return Ok(model_whole(&at, &ModelItems { model: item, params, tags, ..ModelItems::default() }));
+                }
+                // Another model of this millisecond has drawn the same lot of a million.
+                Err(Failure::Refused { .. } | Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
         }
-        let partition = index::logged_model_location(&model);
-        let page = self.table.query_page(&Query::global("GSI1", "gsi1pk", partition).limit(1)).await?;
-        let row = page.items.first().and_then(Item::key).and_then(|key| rows::LoggedModel::parse(&key));
-        Ok(row.map(|row| ModelLocation { experiment: row.experiment, model }))
+        Err(Error::unavailable("no id of a logged model could be drawn"))
     }
+
+    /// Writes a new model, with its rows if it has any.
+    async fn logged_model_put(&self, item: Item, rows: Vec<Item>) -> table::Result<()> {
+        if rows.is_empty() {
+            return self.table.put_new(item).await;
+        }
+        let mut writes = vec![Write::Put(item, Condition::item_missing())];
+        let more_rows = documents::take_rows(&mut writes, rows);
+        self.table.transact(&writes).await?;
+        self.table.write_many(more_rows, &[]).await
+    }
+
+    /// Reads a logged model, with every point of its metrics. One request; one more for each kind of row it has.
+    pub async fn logged_model_get(&self, model_id: &str, allow_deleted: bool) -> Result<LoggedModel> {
+        let at = self.logged_model_locate(model_id).await?;
+        let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
+        let model = items.remove(&at.key()).ok_or_else(|| at.not_found())?;
+        if !allow_deleted && is_deleted(&model) {
+            return Err(at.not_found());
+        }
+        let metrics = items.remove(&at.metrics_key());
+        Ok(model_whole(&at, &read_model_items(&self.table, &at, model, metrics).await?))
+    }
+
+    /// Where a logged model that is not deleted keeps its artifacts. One request.
+    pub async fn logged_model_artifact_uri(&self, model_id: &str) -> Result<String> {
+        let at = self.logged_model_locate(model_id).await?;
+        let model = self.table.get(&at.key()).await?.filter(|model| !is_deleted(model));
+        let model = model.ok_or_else(|| at.not_found())?;
+        Ok(model.text(ARTIFACT_URI).unwrap_or_default().to_owned())
+    }
+
+    /// Sets a logged model's status and returns the model. Two requests, and one for each kind of row it has.
+    pub async fn logged_model_finalize(&self, model_id: &str, status: ModelStatus) -> Result<LoggedModel> {
+        let at = self.logged_model_locate(model_id).await?;
+        let update = Update::new(at.key()).set(STATUS, number(status.number())).set(UPDATED, number(now_ms()));
+        let model = match self.table.update(&update).await {
+            Err(Failure::Refused { .. }) => return Err(at.not_found()),
+            outcome => outcome?,
+        };
+        let metrics = self.table.get(&at.metrics_key()).await?;
+        Ok(model_whole(&at, &read_model_items(&self.table, &at, model, metrics).await?))
+    }
+
+    /// Deletes a logged model: searches find it no more, and reading it takes a special word. Two requests. Deleting it again
+    /// changes the time of its last change only.
+    pub async fn logged_model_delete(&self, model_id: &str) -> Result<()> {
+        let at = self.logged_model_locate(model_id).await?;
+        let model = self.table.get(&at.key()).await?.ok_or_else(|| at.not_found())?;
+        // Neither changes once the model is made.
+        let (created, run) = (model.number(CREATED).unwrap_or_default(), model.text(SOURCE_RUN).unwrap_or_default());
+        let update =
+            Update::new(at.key()).set(STAGE, text(LifecycleStage::Deleted.name())).set(UPDATED, number(now_ms()));
+        let update = index_keys(&at, created, run, Stage::Deleted { version: 0 })
+            .into_iter()
+            .fold(update, |update, (attribute, key)| update.set(attribute, text(key)));
+        match self.table.update(&update).await {
+            Ok(_) => Ok(()),
+            Err(Failure::Refused { .. }) => Err(at.not_found()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Adds params to a logged model. One request per 100 of them; one more where one is too big for the document, and two
+    /// where it has such params already. Params that are there with the same value are left as they are, so that the call may
+    /// be repeated; MLflow refuses those, too.
+    pub async fn logged_model_log_params(&self, model_id: &str, params: Vec<(String, String)>) -> Result<()> {
+        let at = self.logged_model_locate(model_id).await?;
+        let change = Change { params, ..Change::default() };
+        self.logged_model_change(&at, change).await
+    }
+
+    /// Sets tags of a logged model; of a key that comes twice, the last value counts. One request per 100 of them.
+    pub async fn logged_model_set_tags(&self, model_id: &str, tags: Vec<(String, String)>) -> Result<()> {
+        let at = self.logged_model_locate(model_id).await?;
+        let change = Change { tags, ..Change::default() };
+        self.logged_model_change(&at, change).await
+    }
+
+    async fn logged_model_change(&self, at: &ModelLocation, change: Change) -> Result<()> {
+        let document = LoggedModelDocument { at };
+        if change.params.is_empty() && change.tags.is_empty() {
+            // Nothing to write, but still something to refuse.
+            return documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref());
+        }
+        if let Some(key) = documents::repeated_key(&change.params) {
+            // A model that is not there is reported first.
+            documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref())?;
+            return Err(repeated("param", key));
+        }
+        documents::change(&self.table, &document, change).await?;
+        Ok(())
+    }
+
+    /// Deletes a tag of a logged model. One request where it has no rows of tags.
+    pub async fn logged_model_delete_tag(&self, model_id: &str, key: &str) -> Result<()> {
+        let at = self.logged_model_locate(model_id).await?;
+        if documents::remove_tag(&self.table, &LoggedModelDocument { at: &at }, key).await? {
+            return Ok(());
+        }
+        let [key, model] = [key, at.model.as_str()].map(mlflow_api::python::repr);
+        Err(Error::not_found(format!("No tag with key {key} found for model with ID {model}.")))
+    }
+
+    /// Where a logged model is, or MLflow's error.
+    async fn logged_model_locate(&self, model_id: &str) -> Result<ModelLocation> {
+        locate_model(&self.table, model_id).await?.ok_or_else(|| ModelId::not_found(model_id))
+    }
+}
+
+/// The index keys of a model: by time, and by the run that made it if there is one.
+fn index_keys(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<(&'static str, String)> {
+    let created = Descending(created);
+    let mut keys = vec![("lsi1sk", index::logged_models_by_stage(&stage, &created, &at.model))];
+    if !run.is_empty() {
+        keys.push(("lsi3sk", index::logged_models_of_run(&stage, &Field::from(run), &created, &at.model)));
+    }
+    keys
+}
+
+/// Whether a model's document says that it is deleted.
+pub(super) fn is_deleted(model: &Item) -> bool {
+    stage_from(model.text(STAGE).unwrap_or_default()) == LifecycleStage::Deleted
+}
+
+/// To MLflow, a key that comes twice breaks a constraint of its table.
+fn check_unique(what: &str, entries: &[(String, String)]) -> Result<()> {
+    documents::repeated_key(entries).map_or(Ok(()), |key| Err(repeated(what, key)))
+}
+
+fn repeated(what: &str, key: &str) -> Error {
+    Error::new(ErrorCode::BadRequest, format!("The {what} '{key}' is given twice."))
 }

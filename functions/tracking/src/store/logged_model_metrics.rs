@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use entities::attributes::SEGMENTS;
-use entities::{ModelLocation, ModelPoint, ModelSeries, metric_attribute, waiting_model_points};
+use entities::{ModelLocation, ModelPoint, ModelSeries, locate_model, metric_attribute, waiting_model_points};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::{Error, ErrorCode, ModelId, Result, limits};
 use table::{Condition, Failure, Item, Update, Write, bytes_set, number};
@@ -63,7 +63,7 @@ impl Store {
         }
         let mut models = Vec::with_capacity(by_model.len());
         for (model, series) in by_model {
-            let at = self.logged_model_locate(model).await?.ok_or_else(|| missing(model))?;
+            let at = locate_model(&self.table, model).await?.ok_or_else(|| missing(model))?;
             models.push((at, series));
         }
         if let [_, _, ..] = models.as_slice() {

@@ -28,6 +28,7 @@ pub use experiment_search::ExperimentSearch;
 pub(crate) use experiment_tag::too_many_custom_views;
 pub use history::SampleRange;
 pub use log_batch::{Batch, LoggedMetric};
+pub use logged_model::NewLoggedModel;
 pub use logged_model_metrics::ModelMetric;
 pub use run::{NewRun, RunChange};
 pub use run_search::RunSearch;

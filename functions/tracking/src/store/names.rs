@@ -23,7 +23,7 @@ const NOUNS: &[&str] = &[
     "swan", "tern", "toad", "trout", "vole", "wasp", "whale", "wolf", "worm", "wren", "yak", "zebra",
 ];
 
-/// A readable name for a run that was given none: adjective, noun and number, at most 20 characters, as MLflow's are.
+/// A readable name for a run or a logged model that was given none: adjective, noun and number, at most 20 characters, as MLflow's are.
 pub(super) fn random_run_name() -> String {
     let mut rng = rand::rng();
     let adjective = ADJECTIVES.choose(&mut rng).unwrap_or(&"calm");

@@ -1,0 +1,74 @@
+//! Handlers of `logged-models/…`.
+
+use mlflow_api::checks::Check::{Integer, List, Required, Text};
+use mlflow_api::logged_models::{self as wire, ModelStatus, OneModel};
+use mlflow_api::tracking::Empty;
+use mlflow_api::{ExperimentId, Request, Result};
+
+use crate::store::{NewLoggedModel, Store};
+
+/// The variable part of the paths.
+const MODEL: &str = "model_id";
+
+pub(crate) async fn create(store: Store, request: Request) -> Result<OneModel> {
+    let message = request.message(
+        wire::CREATE,
+        &[
+            ("experiment_id", &[Text, Required]),
+            ("name", &[Text]),
+            ("model_type", &[Text]),
+            ("source_run_id", &[Text]),
+            ("params", &[List]),
+            ("tags", &[List]),
+        ],
+    )?;
+    let new = NewLoggedModel {
+        name: message.text("name").to_owned(),
+        model_type: message.text("model_type").to_owned(),
+        source_run_id: message.text("source_run_id").to_owned(),
+        params: message.key_values("params"),
+        tags: message.key_values("tags"),
+    };
+    wire::check_name(&new.name)?;
+    let experiment = ExperimentId::parse(message.text("experiment_id"))?;
+    let model = store.logged_model_create(experiment, &new).await?;
+    Ok(OneModel { model })
+}
+
+pub(crate) async fn get(store: Store, request: Request) -> Result<OneModel> {
+    let allow_deleted = request.argument("allow_deleted").is_some_and(|value| value.to_lowercase() == "true");
+    let model = store.logged_model_get(request.path_part(MODEL), allow_deleted).await?;
+    Ok(OneModel { model })
+}
+
+/// The model is the one that the body names, whatever the path says; as in MLflow.
+pub(crate) async fn finalize(store: Store, request: Request) -> Result<OneModel> {
+    let message =
+        request.message(wire::FINALIZE, &[("model_id", &[Text, Required]), ("status", &[Integer, Required])])?;
+    let status = ModelStatus::from_number(message.int("status"));
+    let model = store.logged_model_finalize(message.text("model_id"), status).await?;
+    Ok(OneModel { model })
+}
+
+pub(crate) async fn delete(store: Store, request: Request) -> Result<Empty> {
+    store.logged_model_delete(request.path_part(MODEL)).await?;
+    Ok(Empty {})
+}
+
+/// The model is the one of the path; the body has to name one, too.
+pub(crate) async fn log_params(store: Store, request: Request) -> Result<Empty> {
+    let message = request.message(wire::LOG_PARAMS, &[("model_id", &[Text, Required]), ("params", &[List])])?;
+    store.logged_model_log_params(request.path_part(MODEL), message.key_values("params")).await?;
+    Ok(Empty {})
+}
+
+pub(crate) async fn set_tags(store: Store, request: Request) -> Result<Empty> {
+    let message = request.message(wire::SET_TAGS, &[("tags", &[List])])?;
+    store.logged_model_set_tags(request.path_part(MODEL), message.key_values("tags")).await?;
+    Ok(Empty {})
+}
+
+pub(crate) async fn delete_tag(store: Store, request: Request) -> Result<Empty> {
+    store.logged_model_delete_tag(request.path_part(MODEL), request.path_part("tag_key")).await?;
+    Ok(Empty {})
+}

@@ -1,0 +1,46 @@
+//! A logged model as a document. Deleted ones are written to like any other: MLflow looks at their stage in searches only.
+
+use entities::ModelLocation;
+use key_schema::{Key, Name, rows};
+use mlflow_api::{Error, ErrorCode, Result};
+use table::{Condition, Item};
+
+use crate::{Conflict, Document, print_conflicts};
+
+/// A logged model's document.
+pub struct LoggedModelDocument<'a> {
+    /// Where the model is.
+    pub at: &'a ModelLocation,
+}
+
+impl Document for LoggedModelDocument<'_> {
+    fn key(&self) -> Key {
+        self.at.key()
+    }
+
+    fn param_row(&self, param: &Name) -> Key {
+        rows::LoggedModelParam::key(&self.at.experiment, &self.at.model, param)
+    }
+
+    fn tag_row(&self, tag: &Name) -> Key {
+        rows::LoggedModelTag::key(&self.at.experiment, &self.at.model, tag)
+    }
+
+    fn writable(&self) -> Condition {
+        Condition::item_exists()
+    }
+
+    fn check(&self, item: Option<&Item>) -> Result<()> {
+        item.map(|_| ()).ok_or_else(|| self.at.not_found())
+    }
+
+    /// To MLflow, it breaks a constraint of its table.
+    fn params_differ(&self, conflicts: &[Conflict]) -> Error {
+        let message = format!(
+            "Params of the logged model with ID '{}' have other values already: {}",
+            self.at.model,
+            print_conflicts(conflicts)
+        );
+        Error::new(ErrorCode::BadRequest, message)
+    }
+}
