@@ -4,11 +4,11 @@ use mlflow_api::checks::Check::{self, Custom, Float, Integer, List, Required, Te
 use mlflow_api::inputs::{DatasetInput, LOG_INPUTS, ModelInput};
 use mlflow_api::message::Message;
 use mlflow_api::tracking::{self as wire, Empty, ModelOutput};
-use mlflow_api::{Error, ErrorCode, Request, Result};
+use mlflow_api::{Error, Request, Result};
 use serde_json::{Map, Value};
 
 use crate::runs::run_id;
-use crate::store::{Batch, LoggedMetric, Store};
+use crate::store::{Batch, LoggedMetric, MeasuredModel, Store};
 
 pub(crate) async fn log_metric(store: Store, request: Request) -> Result<Empty> {
     let message = request.message(
@@ -117,16 +117,18 @@ fn logged_metric(message: &Message) -> Result<LoggedMetric> {
     if message.text("dataset_name").is_empty() != message.text("dataset_digest").is_empty() {
         return Err(Error::invalid("Both dataset_name and dataset_digest must be provided if one is provided"));
     }
-    let model = message.text("model_id");
-    if !model.is_empty() {
-        // There are no logged models yet, so a metric of one cannot be right.
-        return Err(Error::new(ErrorCode::BadRequest, format!("Logged model with ID '{model}' not found.")));
-    }
+    let part = |field| message.text(field).to_owned();
+    let measured = MeasuredModel {
+        model_id: part("model_id"),
+        dataset_name: part("dataset_name"),
+        dataset_digest: part("dataset_digest"),
+    };
     Ok(LoggedMetric {
-        key: message.text("key").to_owned(),
+        key: part("key"),
         value: message.double("value"),
         timestamp: message.int("timestamp"),
         step: message.int("step"),
+        model: Some(measured).filter(|measured| !measured.model_id.is_empty()),
     })
 }
 

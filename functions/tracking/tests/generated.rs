@@ -89,7 +89,7 @@ fn new_run(start_time: i64) -> NewRun {
 
 fn metric(key: &str, step: i64) -> LoggedMetric {
     let value = f64::from(i32::try_from(step).unwrap()) / 7.0;
-    LoggedMetric { key: key.to_owned(), value, timestamp: TIME + step * 1_000, step }
+    LoggedMetric { key: key.to_owned(), value, timestamp: TIME + step * 1_000, step, model: None }
 }
 
 fn metrics(count: usize, step: i64) -> Vec<LoggedMetric> {

@@ -1,16 +1,18 @@
 //! Logging metrics, params and tags, many at a time or one metric alone.
 
 use entities::points::Point;
+use entities::{ModelLocation, RunLocation};
 use mlflow_api::{Error, Result, limits, python};
 
 use super::Store;
+use super::logged_model_metrics::{ModelMetric, missing_model};
 use super::metric::Series;
 use super::run_document::RunDocument;
 use super::run_tag::add_tag;
 use documents::{Change, Document};
 
 /// A metric as a client logs it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LoggedMetric {
     /// Name.
     pub key: String,
@@ -20,6 +22,19 @@ pub struct LoggedMetric {
     pub timestamp: i64,
     /// Step.
     pub step: i64,
+    /// The logged model it is of, beside the run.
+    pub model: Option<MeasuredModel>,
+}
+
+/// The logged model a metric is of.
+#[derive(Clone, Debug, Default)]
+pub struct MeasuredModel {
+    /// Its id, as the client says.
+    pub model_id: String,
+    /// Name of the dataset it was measured on; empty for none.
+    pub dataset_name: String,
+    /// Digest of that dataset; empty for none.
+    pub dataset_digest: String,
 }
 
 /// What a batch logs.
@@ -35,11 +50,16 @@ pub struct Batch {
 
 impl Store {
     /// Logs one point of a metric. 1.2 requests and 1.7 write units in the mean of a run with ten metrics, and one request for the experiment
-    /// where no lease lasts.
+    /// where no lease lasts. Two more if it is of a logged model.
     pub async fn run_log_metric(&self, run_id: &str, metric: &LoggedMetric) -> Result<()> {
         check_metric(metric, "")?;
         let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
-        self.metrics_log(&at, &experiment, series(std::slice::from_ref(metric))).await
+        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+        let metrics = std::slice::from_ref(metric);
+        let of_models = of_models(&at, metrics);
+        self.check_models(&document, &of_models).await?;
+        self.metrics_log(&at, &experiment, series(metrics)).await?;
+        self.logged_model_log_metrics(&of_models).await
     }
 
     /// Logs a batch: first params and tags, then metrics. Params and tags are written together or not at all, unless more than
@@ -48,6 +68,8 @@ impl Store {
         let (params, tags) = check(run_id, batch)?;
         let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
         let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+        let of_models = of_models(&at, &batch.metrics);
+        self.check_models(&document, &of_models).await?;
         let mut change = Change { params, ..Change::default() };
         for (key, value) in tags {
             add_tag(&mut change, &key, value);
@@ -61,8 +83,42 @@ impl Store {
         if !batch.metrics.is_empty() {
             self.metrics_log(&at, &experiment, series(&batch.metrics)).await?;
         }
-        Ok(())
+        self.logged_model_log_metrics(&of_models).await
     }
+
+    /// Refuses metrics of logged models that are not there, and of a run that may not be written to, before anything is
+    /// written. No request without such metrics, else one.
+    async fn check_models(&self, document: &RunDocument<'_>, metrics: &[ModelMetric]) -> Result<()> {
+        if metrics.is_empty() {
+            return Ok(());
+        }
+        let models = self.logged_models_locate(metrics.iter().map(|metric| metric.model.as_str())).await?;
+        let keys: Vec<_> = models.iter().map(ModelLocation::key).chain([document.key()]).collect();
+        let found = self.table.get_many(&keys).await?;
+        document.check(found.get(&document.key()))?;
+        match models.iter().find(|at| !found.contains_key(&at.key())) {
+            Some(at) => Err(missing_model(at.model.as_str())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The metrics that are of logged models.
+fn of_models(at: &RunLocation, metrics: &[LoggedMetric]) -> Vec<ModelMetric> {
+    let of_models = metrics.iter().filter_map(|metric| {
+        let MeasuredModel { model_id, dataset_name, dataset_digest } = metric.model.clone()?;
+        Some(ModelMetric {
+            model: model_id,
+            key: metric.key.clone(),
+            value: metric.value,
+            timestamp: metric.timestamp,
+            step: metric.step,
+            run_id: at.run.to_string(),
+            dataset_name,
+            dataset_digest,
+        })
+    });
+    of_models.collect()
 }
 
 type Entries = Vec<(String, String)>;

@@ -48,8 +48,7 @@ pub struct ModelMetric {
 
 impl Store {
     /// Logs points to one or several logged models, deleted ones included. One request a model; two more for the first points
-    /// of a model and where points are sealed; and where there are several models, one per 100 of them, to see that all are there
-    /// before anything is written. A write unit per KB of the model's metrics document, 5 in the mean.
+    /// of a model and where points are sealed. A write unit per KB of the model's metrics document, 5 in the mean.
     ///
     /// # Errors
     /// `BAD_REQUEST` for a model that is not there, like a foreign key of MLflow's table.
@@ -61,21 +60,20 @@ impl Store {
             let series = by_model.entry(&point.model).or_default();
             series.entry(point.key.clone()).or_default().push(point.packed());
         }
-        let mut models = Vec::with_capacity(by_model.len());
-        for (model, series) in by_model {
-            let at = locate_model(&self.table, model).await?.ok_or_else(|| missing(model))?;
-            models.push((at, series));
-        }
-        if let [_, _, ..] = models.as_slice() {
-            let keys: Vec<_> = models.iter().map(|(at, _)| at.key()).collect();
-            let found = self.table.get_many(&keys).await?;
-            if let Some((at, _)) = models.iter().find(|(at, _)| !found.contains_key(&at.key())) {
-                return Err(missing(at.model.as_str()));
-            }
-        }
-        let logged = models.iter().map(|(at, series)| self.model_metrics_add(at, series));
+        let models = self.logged_models_locate(by_model.keys().copied()).await?;
+        let logged: Vec<_> =
+            models.iter().zip(by_model.values()).map(|(at, series)| self.model_metrics_add(at, series)).collect();
         stream::iter(logged).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
         Ok(())
+    }
+
+    /// Where logged models are. No request for ids made here, one for each other.
+    pub(super) async fn logged_models_locate(&self, ids: impl Iterator<Item = &str>) -> Result<Vec<ModelLocation>> {
+        let mut found = Vec::new();
+        for id in ids {
+            found.push(locate_model(&self.table, id).await?.ok_or_else(|| missing_model(id))?);
+        }
+        Ok(found)
     }
 
     /// Adds points to a model, and seals what has come together.
@@ -93,7 +91,7 @@ impl Store {
                 let writes = [model_exists, Write::Update(changed(Update::upsert(at.metrics_key())))];
                 match self.table.transact(&writes).await {
                     Ok(()) => None,
-                    Err(Failure::Cancelled(_)) => return Err(missing(at.model.as_str())),
+                    Err(Failure::Cancelled(_)) => return Err(missing_model(at.model.as_str())),
                     Err(failure) => return Err(failure.into()),
                 }
             }
@@ -152,6 +150,6 @@ fn packed_size(series: &ModelSeries) -> usize {
 }
 
 /// To MLflow, a point of a model that is not there breaks a constraint of its table.
-fn missing(model: &str) -> Error {
+pub(super) fn missing_model(model: &str) -> Error {
     Error::new(ErrorCode::BadRequest, ModelId::not_found(model).message)
 }

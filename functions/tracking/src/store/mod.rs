@@ -27,7 +27,7 @@ pub use experiment::NewExperiment;
 pub use experiment_search::ExperimentSearch;
 pub(crate) use experiment_tag::too_many_custom_views;
 pub use history::SampleRange;
-pub use log_batch::{Batch, LoggedMetric};
+pub use log_batch::{Batch, LoggedMetric, MeasuredModel};
 pub use logged_model::NewLoggedModel;
 pub use logged_model_metrics::ModelMetric;
 pub use run::{NewRun, RunChange};

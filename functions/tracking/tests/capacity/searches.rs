@@ -204,7 +204,7 @@ impl Bench {
         let new = NewRun { name: name(number), start_time: TIME + number, ..NewRun::default() };
         let run = self.store.run_create(experiment, &new).await.unwrap().info.run_id;
         let value = f64::from(i32::try_from(spread(number, 31) % 1_000_000).unwrap());
-        let metric = LoggedMetric { key: "metric_3".to_owned(), value, timestamp: TIME, step: 1 };
+        let metric = LoggedMetric { key: "metric_3".to_owned(), value, timestamp: TIME, step: 1, model: None };
         self.store.run_log_metric(&run, &metric).await.unwrap();
         run
     }
@@ -231,6 +231,7 @@ impl Bench {
             value: f64::from(i32::try_from(spread(number, 31 + metric) % 100_000).unwrap()) / 100.0,
             timestamp: TIME + number,
             step: 1,
+            model: None,
         });
         self.store.run_log_batch(&run, &Batch { metrics: metrics.collect(), params, tags }).await.unwrap();
         let status = Some(if number % 50 == 7 { RunStatus::Failed } else { RunStatus::Finished });
@@ -356,6 +357,7 @@ pub(crate) async fn indexing(ledger: &mut Ledger) {
             value: f64::from(i32::try_from(step).unwrap()),
             timestamp: TIME + step,
             step,
+            model: None,
         })
     };
     bench.store.run_log_batch(&run, &Batch { metrics: metrics(0).collect(), ..Batch::default() }).await.unwrap();

@@ -181,6 +181,7 @@ async fn pages_of_a_history_of_megabytes() {
                 value: 0.5,
                 timestamp: step * 40_000,
                 step,
+                model: None,
             })
             .collect();
         let batch = tracking::store::Batch { metrics: points, ..Default::default() };

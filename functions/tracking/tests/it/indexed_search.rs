@@ -100,7 +100,7 @@ impl Corpus {
             let key = self.pick(&METRICS).to_owned();
             let (value, step) = (self.metric_value(), self.random.random_range(0..5));
             if key != "rare" || self.random.random_range(0..20) == 0 {
-                batch.metrics.push(LoggedMetric { key, value, timestamp: TIME + step, step });
+                batch.metrics.push(LoggedMetric { key, value, timestamp: TIME + step, step, model: None });
             }
         }
         for key in PARAMS {
