@@ -2,7 +2,7 @@
 
 import random
 
-from tests.compare.random_store import LONG_WORDS, METRICS, NUMBERS, PARAMS, STATUSES, TAGS, WORDS, Store
+from tests.compare.random_store import CONTEXTS, DATASETS, DIGESTS, LONG_WORDS, METRICS, NUMBERS, PARAMS, STATUSES, TAGS, WORDS, Store
 from tests.compare.scenario import Step
 
 _NUMERIC_COMPARATORS = ["=", "!=", "<", "<=", ">", ">="]
@@ -71,7 +71,10 @@ def _spoiled(text: str, randomness: random.Random) -> str:
 
 
 def _run_clause(store: Store, randomness: random.Random) -> str:
-    kind = randomness.randrange(6)
+    kind = randomness.randrange(7)
+    if kind == 6:
+        field, values = randomness.choice([("name", DATASETS), ("digest", DIGESTS), ("context", CONTEXTS)])
+        return f"{_entity(randomness, 'dataset', 'datasets')}.{field} {_text_condition(randomness, values)}"
     if kind == 0:
         comparator, value = randomness.choice(_NUMERIC_COMPARATORS), randomness.choice(NUMBERS)
         return f"{_entity(randomness, 'metrics', 'metric')}.{_quoted_key(METRICS, randomness)} {comparator} {value}"

@@ -15,6 +15,9 @@ WORDS += ["nightly run 7", "Nightly-rerun", "a#b", "$x", "alpha beta gamma"]
 #: Too long for the key of an index, and different only behind what fits.
 LONG_WORDS = ["l" * 320, "l" * 320 + "a", "L" * 320 + "a", "l" * 320 + " run"]
 NUMBERS = ["0", "1", "-1", "0.5", "1e3", "1000", "-3.25", "1e308", "5e-324", "2"]
+DATASETS = ["iris", "Iris", "iris 2024", "it's", "d#1"]
+DIGESTS = ["d1", "d2"]
+CONTEXTS = ["train", "eval", ""]
 STATUSES = ["RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED"]
 
 _VALUES = [0, 1, -1, 0.5, 1000, -3.25, 1e308, 5e-324, "NaN", "Infinity", "-Infinity", 2]
@@ -70,6 +73,8 @@ def _build_run(name: str, start: int, experiment: str, randomness: random.Random
     ]
     params = [{"key": key, "value": _word(randomness)} for key in _some(PARAMS, randomness)]
     yield _post("runs/log-batch", {"run_id": run, "metrics": metrics, "params": params})
+    if randomness.random() < 0.4:
+        yield _post("runs/log-inputs", {"run_id": run, "datasets": [_dataset(randomness) for _ in range(2)]})
     if randomness.random() < 0.6:
         update = {"run_id": run, "status": randomness.choice(STATUSES)}
         if randomness.random() < 0.7:
@@ -102,6 +107,7 @@ def change(store: Store, randomness: random.Random) -> Step:
         ("runs/update", run | status),
         ("runs/update", run | ended),
         ("runs/update", run | {"run_name": randomness.choice(WORDS) or "unnamed"}),
+        ("runs/log-inputs", run | {"datasets": [_dataset(randomness)]}),
         ("runs/delete", run),
         ("runs/restore", run),
         ("runs/restore", run),
@@ -111,6 +117,12 @@ def change(store: Store, randomness: random.Random) -> Step:
         ("experiments/restore", experiment),
     ])
     return _post(path, body)
+
+
+def _dataset(randomness: random.Random) -> dict[str, Any]:
+    name, digest, context = (randomness.choice(among) for among in (DATASETS, DIGESTS, CONTEXTS))
+    tags = [{"key": "mlflow.data.context", "value": context}] if context else []
+    return {"dataset": {"name": name, "digest": digest, "source_type": "local", "source": "s"}, "tags": tags}
 
 
 def _word(randomness: random.Random) -> str:
