@@ -1,14 +1,18 @@
 //! Handlers of `logged-models/…`.
 
-use mlflow_api::checks::Check::{Integer, List, Required, Text};
-use mlflow_api::logged_models::{self as wire, ModelStatus, OneModel};
+use mlflow_api::checks::Check::{Integer, List, Required, Text, TextItems};
+use mlflow_api::logged_models::{self as wire, LoggedModels, ModelStatus, OneModel};
+use mlflow_api::message::Message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{ExperimentId, Request, Result};
+use search::ModelOrderBy;
 
-use crate::store::{NewLoggedModel, Store};
+use crate::store::{LoggedModelSearch, NewLoggedModel, Store};
 
 /// The variable part of the paths.
 const MODEL: &str = "model_id";
+/// Models on a page where the request does not say (`SearchLoggedModels` in `service.proto`).
+const DEFAULT_PAGE: i64 = 50;
 
 pub(crate) async fn create(store: Store, request: Request) -> Result<OneModel> {
     let message = request.message(
@@ -71,4 +75,33 @@ pub(crate) async fn set_tags(store: Store, request: Request) -> Result<Empty> {
 pub(crate) async fn delete_tag(store: Store, request: Request) -> Result<Empty> {
     store.logged_model_delete_tag(request.path_part(MODEL), request.path_part("tag_key")).await?;
     Ok(Empty {})
+}
+
+pub(crate) async fn search(store: Store, request: Request) -> Result<LoggedModels> {
+    let message = request.message(
+        wire::SEARCH,
+        &[
+            ("experiment_ids", &[List, TextItems, Required]),
+            ("filter", &[Text]),
+            ("datasets", &[List]),
+            ("max_results", &[Integer]),
+            ("order_by", &[List]),
+            ("page_token", &[Text]),
+        ],
+    )?;
+    let dataset = |field: &Message| (field.text("dataset_name").to_owned(), field.text("dataset_digest").to_owned());
+    let order_by = |clause: &Message| {
+        let (dataset_name, dataset_digest) = dataset(clause);
+        let ascending = clause.optional_bool("ascending").unwrap_or(true);
+        ModelOrderBy { field: clause.text("field_name").to_owned(), ascending, dataset_name, dataset_digest }
+    };
+    let search = LoggedModelSearch {
+        experiment_ids: message.texts("experiment_ids"),
+        filter: message.text("filter").to_owned(),
+        datasets: message.messages("datasets").map(dataset).collect(),
+        order_by: message.messages("order_by").map(order_by).collect(),
+        max_results: message.optional_int("max_results").unwrap_or(DEFAULT_PAGE),
+        page_token: message.text("page_token").to_owned(),
+    };
+    store.logged_model_search(&search).await
 }

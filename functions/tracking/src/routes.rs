@@ -46,6 +46,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::new("GET", "metrics/get-history-bulk-interval", Read(ExperimentOfRun), metrics::history_bulk_interval),
         //
         Route::new("POST", "logged-models", Update(Experiment), logged_models::create),
+        Route::new("POST", "logged-models/search", List(ExperimentOfModel), logged_models::search),
         Route::new("GET", "logged-models/{model_id}", Read(ExperimentOfModel), logged_models::get),
         Route::new("PATCH", "logged-models/{model_id}", Update(ExperimentOfModel), logged_models::finalize),
         Route::new("DELETE", "logged-models/{model_id}", Delete(ExperimentOfModel), logged_models::delete),

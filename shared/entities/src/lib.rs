@@ -25,7 +25,10 @@ pub use links::{dataset_digest, dataset_key, dataset_link, dataset_parts, run_in
 pub use maps::{entries, entry_key, entry_name};
 pub use mark::{Marked, marked_item};
 pub use metrics::{latest, metric_attribute, pack_set, waiting};
-pub use model::{ModelItems, ModelLocation, locate_model, model_whole, read_model_items, waiting_model_points};
+pub use model::{
+    ModelItems, ModelLocation, group_by_model, locate_model, model_whole, read_model_items, read_model_segments,
+    read_models, waiting_model_points,
+};
 pub use model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 pub use run::{run_info, run_whole};
 pub use run_items::{RunItems, RunLocation, group_by_run, read_run_items, read_runs};

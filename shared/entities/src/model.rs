@@ -1,6 +1,7 @@
 //! Logged models: where they are, and their items.
 
 use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, WideDigest, fnv1a_128, index, prefix, rows};
 use mlflow_api::logged_models::{LoggedModel, ModelData, ModelInfo, ModelMetric, ModelStatus};
 use mlflow_api::tracking::KeyValue;
@@ -13,6 +14,8 @@ use crate::attributes::{
 use crate::maps::entries;
 use crate::model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 
+/// Models whose rows are read at a time.
+const AT_ONCE: usize = 16;
 /// In a segment: its points, packed.
 const POINTS: &str = "points";
 
@@ -113,6 +116,57 @@ pub fn waiting_model_points(document: &Item) -> ModelSeries {
     metrics.filter(|(_, points)| !points.is_empty()).collect()
 }
 
+/// Reads the segments of a logged model's points, if it has any. A request per MB.
+pub async fn read_model_segments(table: &Table, at: &ModelLocation, metrics: Option<&Item>) -> Result<Vec<Item>> {
+    if metrics.is_none_or(|document| !document.has(SEGMENTS)) {
+        return Ok(Vec::new());
+    }
+    table.query(segments_of(at)).await
+}
+
+/// Reads several logged models whole; one that is gone is left out. A request per 50 models, and one more for each kind of row
+/// of each model that has any.
+pub async fn read_models(table: &Table, places: &[ModelLocation]) -> Result<Vec<(ModelLocation, ModelItems)>> {
+    let keys: Vec<Key> = places.iter().flat_map(|at| [at.key(), at.metrics_key()]).collect();
+    let mut items = table.get_many(&keys).await?;
+    let whole = places.iter().filter_map(|at| {
+        let model = items.remove(&at.key())?;
+        let metrics = items.remove(&at.metrics_key());
+        Some(async move { Ok::<_, table::Failure>((at.clone(), read_model_items(table, at, model, metrics).await?)) })
+    });
+    stream::iter(whole.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
+}
+
+/// Sorts the items of a partition's logged models by model, those of an unfinished one first. A model's own item comes first
+/// among its items; what has none is left out.
+#[must_use]
+pub fn group_by_model(
+    experiment: ExperimentId,
+    unfinished: Option<(ModelLocation, ModelItems)>,
+    items: Vec<Item>,
+) -> Vec<(ModelLocation, ModelItems)> {
+    let mut groups: Vec<(ModelLocation, ModelItems)> = unfinished.into_iter().collect();
+    for item in items {
+        let Some(key) = item.key() else { continue };
+        let mut parts = key.sk.splitn(4, '#').skip(1);
+        let (Some(model), kind) = (parts.next(), parts.next()) else { continue };
+        if kind.is_none() {
+            if let Some(model) = ModelId::parse(model) {
+                groups.push((ModelLocation { experiment, model }, ModelItems { model: item, ..ModelItems::default() }));
+            }
+            continue;
+        }
+        let Some((_, group)) = groups.last_mut().filter(|(at, _)| at.model.as_str() == model) else { continue };
+        match kind {
+            Some("METRIC") => group.metrics = Some(item),
+            Some("PARAM") => group.params.push(item),
+            Some("TAG") => group.tags.push(item),
+            _ => {}
+        }
+    }
+    groups
+}
+
 /// Reads the rows that a logged model has beside its two documents: a request for each kind it has, and one per MB of points.
 pub async fn read_model_items(
     table: &Table,
@@ -121,18 +175,21 @@ pub async fn read_model_items(
     metrics: Option<Item>,
 ) -> Result<ModelItems> {
     let has_segments = metrics.as_ref().is_some_and(|document| document.has(SEGMENTS));
-    let partition = at.key().pk;
+    let rows = |prefix| Query::begins_with(at.key().pk, prefix);
     let wanted = [
-        (has_segments, prefix::model_partition(&at.model), prefix::MODEL_SEGMENTS.to_owned()),
-        (model.has(PARAM_ROWS), partition.clone(), prefix::logged_model_params(&at.model)),
-        (model.has(TAG_ROWS), partition, prefix::logged_model_tags(&at.model)),
+        (has_segments, segments_of(at)),
+        (model.has(PARAM_ROWS), rows(prefix::logged_model_params(&at.model))),
+        (model.has(TAG_ROWS), rows(prefix::logged_model_tags(&at.model))),
     ];
-    let queries = wanted.into_iter().map(|(wanted, partition, prefix)| async move {
-        if wanted { table.query(Query::begins_with(partition, prefix)).await } else { Ok(Vec::new()) }
-    });
+    let queries =
+        wanted.map(|(wanted, query)| async move { if wanted { table.query(query).await } else { Ok(Vec::new()) } });
     let mut parts = try_join_all(queries).await?.into_iter();
     let mut part = || parts.next().unwrap_or_default();
     Ok(ModelItems { model, metrics, segments: part(), params: part(), tags: part() })
+}
+
+fn segments_of(at: &ModelLocation) -> Query {
+    Query::begins_with(prefix::model_partition(&at.model), prefix::MODEL_SEGMENTS)
 }
 
 /// A logged model from its items.

@@ -95,7 +95,16 @@ pub fn started_and_run_of_key(key: &str) -> Option<(i64, RunId)> {
     Some((Descending::read(parts.next()?)?.0, run))
 }
 
-/// The end of a key of [`runs_by_stage`] or [`runs_by_time`]: start time, in ms, and run.
+/// Time of creation, in ms, and logged model at the end of a key of one of their lists.
+#[must_use]
+pub fn created_and_model_of_key(key: &str) -> Option<(i64, ModelId)> {
+    let mut parts = key.rsplit('#');
+    let model = ModelId::read(parts.next()?)?;
+    Some((Descending::read(parts.next()?)?.0, model))
+}
+
+/// The end of a key of [`runs_by_stage`] or [`runs_by_time`]: start time, in ms, and run; or of one of the lists of logged
+/// models likewise.
 #[must_use]
 pub fn newest_first(started: i64, run: &str) -> String {
     let mut end = String::new();

@@ -16,6 +16,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum ErrorCode {
     /// A value MLflow refuses; also the code of most validation failures. 400.
     InvalidParameterValue,
+    /// The same, of a name no attribute has; the class of the error says so. 400.
+    AttributeNotFound,
     /// A request that breaks a uniqueness rule where MLflow's store reports the bare database error. 400.
     BadRequest,
     /// A name that is already taken. 400.
@@ -30,6 +32,8 @@ pub enum ErrorCode {
     InvalidState,
     /// Anything unforeseen. 500.
     InternalError,
+    /// What this server cannot do. 501.
+    NotImplemented,
     /// The table refused for longer than the server was willing to try again. 503, which stock clients retry.
     TemporarilyUnavailable,
 }
@@ -39,7 +43,7 @@ impl ErrorCode {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::InvalidParameterValue => "INVALID_PARAMETER_VALUE",
+            Self::InvalidParameterValue | Self::AttributeNotFound => "INVALID_PARAMETER_VALUE",
             Self::BadRequest => "BAD_REQUEST",
             Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
             Self::ResourceDoesNotExist => "RESOURCE_DOES_NOT_EXIST",
@@ -47,6 +51,7 @@ impl ErrorCode {
             Self::PermissionDenied => "PERMISSION_DENIED",
             Self::InvalidState => "INVALID_STATE",
             Self::InternalError => "INTERNAL_ERROR",
+            Self::NotImplemented => "NOT_IMPLEMENTED",
             Self::TemporarilyUnavailable => "TEMPORARILY_UNAVAILABLE",
         }
     }
@@ -55,10 +60,13 @@ impl ErrorCode {
     #[must_use]
     pub const fn http_status(self) -> u16 {
         match self {
-            Self::InvalidParameterValue | Self::BadRequest | Self::ResourceAlreadyExists => 400,
+            Self::InvalidParameterValue | Self::AttributeNotFound | Self::BadRequest | Self::ResourceAlreadyExists => {
+                400
+            }
             Self::PermissionDenied => 403,
             Self::ResourceDoesNotExist | Self::EndpointNotFound => 404,
             Self::InvalidState | Self::InternalError => 500,
+            Self::NotImplemented => 501,
             Self::TemporarilyUnavailable => 503,
         }
     }
@@ -70,13 +78,20 @@ impl ErrorCode {
             Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
             Self::ResourceDoesNotExist | Self::EndpointNotFound => "RESOURCE_NOT_FOUND",
             Self::PermissionDenied => "PERMISSION_DENIED",
-            Self::InvalidState | Self::InternalError | Self::TemporarilyUnavailable => "CLIENT_INTERNAL_ERROR",
+            Self::AttributeNotFound => "ATTRIBUTE_NOT_FOUND",
+            Self::InvalidState | Self::InternalError | Self::NotImplemented | Self::TemporarilyUnavailable => {
+                "CLIENT_INTERNAL_ERROR"
+            }
         }
     }
 
     /// `sqlstate` of the body: a client's fault or the server's.
     const fn sqlstate(self) -> &'static str {
-        if self.http_status() >= 500 { "XXM00" } else { "KAM00" }
+        match self {
+            Self::AttributeNotFound => "KAM04",
+            _ if self.http_status() >= 500 => "XXM00",
+            _ => "KAM00",
+        }
     }
 }
 

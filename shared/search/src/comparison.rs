@@ -32,7 +32,7 @@ pub(crate) fn comparisons(filter: &str, naming: Naming) -> Result<impl Iterator<
     let mut others = Vec::new();
     for piece in join_keywords(only_statement(filter)?) {
         match piece {
-            Piece::Clause(members) => clauses.push(members),
+            Piece::Clause { members, .. } => clauses.push(members),
             // MLflow does not look where the ANDs are.
             Piece::Other(node) if node.is_keyword("AND") => {}
             Piece::Other(node) => others.push(node.text),
@@ -66,15 +66,20 @@ fn only_statement(filter: &str) -> Result<Vec<Node<'_>>> {
 }
 
 /// A part of a statement.
-enum Piece<'a> {
-    /// The members of a comparison, without white space.
-    Clause(Vec<Node<'a>>),
+pub(crate) enum Piece<'a> {
+    /// A comparison.
+    Clause {
+        /// Its members, without white space.
+        members: Vec<Node<'a>>,
+        /// As it was written, unless it is spelt with keywords.
+        text: Option<&'a str>,
+    },
     Other(Node<'a>),
 }
 
 /// Finds the comparisons that are spelt with keywords: IN, NOT IN, IS NULL, IS NOT NULL
 /// (`_join_in_comparison_tokens`). Nodes an attempt has looked at in vain are not looked at again.
-fn join_keywords(nodes: Vec<Node<'_>>) -> Vec<Piece<'_>> {
+pub(crate) fn join_keywords(nodes: Vec<Node<'_>>) -> Vec<Piece<'_>> {
     let mut rest: VecDeque<_> = nodes.into_iter().filter(|node| !node.is_blank()).collect();
     let mut pieces = Vec::new();
     while rest.len() >= 3 {
@@ -101,7 +106,7 @@ fn join_keywords(nodes: Vec<Node<'_>>) -> Vec<Piece<'_>> {
             taken.truncate(1);
             taken.push(Node::keyword(comparator));
             taken.extend(list);
-            pieces.push(Piece::Clause(taken));
+            pieces.push(Piece::Clause { members: taken, text: None });
         } else {
             pieces.extend(taken.into_iter().map(whole));
         }
@@ -112,7 +117,8 @@ fn join_keywords(nodes: Vec<Node<'_>>) -> Vec<Piece<'_>> {
 
 fn whole(node: Node<'_>) -> Piece<'_> {
     if node.kind == Kind::Comparison {
-        Piece::Clause(node.members.into_iter().filter(|member| !member.is_blank()).collect())
+        let members = node.members.into_iter().filter(|member| !member.is_blank()).collect();
+        Piece::Clause { members, text: Some(node.text) }
     } else {
         Piece::Other(node)
     }

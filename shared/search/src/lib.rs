@@ -10,7 +10,8 @@
 //! 5. [`encode_page_token`] makes the token of the next page from the key of the last run.
 //!
 //! Experiments go the same way with [`parse_experiment_search`], [`ExperimentFilter::matches`] and
-//! [`ExperimentOrder::key`].
+//! [`ExperimentOrder::key`]; logged models, which have a grammar of their own, with [`parse_model_filter`], [`parse_model_order`],
+//! [`ModelFilter::matches`] and [`ModelOrder::key`].
 //!
 //! Texts are compared and sorted by their UTF-8 bytes, as SQLite does. The behaviour is that of MLflow 3.17.2 on
 //! SQLite, with the option `case_sensitive_like`.
@@ -23,6 +24,8 @@ mod fingerprint;
 mod identifier;
 mod like;
 mod list;
+mod model_fields;
+mod model_order;
 mod order_by;
 mod page_token;
 mod plan;
@@ -38,10 +41,13 @@ mod value;
 pub use evaluate::{DatasetInput, ExperimentFields, RunFields};
 pub use fields::IndexedFields;
 pub use filter::{
-    Comparator, DatasetField, ExperimentFilter, ExperimentNumber, ExperimentPredicate, KeyTest, RunFilter, RunNumber,
-    RunPredicate, RunText, TextTest, parse_experiment_filter, parse_run_filter,
+    Comparator, DatasetField, ExperimentFilter, ExperimentNumber, ExperimentPredicate, KeyTest, ModelAttribute,
+    ModelCode, ModelFilter, ModelPredicate, ModelText, ModelTime, RunFilter, RunNumber, RunPredicate, RunText,
+    TextTest, parse_experiment_filter, parse_model_filter, parse_run_filter,
 };
 pub use fingerprint::Fingerprint;
+pub use model_fields::{MeasuredPoint, ModelFields};
+pub use model_order::{ModelOrder, ModelOrderBy, ModelSortBy, parse_model_order};
 pub use order_by::{
     Direction, ExperimentOrder, ExperimentSortBy, RunOrder, RunSortBy, Term, parse_experiment_order_by,
     parse_run_order_by,

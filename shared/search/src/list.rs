@@ -29,6 +29,20 @@ pub(crate) fn strings(source: &str) -> Result<Vec<String>> {
     })
 }
 
+/// The texts of a list such as `('a', 1)`, numbers as Python prints them; it may be empty. Python takes a single number for no
+/// list, and a single text for itself: here, it is a list of one.
+pub(crate) fn texts_and_numbers(source: &str) -> Option<Vec<String>> {
+    let mut reader = Reader { rest: source };
+    let items = reader.items().filter(|_| reader.rest.is_empty())?;
+    let is_tuple = items.len() != 1 || source.trim_end_matches([')', ' ']).ends_with(',');
+    let texts = items.into_iter().map(|item| match item {
+        Item::Text(text) => Some(text),
+        Item::Other(word) if is_tuple && !matches!(word.as_str(), "None" | "True" | "False") => Some(word),
+        Item::Other(_) => None,
+    });
+    texts.collect()
+}
+
 enum Item {
     Text(String),
     /// Anything else, as Python prints it.
@@ -188,6 +202,26 @@ mod tests {
             ("('a,)b')", &["a,)b"]),
         ] {
             assert_eq!(strings(source).unwrap(), items, "{source}");
+        }
+    }
+
+    #[test]
+    fn numbers_may_stand_among_texts() {
+        for (source, items) in [
+            ("()", Some(&[][..])),
+            ("('a')", Some(&["a"])),
+            ("('a', 1, 2.50)", Some(&["a", "1", "2.5"])),
+            ("(1,)", Some(&["1"])),
+            ("(1)", None),
+            ("(a)", None),
+            ("('a', None)", None),
+        ] {
+            let found = texts_and_numbers(source);
+            assert_eq!(
+                found.as_ref().map(|texts| texts.iter().map(String::as_str).collect()),
+                items.map(<[&str]>::to_vec),
+                "{source}"
+            );
         }
     }
 

@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::{ExperimentFields, RunFields};
+use crate::model_fields::{ModelFields, latest};
+use crate::model_order::{ModelOrder, ModelSortBy};
 use crate::order_by::{Direction, ExperimentOrder, ExperimentSortBy, RunOrder, RunSortBy, Term};
 
 /// The values a row is sorted by. Keys of one ordering are in the order of their rows, and differ from row to row.
@@ -181,6 +183,25 @@ impl ExperimentOrder {
                 // An id has 60 bits.
                 ExperimentSortBy::Id => Cell::Integer(experiment.id().number().cast_signed()),
                 ExperimentSortBy::Number(attribute) => Cell::Integer(experiment.number(attribute)),
+            };
+            Part(term.direction, cell)
+        };
+        SortKey(self.terms.iter().map(part).collect())
+    }
+}
+
+impl ModelOrder {
+    /// The key of a logged model.
+    #[must_use]
+    pub fn key(&self, model: &impl ModelFields) -> SortKey {
+        let part = |term: &Term<ModelSortBy>| {
+            let cell = match &term.by {
+                ModelSortBy::Metric { key, dataset_name, dataset_digest } => {
+                    Cell::float(latest(model, key, dataset_name, dataset_digest))
+                }
+                ModelSortBy::Text(attribute) => Cell::text(model.text(*attribute)),
+                ModelSortBy::Code(attribute) => Cell::Integer(model.code(*attribute)),
+                ModelSortBy::Time(attribute) => Cell::Integer(model.time(*attribute)),
             };
             Part(term.direction, cell)
         };

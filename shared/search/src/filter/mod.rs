@@ -2,6 +2,7 @@
 
 mod display;
 mod experiment;
+mod model;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use std::cmp::Ordering;
 pub(crate) use display::quoted;
 pub(crate) use experiment::EXPERIMENT_ATTRIBUTES;
 pub use experiment::{ExperimentFilter, ExperimentNumber, ExperimentPredicate, parse_experiment_filter};
+pub use model::{ModelAttribute, ModelCode, ModelFilter, ModelPredicate, ModelText, ModelTime, parse_model_filter};
 pub use run::{DatasetField, RunFilter, RunNumber, RunPredicate, RunText, parse_run_filter};
 pub(crate) use run::{Draft, RUN_NAME_TAG};
 

@@ -1,0 +1,372 @@
+//! Filters of logged models. They have a grammar of their own (`utils/search_logged_model_utils.py`): values need no quotes, and
+//! only single quotes are taken off; what is no comparison of three parts is refused.
+
+use mlflow_api::python::{parse_float, repr, repr_list};
+use mlflow_api::{Error, Result};
+
+use super::{Comparator, TextTest};
+use crate::comparison::{Piece, join_keywords};
+use crate::list;
+use crate::syntax;
+use crate::value::{Literal, Number};
+
+const NUMBER_COMPARATORS: [&str; 6] = ["<", "<=", ">", ">=", "=", "!="];
+const TEXT_COMPARATORS: [&str; 6] = ["=", "!=", "LIKE", "ILIKE", "IN", "NOT IN"];
+const ENTITY_TYPES: [&str; 4] = ["attributes", "metrics", "params", "tags"];
+
+/// The conditions a logged model must meet, all of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelFilter {
+    /// The conditions, as ordered in the text.
+    pub predicates: Vec<ModelPredicate>,
+    /// Name and digest of the datasets that metrics have to be of, if any are given.
+    pub datasets: Vec<(String, String)>,
+}
+
+/// A condition on a logged model.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelPredicate {
+    /// On the points of a metric, one of which must pass.
+    Metric {
+        /// The metric's name.
+        key: String,
+        /// How to compare.
+        comparator: Comparator,
+        /// With what; nothing compares with NaN.
+        value: f64,
+    },
+    /// On a param, which must be there.
+    Param {
+        /// The param's name.
+        key: String,
+        /// What it must be like.
+        test: TextTest,
+    },
+    /// On a tag, which must be there.
+    Tag {
+        /// The tag's name.
+        key: String,
+        /// What it must be like.
+        test: TextTest,
+    },
+    /// On an attribute that is a text.
+    Text {
+        /// Which.
+        attribute: ModelText,
+        /// What it must be like.
+        test: TextTest,
+    },
+    /// On an attribute that is a number to MLflow's store, and a text to its grammar.
+    Code {
+        /// Which.
+        attribute: ModelCode,
+        /// What its decimal digits must be like.
+        test: TextTest,
+    },
+    /// On a time.
+    Time {
+        /// Which.
+        attribute: ModelTime,
+        /// How to compare.
+        comparator: Comparator,
+        /// With what, in ms; nothing compares with NaN.
+        value: f64,
+    },
+}
+
+/// A logged model's attributes that are texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelText {
+    /// The id.
+    ModelId,
+    /// The name.
+    Name,
+    /// What kind of model it is.
+    ModelType,
+    /// The run that made it.
+    SourceRunId,
+    /// Where its artifacts are.
+    ArtifactLocation,
+    /// `active`: searches show no other.
+    LifecycleStage,
+    /// Nothing: no endpoint sets it.
+    StatusMessage,
+}
+
+/// A logged model's attributes that are numbers, and compare as texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelCode {
+    /// The experiment.
+    ExperimentId,
+    /// The status, by its number in `service.proto`.
+    Status,
+}
+
+/// A logged model's times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelTime {
+    /// When it was created.
+    Created,
+    /// When it was created, finalized or deleted.
+    Updated,
+}
+
+/// An attribute of a logged model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelAttribute {
+    /// A text.
+    Text(ModelText),
+    /// A number that compares as a text.
+    Code(ModelCode),
+    /// A time.
+    Time(ModelTime),
+}
+
+impl ModelAttribute {
+    /// The attribute of this name (`SqlLoggedModel` and its `ALIASES`).
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "model_id" => Self::Text(ModelText::ModelId),
+            "name" => Self::Text(ModelText::Name),
+            "model_type" => Self::Text(ModelText::ModelType),
+            "source_run_id" => Self::Text(ModelText::SourceRunId),
+            "artifact_location" => Self::Text(ModelText::ArtifactLocation),
+            "lifecycle_stage" => Self::Text(ModelText::LifecycleStage),
+            "status_message" => Self::Text(ModelText::StatusMessage),
+            "experiment_id" => Self::Code(ModelCode::ExperimentId),
+            "status" => Self::Code(ModelCode::Status),
+            "creation_timestamp_ms" | "creation_timestamp" | "creation_time" => Self::Time(ModelTime::Created),
+            "last_updated_timestamp_ms" | "last_updated_timestamp" => Self::Time(ModelTime::Updated),
+            _ => return None,
+        })
+    }
+}
+
+impl ModelFilter {
+    /// Whether it asks for points of metrics.
+    #[must_use]
+    pub fn asks_for_metrics(&self) -> bool {
+        let by_metric = |predicate: &ModelPredicate| matches!(predicate, ModelPredicate::Metric { .. });
+        !self.datasets.is_empty() || self.predicates.iter().any(by_metric)
+    }
+
+    /// The run that every model that passes was made by, if the filter names one.
+    #[must_use]
+    pub fn source_run(&self) -> Option<&str> {
+        self.predicates.iter().find_map(|predicate| match predicate {
+            ModelPredicate::Text { attribute: ModelText::SourceRunId, test: TextTest::Equal(run) } => {
+                Some(run.as_str())
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Reads a filter of logged models.
+///
+/// # Errors
+/// In the words of MLflow's `parse_filter_string`; where that lets an exception of Python escape, in words of its own.
+pub fn parse_model_filter(filter: &str, datasets: &[(String, String)]) -> Result<ModelFilter> {
+    let datasets = datasets.to_vec();
+    if filter.is_empty() {
+        return Ok(ModelFilter { predicates: Vec::new(), datasets });
+    }
+    let invalid = |reason: &str| Error::invalid(format!("Invalid filter string: {}. {reason}", repr(filter)));
+    let mut statements = syntax::statements(filter).ok_or_else(|| invalid("It is too long."))?;
+    let Some(statement) = statements.pop().filter(|_| statements.is_empty()) else {
+        return Err(invalid("Expected a single SQL expression."));
+    };
+    let mut predicates = Vec::new();
+    for piece in join_keywords(statement) {
+        match piece {
+            Piece::Clause { members, text } => {
+                let parts: Vec<_> = members.iter().map(|member| member.text).collect();
+                let &[identifier, comparator, value] = parts.as_slice() else {
+                    let text = text.map_or_else(|| parts.concat(), str::to_owned);
+                    return Err(Error::invalid(format!(
+                        "Invalid comparison: {text}. Expected a comparison with 3 tokens."
+                    )));
+                };
+                predicates.push(predicate(identifier, &comparator.to_uppercase(), value)?);
+            }
+            Piece::Other(node) if node.text.trim().eq_ignore_ascii_case("AND") => {}
+            Piece::Other(_) => {
+                return Err(invalid(
+                    "Expected a list of comparisons separated by 'AND' (e.g. 'metrics.loss > 0.1 AND params.lr = 0.01').",
+                ));
+            }
+        }
+    }
+    Ok(ModelFilter { predicates, datasets })
+}
+
+fn predicate(identifier: &str, comparator: &str, value: &str) -> Result<ModelPredicate> {
+    let (entity_type, key) = entity(identifier)?;
+    let attribute = ModelAttribute::parse(&key).filter(|_| entity_type == "attributes");
+    let is_number = entity_type == "metrics" || matches!(attribute, Some(ModelAttribute::Time(_)));
+    let comparators = if is_number { NUMBER_COMPARATORS } else { TEXT_COMPARATORS };
+    if !comparators.contains(&comparator) {
+        let expected = comparators.map(repr).join(", ");
+        return Err(Error::invalid(format!(
+            "Invalid comparison operator for {entity_type}.{key}: {}. Expected one of ({expected}).",
+            repr(comparator)
+        )));
+    }
+    if is_number {
+        let no_number =
+            || Error::invalid(format!("Expected a number to compare {entity_type}.{key} with. Got {value}"));
+        let value = parse_float(value).ok_or_else(no_number)?;
+        let comparator = Comparator::parse(comparator).ok_or_else(no_number)?;
+        return Ok(match attribute {
+            Some(ModelAttribute::Time(attribute)) => ModelPredicate::Time { attribute, comparator, value },
+            _ => ModelPredicate::Metric { key, comparator, value },
+        });
+    }
+    let test = |literal| {
+        TextTest::new(comparator, literal)
+            .ok_or_else(|| Error::invalid(format!("{comparator} does not compare {entity_type}.{key} with {value}")))
+    };
+    let literal = literal(value)?;
+    Ok(match (entity_type, attribute) {
+        ("params", _) => ModelPredicate::Param { test: test(literal)?, key },
+        ("tags", _) => ModelPredicate::Tag { test: test(literal)?, key },
+        (_, Some(ModelAttribute::Text(attribute))) => ModelPredicate::Text { attribute, test: test(literal)? },
+        (_, Some(ModelAttribute::Code(attribute))) => {
+            let is_pattern = comparator.ends_with("LIKE");
+            let test = test(if is_pattern { literal } else { with_digits(literal) })?;
+            ModelPredicate::Code { attribute, test }
+        }
+        _ => return Err(Error::invalid(format!("Invalid attribute of logged models: {key}"))),
+    })
+}
+
+/// What an identifier speaks of: the type of an entity and a key (`Entity.from_str`).
+fn entity(identifier: &str) -> Result<(&'static str, String)> {
+    let (entity_type, key) = match identifier.split_once('.') {
+        Some((entity_type, key))
+            if !entity_type.is_empty()
+                && entity_type.bytes().all(|byte| byte.is_ascii_lowercase())
+                && !key.is_empty()
+                && !key.trim_end_matches('\n').contains('\n') =>
+        {
+            let known = ENTITY_TYPES.into_iter().find(|known| *known == entity_type);
+            let known = known.ok_or_else(|| {
+                Error::invalid(format!(
+                    "Invalid entity type: {}. Expected one of {}.",
+                    repr(entity_type),
+                    repr_list(&ENTITY_TYPES)
+                ))
+            });
+            (known?, key)
+        }
+        _ => ("attributes", identifier),
+    };
+    let key = key.trim_matches('`');
+    // Aliases are printed by what they stand for, but only where no type is written before them.
+    let is_bare = identifier == key;
+    let key = match key {
+        "creation_time" | "creation_timestamp" if is_bare => "creation_timestamp_ms",
+        "last_updated_timestamp" if is_bare => "last_updated_timestamp_ms",
+        key => key,
+    };
+    Ok((entity_type, key.to_owned()))
+}
+
+/// A text, which needs no quotes, or a list of texts, in which numbers are texts as well.
+fn literal(value: &str) -> Result<Literal> {
+    if value.starts_with('(') && value.ends_with(')') {
+        let ill_formed = || Error::invalid(format!("Expected a list of quoted texts. Got {value}"));
+        return list::texts_and_numbers(value).map(Literal::List).ok_or_else(ill_formed);
+    }
+    Ok(Literal::Text(value.trim_matches('\'').to_owned()))
+}
+
+/// The literal with what reads as an integer written in plain digits, as SQLite compares it with a column of integers.
+fn with_digits(literal: Literal) -> Literal {
+    let digits = |text: String| {
+        let number = parse_float(&text).filter(|number| number.fract() == 0.0 && number.abs() < 1e15);
+        number.map_or(text, |number| format!("{:.0}", number + 0.0))
+    };
+    match literal {
+        Literal::Text(text) => Literal::Text(digits(text)),
+        Literal::List(texts) => Literal::List(texts.into_iter().map(digits).collect()),
+        Literal::Number(Number::Integer(number)) => Literal::Text(number.to_string()),
+        literal @ Literal::Number(Number::Float(_)) => literal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(filter: &str) -> ModelPredicate {
+        let mut predicates = parse_model_filter(filter, &[]).unwrap().predicates;
+        assert_eq!(predicates.len(), 1, "{filter}");
+        predicates.remove(0)
+    }
+
+    fn refused(filter: &str) -> String {
+        parse_model_filter(filter, &[]).unwrap_err().message
+    }
+
+    #[test]
+    fn values_need_no_quotes() {
+        let name =
+            |text: &str| ModelPredicate::Text { attribute: ModelText::Name, test: TextTest::Equal(text.to_owned()) };
+        for (filter, text) in [
+            ("name = 'n'", "n"),
+            ("attributes.name = n", "n"),
+            ("`name` = 5", "5"),
+            ("name = 0.10", "0.10"),
+            ("name = \"n\"", "\"n\""),
+            ("name = 'it''s'", "it''s"),
+            ("name = ''", ""),
+        ] {
+            assert_eq!(parsed(filter), name(text), "{filter}");
+        }
+    }
+
+    #[test]
+    fn keys_are_taken_as_they_are() {
+        for (filter, key) in [("params.a.b = 1", "a.b"), ("params.`a b` = 1", "a b"), ("params.\"a b\" = 1", "\"a b\"")]
+        {
+            let test = TextTest::Equal("1".to_owned());
+            assert_eq!(parsed(filter), ModelPredicate::Param { key: key.to_owned(), test }, "{filter}");
+        }
+    }
+
+    #[test]
+    fn lists_and_codes() {
+        let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        let tag = |test| ModelPredicate::Tag { key: "t".to_owned(), test };
+        assert_eq!(parsed("tags.t in ('a')"), tag(TextTest::In(texts(&["a"]))));
+        assert_eq!(parsed("tags.t NOT  IN ('a', 2)"), tag(TextTest::NotIn(texts(&["a", "2"]))));
+        assert_eq!(parsed("tags.t IN ()"), tag(TextTest::In(Vec::new())));
+        let status = |test| ModelPredicate::Code { attribute: ModelCode::Status, test };
+        assert_eq!(parsed("status = '2.0'"), status(TextTest::Equal("2".to_owned())));
+        assert_eq!(parsed("status IN ('02', 'READY')"), status(TextTest::In(texts(&["2", "READY"]))));
+        assert_eq!(parsed("status LIKE '02'"), status(TextTest::Like("02".to_owned())));
+    }
+
+    #[test]
+    fn mistakes_are_reported_as_in_mlflow() {
+        let numbers = "('<', '<=', '>', '>=', '=', '!=').";
+        let texts = "('=', '!=', 'LIKE', 'ILIKE', 'IN', 'NOT IN').";
+        for (filter, message) in [
+            (" ", "Invalid filter string: ' '. Expected a single SQL expression.".to_owned()),
+            ("a = b; c = d", "Invalid filter string: 'a = b; c = d'. Expected a single SQL expression.".to_owned()),
+            ("name IS NULL", "Invalid comparison: nameIS NULL. Expected a comparison with 3 tokens.".to_owned()),
+            ("metrics.a like 'b'", format!("Invalid comparison operator for metrics.a: 'LIKE'. Expected one of {numbers}")),
+            ("creation_time IN ('b')", format!("Invalid comparison operator for attributes.creation_timestamp_ms: 'IN'. Expected one of {numbers}")),
+            ("params.a > 1", format!("Invalid comparison operator for params.a: '>'. Expected one of {texts}")),
+            ("metric.a > 1", "Invalid entity type: 'metric'. Expected one of ['attributes', 'metrics', 'params', 'tags'].".to_owned()),
+            ("Metrics.a > 1", format!("Invalid comparison operator for attributes.Metrics.a: '>'. Expected one of {texts}")),
+            ("name", "Invalid filter string: 'name'. Expected a list of comparisons separated by 'AND' (e.g. 'metrics.loss > 0.1 AND params.lr = 0.01').".to_owned()),
+        ] {
+            assert_eq!(refused(filter), message, "{filter}");
+        }
+        for filter in ["metrics.a > '1'", "name = ('a')", "name IN (a)", "name IN (1)", "other = 'x'", "tags = 'x'"] {
+            let _ = refused(filter);
+        }
+    }
+}
