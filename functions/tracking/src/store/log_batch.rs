@@ -9,6 +9,8 @@ use super::logged_model_metrics::{ModelMetric, missing_model};
 use super::metric::Series;
 use super::run_document::RunDocument;
 use super::run_tag::add_tag;
+use std::collections::BTreeSet;
+
 use documents::{Change, Document};
 
 /// A metric as a client logs it.
@@ -92,7 +94,8 @@ impl Store {
         if metrics.is_empty() {
             return Ok(());
         }
-        let models = self.logged_models_locate(metrics.iter().map(|metric| metric.model.as_str())).await?;
+        let ids: BTreeSet<_> = metrics.iter().map(|metric| metric.model.as_str()).collect();
+        let models = self.logged_models_locate(ids.into_iter()).await?;
         let keys: Vec<_> = models.iter().map(ModelLocation::key).chain([document.key()]).collect();
         let found = self.table.get_many(&keys).await?;
         document.check(found.get(&document.key()))?;
