@@ -13,6 +13,7 @@ mod indexed_search;
 mod indexes;
 mod inputs;
 mod malformed;
+mod measured_models;
 mod names;
 mod paging;
 mod params;
