@@ -1,6 +1,6 @@
 //! Beginnings of sort keys and index keys, for queries with `begins_with`.
 
-use mlflow_api::{ExperimentId, ModelId, RunId};
+use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId};
 
 use crate::{DescendingDouble, Field, Level, Name, Segment, Stage, Value, WideDigest};
 
@@ -233,13 +233,65 @@ pub fn experiment_names_beginning(name: &Name) -> String {
     String::from(EXPERIMENT_NAMES) + &name.beginning()
 }
 
+/// The partition of an evaluation dataset and its records.
+#[must_use]
+pub fn evaluation_dataset_partition(dataset: &EvaluationDatasetId) -> String {
+    format!("EVAL#{dataset}")
+}
+
+/// The partition of what records of an evaluation dataset are found by, and of their parts.
+#[must_use]
+pub fn evaluation_keys_partition(dataset: &EvaluationDatasetId) -> String {
+    format!("EVALKEY#{dataset}")
+}
+
+/// The sort key of an evaluation dataset, and one behind its last record: nothing but records lies between.
+#[must_use]
+pub fn evaluation_dataset_with_records() -> (String, String) {
+    ("ED#META".to_owned(), "ED#REC#~".to_owned())
+}
+
+/// A sort key right behind a record, and one behind the last record.
+#[must_use]
+pub fn evaluation_records_after(record: &DatasetRecordId) -> (String, String) {
+    (format!("ED#REC#{record}#"), "ED#REC#~".to_owned())
+}
+
+/// Tags of an evaluation dataset that have rows of their own.
+pub const EVALUATION_DATASET_TAGS: &str = "ED#TAG#";
+
+/// Evaluation datasets in the partition of a workspace, or in that of an experiment.
+pub const EVALUATION_DATASETS: &str = "EDS#";
+
+/// The partition that lists the evaluation datasets of an experiment.
+#[must_use]
+pub fn experiment_evaluation_datasets(experiment: &Name) -> String {
+    let mut partition = String::from("EVALEXP#");
+    experiment.write(&mut partition);
+    partition
+}
+
+/// Scorers of an experiment.
+pub const SCORERS: &str = "SCORER#";
+
+/// Scorers in the partition of a workspace.
+pub const WORKSPACE_SCORERS: &str = "SCORERS#";
+
+/// Versions of a scorer.
+#[must_use]
+pub fn scorer_versions(scorer: &ScorerId) -> String {
+    format!("SCORERV#{scorer}#")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rows::{
-        Dataset, DatasetPart, ExperimentName, ExperimentTag, FullText, FullTextReverse, LoggedModel,
-        LoggedModelMetrics, LoggedModelParam, LoggedModelSegment, LoggedModelTag, MetricSegment, RankByMetric,
-        RankByParam, RunInput, RunMetrics, RunMetricsBucket, RunModelInput, RunOutput, RunParam, RunTag,
+        Dataset, DatasetPart, EvaluationDatasetTag, EvaluationInputs, ExperimentEvaluationDataset, ExperimentName,
+        ExperimentTag, FullText, FullTextReverse, LoggedModel, LoggedModelMetrics, LoggedModelParam,
+        LoggedModelSegment, LoggedModelTag, MetricSegment, RankByMetric, RankByParam, RunInput, RunMetrics,
+        RunMetricsBucket, RunModelInput, RunOutput, RunParam, RunTag, Scorer, ScorerVersion,
+        WorkspaceEvaluationDataset, WorkspaceScorer,
     };
     use crate::{Ascending, Bucket, Descending, Digest, Ordinal, WideDigest, index};
 
@@ -267,6 +319,8 @@ mod tests {
         let by_param = RankByParam::key(&experiment, &field, &value, &started, &run).sk;
         let entity = Name::from(run.as_str());
         let token = FullText::key(&experiment, &Level::Word, &name, &field, &value, &started, &entity).sk;
+        let dataset = EvaluationDatasetId::new(1_700_000_000_000, 7);
+        let scorer = ScorerId::new(1_700_000_000_000, experiment, 7);
         let by_name = |name: &str| index::runs_by_name(&Stage::Active, &name.into(), &started, &run);
         for (key, prefix) in [
             (by_metric.clone(), ranks_by_metric(&field)),
@@ -296,6 +350,15 @@ mod tests {
             (LoggedModelMetrics::key(&experiment, &model).sk, LoggedModel::key(&experiment, &model).sk),
             (index::logged_models_by_stage(&Stage::Active, &started, &model), LOGGED_MODELS_ACTIVE.to_owned()),
             (index::logged_models_of_run(&Stage::Active, &field, &started, &model), logged_models_of_run(&field)),
+            (EvaluationDatasetTag::key(&dataset, &name).sk, EVALUATION_DATASET_TAGS.to_owned()),
+            (WorkspaceEvaluationDataset::key(&name, &dataset).sk, EVALUATION_DATASETS.to_owned()),
+            (ExperimentEvaluationDataset::key(&name, &dataset).sk, EVALUATION_DATASETS.to_owned()),
+            (ExperimentEvaluationDataset::key(&name, &dataset).pk, experiment_evaluation_datasets(&name)),
+            (EvaluationDatasetTag::key(&dataset, &name).pk, evaluation_dataset_partition(&dataset)),
+            (EvaluationInputs::key(&dataset, &WideDigest(7)).pk, evaluation_keys_partition(&dataset)),
+            (Scorer::key(&experiment, &name).sk, SCORERS.to_owned()),
+            (WorkspaceScorer::key(&name, &experiment, &name).sk, WORKSPACE_SCORERS.to_owned()),
+            (ScorerVersion::key(&experiment, &scorer, &Ordinal(1)).sk, scorer_versions(&scorer)),
             (active.clone(), runs_of_stage(Stage::Active)),
             (deleted, runs_of_stage(Stage::Deleted { version: 3 })),
             (index::runs_by_time(&Descending(1), &run), RUNS.to_owned()),

@@ -2,7 +2,7 @@
 //!
 //! Rows of domains whose functions are not built yet stand here already, so that their place in the table is decided once.
 
-use mlflow_api::{ExperimentId, ModelId, RunId};
+use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId};
 
 use crate::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, Level, Name, Ordinal, Segment, Value,
@@ -86,6 +86,29 @@ rows! {
     /// Spans of a trace, packed, one item an export.
     TraceSpans = "TRACE#" <trace: Name> / "T#SPANS#" <export: Digest>;
 
+    // ---- evaluation datasets and scorers -----------------------------------------------------------------------------
+    /// An evaluation dataset, a document: name, tags, schema, number of records, digest, times, users, experiments.
+    EvaluationDataset = "EVAL#" <dataset: EvaluationDatasetId> / "ED#META";
+    /// A record of it: inputs, outputs, expectations, tags and source, compressed, unless they are big; the hash of its inputs.
+    /// Ids begin with the time of creation, so that a page of records is a range.
+    EvaluationRecord = "EVAL#" <dataset: EvaluationDatasetId> / "ED#REC#" <record: DatasetRecordId>;
+    /// A tag of the dataset that is too big for its document.
+    EvaluationDatasetTag = "EVAL#" <dataset: EvaluationDatasetId> / "ED#TAG#" <tag: Name>;
+    /// Claims the inputs of a record, by their hash, and names the record.
+    EvaluationInputs = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#HASH#" <inputs: WideDigest>;
+    /// A part of what is too big for a record's item or for the dataset's document.
+    EvaluationPart = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#PART#" <content: WideDigest> "#" <part: Ordinal>;
+    /// Lists an experiment's evaluation datasets, oldest first. Clients name experiments here that need not be there.
+    ExperimentEvaluationDataset = "EVALEXP#" <experiment: Name> / "EDS#" <dataset: EvaluationDatasetId>;
+    /// A scorer: its id, and a copy of its latest version.
+    Scorer = "EXP#" <experiment: ExperimentId> / "SCORER#" <name: Name>;
+    /// A version of a scorer, compressed, unless it is big.
+    ScorerVersion = "EXP#" <experiment: ExperimentId> / "SCORERV#" <scorer: ScorerId> "#" <version: Ordinal>;
+    /// A part of a version that is too big for an item.
+    ScorerPart = "EXP#" <experiment: ExperimentId> / "SCORERPART#" <content: WideDigest> "#" <part: Ordinal>;
+    /// On which traces a scorer runs by itself.
+    ScorerOnlineConfig = "EXP#" <experiment: ExperimentId> / "SCORERCFG#" <scorer: ScorerId>;
+
     // ---- model registry ------------------------------------------------------------------------------------------
     /// A registered model, or a prompt.
     RegisteredModel = "RM#" <model: Name> / "M#META";
@@ -101,6 +124,10 @@ rows! {
     Workspace = "WORKSPACE#" <workspace: Name> / "WS#META";
     /// Claims the name of an experiment, and lists the workspace's experiments by name and (LSI1) newest first.
     ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name>;
+    /// Lists the workspace's evaluation datasets, oldest first.
+    WorkspaceEvaluationDataset = "WORKSPACE#" <workspace: Name> / "EDS#" <dataset: EvaluationDatasetId>;
+    /// Lists the workspace's scorers.
+    WorkspaceScorer = "WORKSPACE#" <workspace: Name> / "SCORERS#" <experiment: ExperimentId> "#" <name: Name>;
     /// A user: password hash, admin flag.
     User = "USER#" <user: Name> / "U#META";
     /// The user's permission for an experiment.
@@ -152,12 +179,24 @@ mod tests {
             LoggedModelSegment,
             TraceLocation,
             TraceSpans,
+            EvaluationDataset,
+            EvaluationRecord,
+            EvaluationDatasetTag,
+            EvaluationInputs,
+            EvaluationPart,
+            ExperimentEvaluationDataset,
+            Scorer,
+            ScorerVersion,
+            ScorerPart,
+            ScorerOnlineConfig,
             RegisteredModel,
             ModelVersion,
             ModelTag,
             ModelAlias,
             Workspace,
             ExperimentName,
+            WorkspaceEvaluationDataset,
+            WorkspaceScorer,
             User,
             ExperimentPermission,
             ModelPermission,
@@ -201,6 +240,11 @@ mod tests {
                 ("FullText", full_text(experiment, &chosen, &other, time)),
                 ("FullTextReverse", FullTextReverse::key(&experiment, &chosen, &other)),
                 ("MetricSegment", MetricSegment::key(&run, &chosen, &Ascending(time), &Ascending(-time), &Digest(number))),
+                ("EvaluationDatasetTag", EvaluationDatasetTag::key(&EvaluationDatasetId::new(time, 7), &chosen)),
+                ("ExperimentEvaluationDataset", ExperimentEvaluationDataset::key(&chosen, &EvaluationDatasetId::new(time, 7))),
+                ("WorkspaceEvaluationDataset", WorkspaceEvaluationDataset::key(&chosen, &EvaluationDatasetId::new(time, 7))),
+                ("Scorer", Scorer::key(&experiment, &chosen)),
+                ("WorkspaceScorer", WorkspaceScorer::key(&chosen, &experiment, &other)),
                 ("RegisteredModel", RegisteredModel::key(&chosen)),
                 ("ModelAlias", ModelAlias::key(&chosen, &other)),
                 ("ExperimentName", ExperimentName::key(&chosen, &other)),
@@ -232,6 +276,18 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn records_sort_by_time_behind_their_dataset(a in 0_i64..1 << 47, b in 0_i64..1 << 47, random: u128) {
+            let dataset = EvaluationDatasetId::new(5, 7);
+            let key = |time| EvaluationRecord::key(&dataset, &DatasetRecordId::new(time, random)).sk;
+            prop_assert_eq!(a.cmp(&b), key(a).cmp(&key(b)));
+            let (first, last) = crate::prefix::evaluation_dataset_with_records();
+            prop_assert!(first == EvaluationDataset::key(&dataset).sk && first < key(a) && key(a) < last);
+            prop_assert!(last < EvaluationDatasetTag::key(&dataset, &"".into()).sk);
+        }
+    }
+
     #[test]
     fn the_longest_keys_fit_into_dynamodb() {
         let longest = Name("\u{1F600}#".repeat(300));
@@ -242,6 +298,7 @@ mod tests {
             RunOutput::key(&experiment, &run, &longest),
             MetricSegment::key(&run, &longest, &Ascending(0), &Ascending(0), &Digest(0)),
             ExperimentName::key(&longest, &longest),
+            WorkspaceScorer::key(&longest, &experiment, &longest),
             RankByParam::key(&experiment, &Field(longest.0.clone()), &Value(longest.0.clone()), &Descending(0), &run),
             FullText::key(
                 &experiment,

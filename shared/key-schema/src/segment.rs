@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use mlflow_api::{ExperimentId, ModelId, RunId};
+use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId};
 
 /// A value that can stand between two literals of a key.
 pub trait Segment: Sized {
@@ -199,6 +199,22 @@ impl Segment for ModelId {
         Self::parse(text)
     }
 }
+
+/// Ids that are texts of one form, made here.
+macro_rules! id_segments {
+    ($($id:ident),+) => {$(
+        impl Segment for $id {
+            fn write(&self, key: &mut String) {
+                key.push_str(self.as_str());
+            }
+
+            fn read(text: &str) -> Option<Self> {
+                Self::parse(text)
+            }
+        }
+    )+};
+}
+id_segments!(DatasetRecordId, EvaluationDatasetId, ScorerId);
 
 /// A 64-bit integer, smallest first: 16 hexadecimal digits with the sign bit turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,11 @@
 
 pub mod checks;
 mod error;
+pub mod evaluation_datasets;
 mod ids;
+mod ids_evaluation;
 pub mod inputs;
+pub mod json;
 pub mod limits;
 mod limits_trace;
 pub mod location;
@@ -14,8 +17,11 @@ pub mod logged_models;
 pub mod message;
 pub mod python;
 mod request;
+pub mod scorers;
 pub mod tracking;
 
 pub use error::{Error, ErrorBody, ErrorCode, Result};
 pub use ids::{ExperimentId, ModelId, RunId};
+pub use ids_evaluation::{DatasetRecordId, EvaluationDatasetId, ScorerId};
+pub use json::Json;
 pub use request::Request;

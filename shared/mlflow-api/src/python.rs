@@ -116,7 +116,7 @@ fn write_json(value: &Value, style: Style, printed: &mut String) {
     }
 }
 
-fn write_json_text(text: &str, printed: &mut String) {
+pub(crate) fn write_json_text(text: &str, printed: &mut String) {
     printed.push('"');
     for character in text.chars() {
         match character {

@@ -81,6 +81,31 @@ impl Request {
         Ok(message)
     }
 
+    /// Reads the request as a JSON object of no particular fields and runs the endpoint's checks, for endpoints that no protobuf
+    /// message describes (`_get_validated_flask_request_json` in MLflow's `handlers.py`). Of a GET's arguments, those that are
+    /// to be lists are, however often they come.
+    pub fn object(&self, checks: &[FieldChecks]) -> Result<Map<String, Value>> {
+        let object = if self.method == "GET" && !self.query.is_empty() {
+            let names = self.query.iter().map(|(name, _)| name);
+            let is_list = |name: &str| {
+                let of_field = checks.iter().find(|(field, _)| *field == name);
+                of_field.is_some_and(|(_, checks)| checks.iter().any(|check| matches!(check, checks::Check::List)))
+            };
+            let entries = names.map(|name| match self.arguments(name).as_slice() {
+                [only] if !is_list(name) => (name.clone(), Value::from(*only)),
+                values => (name.clone(), values.iter().copied().map(Value::from).collect()),
+            });
+            entries.collect()
+        } else {
+            match self.json()? {
+                Value::Object(object) => object,
+                _ => return Err(not_an_object()),
+            }
+        };
+        checks::run(checks, &object, false)?;
+        Ok(object)
+    }
+
     fn arguments_as_json(&self, fields: &'static [Field]) -> Result<Map<String, Value>> {
         let mut object = Map::new();
         for field in fields {

@@ -51,6 +51,23 @@ impl Fingerprint {
         Self(hash.0)
     }
 
+    /// The fingerprint of a search of evaluation datasets. The order of the experiments does not matter.
+    #[must_use]
+    pub fn of_dataset_search(experiments: &[String], filter: &str, order_by: &[String]) -> Self {
+        let mut experiments: Vec<_> = experiments.iter().collect();
+        experiments.sort_unstable();
+        experiments.dedup();
+        let hash = Hash::new("evaluation datasets").count(experiments.len());
+        let hash = experiments.iter().fold(hash, |hash, id| hash.text(id));
+        hash.query(filter, order_by, ViewType::All)
+    }
+
+    /// The fingerprint of the records of an evaluation dataset.
+    #[must_use]
+    pub fn of_dataset_records(dataset: &str) -> Self {
+        Self(Hash::new("dataset records").text(dataset).0)
+    }
+
     /// The fingerprint of the history of a metric.
     #[must_use]
     pub fn of_metric_history(run_id: &str, metric: &str) -> Self {
@@ -130,6 +147,10 @@ mod tests {
             Fingerprint::of_model_search(&[], "", &[], &[clause("", true)]),
             Fingerprint::of_model_search(&[], "", &[], &[clause("", false)]),
             Fingerprint::of_model_search(&[], "", &[], &[clause("a", true)]),
+            Fingerprint::of_dataset_search(&[], "", &[]),
+            Fingerprint::of_dataset_search(&order(&["1"]), "", &[]),
+            Fingerprint::of_dataset_search(&[], "", &order(&["1"])),
+            Fingerprint::of_dataset_records("d-1"),
         ];
         for (place, print) in prints.iter().enumerate() {
             assert!(!prints[..place].contains(print), "{place}");

@@ -10,7 +10,8 @@
 //! 5. [`encode_page_token`] makes the token of the next page from the key of the last run.
 //!
 //! Experiments go the same way with [`parse_experiment_search`], [`ExperimentFilter::matches`] and
-//! [`ExperimentOrder::key`]; logged models, which have a grammar of their own, with [`parse_model_filter`], [`parse_model_order`],
+//! [`ExperimentOrder::key`], evaluation datasets with [`parse_dataset_search`], [`DatasetFilter::matches`] and
+//! [`DatasetOrder::key`]; logged models, which have a grammar of their own, with [`parse_model_filter`], [`parse_model_order`],
 //! [`ModelFilter::matches`] and [`ModelOrder::key`].
 //!
 //! Texts are compared and sorted by their UTF-8 bytes, as SQLite does. The behaviour is that of MLflow 3.17.2 on
@@ -18,6 +19,7 @@
 
 mod comparison;
 mod evaluate;
+mod evaluation_dataset;
 pub mod fields;
 mod filter;
 mod fingerprint;
@@ -39,6 +41,10 @@ pub mod tokens;
 mod value;
 
 pub use evaluate::{DatasetInput, ExperimentFields, RunFields};
+pub use evaluation_dataset::{
+    DatasetFields, DatasetFilter, DatasetNumber, DatasetOrder, DatasetPredicate, DatasetSortBy, DatasetText,
+    parse_dataset_filter, parse_dataset_order_by, parse_dataset_search,
+};
 pub use fields::IndexedFields;
 pub use filter::{
     Comparator, DatasetField, ExperimentFilter, ExperimentNumber, ExperimentPredicate, KeyTest, ModelAttribute,

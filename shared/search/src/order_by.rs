@@ -155,7 +155,7 @@ pub fn parse_experiment_order_by(clauses: &[String]) -> Result<ExperimentOrder> 
 }
 
 /// The identifier and the direction of a clause (`SearchUtils._parse_order_by_string`).
-fn parse_clause(clause: &str) -> Result<(String, Direction)> {
+pub(crate) fn parse_clause(clause: &str) -> Result<(String, Direction)> {
     let unparsed = || Error::invalid(format!("Invalid order_by clause '{clause}'. Could not be parsed."));
     let statements = syntax::statements(clause)
         .ok_or_else(|| Error::invalid(format!("Error on parsing order_by clause '{clause}'")))?;

@@ -15,15 +15,15 @@ use crate::order_by::{Direction, ExperimentOrder, ExperimentSortBy, RunOrder, Ru
 /// The values a row is sorted by. Keys of one ordering are in the order of their rows, and differ from row to row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct SortKey(Vec<Part>);
+pub struct SortKey(pub(crate) Vec<Part>);
 
 /// One value and the way it sorts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Part(Direction, Cell);
+pub(crate) struct Part(pub(crate) Direction, pub(crate) Cell);
 
 /// One value. The order of the variants of values does not matter: a term yields one of them only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-enum Cell {
+pub(crate) enum Cell {
     #[serde(rename = "i")]
     Integer(i64),
     #[serde(rename = "f")]
@@ -54,7 +54,7 @@ pub enum FirstValue<'a> {
 /// A float as an integer that sorts like it. JSON has no infinities; this keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-struct SortableFloat(i64);
+pub(crate) struct SortableFloat(i64);
 
 impl SortableFloat {
     fn new(value: f64) -> Self {
@@ -71,7 +71,7 @@ impl SortableFloat {
 }
 
 impl Cell {
-    fn text(text: Option<&str>) -> Self {
+    pub(crate) fn text(text: Option<&str>) -> Self {
         text.map_or(Self::Missing, |text| Self::Text(text.to_owned()))
     }
 

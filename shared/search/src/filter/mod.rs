@@ -41,7 +41,7 @@ impl Comparator {
     const ALL: [Self; 6] =
         [Self::Equal, Self::NotEqual, Self::Less, Self::LessOrEqual, Self::Greater, Self::GreaterOrEqual];
 
-    fn parse(symbol: &str) -> Option<Self> {
+    pub(crate) fn parse(symbol: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|comparator| comparator.symbol() == symbol)
     }
 
@@ -91,7 +91,7 @@ pub enum TextTest {
 
 impl TextTest {
     /// The test that `comparator`, in upper case, and a value make; `None` if they make none.
-    fn new(comparator: &str, value: Literal) -> Option<Self> {
+    pub(crate) fn new(comparator: &str, value: Literal) -> Option<Self> {
         match (comparator, value) {
             ("=", Literal::Text(text)) => Some(Self::Equal(text)),
             ("!=", Literal::Text(text)) => Some(Self::NotEqual(text)),

@@ -1,0 +1,365 @@
+//! Searching evaluation datasets: filter, ordering, and what they look at (`SearchEvaluationDatasetsUtils` in MLflow's
+//! `search_utils.py`, `_get_search_datasets_filter_clauses` in its SQL store).
+
+use std::cmp::Ordering;
+
+use mlflow_api::python::float;
+use mlflow_api::{Error, Result};
+
+use crate::comparison::{Comparison, Naming, comparisons};
+use crate::filter::{Comparator, TextTest};
+use crate::identifier::Family;
+use crate::order_by::{Direction, Term, parse_clause};
+use crate::print;
+use crate::sort_key::{Cell, Part, SortKey};
+use crate::value::{self, Literal, Number};
+
+const ATTRIBUTES: [&str; 5] = ["created_by", "created_time", "last_update_time", "last_updated_by", "name"];
+const ORDER_ATTRIBUTES: [&str; 3] = ["created_time", "last_update_time", "name"];
+
+/// The conditions an evaluation dataset must meet, all of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DatasetFilter {
+    /// The conditions, as ordered in the text.
+    pub predicates: Vec<DatasetPredicate>,
+}
+
+/// A condition on an evaluation dataset. What is missing passes none, not even `!=`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DatasetPredicate {
+    /// On an attribute that is a text.
+    Text {
+        /// Which.
+        attribute: DatasetText,
+        /// What is asked of it.
+        test: TextTest,
+    },
+    /// On the place of a text in the order of texts, which MLflow lets through to the database.
+    TextOrder {
+        /// Which attribute.
+        attribute: DatasetText,
+        /// How to compare.
+        comparator: Comparator,
+        /// With what.
+        value: String,
+    },
+    /// On an attribute that is a number.
+    Number {
+        /// Which.
+        attribute: DatasetNumber,
+        /// How to compare.
+        comparator: Comparator,
+        /// With what.
+        value: i64,
+    },
+    /// On a tag.
+    Tag {
+        /// The tag's name.
+        key: String,
+        /// What is asked of its value.
+        test: TextTest,
+    },
+}
+
+/// An evaluation dataset's attributes that are texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatasetText {
+    /// The name.
+    Name,
+    /// Who created it.
+    CreatedBy,
+    /// Whose records were merged last.
+    LastUpdatedBy,
+}
+
+/// An evaluation dataset's attributes that are numbers: times in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatasetNumber {
+    /// When it was created.
+    CreatedTime,
+    /// When it was last changed.
+    LastUpdateTime,
+}
+
+/// What evaluation datasets are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatasetSortBy {
+    /// The name.
+    Name,
+    /// An attribute that is a number.
+    Number(DatasetNumber),
+}
+
+/// An order of evaluation datasets; among equals, the greatest id is first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatasetOrder {
+    /// The terms, the first decides first.
+    pub terms: Vec<Term<DatasetSortBy>>,
+}
+
+/// What a search needs to know of an evaluation dataset.
+pub trait DatasetFields {
+    /// The id.
+    fn id(&self) -> &str;
+
+    /// An attribute that is a text.
+    fn text(&self, attribute: DatasetText) -> Option<&str>;
+
+    /// An attribute that is a number.
+    fn number(&self, attribute: DatasetNumber) -> i64;
+
+    /// A tag.
+    fn tag(&self, key: &str) -> Option<&str>;
+}
+
+/// Reads filter and ordering of a search of evaluation datasets; of several mistakes the one that MLflow reports.
+pub fn parse_dataset_search(filter: &str, order_by: &[String]) -> Result<(DatasetFilter, DatasetOrder)> {
+    Ok((parse_dataset_filter(filter)?, parse_dataset_order_by(order_by)?))
+}
+
+/// Reads a filter. An empty text is the filter that lets every dataset pass.
+pub fn parse_dataset_filter(filter: &str) -> Result<DatasetFilter> {
+    // MLflow reads every value before it checks the first comparator.
+    let drafts: Vec<_> =
+        comparisons(filter, Naming::Bare)?.map(|comparison| read(&comparison?)).collect::<Result<_>>()?;
+    let predicates = drafts.into_iter().map(|(identifier, comparator, value)| build(identifier, comparator, value));
+    Ok(DatasetFilter { predicates: predicates.collect::<Result<_>>()? })
+}
+
+/// What a comparison or an ordering speaks of.
+#[derive(Clone, Copy)]
+enum Identifier<'a> {
+    Attribute(&'a str),
+    Tag(&'a str),
+}
+
+/// Reads an identifier. Unlike with runs, quotes are part of the key.
+fn identifier<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
+    match text.split_once('.') {
+        None if attributes.contains(&text) => Ok(Identifier::Attribute(text)),
+        None => Err(Error::invalid(format!(
+            "Invalid attribute key '{text}' specified. Valid keys are: {}",
+            print::set(attributes)
+        ))),
+        Some(("tags", key)) => Ok(Identifier::Tag(key)),
+        Some((family, _)) => Err(Error::invalid(format!("Invalid identifier token '{family}' specified"))),
+    }
+}
+
+/// Reads identifier and value. Comparators keep their case, so `like` is none.
+fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Option<Literal>)> {
+    let identifier = identifier(comparison.left, &ATTRIBUTES)?;
+    let value = match (identifier, &comparison.right) {
+        (Identifier::Tag(_), None) => None,
+        (Identifier::Attribute(key), None) => {
+            return Err(Error::invalid(format!(
+                "IS NULL / IS NOT NULL is only supported for tags and params, not for 'attribute' '{key}'"
+            )));
+        }
+        (Identifier::Tag(_), Some(right)) => Some(Literal::Text(value::keyed_text(Family::Tag, right)?)),
+        (Identifier::Attribute(key), Some(right)) if DatasetNumber::parse(key).is_some() => {
+            Some(Literal::Number(value::attribute_number(key, right)?))
+        }
+        (Identifier::Attribute(key), Some(right)) => Some(value::attribute_text(key, right, "name")?),
+    };
+    if matches!(value, Some(Literal::List(_))) && comparison.comparator != "IN" {
+        return Err(Error::invalid("List values for 'name' are only supported with the IN comparator."));
+    }
+    Ok((identifier, comparison.comparator, value))
+}
+
+/// Checks the comparator and the value.
+fn build(identifier: Identifier, comparator: &str, value: Option<Literal>) -> Result<DatasetPredicate> {
+    match identifier {
+        Identifier::Tag(key) => match value.and_then(|value| TextTest::new(comparator, value)) {
+            Some(test) => Ok(DatasetPredicate::Tag { key: key.to_owned(), test }),
+            None => Err(Error::invalid(format!("Invalid comparator for tag: {comparator}"))),
+        },
+        Identifier::Attribute(key) => {
+            if let Some(Literal::Number(value)) = value {
+                return number(key, comparator, value);
+            }
+            let not_of_texts = || Error::invalid(format!("Invalid comparator for string attribute: {comparator}"));
+            let (Some(attribute), Some(value)) = (DatasetText::parse(key), value) else { return Err(not_of_texts()) };
+            match (Comparator::parse(comparator), value) {
+                (Some(comparator), Literal::Text(value))
+                    if !matches!(comparator, Comparator::Equal | Comparator::NotEqual) =>
+                {
+                    Ok(DatasetPredicate::TextOrder { attribute, comparator, value })
+                }
+                (_, value) => {
+                    let test = TextTest::new(comparator, value).ok_or_else(not_of_texts)?;
+                    Ok(DatasetPredicate::Text { attribute, test })
+                }
+            }
+        }
+    }
+}
+
+fn number(key: &str, comparator: &str, value: Number) -> Result<DatasetPredicate> {
+    let (Some(attribute), Some(comparator)) = (DatasetNumber::parse(key), Comparator::parse(comparator)) else {
+        return Err(Error::invalid(format!("Invalid comparator for numeric attribute: {comparator}")));
+    };
+    match value {
+        Number::Integer(value) => Ok(DatasetPredicate::Number { attribute, comparator, value }),
+        Number::Float(value) => {
+            Err(Error::invalid(format!("Invalid value for numeric attribute '{key}': '{}'", float(value))))
+        }
+    }
+}
+
+/// Reads an ordering (`_get_search_datasets_order_by_clauses`).
+pub fn parse_dataset_order_by(clauses: &[String]) -> Result<DatasetOrder> {
+    let newest = Term { by: DatasetSortBy::Number(DatasetNumber::CreatedTime), direction: Direction::Descending };
+    if clauses.is_empty() {
+        return Ok(DatasetOrder { terms: vec![newest] });
+    }
+    let terms = clauses.iter().map(|clause| {
+        let (written, direction) = parse_clause(clause)?;
+        match identifier(&written, &ORDER_ATTRIBUTES)? {
+            Identifier::Attribute(key) => {
+                let by = DatasetNumber::parse(key).map_or(DatasetSortBy::Name, DatasetSortBy::Number);
+                Ok(Term { by, direction })
+            }
+            Identifier::Tag(_) => Err(Error::invalid("Invalid order_by entity: tag")),
+        }
+    });
+    Ok(DatasetOrder { terms: terms.collect::<Result<_>>()? })
+}
+
+impl DatasetText {
+    fn parse(name: &str) -> Option<Self> {
+        match name {
+            "name" => Some(Self::Name),
+            "created_by" => Some(Self::CreatedBy),
+            "last_updated_by" => Some(Self::LastUpdatedBy),
+            _ => None,
+        }
+    }
+}
+
+impl DatasetNumber {
+    fn parse(name: &str) -> Option<Self> {
+        match name {
+            "created_time" => Some(Self::CreatedTime),
+            "last_update_time" => Some(Self::LastUpdateTime),
+            _ => None,
+        }
+    }
+}
+
+impl DatasetFilter {
+    /// Whether the dataset passes.
+    #[must_use]
+    pub fn matches(&self, dataset: &impl DatasetFields) -> bool {
+        self.predicates.iter().all(|predicate| predicate.matches(dataset))
+    }
+}
+
+impl DatasetPredicate {
+    /// Whether the dataset meets the condition.
+    #[must_use]
+    pub fn matches(&self, dataset: &impl DatasetFields) -> bool {
+        match self {
+            Self::Text { attribute, test } => dataset.text(*attribute).is_some_and(|text| test.passes(text)),
+            Self::TextOrder { attribute, comparator, value } => {
+                let order = dataset.text(*attribute).map(|text| text.cmp(value.as_str()));
+                order.is_some_and(|order: Ordering| comparator.holds(order))
+            }
+            Self::Number { attribute, comparator, value } => comparator.holds(dataset.number(*attribute).cmp(value)),
+            Self::Tag { key, test } => dataset.tag(key).is_some_and(|value| test.passes(value)),
+        }
+    }
+}
+
+impl DatasetOrder {
+    /// The key of a dataset: datasets in the order of their keys are in this order.
+    #[must_use]
+    pub fn key(&self, dataset: &impl DatasetFields) -> SortKey {
+        let part = |term: &Term<DatasetSortBy>| {
+            let cell = match term.by {
+                DatasetSortBy::Name => Cell::text(dataset.text(DatasetText::Name)),
+                DatasetSortBy::Number(attribute) => Cell::Integer(dataset.number(attribute)),
+            };
+            Part(term.direction, cell)
+        };
+        let id = Part(Direction::Descending, Cell::Text(dataset.id().to_owned()));
+        SortKey(self.terms.iter().map(part).chain([id]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Dataset;
+
+    impl DatasetFields for Dataset {
+        fn id(&self) -> &'static str {
+            "d-1"
+        }
+
+        fn text(&self, attribute: DatasetText) -> Option<&str> {
+            match attribute {
+                DatasetText::Name => Some("Questions"),
+                DatasetText::CreatedBy => Some("ann"),
+                DatasetText::LastUpdatedBy => None,
+            }
+        }
+
+        fn number(&self, attribute: DatasetNumber) -> i64 {
+            match attribute {
+                DatasetNumber::CreatedTime => 5,
+                DatasetNumber::LastUpdateTime => 7,
+            }
+        }
+
+        fn tag(&self, key: &str) -> Option<&str> {
+            (key == "team").then_some("search")
+        }
+    }
+
+    #[test]
+    fn what_passes() {
+        for (filter, passes) in [
+            ("", true),
+            ("name = 'Questions' AND tags.team != 'x'", true),
+            ("name LIKE 'Q%' AND name ILIKE 'q%'", true),
+            ("name LIKE 'q%'", false),
+            ("name IN ('x', 'Questions')", true),
+            ("name > 'Q' AND name <= 'Questions'", true),
+            ("last_updated_by != 'x'", false),
+            ("last_updated_by < 'x'", false),
+            ("tags.missing != 'x'", false),
+            ("created_time = 5 AND last_update_time > 6", true),
+        ] {
+            assert_eq!(parse_dataset_filter(filter).unwrap().matches(&Dataset), passes, "{filter}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told_in_mlflows_words() {
+        let keys = "{'created_by', 'created_time', 'last_update_time', 'last_updated_by', 'name'}";
+        for (filter, message) in [
+            ("digest = 'x'", &*format!("Invalid attribute key 'digest' specified. Valid keys are: {keys}")),
+            ("attribute.name = 'x'", "Invalid identifier token 'attribute' specified"),
+            ("tags.a > 'x'", "Invalid comparator for tag: >"),
+            ("tags.a IS NULL", "Invalid comparator for tag: IS NULL"),
+            ("name NOT IN ('x')", "List values for 'name' are only supported with the IN comparator."),
+            ("created_time LIKE 1", "Invalid comparator for numeric attribute: LIKE"),
+            ("created_time = 1.5", "Invalid value for numeric attribute 'created_time': '1.5'"),
+            ("name like 'x'", "Invalid comparator for string attribute: like"),
+        ] {
+            assert_eq!(parse_dataset_filter(filter).unwrap_err().message, message, "{filter}");
+        }
+        for (clause, message) in [
+            ("tags.a", "Invalid order_by entity: tag"),
+            (
+                "created_by",
+                "Invalid attribute key 'created_by' specified. Valid keys are: {'created_time', 'last_update_time', 'name'}",
+            ),
+        ] {
+            assert_eq!(parse_dataset_order_by(&[clause.to_owned()]).unwrap_err().message, message, "{clause}");
+        }
+    }
+}
