@@ -5,6 +5,7 @@ in its answers and numbers them in the order of appearance: as both sides get th
 thing gets the same name, wherever it turns up later, also inside a message or an artifact location.
 """
 
+import json
 import re
 import time
 from typing import Any
@@ -14,7 +15,8 @@ _EXPERIMENT_ID = re.compile(r"[1-9][0-9]*")
 #: Creating a run repeats the experiment's id as it was sent, and it may be sent as " 07".
 _SPELLED_ID = re.compile(r"([ +0]*)([1-9][0-9]*)")
 #: A long number in a text is an id we know, or it is not; a short one may be anything, unless the text says so.
-_LEARNABLE = re.compile(r"[0-9a-f]{32}|[0-9]{6,}")
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_LEARNABLE = re.compile(rf"(?:dr?-)?[0-9a-f]{{32}}|{_UUID}|[0-9]{{6,}}")
 _EXPERIMENT_IN_MESSAGE = re.compile(r"(experiment(?: with)?(?: id)?[ =]'?[-+ ]?)([0-9]+)", re.IGNORECASE)
 _GENERATED_NAME = re.compile(r"[a-z]+-[a-z]+-[0-9]+")
 _PYTHON_STRING = r"'(?:[^'\\]|\\.)*'"
@@ -25,7 +27,20 @@ _DATABASE_ERROR = re.compile(r"(\(raised as a result of [^)]*\)\n)?\(sqlite3\.\w
 
 _OBJECT_ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 
-_LEARNED_FIELDS = {"run_id": _RUN_ID, "run_uuid": _RUN_ID, "experiment_id": _EXPERIMENT_ID}
+#: Fields with what a server has chosen: what it looks like, and what to call it.
+_LEARNED_FIELDS = {
+    "run_id": (_RUN_ID, "run"),
+    "run_uuid": (_RUN_ID, "run"),
+    "experiment_id": (_EXPERIMENT_ID, "experiment"),
+    "dataset_id": (re.compile(r"d-[0-9a-f]{32}"), "dataset"),
+    "dataset_record_id": (re.compile(r"dr-[0-9a-f]{32}"), "record"),
+    "scorer_id": (re.compile(_UUID), "scorer"),
+}
+_EXPERIMENT_FIELDS = {"experiment_id", "experiment_ids"}
+#: A digest of an evaluation dataset is made of the time, and looks like a number at times.
+_DIGEST = re.compile(r"[0-9a-f]{8}")
+#: JSON in a text: it is compared as JSON.
+_JSON_TEXTS = {"records", "tags", "schema", "profile"}
 _LOCATIONS = {"artifact_uri", "artifact_location"}
 #: MLflow returns these in whatever order its database finds them.
 _SETS = {"tags", "params", "model_outputs"}
@@ -58,11 +73,12 @@ class Placeholders:
         return self._names.get(text, text)
 
     def _learn_field(self, key: str, value: Any) -> None:
-        pattern = _LEARNED_FIELDS.get(key)
+        if key in _JSON_TEXTS and isinstance(value, str):
+            self.learn(_read_json(value))
+        pattern, kind = _LEARNED_FIELDS.get(key, (None, ""))
         if pattern is None or not isinstance(value, str) or value in self._names:
             return
         if pattern.fullmatch(value):
-            kind = "experiment" if pattern is _EXPERIMENT_ID else "run"
             self._counts[kind] = self._counts.get(kind, 0) + 1
             self._names[value] = f"<{kind} {self._counts[kind]}>"
 
@@ -74,7 +90,11 @@ class Placeholders:
             is_set = key in _SETS or (key, parent) == ("metrics", "data")
             return sorted(items, key=repr) if is_set else items
         if isinstance(value, str):
+            if key in _JSON_TEXTS and isinstance(content := _read_json(value), (dict, list)):
+                return {"<JSON>": self._apply(content, "", parent)}
             return self._apply_to_string(value, key)
+        if key == "experiment_id" and isinstance(value, int):
+            return f"<number of {self._name(str(value))}>"
         return value
 
     def _apply_to_object(self, fields: dict[str, Any], own_key: str) -> dict[str, Any]:
@@ -82,6 +102,17 @@ class Placeholders:
         if "lifecycle_stage" in fields and "creation_time" in fields:
             applied["creation_time"] = _name_of_time(fields["creation_time"])
             applied["last_update_time"] = _name_of_update(fields)
+        if "dataset_id" in fields and "created_time" in fields:
+            applied["created_time"] = _name_of_time(fields["created_time"])
+            applied["last_update_time"] = _name_of_time(fields.get("last_update_time"))
+        if "dataset_id" in fields and isinstance(fields.get("digest"), str):
+            applied["digest"] = "<digest>" if _DIGEST.fullmatch(fields["digest"]) else fields["digest"]
+            if fields.get("last_update_time") == fields.get("created_time"):
+                applied["last_update_time"] = "<time of creation>"
+        if _RUN_ID.fullmatch(str(fields.get("online_scoring_config_id"))):
+            applied["online_scoring_config_id"] = "<configuration>"
+        if "scorer_id" in fields and "creation_time" in fields:
+            applied["creation_time"] = _name_of_time(fields["creation_time"])
         if "info" in fields:
             _hide_generated_name(applied)
         return applied
@@ -89,7 +120,7 @@ class Placeholders:
     def _apply_to_string(self, text: str, key: str) -> str:
         if key == "next_page_token":
             return "<page token>"
-        if key in _LEARNED_FIELDS:
+        if key in _LEARNED_FIELDS or key in _EXPERIMENT_FIELDS:
             spelled = _SPELLED_ID.fullmatch(text)
             return spelled[1] + self._name(spelled[2]) if spelled else self._name(text)
         if key in _LOCATIONS:
@@ -100,6 +131,14 @@ class Placeholders:
         text = _DATABASE_ERROR.sub("<database error>", text)
         text = _OBJECT_ADDRESS.sub("<address>", text)
         return _PYTHON_SET.sub(_sorted_set, text)
+
+
+def _read_json(text: str) -> Any:
+    """What a text holds as JSON, with names for the numbers that are none; nothing, if it is no JSON."""
+    try:
+        return json.loads(text, parse_constant=lambda name: f"<{name}>")
+    except ValueError:
+        return None
 
 
 def _sorted_set(found: re.Match[str]) -> str:

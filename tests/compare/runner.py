@@ -181,7 +181,8 @@ def _is_in_order(answer: Answer, name: str, keys: list[str]) -> bool:
 
 
 def _at(value: Any, path: str) -> Any:
-    """`runs.0.info.run_id` inside nested objects and lists."""
+    """`runs.0.info.run_id` inside nested objects and lists, and inside JSON in a text."""
     for part in path.split("."):
+        value = json.loads(value) if isinstance(value, str) else value
         value = value[int(part)] if isinstance(value, list) else value[part]
     return value

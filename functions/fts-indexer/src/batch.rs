@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use entities::RunLocation;
 use entities::attributes::CHANGED;
 use key_schema::{Key, rows};
-use mlflow_api::{ExperimentId, RunId};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -26,6 +26,8 @@ pub(crate) enum Subject {
     RemovedRun(RunLocation),
     /// An experiment is gone, and had this name.
     RemovedExperiment(ExperimentId, String),
+    /// An evaluation dataset is gone.
+    RemovedDataset(EvaluationDatasetId),
 }
 
 /// What a batch asks for.
@@ -115,6 +117,9 @@ fn changed(key: &Key) -> Option<Subject> {
 fn removed(key: &Key, name: &str) -> Option<Subject> {
     if let Some(row) = rows::Experiment::parse(key) {
         return Some(Subject::RemovedExperiment(row.experiment, name.to_owned()));
+    }
+    if let Some(row) = rows::EvaluationDataset::parse(key) {
+        return Some(Subject::RemovedDataset(row.dataset));
     }
     let row = rows::Run::parse(key)?;
     Some(Subject::RemovedRun(RunLocation { experiment: row.experiment, run: row.run }))

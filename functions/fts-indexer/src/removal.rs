@@ -3,8 +3,8 @@
 use entities::attributes::{DIGEST, EXPERIMENT, NAME};
 use entities::{RunCopy, RunLocation, dataset_parts};
 use key_schema::{Key, prefix, rows};
-use mlflow_api::ExperimentId;
 use mlflow_api::tracking::DEFAULT_WORKSPACE;
+use mlflow_api::{EvaluationDatasetId, ExperimentId};
 use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
 
 use crate::Indexer;
@@ -18,6 +18,7 @@ impl Indexer {
             Subject::Run(_) => Ok(()),
             Subject::RemovedRun(at) => self.clear_up_run(at).await,
             Subject::RemovedExperiment(experiment, name) => self.clear_up_experiment(*experiment, name).await,
+            Subject::RemovedDataset(dataset) => self.clear_up_dataset(dataset).await,
         }
     }
 
@@ -45,6 +46,15 @@ impl Indexer {
             Err(failure) => return Err(failure),
         }
         self.delete_range(Query::begins_with(prefix::experiment_partition(experiment), "")).await
+    }
+
+    /// Removes the records of an evaluation dataset, its tags, and what records are found by. A request per 25 of them.
+    async fn clear_up_dataset(&self, dataset: &EvaluationDatasetId) -> Result<()> {
+        if self.table.get(&rows::EvaluationDataset::key(dataset)).await?.is_some() {
+            return Ok(());
+        }
+        self.delete_range(Query::begins_with(prefix::evaluation_keys_partition(dataset), "")).await?;
+        self.delete_range(Query::begins_with(prefix::evaluation_dataset_partition(dataset), "")).await
     }
 
     /// Deletes a range, page after page, each item after what belongs to it elsewhere.

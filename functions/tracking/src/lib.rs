@@ -1,8 +1,9 @@
-//! The tracking function: experiments, runs, metrics, params, tags.
+//! The tracking function: experiments, runs, metrics, params, tags; evaluation datasets and scorers.
 //!
 //! [`routes`] is its whole API on one page. A handler reads its request and makes one call of the [`store`], which knows the
 //! table and nothing of HTTP.
 
+mod evaluation_datasets;
 mod experiments;
 pub mod lambda;
 mod logged_models;
@@ -10,6 +11,7 @@ mod logging;
 mod metrics;
 mod routes;
 mod runs;
+mod scorers;
 mod server;
 pub mod store;
 

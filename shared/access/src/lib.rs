@@ -30,4 +30,8 @@ pub enum Resource {
     ExperimentOfRun,
     /// The experiment of the logged model that the request names.
     ExperimentOfModel,
+    /// An evaluation dataset, named by its id. It belongs to no experiment, but may be listed by several.
+    EvaluationDataset,
+    /// A scorer, named by its experiment and its name, or by its id.
+    Scorer,
 }

@@ -67,3 +67,30 @@ pub const INDEXED: &str = "indexed";
 pub const CHANGED: &str = "lsi5sk";
 /// On a marked run: its entries are to be put again, those too that the index should have.
 pub const REBUILD: &str = "rebuild";
+
+/// A long content, compressed: of a record its JSON, of an evaluation dataset its schema, of a scorer itself.
+pub const CONTENT: &str = "content";
+/// Bytes of that content before it was compressed.
+pub const CONTENT_SIZE: &str = "content_size";
+/// In place of the content, where it is too big for the item: the hash its parts are named by.
+pub const CONTENT_ID: &str = "content_id";
+/// How many parts there are.
+pub const CONTENT_PARTS: &str = "content_parts";
+/// Who created an evaluation dataset or a record of it.
+pub const CREATED_BY: &str = "created_by";
+/// Who changed it last.
+pub const UPDATED_BY: &str = "updated_by";
+/// Digest of an evaluation dataset.
+pub const DIGEST: &str = "digest";
+/// How many records an evaluation dataset has; missing before the first.
+pub const RECORDS: &str = "records";
+/// Experiments of an evaluation dataset, a map: when each was added, in ms.
+pub const EXPERIMENTS: &str = "experiments";
+/// Counts the changes of an evaluation dataset's schema.
+pub const SCHEMA_VERSION: &str = "schema_version";
+/// Counts the changes of a record.
+pub const VERSION: &str = "version";
+/// Of a record the hash of its inputs; in the row that claims inputs, the record.
+pub const INPUTS: &str = "inputs";
+/// See [`INPUTS`].
+pub const RECORD: &str = "record";

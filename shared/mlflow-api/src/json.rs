@@ -62,6 +62,11 @@ impl Object {
         }
     }
 
+    /// Adds entries whose keys are not there yet.
+    pub fn extend(&mut self, new: impl IntoIterator<Item = (String, Json)>) {
+        self.0.extend(new);
+    }
+
     /// Whether it has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {

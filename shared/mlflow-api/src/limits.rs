@@ -136,6 +136,17 @@ pub fn run_id(id: &str) -> Result<()> {
     Err(Error::invalid(format!("Invalid value {printed} for parameter 'run_id' supplied.")))
 }
 
+/// Checks the form of an experiment's id, as lists of scorers do.
+pub fn experiment_id(id: &str) -> Result<()> {
+    let body = id.strip_suffix('\n').unwrap_or(id);
+    let mut characters = body.chars();
+    let starts = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
+    if starts && body.chars().count() <= 64 && characters.all(|c| c.is_alphanumeric() || c == '_' || c == '-') {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("Invalid experiment ID: '{id}'")))
+}
+
 /// Checks how many metrics, params and tags a batch has.
 pub fn batch(metrics: usize, params: usize, tags: usize) -> Result<()> {
     let counts = [

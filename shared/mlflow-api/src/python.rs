@@ -55,6 +55,25 @@ pub fn float(value: f64) -> String {
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
+/// `repr` of what `json.loads` makes of a JSON value.
+#[must_use]
+pub fn data(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(|| number.to_string(), float),
+        Value::Number(number) => number.to_string(),
+        Value::String(string) => repr(string),
+        Value::Array(items) => format!("[{}]", items.iter().map(data).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) => {
+            let printed: Vec<_> =
+                fields.iter().map(|(name, field)| format!("{}: {}", repr(name), data(field))).collect();
+            format!("{{{}}}", printed.join(", "))
+        }
+    }
+}
+
 /// `json.dumps(value, sort_keys=True, separators=(",", ":"))`: keys sorted, everything beyond ASCII escaped.
 #[must_use]
 pub fn json(value: &Value) -> String {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use mlflow_api::python::{float, repr};
-use serde_json::Value;
+pub(crate) use mlflow_api::python::data;
+use mlflow_api::python::repr;
 
 /// `repr` of a byte string.
 pub(crate) fn bytes(bytes: &[u8]) -> String {
@@ -33,22 +33,6 @@ pub(crate) fn set(items: &[&str]) -> String {
     let mut sorted = items.to_vec();
     sorted.sort_unstable();
     format!("{{{}}}", join(sorted.into_iter().map(repr)))
-}
-
-/// `repr` of what `json.loads` makes of a JSON value.
-pub(crate) fn data(value: &Value) -> String {
-    match value {
-        Value::Null => "None".to_owned(),
-        Value::Bool(true) => "True".to_owned(),
-        Value::Bool(false) => "False".to_owned(),
-        Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(|| number.to_string(), float),
-        Value::Number(number) => number.to_string(),
-        Value::String(string) => repr(string),
-        Value::Array(items) => format!("[{}]", join(items.iter().map(data))),
-        Value::Object(fields) => {
-            format!("{{{}}}", join(fields.iter().map(|(name, field)| format!("{}: {}", repr(name), data(field)))))
-        }
-    }
 }
 
 /// The items with commas between them.

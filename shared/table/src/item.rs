@@ -99,6 +99,12 @@ pub fn map(entries: Map) -> Value {
     Value::M(entries)
 }
 
+/// A byte string.
+#[must_use]
+pub fn bytes(value: Vec<u8>) -> Value {
+    Value::B(Blob::new(value))
+}
+
 /// A set of byte strings. DynamoDB knows no empty set: leave the attribute out instead.
 #[must_use]
 pub fn bytes_set(values: impl IntoIterator<Item = Vec<u8>>) -> Value {

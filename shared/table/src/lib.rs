@@ -19,7 +19,7 @@ mod transaction;
 pub use connect::client;
 pub use expression::{Condition, Path, Update};
 pub use failure::{Failure, Reason, Result};
-pub use item::{Item, Map, Value, bytes_set, map, number, text};
+pub use item::{Item, Map, Value, bytes, bytes_set, map, number, text};
 pub use meter::{Meter, Usage};
 pub use query::{Page, Query};
 pub use retry::{Retry, timeouts};

@@ -1,6 +1,8 @@
 //! What the tracking domain keeps in the table. One file per resource; methods are named noun first.
 
+mod content;
 mod dataset;
+mod evaluation_dataset;
 mod experiment;
 mod experiment_search;
 mod experiment_tag;
@@ -20,10 +22,13 @@ mod run_links;
 mod run_read;
 mod run_search;
 mod run_tag;
+mod scorer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use evaluation_dataset::column;
+pub use evaluation_dataset::{DatasetSearch, NewDataset};
 pub use experiment::NewExperiment;
 pub use experiment_search::ExperimentSearch;
 pub(crate) use experiment_tag::too_many_custom_views;
@@ -35,6 +40,7 @@ pub use logged_model_search::LoggedModelSearch;
 pub use run::{NewRun, RunChange};
 pub use run_search::RunSearch;
 pub(crate) use run_search::known_experiments;
+pub use scorer::ScorerName;
 use table::Table;
 
 use gate::Gate;

@@ -1,0 +1,116 @@
+//! Long contents: compressed in an item or, where they are too big for it, in parts beside it.
+//!
+//! Parts are named by a hash of the content and of what it belongs to. So they may be written again, and are never changed.
+
+use std::collections::HashMap;
+
+use entities::attributes::{CONTENT, CONTENT_ID, CONTENT_PARTS, CONTENT_SIZE};
+use entities::content::{compress, decompress, parts};
+use key_schema::{Key, Ordinal, Segment, WideDigest};
+use mlflow_api::{Error, Result};
+use table::{Item, Update, Value, bytes, number, text};
+
+use super::Store;
+
+/// Bytes of compressed content that an item holds itself. An item has room for 400 KB, a transaction for 4 MB.
+const INLINE: usize = 256 << 10;
+
+/// What an item holds of a long content.
+const ATTRIBUTES: [&str; 4] = [CONTENT, CONTENT_SIZE, CONTENT_ID, CONTENT_PARTS];
+
+/// A content as it is kept.
+pub(super) struct Packed {
+    attributes: Vec<(&'static str, Value)>,
+    /// Items to be written before the one that names them.
+    pub(super) parts: Vec<Item>,
+}
+
+/// Packs the content of what is called `owner`; `part_key` makes the keys of its parts.
+pub(super) fn pack(owner: &str, content: &str, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Packed {
+    let compressed = compress(content);
+    let size = (CONTENT_SIZE, number(i64::try_from(content.len()).unwrap_or(i64::MAX)));
+    if compressed.len() <= INLINE {
+        return Packed { attributes: vec![size, (CONTENT, bytes(compressed))], parts: Vec::new() };
+    }
+    let id = WideDigest::of(&[owner, content]);
+    let ordinals = (0..).map(Ordinal);
+    let parts: Vec<_> = ordinals
+        .zip(parts(&compressed))
+        .map(|(ordinal, part)| Item::new(part_key(&id, &ordinal)).with(CONTENT, bytes(part.to_vec())))
+        .collect();
+    let count = i64::try_from(parts.len()).unwrap_or(i64::MAX);
+    let mut digits = String::new();
+    id.write(&mut digits);
+    Packed { attributes: vec![size, (CONTENT_ID, text(digits)), (CONTENT_PARTS, number(count))], parts }
+}
+
+impl Packed {
+    /// The item with the content.
+    pub(super) fn on(&self, item: Item) -> Item {
+        self.attributes.iter().fold(item, |item, (name, value)| item.with(*name, value.clone()))
+    }
+
+    /// The update, which then sets the content in place of another.
+    pub(super) fn set_by(&self, update: Update) -> Update {
+        ATTRIBUTES.into_iter().fold(update, |update, name| {
+            match self.attributes.iter().find(|(attribute, _)| *attribute == name) {
+                Some((_, value)) => update.set(name, value.clone()),
+                None => update.remove(name),
+            }
+        })
+    }
+
+    /// Keys of the parts.
+    pub(super) fn part_keys(&self) -> Vec<Key> {
+        self.parts.iter().filter_map(Item::key).collect()
+    }
+}
+
+/// The keys of the parts of an item's content, if it has any.
+pub(super) fn part_keys(item: &Item, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Vec<Key> {
+    let Some(id) = item.text(CONTENT_ID).and_then(WideDigest::read) else { return Vec::new() };
+    let count = item.number(CONTENT_PARTS).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
+    (0..count).map(|part| part_key(&id, &Ordinal(part))).collect()
+}
+
+/// An item's content; its parts are among `found`. Nothing, where one is missing: the item was changed since it was read.
+pub(super) fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item>) -> Option<String> {
+    let held = |item: &Item| Some(item.0.get(CONTENT)?.as_b().ok()?.as_ref().to_vec());
+    let bytes = if part_keys.is_empty() {
+        held(item)
+    } else {
+        let parts: Option<Vec<_>> = part_keys.iter().map(|key| found.get(key).and_then(held)).collect();
+        parts.map(|parts| parts.concat())
+    };
+    decompress(&bytes?)
+}
+
+impl Store {
+    /// An item's content, of the item as it is now where its parts were replaced since it was read; nothing, where it is gone. No
+    /// request unless the content has parts.
+    pub(super) async fn content(
+        &self,
+        item: &Item,
+        part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
+    ) -> Result<Option<String>> {
+        let mut item = item.clone();
+        for attempt in 0..self.table.retry().attempts {
+            self.table.retry().pause(attempt).await;
+            let keys = part_keys(&item, &part_key);
+            let parts = self.table.get_many(&keys).await?;
+            if let Some(content) = unpack(&item, &keys, &parts) {
+                return Ok(Some(content));
+            }
+            let Some(key) = item.key() else { break };
+            let Some(now) = self.table.get(&key).await? else { return Ok(None) };
+            item = now;
+        }
+        // A defect of ours.
+        Err(Error::internal(format!("a content cannot be read: {:?}", item.key())))
+    }
+}
+
+/// Bytes of an item's content.
+pub(super) fn size(item: &Item) -> usize {
+    item.number(CONTENT_SIZE).and_then(|size| usize::try_from(size).ok()).unwrap_or_default()
+}

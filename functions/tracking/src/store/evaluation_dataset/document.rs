@@ -1,0 +1,63 @@
+//! Tags of evaluation datasets.
+
+use documents::{Change, Document};
+use key_schema::{Key, Name, rows};
+use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Json, Result};
+use table::{Condition, Item};
+
+use super::Store;
+
+/// An evaluation dataset as a document.
+struct DatasetDocument<'a>(&'a EvaluationDatasetId);
+
+impl Document for DatasetDocument<'_> {
+    fn key(&self) -> Key {
+        rows::EvaluationDataset::key(self.0)
+    }
+
+    fn tag_row(&self, tag: &Name) -> Key {
+        rows::EvaluationDatasetTag::key(self.0, tag)
+    }
+
+    fn writable(&self) -> Condition {
+        Condition::item_exists()
+    }
+
+    fn check(&self, item: Option<&Item>) -> Result<()> {
+        item.map(|_| ()).ok_or_else(|| no_dataset(self.0.as_str()))
+    }
+}
+
+/// MLflow's error for tags of a dataset that is not there.
+fn no_dataset(id: &str) -> Error {
+    Error::not_found(format!("Could not find evaluation dataset with ID {id}"))
+}
+
+impl Store {
+    /// Sets tags of an evaluation dataset: a JSON object, of which null is left out and what is no text is printed as Python
+    /// prints it. One request; more where values are big.
+    pub async fn dataset_set_tags(&self, id: &str, tags: Json) -> Result<()> {
+        let dataset = EvaluationDatasetId::parse(id).ok_or_else(|| no_dataset(id))?;
+        let Json::Object(tags) = tags else {
+            self.dataset_item(id).await?.ok_or_else(|| no_dataset(id))?;
+            return Err(Error::invalid(format!("The tags must be a JSON object, got {}.", tags.type_name())));
+        };
+        let set = tags.into_iter().filter(|(_, value)| *value != Json::Null);
+        let tags: Vec<_> = set.map(|(key, value)| (key, value.to_text())).collect();
+        if tags.is_empty() {
+            self.dataset_item(id).await?.ok_or_else(|| no_dataset(id))?;
+            return Ok(());
+        }
+        documents::change(&self.table, &DatasetDocument(&dataset), Change { tags, ..Change::default() }).await?;
+        Ok(())
+    }
+
+    /// Deletes a tag of an evaluation dataset, if both are there. One request where no tag is big.
+    pub async fn dataset_delete_tag(&self, id: &str, key: &str) -> Result<()> {
+        let Some(id) = EvaluationDatasetId::parse(id) else { return Ok(()) };
+        match documents::remove_tag(&self.table, &DatasetDocument(&id), key).await {
+            Err(error) if error.code != ErrorCode::ResourceDoesNotExist => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

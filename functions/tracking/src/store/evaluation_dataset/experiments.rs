@@ -1,0 +1,121 @@
+//! Experiments of evaluation datasets.
+
+use std::collections::{BTreeSet, HashSet};
+
+use entities::attributes::{CREATED_BY, EXPERIMENTS, NAME, UPDATED};
+use entities::{entry_name, now_ms};
+use key_schema::rows;
+use mlflow_api::evaluation_datasets::EvaluationDataset;
+use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result};
+use table::{Condition, Failure, Reason, Update, Write, number};
+
+use super::{Store, TRANSACTION, experiment_key, experiments_of, listed};
+
+/// MLflow's error where experiments are to be added to, or removed from, a dataset that is not there.
+fn no_dataset(id: &str) -> Error {
+    Error::not_found(format!("Dataset '{id}' not found"))
+}
+
+impl Store {
+    /// The experiments of an evaluation dataset, in the order in which they were added; none, if there is no such dataset.
+    /// One request.
+    pub async fn dataset_experiments(&self, id: &str) -> Result<Vec<String>> {
+        Ok(self.dataset_item(id).await?.map(|(_, item)| experiments_of(&item)).unwrap_or_default())
+    }
+
+    /// Adds an evaluation dataset to experiments, which must be there, deleted or not. Three requests, two while leases on the
+    /// experiments last.
+    pub async fn dataset_add_experiments(&self, id: &str, experiments: &[String]) -> Result<EvaluationDataset> {
+        let (dataset, item) = self.dataset_item(id).await?.ok_or_else(|| no_dataset(id))?;
+        // An id counts only as it is printed: MLflow compares texts.
+        let canonical = |text: &String| ExperimentId::parse(text).ok().filter(|id| id.to_string() == *text);
+        let ids: Vec<_> = experiments.iter().filter_map(canonical).collect();
+        let states = self.experiment_states(&ids).await?;
+        let there: HashSet<_> = states.into_iter().map(|(id, _)| id.to_string()).collect();
+        if let Some(missing) = experiments.iter().find(|experiment| !there.contains(*experiment)) {
+            return Err(Error::not_found(format!("No Experiment with id={missing}")));
+        }
+        let held = experiments_of(&item);
+        let new: BTreeSet<_> = experiments.iter().filter(|experiment| !held.contains(experiment)).collect();
+        let (name, user) = (item.text(NAME).unwrap_or_default(), item.text(CREATED_BY));
+        let now = now_ms();
+        self.dataset_change_experiments(
+            &dataset,
+            id,
+            &new.into_iter().collect::<Vec<_>>(),
+            now,
+            |update, experiment| {
+                let row = listed(experiment_key(&dataset, experiment), name, user);
+                let update = update.set((EXPERIMENTS, entry_name(experiment).as_ref()), number(now));
+                (update, Write::Put(row, Condition::All(Vec::new())))
+            },
+        )
+        .await?;
+        self.dataset_with_tags(&dataset, &item.with(UPDATED, number(now))).await
+    }
+
+    /// Removes an evaluation dataset from experiments; from those it is not in, too. Two requests.
+    pub async fn dataset_remove_experiments(&self, id: &str, experiments: &[String]) -> Result<EvaluationDataset> {
+        let (dataset, item) = self.dataset_item(id).await?.ok_or_else(|| no_dataset(id))?;
+        let held = experiments_of(&item);
+        let gone: Vec<_> = held.iter().filter(|experiment| experiments.contains(experiment)).collect();
+        if gone.is_empty() {
+            return self.dataset_with_tags(&dataset, &item).await;
+        }
+        let now = now_ms();
+        self.dataset_change_experiments(&dataset, id, &gone, now, |update, experiment| {
+            let update = update.remove((EXPERIMENTS, entry_name(experiment).as_ref()));
+            (update, Write::Delete(experiment_key(&dataset, experiment), Condition::All(Vec::new())))
+        })
+        .await?;
+        self.dataset_with_tags(&dataset, &item.with(UPDATED, number(now))).await
+    }
+
+    /// Changes the dataset's item and its row in the list of each experiment. One request per 99 experiments, and one for none.
+    async fn dataset_change_experiments(
+        &self,
+        dataset: &EvaluationDatasetId,
+        id: &str,
+        experiments: &[&String],
+        now: i64,
+        change: impl Fn(Update, &str) -> (Update, Write),
+    ) -> Result<()> {
+        let mut portions: Vec<_> = experiments.chunks(TRANSACTION - 1).collect();
+        if portions.is_empty() {
+            portions.push(&[]);
+        }
+        for portion in portions {
+            let mut update = Update::new(rows::EvaluationDataset::key(dataset)).set(UPDATED, number(now));
+            let mut writes = Vec::new();
+            for experiment in portion {
+                let (changed, write) = change(update, experiment);
+                update = changed;
+                writes.push(write);
+            }
+            writes.push(Write::Update(update));
+            match self.table.transact(&writes).await {
+                Err(Failure::Cancelled(reasons)) if matches!(reasons.last(), Some(Reason::Refused(None))) => {
+                    return Err(no_dataset(id));
+                }
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use key_schema::Key;
+    use table::{Item, Map, map};
+
+    use super::*;
+
+    #[test]
+    fn experiments_are_in_the_order_they_were_added_in() {
+        let entries = [("2", 7), ("10", 5), ("\0", 7), ("1", 7)];
+        let entries: Map = entries.map(|(name, added)| (name.to_owned(), number(added))).into_iter().collect();
+        let item = Item::new(Key { pk: "P".to_owned(), sk: "S".to_owned() }).with(EXPERIMENTS, map(entries));
+        assert_eq!(experiments_of(&item), ["10", "", "1", "2"]);
+    }
+}

@@ -1,0 +1,249 @@
+//! Records of evaluation datasets: as clients send them, and how they are merged (`SqlEvaluationDatasetRecord.merge` and
+//! `upsert_dataset_records` in MLflow's SQL store).
+
+use key_schema::WideDigest;
+use mlflow_api::json::Object;
+use mlflow_api::{Error, ErrorCode, Json, Result};
+use sha2::{Digest, Sha256};
+
+/// The tag that names a user.
+pub(super) const USER_TAG: &str = "mlflow.user";
+const SOURCE_TYPES: [&str; 5] = ["UNSPECIFIED", "TRACE", "HUMAN", "DOCUMENT", "CODE"];
+
+/// A record as a client sent it.
+#[derive(Clone, Debug)]
+pub(super) struct SentRecord {
+    pub(super) inputs: Object,
+    /// Missing where nothing was sent; null is something.
+    pub(super) outputs: Option<Json>,
+    pub(super) expectations: Option<Object>,
+    tags: Option<Object>,
+    source: Option<Source>,
+    /// The user in the tags, if there is one; the user may be null.
+    pub(super) user: Option<Option<String>>,
+}
+
+/// Where a record comes from.
+#[derive(Clone, Debug)]
+struct Source {
+    type_name: String,
+    data: Object,
+    id: Option<String>,
+}
+
+impl SentRecord {
+    /// Reads a record and checks it.
+    pub(super) fn read(record: Json) -> Result<Self> {
+        let Json::Object(mut record) = record else {
+            return Err(Error::invalid(format!("A record must be a JSON object, got {}.", record.type_name())));
+        };
+        let inputs = match record.remove("inputs") {
+            None => Object::default(),
+            Some(Json::Null) => return Err(Error::invalid("inputs must be provided")),
+            Some(inputs) => object("inputs", inputs)?,
+        };
+        let mut optional = |field: &str| match record.remove(field) {
+            None | Some(Json::Null) => Ok(None),
+            Some(value) => object(field, value).map(Some),
+        };
+        let (expectations, tags) = (optional("expectations")?, optional("tags")?);
+        let user = tags.as_ref().and_then(|tags| tags.get(USER_TAG)).map(|user| column(USER_TAG, user)).transpose()?;
+        let source = record.remove("source").filter(Json::is_true).map(Source::read).transpose()?;
+        Ok(Self { inputs, outputs: record.remove("outputs"), expectations, tags, source, user })
+    }
+
+    /// The hash of its inputs: equal for inputs that Python prints alike once their keys are sorted.
+    pub(super) fn inputs_hash(&self) -> WideDigest {
+        let hash = Sha256::digest(Json::Object(self.inputs.clone()).print_sorted());
+        WideDigest(hash.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte)))
+    }
+}
+
+impl Source {
+    fn read(source: Json) -> Result<Self> {
+        let mut source = object("source", source)?;
+        let written = match source.remove("source_type") {
+            Some(Json::Text(name)) => name.to_uppercase(),
+            _ => return Err(Error::invalid("The 'source_type' of a record's source must be a text.")),
+        };
+        if !SOURCE_TYPES.contains(&written.as_str()) {
+            return Err(Error::invalid(format!(
+                "Invalid dataset record source type: {written}. Valid source types: {}",
+                mlflow_api::python::repr_list(&SOURCE_TYPES)
+            )));
+        }
+        let data = match source.remove("source_data") {
+            None | Some(Json::Null) => Object::default(),
+            Some(data) => object("source_data", data)?,
+        };
+        if let Some((other, _)) = source.iter().next() {
+            return Err(Error::invalid(format!("A record's source has no field '{other}'.")));
+        }
+        let id = data.get(if written == "TRACE" { "trace_id" } else { "source_id" });
+        let id = id.map(|id| column("source_id", id)).transpose()?.flatten();
+        Ok(Self { type_name: written, data, id })
+    }
+}
+
+/// The object a field must be.
+fn object(field: &str, value: Json) -> Result<Object> {
+    match value {
+        Json::Object(object) => Ok(object),
+        other => Err(Error::invalid(format!(
+            "Attribute '{field}' does not accept objects of type <class '{}'>",
+            other.type_name()
+        ))),
+    }
+}
+
+/// A value as MLflow's database keeps it in a column of texts.
+pub(crate) fn column(field: &str, value: &Json) -> Result<Option<String>> {
+    match value {
+        Json::Null => Ok(None),
+        Json::Bool(value) => Ok(Some(u8::from(*value).to_string())),
+        Json::List(_) | Json::Object(_) => {
+            Err(Error::new(ErrorCode::BadRequest, format!("The value of '{field}' must be a text.")))
+        }
+        other => Ok(Some(other.to_text())),
+    }
+}
+
+/// What a dataset keeps of a record: inputs, outputs, expectations, tags and source, named and ordered as in MLflow's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Content(Object);
+
+impl Content {
+    /// Of a new record.
+    pub(super) fn new(sent: &SentRecord) -> Self {
+        let mut content = Object::default();
+        let mut set = |field: &str, value: Json| content.update([(field.to_owned(), value)]);
+        set("inputs", Json::Object(sent.inputs.clone()));
+        match &sent.outputs {
+            None => set("outputs", Json::Object(Object::default())),
+            Some(Json::Null) => {}
+            Some(outputs) => set("outputs", outputs.clone()),
+        }
+        if let Some(expectations) = &sent.expectations {
+            set("expectations", Json::Object(expectations.clone()));
+        }
+        set("tags", Json::Object(sent.tags.clone().unwrap_or_default()));
+        if let Some(source) = &sent.source {
+            let entries = [
+                ("source_type".to_owned(), Json::Text(source.type_name.clone())),
+                ("source_data".to_owned(), Json::Object(source.data.clone())),
+            ];
+            set("source", Json::Object(entries.into_iter().collect()));
+            if let Some(id) = &source.id {
+                set("source_id", Json::Text(id.clone()));
+            }
+            set("source_type", Json::Text(source.type_name.clone()));
+        }
+        Self(content)
+    }
+
+    /// Reads what [`Content::print`] printed.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        if let Json::Object(content) = Json::parse(text)? { Some(Self(content)) } else { None }
+    }
+
+    /// As JSON.
+    pub(super) fn print(&self) -> String {
+        Json::Object(self.0.clone()).print()
+    }
+
+    /// Merges a record with the same inputs: outputs are replaced, if any were sent; expectations and tags are added, and
+    /// replace those of the same name; the source stays.
+    pub(super) fn merge(&mut self, sent: &SentRecord) {
+        match &sent.outputs {
+            None => {}
+            Some(Json::Null) => {
+                self.0.remove("outputs");
+            }
+            Some(outputs) => self.0.update([("outputs".to_owned(), outputs.clone())]),
+        }
+        for (field, entries) in [("expectations", &sent.expectations), ("tags", &sent.tags)] {
+            let Some(entries) = entries.as_ref().filter(|entries| !entries.is_empty()) else { continue };
+            let mut held = match self.0.get(field) {
+                Some(Json::Object(held)) => held.clone(),
+                _ => Object::default(),
+            };
+            held.update(entries.clone());
+            self.0.update([(field.to_owned(), Json::Object(held))]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(text: &str) -> SentRecord {
+        SentRecord::read(Json::parse(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_new_record_has_outputs_and_tags() {
+        let content = Content::new(&sent(
+            r#"{"inputs": {"q": 1}, "source": {"source_type": "trace", "source_data": {"trace_id": "t"}}}"#,
+        ));
+        let printed = content.print();
+        assert_eq!(
+            printed,
+            r#"{"inputs": {"q": 1}, "outputs": {}, "tags": {}, "source": {"source_type": "TRACE", "source_data": {"trace_id": "t"}}, "source_id": "t", "source_type": "TRACE"}"#
+        );
+        assert_eq!(Content::parse(&printed), Some(content));
+        assert_eq!(Content::new(&sent(r#"{"outputs": null}"#)).print(), r#"{"inputs": {}, "tags": {}}"#);
+    }
+
+    #[test]
+    fn merging_adds_and_replaces() {
+        let mut content = Content::new(&sent(r#"{"inputs": {"q": 1}, "expectations": {"a": 1}, "tags": {"t": "x"}}"#));
+        content.merge(&sent(r#"{"inputs": {"q": 1}, "outputs": "o", "expectations": {"b": 2, "a": 3}}"#));
+        assert_eq!(
+            content.print(),
+            r#"{"inputs": {"q": 1}, "outputs": "o", "expectations": {"a": 3, "b": 2}, "tags": {"t": "x"}}"#
+        );
+        content.merge(&sent(
+            r#"{"outputs": null, "expectations": null, "tags": {"u": null}, "source": {"source_type": "CODE"}}"#,
+        ));
+        assert_eq!(
+            content.print(),
+            r#"{"inputs": {"q": 1}, "expectations": {"a": 3, "b": 2}, "tags": {"t": "x", "u": null}}"#
+        );
+    }
+
+    #[test]
+    fn inputs_are_the_same_in_any_order() {
+        let hash = |text: &str| sent(text).inputs_hash();
+        assert_eq!(
+            hash(r#"{"inputs": {"a": 1, "b": {"d": 1, "c": 2}}}"#),
+            hash(r#"{"inputs": {"b": {"c": 2, "d": 1}, "a": 1}}"#)
+        );
+        assert_ne!(hash(r#"{"inputs": {"a": 1}}"#), hash(r#"{"inputs": {"a": 1.0}}"#));
+        assert_ne!(
+            hash(r#"{"inputs": {"a": 123456789012345678901234567890}}"#),
+            hash(r#"{"inputs": {"a": 123456789012345678901234567891}}"#)
+        );
+        assert_eq!(hash("{}"), hash(r#"{"inputs": {}}"#));
+    }
+
+    #[test]
+    fn what_cannot_be_a_record() {
+        for text in [
+            "5",
+            r#"{"inputs": null}"#,
+            r#"{"inputs": []}"#,
+            r#"{"expectations": ""}"#,
+            r#"{"tags": []}"#,
+            r#"{"tags": {"mlflow.user": []}}"#,
+            r#"{"source": "x"}"#,
+            r#"{"source": {"source_data": {}}}"#,
+            r#"{"source": {"source_type": "NOPE"}}"#,
+            r#"{"source": {"source_type": "HUMAN", "other": 1}}"#,
+            r#"{"source": {"source_type": "HUMAN", "source_data": []}}"#,
+            r#"{"source": {"source_type": "HUMAN", "source_data": {"source_id": {}}}}"#,
+        ] {
+            assert!(SentRecord::read(Json::parse(text).unwrap()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Searching evaluation datasets.
+
+use std::collections::BTreeMap;
+
+use entities::attributes::{CREATED_BY, NAME, UPDATED, UPDATED_BY};
+use key_schema::{Name, prefix, rows};
+use mlflow_api::evaluation_datasets::Datasets;
+use mlflow_api::tracking::DEFAULT_WORKSPACE;
+use mlflow_api::{Error, EvaluationDatasetId, Result, limits};
+use search::{
+    DatasetFields, DatasetFilter, DatasetNumber, DatasetOrder, DatasetPredicate, DatasetSortBy, DatasetText,
+    Fingerprint, decode_page_token, encode_page_token, parse_dataset_search,
+};
+use table::{Item, Query};
+
+use super::Store;
+
+/// A search over evaluation datasets, as it was asked.
+#[derive(Clone, Debug, Default)]
+pub struct DatasetSearch {
+    /// Only datasets of these experiments; all, where there are none.
+    pub experiment_ids: Vec<String>,
+    /// Filter string.
+    pub filter: String,
+    /// Order clauses.
+    pub order_by: Vec<String>,
+    /// Datasets on a page.
+    pub max_results: i64,
+    /// Token of an earlier page.
+    pub page_token: String,
+}
+
+/// What the lists say of a dataset: its id, and with it the time of its creation; name and creator, unless they are long.
+struct Listed {
+    id: EvaluationDatasetId,
+    row: Item,
+}
+
+impl Listed {
+    fn of(row: Item) -> Option<Self> {
+        let key = row.key()?;
+        let id = rows::WorkspaceEvaluationDataset::parse(&key).map(|row| row.dataset);
+        let id = id.or_else(|| rows::ExperimentEvaluationDataset::parse(&key).map(|row| row.dataset))?;
+        Some(Self { id, row })
+    }
+
+    /// Whether the row repeats the texts.
+    fn has_texts(&self) -> bool {
+        self.row.has(NAME)
+    }
+
+    /// Whether the dataset may pass a filter, as far as the lists say.
+    fn may_pass(&self, filter: &DatasetFilter) -> bool {
+        let says = |predicate: &DatasetPredicate| match predicate {
+            DatasetPredicate::Number { .. } => is_listed(predicate),
+            _ => is_listed(predicate) && self.has_texts(),
+        };
+        filter.predicates.iter().all(|predicate| !says(predicate) || predicate.matches(self))
+    }
+}
+
+/// Whether the lists say what a condition asks.
+fn is_listed(predicate: &DatasetPredicate) -> bool {
+    match predicate {
+        DatasetPredicate::Text { attribute, .. } | DatasetPredicate::TextOrder { attribute, .. } => {
+            *attribute != DatasetText::LastUpdatedBy
+        }
+        DatasetPredicate::Number { attribute, .. } => *attribute == DatasetNumber::CreatedTime,
+        DatasetPredicate::Tag { .. } => false,
+    }
+}
+
+/// Whether the lists say all that a filter and an order ask.
+fn is_known_from_lists(filter: &DatasetFilter, order: &DatasetOrder) -> bool {
+    let by_change = DatasetSortBy::Number(DatasetNumber::LastUpdateTime);
+    filter.predicates.iter().all(is_listed) && order.terms.iter().all(|term| term.by != by_change)
+}
+
+impl Store {
+    /// Searches evaluation datasets. A read unit per 30 datasets of the experiments, or of the workspace where none are named; then
+    /// a request per 100 of those that the lists do not rule out: a page of them, unless the filter asks for tags or the last
+    /// change, or the order is by the latter. One more for each that has tags too big for its document, or a schema.
+    pub async fn dataset_search(&self, search: &DatasetSearch) -> Result<Datasets> {
+        limits::max_results(search.max_results)?;
+        let fingerprint = Fingerprint::of_dataset_search(&search.experiment_ids, &search.filter, &search.order_by);
+        let after = decode_page_token(fingerprint, &search.page_token)?;
+        let (filter, order) = parse_dataset_search(&search.filter, &search.order_by)?;
+        let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
+
+        let mut listed = self.datasets_listed(&search.experiment_ids).await?;
+        listed.retain(|listed| listed.may_pass(&filter));
+        let mut last_of_page = None;
+        if is_known_from_lists(&filter, &order) && listed.iter().all(Listed::has_texts) {
+            listed.sort_by_cached_key(|listed| order.key(listed));
+            listed.retain(|listed| after.as_ref().is_none_or(|after| order.key(listed) > *after));
+            if listed.len() > page_size {
+                listed.truncate(page_size);
+                // Whether it is still there or not.
+                last_of_page = listed.last().map(|listed| order.key(listed));
+            }
+        }
+        let keys: Vec<_> = listed.iter().map(|listed| rows::EvaluationDataset::key(&listed.id)).collect();
+        let mut items = self.table.get_many(&keys).await?;
+        let datasets = listed.into_iter().zip(&keys).filter_map(|(listed, key)| Some((listed.id, items.remove(key)?)));
+        let datasets = datasets.map(|(id, item)| async move {
+            let tags = self.dataset_tags(&id, &item).await?;
+            Ok::<_, Error>(Searched { id, item, tags })
+        });
+        let mut found: Vec<_> = futures::future::try_join_all(datasets)
+            .await?
+            .into_iter()
+            .filter(|dataset| filter.matches(dataset))
+            .map(|dataset| (order.key(&dataset), dataset))
+            .filter(|(key, _)| after.as_ref().is_none_or(|after| key > after))
+            .collect();
+        found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        if found.len() > page_size {
+            found.truncate(page_size);
+            last_of_page = found.last().map(|(key, _)| key.clone());
+        }
+        let next_page_token = last_of_page.map(|key| encode_page_token(fingerprint, &key)).transpose()?;
+        let datasets = found.iter().map(|(_, found)| self.dataset_whole(&found.id, &found.item, &found.tags));
+        Ok(Datasets { datasets: futures::future::try_join_all(datasets).await?, next_page_token })
+    }
+
+    /// The datasets of these experiments, or all of the workspace, each once. A request per MB of each list.
+    async fn datasets_listed(&self, experiments: &[String]) -> Result<Vec<Listed>> {
+        let mut partitions: Vec<_> = experiments
+            .iter()
+            .map(|experiment| prefix::experiment_evaluation_datasets(&Name::from(experiment.as_str())))
+            .collect();
+        partitions.sort_unstable();
+        partitions.dedup();
+        if partitions.is_empty() {
+            partitions.push(prefix::workspace_partition(&DEFAULT_WORKSPACE.into()));
+        }
+        let mut listed = BTreeMap::new();
+        for partition in partitions {
+            let rows = self.table.query(Query::begins_with(partition, prefix::EVALUATION_DATASETS)).await?;
+            listed.extend(rows.into_iter().filter_map(Listed::of).map(|listed| (listed.id.clone(), listed)));
+        }
+        Ok(listed.into_values().collect())
+    }
+}
+
+impl DatasetFields for Listed {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn text(&self, attribute: DatasetText) -> Option<&str> {
+        match attribute {
+            DatasetText::Name => self.row.text(NAME),
+            DatasetText::CreatedBy => self.row.text(CREATED_BY),
+            DatasetText::LastUpdatedBy => None,
+        }
+    }
+
+    fn number(&self, attribute: DatasetNumber) -> i64 {
+        match attribute {
+            DatasetNumber::CreatedTime => self.id.created(),
+            DatasetNumber::LastUpdateTime => 0,
+        }
+    }
+
+    fn tag(&self, _: &str) -> Option<&str> {
+        None
+    }
+}
+
+/// A dataset as a search sees it; its tags are in the order of their keys.
+struct Searched {
+    id: EvaluationDatasetId,
+    item: Item,
+    tags: Vec<(String, String)>,
+}
+
+impl DatasetFields for Searched {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn text(&self, attribute: DatasetText) -> Option<&str> {
+        self.item.text(match attribute {
+            DatasetText::Name => NAME,
+            DatasetText::CreatedBy => CREATED_BY,
+            DatasetText::LastUpdatedBy => UPDATED_BY,
+        })
+    }
+
+    fn number(&self, attribute: DatasetNumber) -> i64 {
+        match attribute {
+            DatasetNumber::CreatedTime => self.id.created(),
+            DatasetNumber::LastUpdateTime => self.item.number(UPDATED).unwrap_or_default(),
+        }
+    }
+
+    fn tag(&self, key: &str) -> Option<&str> {
+        let place = self.tags.binary_search_by(|(tag, _)| tag.as_str().cmp(key)).ok()?;
+        self.tags.get(place).map(|(_, value)| value.as_str())
+    }
+}

@@ -1,0 +1,87 @@
+//! On which traces scorers run by themselves.
+
+use entities::attributes::EXPERIMENT;
+use key_schema::rows;
+use mlflow_api::scorers::OnlineScoringConfig;
+use mlflow_api::{Error, Result, ScorerId, python};
+use rand::RngExt;
+use table::{Condition, Failure, Item, Write, text};
+
+use super::{SCORER, ScorerName, header_key, payload};
+use crate::store::Store;
+
+const CONFIG: &str = "config";
+const FILTER: &str = "filter";
+const RATE: &str = "rate";
+
+impl Store {
+    /// Sets the online configuration of a scorer, in place of the one before. Two requests, and one for the experiment where no
+    /// lease lasts.
+    pub async fn scorer_set_online_config(
+        &self,
+        scorer: &ScorerName<'_>,
+        rate: f64,
+        filter: Option<&str>,
+    ) -> Result<OnlineScoringConfig> {
+        if !(0.0..=1.0).contains(&rate) {
+            let rate = python::float(rate);
+            return Err(Error::invalid(format!("sample_rate must be between 0.0 and 1.0, got {rate}")));
+        }
+        let id = format!("{:032x}", rand::rng().random::<u128>());
+        for attempt in 0..self.table.retry().attempts {
+            self.table.retry().pause(attempt).await;
+            let found = self.scorer_found(scorer).await?;
+            if found.latest().is_some() && rate > 0.0 {
+                let latest = self.scorer_whole(&found, &found.item).await?.ok_or_else(|| scorer.not_found(None))?;
+                if payload::gateway_endpoint(&latest.serialized_scorer)?.is_none() {
+                    return Err(Error::invalid(format!(
+                        "Scorer '{}' does not use a gateway model. Automatic evaluation is only supported for scorers \
+                         that use gateway models.",
+                        scorer.name
+                    )));
+                }
+            }
+            let mut item = Item::new(rows::ScorerOnlineConfig::key(&found.experiment, &found.id))
+                .with(CONFIG, text(&id))
+                .with(RATE, text(rate.to_string()))
+                .with(EXPERIMENT, text(found.experiment.to_string()));
+            if let Some(filter) = filter {
+                item = item.with(FILTER, text(filter));
+            }
+            let config = config_of(&found.id, &item);
+            // Versions may come meanwhile; the scorer must not go.
+            let there = Condition::Equals(SCORER.into(), text(found.id.as_str()));
+            let writes = [
+                Write::Check(header_key(found.experiment, scorer.name), there),
+                Write::Put(item, Condition::All(Vec::new())),
+            ];
+            match self.table.transact(&writes).await {
+                Ok(()) => return Ok(config),
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a scorer kept changing"))
+    }
+
+    /// The online configurations of those scorers that have one. One request per 100 of them.
+    pub async fn scorer_online_configs(&self, scorers: &[String]) -> Result<Vec<OnlineScoringConfig>> {
+        let mut ids: Vec<_> = scorers.iter().filter_map(|id| ScorerId::parse(id)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let key = |id: &ScorerId| Some(rows::ScorerOnlineConfig::key(&id.experiment()?, id));
+        let keys: Vec<_> = ids.iter().filter_map(key).collect();
+        let items = self.table.get_many(&keys).await?;
+        Ok(ids.iter().filter_map(|id| Some(config_of(id, items.get(&key(id)?)?))).collect())
+    }
+}
+
+fn config_of(scorer: &ScorerId, item: &Item) -> OnlineScoringConfig {
+    OnlineScoringConfig {
+        online_scoring_config_id: item.text(CONFIG).unwrap_or_default().to_owned(),
+        scorer_id: scorer.to_string(),
+        sample_rate: item.text(RATE).and_then(|rate| rate.parse().ok()).unwrap_or_default(),
+        experiment_id: item.text(EXPERIMENT).unwrap_or_default().to_owned(),
+        filter_string: item.text(FILTER).map(str::to_owned),
+    }
+}
