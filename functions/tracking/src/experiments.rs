@@ -77,7 +77,7 @@ pub(crate) async fn search_datasets(store: Store, request: Request) -> Result<Da
             ids.len()
         )));
     }
-    let dataset_summaries = store.datasets_search(&known_experiments(&ids)?).await?;
+    let dataset_summaries = store.run_datasets_search(&known_experiments(&ids)?).await?;
     Ok(DatasetSummaries { dataset_summaries })
 }
 

@@ -6,7 +6,7 @@ mod capacity;
 
 use std::time::Duration;
 
-use capacity::{inputs, searches};
+use capacity::{evaluation, inputs, searches};
 use embedded_engine::Engine;
 use ledger::Ledger;
 use mlflow_api::ExperimentId;
@@ -325,6 +325,7 @@ async fn the_capacity_ledger_is_up_to_date_and_within_its_budgets() {
     searches::searches(&mut ledger).await;
     ledger.section("The indexer, beside the requests");
     searches::indexing(&mut ledger).await;
+    evaluation::evaluation(&mut ledger).await;
     ledger.section("Large runs");
     wide_metrics(&mut ledger).await;
     many_params(&mut ledger).await;

@@ -80,8 +80,6 @@ pub const CONTENT_PARTS: &str = "content_parts";
 pub const CREATED_BY: &str = "created_by";
 /// Who changed it last.
 pub const UPDATED_BY: &str = "updated_by";
-/// Digest of an evaluation dataset.
-pub const DIGEST: &str = "digest";
 /// How many records an evaluation dataset has; missing before the first.
 pub const RECORDS: &str = "records";
 /// Experiments of an evaluation dataset, a map: when each was added, in ms.

@@ -263,6 +263,12 @@ pub const EVALUATION_DATASET_TAGS: &str = "ED#TAG#";
 /// Evaluation datasets in the partition of a workspace, or in that of an experiment.
 pub const EVALUATION_DATASETS: &str = "EDS#";
 
+/// The dataset of a row of a list of evaluation datasets: the partition's name may have been cut, and cannot be read back then.
+#[must_use]
+pub fn evaluation_dataset_of_row(sk: &str) -> Option<EvaluationDatasetId> {
+    sk.strip_prefix(EVALUATION_DATASETS).and_then(EvaluationDatasetId::parse)
+}
+
 /// The partition that lists the evaluation datasets of an experiment.
 #[must_use]
 pub fn experiment_evaluation_datasets(experiment: &Name) -> String {
@@ -276,6 +282,12 @@ pub const SCORERS: &str = "SCORER#";
 
 /// Scorers in the partition of a workspace.
 pub const WORKSPACE_SCORERS: &str = "SCORERS#";
+
+/// The experiment of a row of the workspace's list of scorers, likewise.
+#[must_use]
+pub fn experiment_of_workspace_scorer(sk: &str) -> Option<ExperimentId> {
+    sk.strip_prefix(WORKSPACE_SCORERS)?.split('#').next().and_then(ExperimentId::read)
+}
 
 /// Versions of a scorer.
 #[must_use]
@@ -379,5 +391,12 @@ mod tests {
         assert!(links.iter().all(|link| first < link.sk && link.sk < last), "{links:?}");
         assert!(RunMetrics::key(&experiment, &run).sk > last && run_rows(&run) < first);
         assert!(!active.starts_with(&runs_of_stage(Stage::Deleted { version: 3 })));
+        let long = Name("#".repeat(2_000));
+        let listed = ExperimentEvaluationDataset::key(&long, &dataset).sk;
+        assert_eq!(evaluation_dataset_of_row(&listed), Some(dataset));
+        assert_eq!(
+            experiment_of_workspace_scorer(&WorkspaceScorer::key(&name, &experiment, &long).sk),
+            Some(experiment)
+        );
     }
 }

@@ -1,7 +1,6 @@
 //! What the tracking domain keeps in the table. One file per resource; methods are named noun first.
 
 mod content;
-mod dataset;
 mod evaluation_dataset;
 mod experiment;
 mod experiment_search;
@@ -16,6 +15,7 @@ mod logged_model_search;
 mod metric;
 mod names;
 mod run;
+mod run_dataset;
 mod run_document;
 mod run_lifecycle;
 mod run_links;

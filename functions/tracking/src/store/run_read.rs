@@ -22,7 +22,7 @@ impl Store {
         let metrics = items.remove(&at.metrics_key());
         let items = read_run_items(&self.table, &at, run, metrics).await?;
         let mut run = run_whole(&at, &items, &experiment);
-        self.datasets_fill(std::slice::from_mut(&mut run)).await?;
+        self.run_datasets_fill(std::slice::from_mut(&mut run)).await?;
         Ok(run)
     }
 

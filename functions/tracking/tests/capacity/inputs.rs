@@ -42,7 +42,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         store.run_log_inputs(&run, &[input(&format!("dataset {}", number % 20), &schema)], &[]).await.unwrap();
     }
     meter.take();
-    assert_eq!(store.datasets_search(&[experiment]).await.unwrap().len(), 21);
+    assert_eq!(store.run_datasets_search(&[experiment]).await.unwrap().len(), 21);
     ledger.row("the 21 datasets of an experiment", Some((1.0, 0.0)), &meter.take(), 1);
     assert_eq!(store.dataset_runs("dataset 7", "2dd2d3a4").await.unwrap().len(), 5);
     ledger.row("runs of a dataset, in whichever experiment", Some((1.0, 0.0)), &meter.take(), 1);

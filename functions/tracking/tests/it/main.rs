@@ -4,6 +4,7 @@
 mod conformance;
 mod cost;
 mod documents;
+mod evaluation_datasets;
 mod experiment_deletion;
 mod expressions;
 mod faults;
@@ -18,6 +19,7 @@ mod names;
 mod paging;
 mod params;
 mod run_deletion;
+mod scorers;
 mod sealing;
 mod search_semantics;
 mod server;

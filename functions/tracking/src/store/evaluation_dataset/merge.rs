@@ -84,7 +84,7 @@ impl Store {
             None => return Err(no_dataset(id)),
             Some(dataset) => dataset,
         };
-        let user = sent.iter().rev().find_map(|record| record.user.clone()).flatten();
+        let user = sent.iter().fold(None, |user, record| record.user.after(user));
         let merge = Merge { id: &dataset, now: now_ms(), user, sent: &sent };
         let mut count = MergedRecords::default();
         if sent.is_empty() {
@@ -289,11 +289,11 @@ impl Merge<'_> {
         let item = Item::new(rows::EvaluationRecord::key(self.id, &wanted.record));
         let Some((first, others)) = wanted.sent.split_first() else { return (item, None) };
         let mut content = Content::new(first);
-        let creator = first.user.clone().flatten();
+        let creator = first.user.after(None);
         let mut updater = creator.clone();
         for sent in others {
             content.merge(sent);
-            updater = sent.user.clone().unwrap_or(updater);
+            updater = sent.user.after(updater);
         }
         let packed = content::pack(wanted.record.as_str(), &content.print(), part_key(self.id));
         let mut digits = String::new();
@@ -314,7 +314,7 @@ impl Merge<'_> {
         let mut updater = record.text(UPDATED_BY).map(str::to_owned);
         for sent in &wanted.sent {
             content.merge(sent);
-            updater = sent.user.clone().unwrap_or(updater);
+            updater = sent.user.after(updater);
         }
         let id = record.key().map(|key| key.sk).unwrap_or_default();
         let packed = content::pack(&id, &content.print(), part_key(self.id));

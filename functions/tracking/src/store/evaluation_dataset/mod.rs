@@ -54,7 +54,8 @@ fn part_key(id: &EvaluationDatasetId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
 /// A dataset's digest (`_compute_dataset_digest` in MLflow's SQL store).
 fn digest(name: &str, updated: i64) -> String {
     let hash = Sha256::digest(format!("{name}:{updated}"));
-    hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    let bits = hash.iter().take(4).fold(0_u32, |bits, byte| (bits << 8) | u32::from(*byte));
+    format!("{bits:08x}")
 }
 
 /// A row of a list of datasets: what never changes of the dataset, unless it is long.

@@ -19,8 +19,29 @@ pub(super) struct SentRecord {
     pub(super) expectations: Option<Object>,
     tags: Option<Object>,
     source: Option<Source>,
-    /// The user in the tags, if there is one; the user may be null.
-    pub(super) user: Option<Option<String>>,
+    pub(super) user: User,
+}
+
+/// What the tags of a record say of its user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum User {
+    /// Nothing.
+    Unsaid,
+    /// That there is none: the tag is null.
+    Nobody,
+    /// Who it is.
+    Named(String),
+}
+
+impl User {
+    /// The user, if it was `before` until the tags said something.
+    pub(super) fn after(&self, before: Option<String>) -> Option<String> {
+        match self {
+            Self::Unsaid => before,
+            Self::Nobody => None,
+            Self::Named(user) => Some(user.clone()),
+        }
+    }
 }
 
 /// Where a record comes from.
@@ -47,7 +68,10 @@ impl SentRecord {
             Some(value) => object(field, value).map(Some),
         };
         let (expectations, tags) = (optional("expectations")?, optional("tags")?);
-        let user = tags.as_ref().and_then(|tags| tags.get(USER_TAG)).map(|user| column(USER_TAG, user)).transpose()?;
+        let user = match tags.as_ref().and_then(|tags| tags.get(USER_TAG)) {
+            None => User::Unsaid,
+            Some(user) => column(USER_TAG, user)?.map_or(User::Nobody, User::Named),
+        };
         let source = record.remove("source").filter(Json::is_true).map(Source::read).transpose()?;
         Ok(Self { inputs, outputs: record.remove("outputs"), expectations, tags, source, user })
     }
@@ -116,27 +140,27 @@ impl Content {
     /// Of a new record.
     pub(super) fn new(sent: &SentRecord) -> Self {
         let mut content = Object::default();
-        let mut set = |field: &str, value: Json| content.update([(field.to_owned(), value)]);
-        set("inputs", Json::Object(sent.inputs.clone()));
+        let mut add = |field: &str, value: Json| content.update([(field.to_owned(), value)]);
+        add("inputs", Json::Object(sent.inputs.clone()));
         match &sent.outputs {
-            None => set("outputs", Json::Object(Object::default())),
+            None => add("outputs", Json::Object(Object::default())),
             Some(Json::Null) => {}
-            Some(outputs) => set("outputs", outputs.clone()),
+            Some(outputs) => add("outputs", outputs.clone()),
         }
         if let Some(expectations) = &sent.expectations {
-            set("expectations", Json::Object(expectations.clone()));
+            add("expectations", Json::Object(expectations.clone()));
         }
-        set("tags", Json::Object(sent.tags.clone().unwrap_or_default()));
+        add("tags", Json::Object(sent.tags.clone().unwrap_or_default()));
         if let Some(source) = &sent.source {
             let entries = [
                 ("source_type".to_owned(), Json::Text(source.type_name.clone())),
                 ("source_data".to_owned(), Json::Object(source.data.clone())),
             ];
-            set("source", Json::Object(entries.into_iter().collect()));
+            add("source", Json::Object(entries.into_iter().collect()));
             if let Some(id) = &source.id {
-                set("source_id", Json::Text(id.clone()));
+                add("source_id", Json::Text(id.clone()));
             }
-            set("source_type", Json::Text(source.type_name.clone()));
+            add("source_type", Json::Text(source.type_name.clone()));
         }
         Self(content)
     }

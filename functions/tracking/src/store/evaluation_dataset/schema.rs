@@ -31,15 +31,15 @@ pub(super) fn updated(schema: Option<&str>, records: &[SentRecord]) -> Option<St
         if let Some(sent) = &record.expectations {
             expectations.add(sent);
         }
+        // Once an output was no object, the type of that one stands for all. MLflow fails over the objects that follow.
         match &record.outputs {
-            None | Some(Json::Null) => {}
-            // Once an output was no object, the type of that one stands for all. MLflow fails over the objects that follow.
             Some(Json::Object(sent)) if output_type.is_none() => output_fields.add(sent),
-            Some(Json::Object(_)) => {}
-            Some(sent) if output_type.is_none() && output_fields.object.is_empty() => {
-                output_type = Some(Json::from(type_of(sent)));
+            None | Some(Json::Null | Json::Object(_)) => {}
+            Some(sent) => {
+                if output_type.is_none() && output_fields.object.is_empty() {
+                    output_type = Some(Json::from(type_of(sent)));
+                }
             }
-            Some(_) => {}
         }
     }
     schema.update([

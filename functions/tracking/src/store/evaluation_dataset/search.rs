@@ -38,9 +38,7 @@ struct Listed {
 
 impl Listed {
     fn of(row: Item) -> Option<Self> {
-        let key = row.key()?;
-        let id = rows::WorkspaceEvaluationDataset::parse(&key).map(|row| row.dataset);
-        let id = id.or_else(|| rows::ExperimentEvaluationDataset::parse(&key).map(|row| row.dataset))?;
+        let id = prefix::evaluation_dataset_of_row(&row.key()?.sk)?;
         Some(Self { id, row })
     }
 

@@ -124,7 +124,7 @@ impl Store {
         let last = found.last().filter(|_| has_more);
         let next_page_token = last.map(|(key, _)| encode_page_token(fingerprint, key)).transpose()?;
         let mut runs: Vec<_> = found.into_iter().map(|(_, run)| run).collect();
-        self.datasets_fill(&mut runs).await?;
+        self.run_datasets_fill(&mut runs).await?;
         // MLflow's searches tell of the models that runs put out, and not of those they read.
         for run in &mut runs {
             run.inputs.model_inputs.clear();

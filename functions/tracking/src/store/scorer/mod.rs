@@ -125,12 +125,11 @@ impl Store {
             let latest = found.as_ref().and_then(Found::latest).unwrap_or_default();
             let version = latest.checked_add(1).ok_or_else(|| Error::internal("no versions left"))?;
             let created = now_ms();
-            let (id, condition) = match &found {
-                Some(found) => (found.id.clone(), found.unchanged()),
-                None => {
-                    let time = u64::try_from(created).unwrap_or_default();
-                    (ScorerId::new(time, experiment, rand::rng().random()), Condition::item_missing())
-                }
+            let (id, condition) = if let Some(found) = &found {
+                (found.id.clone(), found.unchanged())
+            } else {
+                let time = u64::try_from(created).unwrap_or_default();
+                (ScorerId::new(time, experiment, rand::rng().random()), Condition::item_missing())
             };
             let key = rows::ScorerVersion::key(&experiment, &id, &Ordinal(version));
             let packed = content::pack(&format!("{id} {version}"), serialized, part_key(experiment));
@@ -232,7 +231,7 @@ impl Store {
     pub async fn scorer_list_all(&self) -> Result<Vec<wire::Scorer>> {
         let partition = prefix::workspace_partition(&DEFAULT_WORKSPACE.into());
         let rows = self.table.query(Query::begins_with(partition, prefix::WORKSPACE_SCORERS)).await?;
-        let experiment = |row: &Item| rows::WorkspaceScorer::parse(&row.key()?).map(|row| row.experiment);
+        let experiment = |row: &Item| prefix::experiment_of_workspace_scorer(&row.key()?.sk);
         let mut experiments: Vec<_> = rows.iter().filter_map(experiment).collect();
         experiments.dedup();
         self.scorer_list_of(&experiments).await

@@ -33,7 +33,7 @@ const CONTEXTS: &str = "contexts";
 impl Store {
     /// What has to be written for a dataset that a run reads, given the item it has; its parts are written at once, so that
     /// whoever sees the item sees them.
-    pub(super) async fn dataset_written(
+    pub(super) async fn run_dataset_written(
         &self,
         experiment: ExperimentId,
         input: &DatasetInput,
@@ -72,7 +72,7 @@ impl Store {
 
     /// Fills in what the datasets of runs are, of which only names and digests are known. One request per 100 datasets, and one
     /// more for each that is big.
-    pub(super) async fn datasets_fill(&self, runs: &mut [tracking::Run]) -> Result<()> {
+    pub(super) async fn run_datasets_fill(&self, runs: &mut [tracking::Run]) -> Result<()> {
         let mut keys = BTreeSet::new();
         for_each_dataset(runs, |key, _| {
             keys.insert(key);
@@ -81,8 +81,9 @@ impl Store {
             return Ok(());
         }
         let items = self.table.get_many(&keys.into_iter().collect::<Vec<_>>()).await?;
-        let datasets =
-            items.iter().map(|(key, item)| async move { Ok::<_, Error>((key, self.dataset_whole(key, item).await?)) });
+        let datasets = items
+            .iter()
+            .map(|(key, item)| async move { Ok::<_, Error>((key, self.run_dataset_whole(key, item).await?)) });
         let datasets: HashMap<&Key, Dataset> = try_join_all(datasets).await?.into_iter().collect();
         for_each_dataset(runs, |key, dataset| {
             if let Some(whole) = datasets.get(&key) {
@@ -93,7 +94,7 @@ impl Store {
     }
 
     /// A dataset from its item; one request if it is big.
-    async fn dataset_whole(&self, key: &Key, item: &Item) -> Result<Dataset> {
+    async fn run_dataset_whole(&self, key: &Key, item: &Item) -> Result<Dataset> {
         let unreadable = || Error::internal(format!("the content of a dataset cannot be read: {key:?}"));
         let [name, digest, source_type] =
             [NAME, DIGEST, SOURCE_TYPE].map(|attribute| item.text(attribute).unwrap_or_default().to_owned());
@@ -114,7 +115,7 @@ impl Store {
 
     /// The datasets of experiments, each with each context it was read in; at most 1,000. One request an experiment, or one per
     /// MB of datasets.
-    pub async fn datasets_search(&self, experiments: &[ExperimentId]) -> Result<Vec<DatasetSummary>> {
+    pub async fn run_datasets_search(&self, experiments: &[ExperimentId]) -> Result<Vec<DatasetSummary>> {
         let summaries = experiments.iter().map(|experiment| async move {
             let mut query = Query::begins_with(prefix::experiment_partition(*experiment), prefix::DATASETS);
             let mut summaries = Vec::new();

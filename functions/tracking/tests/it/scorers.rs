@@ -1,0 +1,185 @@
+//! Scorers: versions without gaps, big ones, and what deletion leaves.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::evaluation_datasets::{call, noise};
+use crate::server::{Answer, Server, Site};
+
+async fn register(server: &Server, experiment: &str, name: &str, serialized: &Value) -> Answer {
+    let body = json!({ "experiment_id": experiment, "name": name, "serialized_scorer": serialized.to_string() });
+    call(server, "POST", "scorers/register", &body).await
+}
+
+async fn get(server: &Server, path: &str, arguments: &[(&str, &str)]) -> Answer {
+    server.get_at(&format!("/api/3.0/mlflow/scorers/{path}"), arguments).await
+}
+
+async fn versions(server: &Server, experiment: &str, name: &str) -> Vec<u64> {
+    let found = get(server, "versions", &[("experiment_id", experiment), ("name", name)]).await.ok();
+    found["scorers"].as_array().unwrap().iter().map(|scorer| scorer["scorer_version"].as_u64().unwrap()).collect()
+}
+
+async fn delete(server: &Server, experiment: &str, name: &str, version: Option<u64>) -> Answer {
+    call(server, "DELETE", "scorers/delete", &json!({ "experiment_id": experiment, "name": name, "version": version }))
+        .await
+}
+
+async fn rows(site: &Site) -> Vec<String> {
+    site.dump().await.into_keys().filter(|key| key.contains("SCORER")).collect()
+}
+
+#[tokio::test]
+async fn versions_have_no_gaps_whatever_is_lost() {
+    for (refuse, lose) in [(10, 0), (0, 7)] {
+        let site = Site::new().await;
+        let experiment = site.server.experiment("e").await;
+        site.faults.refuse_every(refuse);
+        site.faults.lose_answer_every(lose);
+        let (server, experiment) = (&site.server, experiment.as_str());
+        let registered = join_all((0..8).map(|task| async move {
+            let mut found = Vec::new();
+            for round in 0..5 {
+                let answer =
+                    register(server, experiment, "shared", &json!({ "task": task, "round": round })).await.ok();
+                found.push((
+                    answer["version"].as_u64().unwrap(),
+                    answer["scorer_id"].clone(),
+                    answer["serialized_scorer"].clone(),
+                ));
+            }
+            found
+        }))
+        .await
+        .concat();
+        site.faults.refuse_every(0);
+        site.faults.lose_answer_every(0);
+        assert_eq!(versions(server, experiment, "shared").await, (1..=40).collect::<Vec<_>>());
+        for (version, id, serialized) in &registered {
+            let version = version.to_string();
+            let arguments = [("experiment_id", experiment), ("name", "shared"), ("version", version.as_str())];
+            let found = get(server, "get", &arguments).await.ok()["scorer"].clone();
+            assert_eq!((&found["scorer_id"], &found["serialized_scorer"]), (id, serialized));
+        }
+        let latest = get(server, "get", &[("experiment_id", experiment), ("name", "shared")]).await.ok();
+        assert_eq!(latest["scorer"]["scorer_version"], 40);
+    }
+}
+
+#[tokio::test]
+async fn versions_are_deleted_and_registered_at_once() {
+    let site = Site::new().await;
+    site.faults.lose_answer_every(6);
+    let (server, experiment) = (&site.server, site.server.experiment("e").await);
+    for _ in 0..10 {
+        register(server, &experiment, "s", &json!({})).await.ok();
+    }
+    let registering = join_all((0..4).map(|_| async { register(server, &experiment, "s", &json!({})).await.ok() }));
+    let deleting = join_all((3..=9).map(|version| delete(server, &experiment, "s", Some(version))));
+    let (_, deleted) = futures::future::join(registering, deleting).await;
+    assert!(deleted.iter().all(|answer| answer.status == 200), "{deleted:?}");
+    assert_eq!(versions(server, &experiment, "s").await, [1, 2, 10, 11, 12, 13, 14]);
+    // The number of the latest is given again once it is gone, as in MLflow.
+    delete(server, &experiment, "s", Some(14)).await.ok();
+    delete(server, &experiment, "s", Some(14)).await.refused(404, "RESOURCE_DOES_NOT_EXIST");
+    assert_eq!(register(server, &experiment, "s", &json!({})).await.ok()["version"], 14);
+}
+
+#[tokio::test]
+async fn a_scorer_may_be_larger_than_an_item() {
+    let site = Site::new().await;
+    site.faults.lose_answer_every(5);
+    let (server, experiment) = (&site.server, site.server.experiment("e").await);
+    let scorer = |seed: u64| json!({ "instructions": noise(seed, 1_500_000) });
+    for version in 1..=3 {
+        register(server, &experiment, "big", &scorer(version)).await.ok();
+    }
+    let arguments = [("experiment_id", experiment.as_str()), ("name", "big")];
+    let latest = get(server, "get", &arguments).await.ok();
+    assert_eq!(latest["scorer"]["serialized_scorer"], scorer(3).to_string());
+    let all = get(server, "versions", &arguments).await.ok();
+    let parsed = |scorer: &Value| serde_json::from_str::<Value>(scorer["serialized_scorer"].as_str().unwrap()).unwrap();
+    assert_eq!(all["scorers"].as_array().unwrap().iter().map(parsed).collect::<Vec<_>>(), [1, 2, 3].map(scorer));
+    delete(server, &experiment, "big", Some(3)).await.ok();
+    let latest = get(server, "get", &arguments).await.ok();
+    assert_eq!(latest["scorer"]["serialized_scorer"], scorer(2).to_string());
+    let listed = get(server, "list", &arguments[..1]).await.ok();
+    assert_eq!(listed["scorers"].as_array().unwrap().iter().map(parsed).collect::<Vec<_>>(), [scorer(2)]);
+    delete(server, &experiment, "big", None).await.ok();
+    assert_eq!(rows(&site).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn hundreds_of_versions_go_with_their_scorer() {
+    let site = Site::new().await;
+    let (server, experiment) = (&site.server, site.server.experiment("e").await);
+    for version in 1..=250 {
+        assert_eq!(register(server, &experiment, "s", &json!({})).await.ok()["version"], version);
+    }
+    let config = json!({ "experiment_id": experiment, "name": "s", "sample_rate": 0, "filter_string": "x" });
+    let config = call(server, "PUT", "scorers/online-config", &config).await.ok()["config"].clone();
+    let arguments = [("scorer_ids", config["scorer_id"].as_str().unwrap())];
+    assert_eq!(get(server, "online-configs", &arguments).await.ok(), json!({ "configs": [config] }));
+    delete(server, &experiment, "s", None).await.ok();
+    delete(server, &experiment, "s", None).await.refused(404, "RESOURCE_DOES_NOT_EXIST");
+    assert_eq!(get(server, "online-configs", &arguments).await.ok(), json!({ "configs": [] }));
+    assert_eq!(rows(&site).await, Vec::<String>::new());
+    let again = register(server, &experiment, "s", &json!({})).await.ok();
+    assert!(again["version"] == 1 && again["scorer_id"] != config["scorer_id"]);
+}
+
+#[tokio::test]
+async fn lists_are_of_active_experiments() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let experiments = [server.experiment("a").await, server.experiment("b").await, server.experiment("c").await];
+    for experiment in &experiments {
+        for name in ["z", "é", "a#b", &"long".repeat(500)] {
+            register(server, experiment, name, &json!({})).await.ok();
+            register(server, experiment, name, &json!({ "x": 1 })).await.ok();
+        }
+    }
+    server.post("experiments/delete", json!({ "experiment_id": experiments[1] })).await.ok();
+    let named = |answer: Value| -> Vec<(u64, String)> {
+        let scorers = answer["scorers"].as_array().cloned().unwrap_or_default();
+        let name = |scorer: &Value| scorer["scorer_name"].as_str().unwrap().chars().take(4).collect();
+        scorers.iter().map(|scorer| (scorer["experiment_id"].as_u64().unwrap(), name(scorer))).collect()
+    };
+    let of = |experiment: &String| {
+        ["a#b", "long", "z", "é"].map(|name| (experiment.parse::<u64>().unwrap(), name.to_owned()))
+    };
+    let both: Vec<_> = [of(&experiments[0]), of(&experiments[2])].concat();
+    assert_eq!(named(get(server, "list", &[]).await.ok()), both);
+    let all: Vec<_> = experiments.iter().rev().map(|experiment| ("experiment_ids", experiment.as_str())).collect();
+    assert_eq!(named(get(server, "list", &all).await.ok()), both);
+    assert_eq!(named(get(server, "list", &[("experiment_id", &experiments[2])]).await.ok()), of(&experiments[2]));
+    get(server, "list", &[("experiment_id", &experiments[1])]).await.refused_as_deleted();
+    let only_long = server.experiment("d").await;
+    register(server, &only_long, &"x".repeat(2_000), &json!({})).await.ok();
+    assert_eq!(named(get(server, "list", &[]).await.ok()).len(), 9);
+}
+
+#[tokio::test]
+async fn what_is_refused_changes_nothing() {
+    let site = Site::new().await;
+    let (server, experiment) = (&site.server, site.server.experiment("e").await);
+    register(server, &experiment, "s", &json!({ "a": 1 })).await.ok();
+    let before = site.dump().await;
+    for serialized in [
+        json!([]),
+        json!({ "call_source": "x" }),
+        json!({ "builtin_scorer_pydantic_data": { "model": " " } }),
+        json!({ "third_party_scorer_data": { "kwargs": { "api_base": "x" } } }),
+    ] {
+        register(server, &experiment, "s", &serialized).await.refused(400, "INVALID_PARAMETER_VALUE");
+    }
+    let gateway = json!({ "builtin_scorer_pydantic_data": { "model": "gateway:/x" } });
+    register(server, &experiment, "s", &gateway).await.refused(404, "RESOURCE_DOES_NOT_EXIST");
+    register(server, "987654", "s", &json!({})).await.refused(404, "RESOURCE_DOES_NOT_EXIST");
+    delete(server, &experiment, "s", Some(2)).await.refused(404, "RESOURCE_DOES_NOT_EXIST");
+    for rate in [json!("x"), json!(-1), json!(1.5), json!(0.5)] {
+        let config = json!({ "experiment_id": experiment, "name": "s", "sample_rate": rate });
+        call(server, "PUT", "scorers/online-config", &config).await.refused(400, "INVALID_PARAMETER_VALUE");
+    }
+    assert_eq!(site.dump().await, before);
+}
