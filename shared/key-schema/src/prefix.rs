@@ -45,12 +45,6 @@ pub fn dataset_partition(dataset: &WideDigest) -> String {
     partition
 }
 
-/// Parts of a dataset's content.
-#[must_use]
-pub fn dataset_parts(content: &WideDigest) -> String {
-    joined("D#PART#", &[content])
-}
-
 /// Params of a logged model that have rows of their own.
 #[must_use]
 pub fn logged_model_params(model: &ModelId) -> String {
@@ -350,7 +344,6 @@ mod tests {
             (RunParam::key(&experiment, &run, &name).sk, run_params(&run)),
             (RunTag::key(&experiment, &run, &name).sk, run_tags(&run)),
             (Dataset::key(&experiment, &WideDigest(7)).sk, DATASETS.to_owned()),
-            (part.sk, dataset_parts(&WideDigest(8))),
             (ExperimentTag::key(&experiment, &name).sk, EXPERIMENT_TAGS.to_owned()),
             (ExperimentName::key(&name, &name).sk, EXPERIMENT_NAMES.to_owned()),
             (ExperimentName::key(&name, &"a #12".into()).sk, experiment_names_beginning(&name)),

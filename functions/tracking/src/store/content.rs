@@ -13,7 +13,7 @@ use table::{Item, Update, Value, bytes, number, text};
 use super::Store;
 
 /// Bytes of compressed content that an item holds itself. An item has room for 400 KB, a transaction for 4 MB.
-const INLINE: usize = 256 << 10;
+pub(super) const INLINE: usize = 256 << 10;
 
 /// What an item holds of a long content.
 const ATTRIBUTES: [&str; 4] = [CONTENT, CONTENT_SIZE, CONTENT_ID, CONTENT_PARTS];
@@ -25,11 +25,17 @@ pub(super) struct Packed {
     pub(super) parts: Vec<Item>,
 }
 
-/// Packs the content of what is called `owner`; `part_key` makes the keys of its parts.
-pub(super) fn pack(owner: &str, content: &str, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Packed {
+/// Packs the content of what is called `owner`: in the item itself if that is at most so many bytes compressed. `part_key` makes the
+/// keys of its parts.
+pub(super) fn pack(
+    owner: &str,
+    content: &str,
+    inline: usize,
+    part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
+) -> Packed {
     let compressed = compress(content);
     let size = (CONTENT_SIZE, number(i64::try_from(content.len()).unwrap_or(i64::MAX)));
-    if compressed.len() <= INLINE {
+    if compressed.len() <= inline {
         return Packed { attributes: vec![size, (CONTENT, bytes(compressed))], parts: Vec::new() };
     }
     let id = WideDigest::of(&[owner, content]);

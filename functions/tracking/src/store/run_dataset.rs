@@ -7,15 +7,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use entities::attributes::{DIGEST, NAME};
-use entities::content::{compress, decompress, parts};
 use entities::{RunLocation, dataset_digest, dataset_key, dataset_parts};
 use futures::future::try_join_all;
-use key_schema::{Key, Ordinal, Segment, WideDigest, fnv1a_128, index, prefix, rows};
+use key_schema::{Key, Ordinal, WideDigest, index, prefix, rows};
 use mlflow_api::inputs::{Dataset, DatasetInput, DatasetSummary};
 use mlflow_api::{Error, ExperimentId, Result, tracking};
-use table::{Condition, Item, Query, Update, Value, Write, bytes_set, text};
+use table::{Condition, Item, Query, Update, Write, bytes_set, text};
 
-use super::Store;
+use super::{Store, content};
 
 /// Bytes of compressed content in the item itself.
 pub(super) const DATASET_BYTES: usize = 8 << 10;
@@ -23,10 +22,6 @@ pub(super) const DATASET_BYTES: usize = 8 << 10;
 const MOST_SUMMARIES: usize = 1_000;
 
 const SOURCE_TYPE: &str = "source_type";
-/// Source, schema and profile, as a compressed JSON list.
-const CONTENT: &str = "content";
-/// In place of the content: the hash under which its parts stand.
-const PARTS: &str = "parts";
 /// What runs used it for: a set.
 const CONTEXTS: &str = "contexts";
 
@@ -47,26 +42,14 @@ impl Store {
             return Ok((!is_known).then(|| Write::Update(Update::new(key).add(CONTEXTS, used_for))));
         }
         let json = serde_json::to_string(&[source, schema, profile]).map_err(Error::internal)?;
-        let content = compress(&json);
+        let packed = content::pack("dataset", &json, DATASET_BYTES, part_key(experiment, name, digest));
+        self.table.write_many(packed.parts.clone(), &[]).await?;
         let item = Item::new(key)
             .with(NAME, text(name))
             .with(DIGEST, text(digest))
             .with(SOURCE_TYPE, text(source_type))
             .with(CONTEXTS, used_for);
-        let item = if content.len() <= DATASET_BYTES {
-            item.with(CONTENT, Value::B(content.into()))
-        } else {
-            let hash = WideDigest(fnv1a_128(json.as_bytes()));
-            let partition = dataset_parts(experiment, name, digest);
-            let rows = (0..).zip(parts(&content)).map(|(number, part)| {
-                let key = rows::DatasetPart::key(&partition, &hash, &Ordinal(number));
-                Item::new(key).with(CONTENT, Value::B(part.to_vec().into()))
-            });
-            self.table.write_many(rows.collect(), &[]).await?;
-            let mut shown = String::new();
-            hash.write(&mut shown);
-            item.with(PARTS, text(shown))
-        };
+        let item = packed.on(item);
         Ok(Some(Write::Put(item, Condition::item_missing())))
     }
 
@@ -99,16 +82,8 @@ impl Store {
         let [name, digest, source_type] =
             [NAME, DIGEST, SOURCE_TYPE].map(|attribute| item.text(attribute).unwrap_or_default().to_owned());
         let experiment = rows::Dataset::parse(key).map(|row| row.experiment).ok_or_else(unreadable)?;
-        let content = match item.text(PARTS) {
-            None => bytes(item).ok_or_else(unreadable)?.to_vec(),
-            Some(hash) => {
-                let hash = WideDigest::read(hash).ok_or_else(unreadable)?;
-                let first = rows::DatasetPart::key(&dataset_parts(experiment, &name, &digest), &hash, &Ordinal(0));
-                let parts = Query::begins_with(first.pk, prefix::dataset_parts(&hash));
-                self.table.query(parts).await?.iter().filter_map(bytes).flatten().copied().collect()
-            }
-        };
-        let json = decompress(&content).ok_or_else(unreadable)?;
+        let content = self.content(item, part_key(experiment, &name, &digest)).await?;
+        let json = content.ok_or_else(unreadable)?;
         let [source, schema, profile] = serde_json::from_str(&json).map_err(|_| unreadable())?;
         Ok(Dataset { name, digest, source_type, source, schema, profile })
     }
@@ -162,8 +137,10 @@ fn for_each_dataset(runs: &mut [tracking::Run], mut call: impl FnMut(Key, &mut D
     }
 }
 
-fn bytes(item: &Item) -> Option<&[u8]> {
-    item.0.get(CONTENT)?.as_b().ok().map(AsRef::as_ref)
+/// The keys of the parts of a big dataset.
+fn part_key(experiment: ExperimentId, name: &str, digest: &str) -> impl Fn(&WideDigest, &Ordinal) -> Key + use<> {
+    let partition = dataset_parts(experiment, name, digest);
+    move |content, part| rows::DatasetPart::key(&partition, content, part)
 }
 
 fn summaries_of(experiment: ExperimentId, item: &Item) -> impl Iterator<Item = DatasetSummary> {

@@ -155,7 +155,7 @@ impl Store {
         let before = self.dataset_schema(merge.id, item).await?;
         let after = schema::updated(before.as_deref(), merge.sent);
         let Some(after) = after.filter(|after| before.as_ref() != Some(after)) else { return Ok(None) };
-        let packed = content::pack("schema", &after, part_key(merge.id));
+        let packed = content::pack("schema", &after, content::INLINE, part_key(merge.id));
         let stale = content::part_keys(item, part_key(merge.id));
         Ok(Some(NewSchema { packed, stale, version: item.number(SCHEMA_VERSION) }))
     }
@@ -295,7 +295,7 @@ impl Merge<'_> {
             content.merge(sent);
             updater = sent.user.after(updater);
         }
-        let packed = content::pack(wanted.record.as_str(), &content.print(), part_key(self.id));
+        let packed = content::pack(wanted.record.as_str(), &content.print(), content::INLINE, part_key(self.id));
         let mut digits = String::new();
         wanted.inputs.write(&mut digits);
         let item = packed.on(item).with(INPUTS, text(digits)).with(UPDATED, number(self.now));
@@ -317,7 +317,7 @@ impl Merge<'_> {
             updater = sent.user.after(updater);
         }
         let id = record.key().map(|key| key.sk).unwrap_or_default();
-        let packed = content::pack(&id, &content.print(), part_key(self.id));
+        let packed = content::pack(&id, &content.print(), content::INLINE, part_key(self.id));
         let version = record.number(VERSION);
         let unchanged = match version {
             None => Condition::Missing(VERSION.into()),

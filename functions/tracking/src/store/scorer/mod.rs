@@ -132,7 +132,7 @@ impl Store {
                 (ScorerId::new(time, experiment, rand::rng().random()), Condition::item_missing())
             };
             let key = rows::ScorerVersion::key(&experiment, &id, &Ordinal(version));
-            let packed = content::pack(&format!("{id} {version}"), serialized, part_key(experiment));
+            let packed = content::pack(&format!("{id} {version}"), serialized, content::INLINE, part_key(experiment));
             let row = packed.on(Item::new(key)).with(VERSION, number(version)).with(CREATED, number(created));
             let header = with_version(header(experiment, scorer.name, &id), &row);
             let mut writes = vec![Write::Put(header, condition), Write::Put(row, Condition::item_missing())];
