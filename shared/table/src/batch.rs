@@ -1,6 +1,6 @@
 //! Batches: many items in few requests, without order and without a promise of all or nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use aws_sdk_dynamodb::types::{DeleteRequest, KeysAndAttributes, PutRequest, WriteRequest};
 use futures::future::try_join_all;
@@ -18,15 +18,19 @@ const WRITES: usize = 25;
 const AT_ONCE: usize = 16;
 
 impl Table {
-    /// Reads items, consistently; those that are missing are missing in the answer. One request per 100 keys, or per 16 MB.
+    /// Reads items, consistently; those that are missing are missing in the answer. A key may come twice. One request per 100
+    /// keys, or per 16 MB.
     pub async fn get_many(&self, keys: &[Key]) -> Result<HashMap<Key, Item>> {
+        // DynamoDB refuses a request that names a key twice.
+        let mut seen = HashSet::new();
+        let keys: Vec<_> = keys.iter().filter(|key| seen.insert(*key)).collect();
         let parts = try_join_all(keys.chunks(READS).map(|keys| self.get_part(keys))).await?;
         let items = parts.into_iter().flatten().filter_map(|item| Some((item.key()?, item)));
         Ok(items.collect())
     }
 
-    async fn get_part(&self, keys: &[Key]) -> Result<Vec<Item>> {
-        let mut wanted: Vec<_> = keys.iter().map(attributes).collect();
+    async fn get_part(&self, keys: &[&Key]) -> Result<Vec<Item>> {
+        let mut wanted: Vec<_> = keys.iter().map(|key| attributes(key)).collect();
         let mut found = Vec::new();
         let mut idle_rounds = 0;
         loop {

@@ -157,6 +157,8 @@ async fn batches_and_queries_go_on_to_the_end() {
     assert_eq!(table.get_many(&keys).await.unwrap().len(), 230);
     let missing = [key("none"), key("000")];
     assert_eq!(table.get_many(&missing).await.unwrap().into_keys().collect::<Vec<_>>(), [key("000")]);
+    let twice = [key("000"), key("001"), key("000")];
+    assert_eq!(table.get_many(&twice).await.unwrap().len(), 2);
     // Two megabytes are two pages and a bit.
     let found = table.query(Query::begins_with("P", "")).await.unwrap();
     assert!(found.iter().map(|item| item.key().unwrap()).eq(keys.iter().cloned()));
