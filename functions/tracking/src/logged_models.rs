@@ -1,12 +1,14 @@
 //! Handlers of `logged-models/…`.
 
 use mlflow_api::checks::Check::{Integer, List, Required, Text, TextItems};
-use mlflow_api::logged_models::{self as wire, LoggedModels, ModelStatus, OneModel};
+use mlflow_api::logged_models::{self as wire, Artifacts, LoggedModels, ModelStatus, OneModel};
 use mlflow_api::message::Message;
 use mlflow_api::tracking::Empty;
-use mlflow_api::{ExperimentId, Request, Result};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, artifact_path};
 use search::ModelOrderBy;
+use service::Answer;
 
+use crate::artifacts::Directory;
 use crate::store::{LoggedModelSearch, NewLoggedModel, Store};
 
 /// The variable part of the paths.
@@ -104,4 +106,24 @@ pub(crate) async fn search(store: Store, request: Request) -> Result<LoggedModel
         page_token: message.text("page_token").to_owned(),
     };
     store.logged_model_search(&search).await
+}
+
+/// Lists artifacts of a model that keeps them below the artifact root of this server, on its own disk.
+pub(crate) async fn list_artifacts(store: Store, request: Request) -> Result<Artifacts> {
+    let message = request.message(wire::LIST_ARTIFACTS, &[("artifact_directory_path", &[Text])])?;
+    let path = artifact_path::checked(message.text("artifact_directory_path"))?;
+    let root_uri = store.logged_model_artifact_uri(request.path_part(MODEL)).await?;
+    let files = Directory::below(store.artifact_root(), &root_uri)?.list(path).await?;
+    Ok(Artifacts { root_uri, files })
+}
+
+/// Sends an artifact, likewise.
+pub(crate) async fn get_artifact(store: Store, request: Request) -> Result<Answer> {
+    let path = request.argument("artifact_file_path").filter(|path| !path.is_empty()).ok_or_else(|| {
+        let message = "Request must include the \"artifact_file_path\" query parameter.";
+        Error::new(ErrorCode::BadRequest, message)
+    })?;
+    let path = artifact_path::checked(path)?;
+    let location = store.logged_model_artifact_uri(request.path_part(MODEL)).await?;
+    Directory::below(store.artifact_root(), &location)?.file(path).await
 }

@@ -58,6 +58,19 @@ pub fn routes() -> Vec<Route<Store>> {
             Update(ExperimentOfModel),
             logged_models::delete_tag,
         ),
+        Route::new(
+            "GET",
+            "logged-models/{model_id}/artifacts/directories",
+            Read(ExperimentOfModel),
+            logged_models::list_artifacts,
+        ),
+        Route::answering(
+            "GET",
+            "logged-models/{model_id}/artifacts/files",
+            Read(ExperimentOfModel),
+            logged_models::get_artifact,
+        )
+        .under(Paths::AjaxV2),
         //
         Route::new("POST", "datasets/create", Create(EvaluationDataset), datasets::create).under(Paths::V3),
         Route::new("GET", "datasets/search", List(EvaluationDataset), datasets::search).under(Paths::V3),

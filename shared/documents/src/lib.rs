@@ -34,6 +34,9 @@ const ROWS: usize = 99;
 /// Bytes of rows in one transaction, which takes 4 MB with the document.
 const ROW_BYTES: usize = 3 << 20;
 
+/// Largest entry, in bytes of key and value: a row has room for 400 KB, its key and names included.
+const ENTRY: usize = 380 << 10;
+
 /// New keys get rows.
 const FULL: &str = "full";
 
@@ -468,6 +471,12 @@ fn maps_size(item: &Item) -> usize {
 
 fn value_len(value: &Value) -> usize {
     value.as_s().map_or(0, String::len)
+}
+
+/// Checks that rows can hold entries of this size: none of a run's or an experiment's is too large, as MLflow limits them.
+pub fn check_sizes(entries: &[(String, String)]) -> Result<()> {
+    let is_too_large = |(key, value): &(String, String)| key.len() + value.len() > ENTRY;
+    if entries.iter().any(is_too_large) { Err(Failure::TooLarge.into()) } else { Ok(()) }
 }
 
 /// The first key that comes twice.

@@ -230,3 +230,49 @@ pub fn model_whole(at: &ModelLocation, items: &ModelItems) -> LoggedModel {
     };
     LoggedModel { info, data: ModelData { params: key_values(PARAMS, &items.params), metrics: metrics.collect() } }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric_attribute;
+    use table::{bytes_set, text};
+
+    fn at(chance: u32) -> ModelLocation {
+        let experiment = ExperimentId::DEFAULT;
+        ModelLocation { experiment, model: ModelId::new(1_700_000_000_000, experiment, chance) }
+    }
+
+    fn point(step: i64) -> ModelPoint {
+        ModelPoint::new(1, step, 0.5, "r", None)
+    }
+
+    /// A crash while points are sealed leaves them in both places.
+    #[test]
+    fn a_point_that_stands_in_two_places_is_one() {
+        let at = at(1);
+        let segments = at.segments(&ModelSeries::from([("m".to_owned(), vec![point(2), point(1), point(1)])]));
+        let waiting = bytes_set([point(3), point(1)].map(|point| point.pack()));
+        let metrics = Item::new(at.metrics_key()).with(metric_attribute("m"), waiting);
+        let items = ModelItems { metrics: Some(metrics), segments, ..ModelItems::default() };
+        assert_eq!(items.series(), ModelSeries::from([("m".to_owned(), vec![point(1), point(2), point(3)])]));
+    }
+
+    #[test]
+    fn items_are_grouped_across_pages() {
+        let (one, two) = (at(1), at(2));
+        let param = rows::LoggedModelParam::key(&two.experiment, &two.model, &"p #".into());
+        let tag = rows::LoggedModelTag::key(&two.experiment, &two.model, &"t".into());
+        let first = [one.key(), one.metrics_key(), two.key()].map(Item::new).to_vec();
+        let mut groups = group_by_model(ExperimentId::DEFAULT, None, first);
+        let unfinished = groups.pop();
+        assert_eq!(groups.len(), 1);
+        assert_eq!((&groups[0].0, groups[0].1.metrics.is_some()), (&one, true));
+        let second = [param, tag].map(|key| Item::new(key).with(NAME, text("x"))).to_vec();
+        let groups = group_by_model(ExperimentId::DEFAULT, unfinished, second);
+        assert_eq!(groups.len(), 1);
+        assert_eq!((&groups[0].0, groups[0].1.params.len(), groups[0].1.tags.len()), (&two, 1, 1));
+        // Rows whose document is gone are nobody's.
+        let orphan = Item::new(one.metrics_key());
+        assert!(group_by_model(ExperimentId::DEFAULT, None, vec![orphan]).is_empty());
+    }
+}

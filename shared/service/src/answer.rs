@@ -7,6 +7,8 @@ use http::{HeaderValue, StatusCode};
 use mlflow_api::Error;
 use serde::Serialize;
 
+use crate::attachment::Attachment;
+
 /// What a handler answers.
 #[derive(Debug)]
 pub enum Answer {
@@ -14,6 +16,8 @@ pub enum Answer {
     Json(Vec<u8>),
     /// A plain text, status 200.
     Text(&'static str),
+    /// A file, status 200.
+    Attachment(Attachment),
 }
 
 impl Answer {
@@ -26,6 +30,7 @@ impl Answer {
         match self {
             Self::Json(body) => response(StatusCode::OK, "application/json", body.into()),
             Self::Text(text) => response(StatusCode::OK, "text/plain; charset=utf-8", text.into()),
+            Self::Attachment(attachment) => attachment.into_response(),
         }
     }
 }

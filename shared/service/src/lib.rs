@@ -4,9 +4,11 @@
 //! laptop's server and the tests run alike.
 
 mod answer;
+mod attachment;
 mod route;
 mod router;
 
 pub use answer::{Answer, html_not_found};
+pub use attachment::Attachment;
 pub use route::{Paths, Route};
 pub use router::router;

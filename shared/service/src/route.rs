@@ -56,6 +56,20 @@ impl<S: Send + 'static> Route<S> {
         Self { method, path, paths: Paths::V2, permission, handler }
     }
 
+    /// A row whose handler makes the whole answer.
+    pub fn answering<F>(
+        method: &'static str,
+        path: &'static str,
+        permission: Permission,
+        handler: fn(S, Request) -> F,
+    ) -> Self
+    where
+        F: Future<Output = Result<Answer>> + Send + 'static,
+    {
+        let handler: Handler<S> = Arc::new(move |state, request| Box::pin(handler(state, request)));
+        Self { method, path, paths: Paths::V2, permission, handler }
+    }
+
     /// A row that always answers with the same text.
     #[must_use]
     pub fn text(path: &'static str, permission: Permission, text: &'static str) -> Self {

@@ -36,6 +36,11 @@ impl Store {
         mlflow_api::logged_models::check_name(&new.name)?;
         let state = self.experiment_state(experiment).await?.ok_or_else(|| experiment.not_found())?;
         check_is_active(experiment, state.stage)?;
+        // None of the texts has a limit in MLflow.
+        let info = (format!("{}{}", new.name, new.model_type), new.source_run_id.clone());
+        documents::check_sizes(&[info])?;
+        documents::check_sizes(&new.params)?;
+        documents::check_sizes(&new.tags)?;
         check_unique("param", &new.params)?;
         check_unique("tag", &new.tags)?;
         let name = if new.name.is_empty() { random_run_name() } else { new.name.clone() };
@@ -163,6 +168,8 @@ impl Store {
             documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref())?;
             return Err(repeated("param", key));
         }
+        documents::check_sizes(&change.params)?;
+        documents::check_sizes(&change.tags)?;
         documents::change(&self.table, &document, change).await?;
         Ok(())
     }

@@ -25,6 +25,8 @@ use super::run_search::known_experiments;
 
 /// Models on a page where the request asks for none (`SEARCH_LOGGED_MODEL_MAX_RESULTS_DEFAULT`).
 const DEFAULT_PAGE: usize = 100;
+/// Models on a page at most, each with all its points: MLflow takes any number, here the rest comes on further pages.
+const LARGEST_PAGE: i64 = 1_000;
 /// Experiments read at a time.
 const AT_ONCE: usize = 8;
 /// Models of a run that are read at a time.
@@ -212,11 +214,11 @@ impl Store {
     }
 }
 
-/// The number of models on a page. MLflow takes any; more than its other searches give at once come with a token.
+/// The number of models on a page.
 fn page_size(max_results: i64) -> Result<usize> {
     match max_results {
         0 => Ok(DEFAULT_PAGE),
-        1.. => Ok(usize::try_from(max_results.min(limits::SEARCH_RESULTS)).unwrap_or(DEFAULT_PAGE)),
+        1.. => Ok(usize::try_from(max_results.min(LARGEST_PAGE)).unwrap_or(DEFAULT_PAGE)),
         _ => limits::max_results(max_results).map(|()| DEFAULT_PAGE),
     }
 }

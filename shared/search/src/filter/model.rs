@@ -2,7 +2,7 @@
 //! only single quotes are taken off; what is no comparison of three parts is refused.
 
 use mlflow_api::python::{parse_float, repr, repr_list};
-use mlflow_api::{Error, Result};
+use mlflow_api::{Error, ErrorCode, Result};
 
 use super::{Comparator, TextTest};
 use crate::comparison::{Piece, join_keywords};
@@ -222,10 +222,11 @@ fn predicate(identifier: &str, comparator: &str, value: &str) -> Result<ModelPre
             _ => ModelPredicate::Metric { key, comparator, value },
         });
     }
-    let test = |literal| {
-        TextTest::new(comparator, literal)
-            .ok_or_else(|| Error::invalid(format!("{comparator} does not compare {entity_type}.{key} with {value}")))
+    let no_comparison = || {
+        let message = format!("{comparator} does not compare {entity_type}.{key} with {value}");
+        Error::new(ErrorCode::BadRequest, message)
     };
+    let test = |literal| TextTest::new(comparator, literal).ok_or_else(no_comparison);
     let literal = literal(value)?;
     Ok(match (entity_type, attribute) {
         ("params", _) => ModelPredicate::Param { test: test(literal)?, key },
@@ -275,7 +276,7 @@ fn entity(identifier: &str) -> Result<(&'static str, String)> {
 /// A text, which needs no quotes, or a list of texts, in which numbers are texts as well.
 fn literal(value: &str) -> Result<Literal> {
     if value.starts_with('(') && value.ends_with(')') {
-        let ill_formed = || Error::invalid(format!("Expected a list of quoted texts. Got {value}"));
+        let ill_formed = || Error::new(ErrorCode::BadRequest, format!("Expected a list of quoted texts. Got {value}"));
         return list::texts_and_numbers(value).map(Literal::List).ok_or_else(ill_formed);
     }
     Ok(Literal::Text(value.trim_matches('\'').to_owned()))

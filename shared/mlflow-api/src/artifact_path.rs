@@ -1,0 +1,99 @@
+//! Paths of artifacts, as clients send them.
+
+use std::fmt::Write;
+
+use percent_encoding::percent_decode_str;
+
+use crate::error::{Error, Result};
+
+/// Layers of encoding that are taken off (`_decode` in MLflow's `uri.py`).
+const LAYERS: usize = 10;
+
+/// The path, decoded, if it is safe to be appended to a location (`validate_path_is_safe`): relative, without a step upwards in
+/// whatever layer of encoding, without drive or fragment.
+pub fn checked(path: &str) -> Result<String> {
+    let decoded = decoded(path).ok_or_else(invalid)?;
+    let has_drive = {
+        let mut characters = decoded.chars();
+        characters.next().is_some_and(|first| first.is_ascii_alphabetic())
+            && characters.next() == Some(':')
+            && characters.next().is_some_and(|third| third == '/' || third == '\\')
+    };
+    let is_absolute = decoded.starts_with('/') || decoded.starts_with("\\\\") || has_drive;
+    let is_uri = decoded.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
+    if decoded.contains('#') || is_absolute || is_uri || decoded.split('/').any(|part| part == "..") {
+        return Err(invalid());
+    }
+    // Control characters are escaped, so that they are in no name of a file.
+    let mut escaped = String::with_capacity(decoded.len());
+    for character in decoded.chars() {
+        if character.is_ascii_control() {
+            // Writing to a string does not fail.
+            let _ = write!(escaped, "%{:02x}", character as u32);
+        } else {
+            escaped.push(character);
+        }
+    }
+    Ok(escaped)
+}
+
+fn decoded(path: &str) -> Option<String> {
+    let mut path = path.to_owned();
+    for _ in 0..LAYERS {
+        let once_more = percent_decode_str(&path).decode_utf8().ok()?.into_owned();
+        if once_more == path {
+            return Some(path);
+        }
+        path = once_more;
+    }
+    None
+}
+
+fn invalid() -> Error {
+    Error::invalid("Invalid path")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_where_they_are() {
+        for (path, safe) in [
+            ("", ""),
+            ("a/b.txt", "a/b.txt"),
+            ("a%20b", "a b"),
+            ("a%2520b", "a b"),
+            ("...", "..."),
+            ("a..b/..c", "a..b/..c"),
+            ("é", "é"),
+            ("a%00b", "a%00b"),
+            ("./a", "./a"),
+        ] {
+            assert_eq!(checked(path).as_deref(), Ok(safe), "{path}");
+        }
+        for path in [
+            "..",
+            "../a",
+            "a/..",
+            "a/../b",
+            "%2e%2e/a",
+            "%252e%252e%252fa",
+            "a/..%2f..",
+            "/etc",
+            "%2fetc",
+            "//host/a",
+            "a#b",
+            "a%23b",
+            "C:/a",
+            "c:\\a",
+            "\\\\host\\a",
+            "file:///etc",
+            "FILE:/etc",
+            "%ff",
+            "%2525252525252525252525252525",
+        ] {
+            assert_eq!(checked(path), Err(invalid()), "{path}");
+        }
+    }
+}
