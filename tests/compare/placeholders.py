@@ -16,7 +16,7 @@ _EXPERIMENT_ID = re.compile(r"[1-9][0-9]*")
 _SPELLED_ID = re.compile(r"([ +0]*)([1-9][0-9]*)")
 #: A long number in a text is an id we know, or it is not; a short one may be anything, unless the text says so.
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_LEARNABLE = re.compile(rf"(?:dr?-)?[0-9a-f]{{32}}|{_UUID}|[0-9]{{6,}}")
+_LEARNABLE = re.compile(rf"(?:dr?-|m-)?[0-9a-f]{{32}}|{_UUID}|[0-9]{{6,}}")
 _EXPERIMENT_IN_MESSAGE = re.compile(r"(experiment(?: with)?(?: id)?[ =]'?[-+ ]?)([0-9]+)", re.IGNORECASE)
 _GENERATED_NAME = re.compile(r"[a-z]+-[a-z]+-[0-9]+")
 _PYTHON_STRING = r"'(?:[^'\\]|\\.)*'"
@@ -35,6 +35,7 @@ _LEARNED_FIELDS = {
     "dataset_id": (re.compile(r"d-[0-9a-f]{32}"), "dataset"),
     "dataset_record_id": (re.compile(r"dr-[0-9a-f]{32}"), "record"),
     "scorer_id": (re.compile(_UUID), "scorer"),
+    "model_id": (re.compile(r"m-[0-9a-f]{32}"), "model"),
 }
 _EXPERIMENT_FIELDS = {"experiment_id", "experiment_ids"}
 #: A digest of an evaluation dataset is made of the time, and looks like a number at times.
@@ -101,7 +102,7 @@ class Placeholders:
         applied = {key: self._apply(value, key, own_key) for key, value in fields.items()}
         if "lifecycle_stage" in fields and "creation_time" in fields:
             applied["creation_time"] = _name_of_time(fields["creation_time"])
-            applied["last_update_time"] = _name_of_update(fields)
+            applied["last_update_time"] = _name_of_update(fields["creation_time"], fields.get("last_update_time"))
         if "dataset_id" in fields and "created_time" in fields:
             applied["created_time"] = _name_of_time(fields["created_time"])
             applied["last_update_time"] = _name_of_time(fields.get("last_update_time"))
@@ -113,6 +114,12 @@ class Placeholders:
             applied["online_scoring_config_id"] = "<configuration>"
         if "scorer_id" in fields and "creation_time" in fields:
             applied["creation_time"] = _name_of_time(fields["creation_time"])
+        if "creation_timestamp_ms" in fields and "model_id" in fields:
+            created, updated = fields["creation_timestamp_ms"], fields.get("last_updated_timestamp_ms")
+            applied["creation_timestamp_ms"] = _name_of_time(created)
+            applied["last_updated_timestamp_ms"] = _name_of_update(created, updated)
+            if _GENERATED_NAME.fullmatch(fields.get("name", "")):
+                applied["name"] = "<generated name>"
         if "info" in fields:
             _hide_generated_name(applied)
         return applied
@@ -152,9 +159,8 @@ def _name_of_time(value: Any) -> str:
     return "<time>" if plausible else f"<implausible time {value!r}>"
 
 
-def _name_of_update(experiment: dict[str, Any]) -> str:
-    """An update moves last_update_time; the runner lets the clock tick between two steps, so one can tell."""
-    created, updated = experiment["creation_time"], experiment.get("last_update_time")
+def _name_of_update(created: Any, updated: Any) -> str:
+    """An update moves the time of it; the runner lets the clock tick between two steps, so one can tell."""
     if updated == created:
         return "<time of creation>"
     if not isinstance(updated, int) or updated < created:

@@ -66,12 +66,17 @@ class ServerlessMlflow:
     """This project's `mlflow-serverless serve`, with its data in a directory or in memory."""
 
     def __init__(
-        self, directory: Path, in_memory: bool = False, options: Sequence[str] = (), program: Path | None = None
+        self,
+        directory: Path,
+        in_memory: bool = False,
+        options: Sequence[str] = (),
+        program: Path | None = None,
+        artifact_root: str = ARTIFACT_ROOT,
     ):
         directory.mkdir(parents=True, exist_ok=True)
         data = ["--memory"] if in_memory else ["--data", str(directory / "data")]
         command = [str(program or binary()), "serve", "--host", "127.0.0.1", "--port", "0", *data]
-        command += ["--artifact-root", ARTIFACT_ROOT, *options]
+        command += ["--artifact-root", artifact_root, *options]
         log = directory / f"server-{time.time_ns()}.log"
         self._process = ChildProcess(command, child_environment(), directory, log)
         self.url = wait_until(self._announced_url, "URL on the standard output", self._process)
