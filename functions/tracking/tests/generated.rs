@@ -6,7 +6,7 @@ mod capacity;
 
 use std::time::Duration;
 
-use capacity::{evaluation, inputs, searches};
+use capacity::{evaluation, inputs, logged_models, searches};
 use embedded_engine::Engine;
 use ledger::Ledger;
 use mlflow_api::ExperimentId;
@@ -319,6 +319,8 @@ async fn the_capacity_ledger_is_up_to_date_and_within_its_budgets() {
     logging(&mut ledger).await;
     ledger.section("Datasets that runs read");
     inputs::measure(&mut ledger).await;
+    ledger.section("Logged models");
+    logged_models::measure(&mut ledger).await;
     ledger.search_section(
         "Searches, in an experiment with 10,000 runs of 10 metrics, 5 params and 3 tags, beside another such",
     );

@@ -2,4 +2,5 @@
 
 pub(crate) mod evaluation;
 pub(crate) mod inputs;
+pub(crate) mod logged_models;
 pub(crate) mod searches;

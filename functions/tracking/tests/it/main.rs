@@ -13,6 +13,7 @@ mod indexed;
 mod indexed_search;
 mod indexes;
 mod inputs;
+mod logged_models;
 mod malformed;
 mod measured_models;
 mod names;

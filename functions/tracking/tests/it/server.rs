@@ -91,7 +91,15 @@ impl Server {
     pub(crate) async fn on(table: &Table, lease: Duration) -> Self {
         let store = Store::with_lease(table.clone(), ROOT, lease);
         store.experiment_create_default().await.unwrap();
-        Self { router: tracking::router(&store), store }
+        Self::with(&store)
+    }
+
+    pub(crate) fn with(store: &Store) -> Self {
+        Self { router: tracking::router(store), store: store.clone() }
+    }
+
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
