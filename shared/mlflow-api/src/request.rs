@@ -218,6 +218,29 @@ mod tests {
     }
 
     #[test]
+    fn objects_are_read_without_a_message() {
+        const CHECKS: &[FieldChecks] = &[("ids", &[Check::Required, Check::List]), ("name", &[Check::Text])];
+        let get = |query: &str| {
+            Request { method: "GET".to_owned(), query: Request::parse_query(query), ..Request::default() }
+                .object(CHECKS)
+        };
+        let read = get("ids=1&name=a&other=x&other=y").unwrap();
+        assert_eq!(Value::Object(read), serde_json::json!({"ids": ["1"], "name": "a", "other": ["x", "y"]}));
+        assert!(get("name=a").unwrap_err().message.starts_with("Missing value for required parameter 'ids'."));
+        // Types are always checked.
+        let content_type = Some("application/json".to_owned());
+        let put = |body: &str| {
+            let body = body.as_bytes().to_vec();
+            Request { method: "PUT".to_owned(), content_type: content_type.clone(), body, ..Request::default() }
+                .object(CHECKS)
+        };
+        assert!(
+            put(r#"{"ids": [], "name": 5}"#).unwrap_err().message.starts_with("Invalid value 5 for parameter 'name'")
+        );
+        assert!(put(r#"{"ids": [1.5]}"#).is_ok());
+    }
+
+    #[test]
     fn arguments_are_read_by_their_snake_case_names() {
         let message = get("run_id=a+b%2F%C3%A9%ff&ids=1&ids=2&deep=False&runId=x").unwrap();
         assert_eq!(message.text("run_id"), "a b/é%FF");

@@ -162,7 +162,11 @@ fn check(run_id: &str, batch: &Batch) -> Result<(Entries, Entries)> {
 fn check_metric(metric: &LoggedMetric, path: &str) -> Result<()> {
     limits::metric_name(&metric.key, &limits::json_path(path, "name"))?;
     limits::metric_timestamp(&metric.key, metric.value, metric.timestamp, path)?;
-    limits::at_most("Metric name", limits::KEY, &metric.key)
+    limits::at_most("Metric name", limits::KEY, &metric.key)?;
+    metric.model.iter().try_for_each(|model| {
+        limits::at_most("Dataset name", limits::DATASET_NAME, &model.dataset_name)?;
+        limits::at_most("Dataset digest", limits::DATASET_DIGEST, &model.dataset_digest)
+    })
 }
 
 /// The points by metric.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use entities::attributes::SEGMENTS;
 use entities::{ModelLocation, ModelPoint, ModelSeries, locate_model, metric_attribute, waiting_model_points};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use mlflow_api::{Error, ErrorCode, ModelId, Result, limits};
+use mlflow_api::{Error, ErrorCode, ModelId, Result};
 use table::{Condition, Failure, Item, Update, Write, bytes_set, number};
 
 use super::Store;
@@ -55,8 +55,6 @@ impl Store {
     pub async fn logged_model_log_metrics(&self, points: &[ModelMetric]) -> Result<()> {
         let mut by_model: BTreeMap<&str, ModelSeries> = BTreeMap::new();
         for point in points {
-            limits::at_most("Dataset name", limits::DATASET_NAME, &point.dataset_name)?;
-            limits::at_most("Dataset digest", limits::DATASET_DIGEST, &point.dataset_digest)?;
             let series = by_model.entry(&point.model).or_default();
             series.entry(point.key.clone()).or_default().push(point.packed());
         }

@@ -140,7 +140,9 @@ async fn a_dataset_lives_and_dies_once_whatever_is_lost() {
         site.faults.lose_answer_every(lose);
         let dataset = dataset(server, "d").await;
         let path = |rest: &str| format!("datasets/{dataset}{rest}");
-        let experiments = json!({ "experiment_ids": [experiment, "0"] });
+        // Leases on the experiments are over, and one is named twice.
+        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        let experiments = json!({ "experiment_ids": [experiment, "0", "0"] });
         call(server, "POST", &path("/add-experiments"), &experiments).await.ok();
         call(server, "PATCH", &path("/tags"), &json!({ "tags": r#"{"a": 1, "b": null}"# })).await.ok();
         call(server, "DELETE", &path("/tags/a"), &json!({})).await.ok();

@@ -154,6 +154,9 @@ async fn lists_are_of_active_experiments() {
     assert_eq!(named(get(server, "list", &all).await.ok()), both);
     assert_eq!(named(get(server, "list", &[("experiment_id", &experiments[2])]).await.ok()), of(&experiments[2]));
     get(server, "list", &[("experiment_id", &experiments[1])]).await.refused_as_deleted();
+    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    let twice = [("experiment_ids", experiments[0].as_str()), ("experiment_ids", experiments[0].as_str())];
+    assert_eq!(named(get(server, "list", &twice).await.ok()), of(&experiments[0]));
     let only_long = server.experiment("d").await;
     register(server, &only_long, &"x".repeat(2_000), &json!({})).await.ok();
     assert_eq!(named(get(server, "list", &[]).await.ok()).len(), 9);

@@ -6,6 +6,8 @@
 mod online;
 mod payload;
 
+use std::collections::BTreeSet;
+
 use entities::attributes::{CREATED, NAME, VERSION};
 use entities::now_ms;
 use futures::future::try_join_all;
@@ -221,7 +223,8 @@ impl Store {
 
     /// The same for those of several experiments that are active. Two requests per experiment.
     pub async fn scorer_list_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {
-        let states = self.experiment_states(experiments).await?;
+        let once: BTreeSet<_> = experiments.iter().copied().collect();
+        let states = self.experiment_states(&once.into_iter().collect::<Vec<_>>()).await?;
         let active = states.into_iter().filter(|(_, state)| state.stage == LifecycleStage::Active);
         self.scorers_of(&active.map(|(id, _)| id).collect::<Vec<_>>()).await
     }
@@ -232,15 +235,12 @@ impl Store {
         let partition = prefix::workspace_partition(&DEFAULT_WORKSPACE.into());
         let rows = self.table.query(Query::begins_with(partition, prefix::WORKSPACE_SCORERS)).await?;
         let experiment = |row: &Item| prefix::experiment_of_workspace_scorer(&row.key()?.sk);
-        let mut experiments: Vec<_> = rows.iter().filter_map(experiment).collect();
-        experiments.dedup();
-        self.scorer_list_of(&experiments).await
+        self.scorer_list_of(&rows.iter().filter_map(experiment).collect::<Vec<_>>()).await
     }
 
     async fn scorers_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {
         let mut experiments = experiments.to_vec();
         experiments.sort_unstable();
-        experiments.dedup();
         let mut scorers = Vec::new();
         for experiment in experiments {
             let partition = prefix::experiment_partition(experiment);
