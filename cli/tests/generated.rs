@@ -27,8 +27,10 @@ fn repository(file: &str) -> PathBuf {
 
 /// Method and canonical path of every row of every function.
 fn built() -> BTreeSet<(String, String)> {
-    let routes = tracking::routes();
-    routes.iter().map(|route| (route.method.to_owned(), route.full_paths().swap_remove(0))).collect()
+    let tracking = tracking::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
+    let registry = registry::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
+    let routes = tracking.into_iter().chain(registry);
+    routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0))).collect()
 }
 
 fn markdown(endpoints: &[Endpoint], built: &BTreeSet<(String, String)>) -> String {

@@ -42,9 +42,9 @@ _EXPERIMENT_FIELDS = {"experiment_id", "experiment_ids"}
 _DIGEST = re.compile(r"[0-9a-f]{8}")
 #: JSON in a text: it is compared as JSON.
 _JSON_TEXTS = {"records", "tags", "schema", "profile"}
-_LOCATIONS = {"artifact_uri", "artifact_location"}
+_LOCATIONS = {"artifact_uri", "artifact_location", "source"}
 #: MLflow returns these in whatever order its database finds them.
-_SETS = {"tags", "params", "model_outputs"}
+_SETS = {"tags", "params", "model_outputs", "aliases", "latest_versions"}
 _CLOCK_TOLERANCE_MS = 5_000
 _LONGEST_SESSION_MS = 6 * 3_600_000
 
@@ -103,6 +103,10 @@ class Placeholders:
         if "lifecycle_stage" in fields and "creation_time" in fields:
             applied["creation_time"] = _name_of_time(fields["creation_time"])
             applied["last_update_time"] = _name_of_update(fields["creation_time"], fields.get("last_update_time"))
+        if "creation_timestamp" in fields and "name" in fields:
+            created, updated = fields["creation_timestamp"], fields.get("last_updated_timestamp")
+            applied["creation_timestamp"] = _name_of_time(created)
+            applied["last_updated_timestamp"] = _name_of_update(created, updated)
         if "dataset_id" in fields and "created_time" in fields:
             applied["created_time"] = _name_of_time(fields["created_time"])
             applied["last_update_time"] = _name_of_time(fields.get("last_update_time"))
@@ -130,7 +134,7 @@ class Placeholders:
         if key in _LEARNED_FIELDS or key in _EXPERIMENT_FIELDS:
             spelled = _SPELLED_ID.fullmatch(text)
             return spelled[1] + self._name(spelled[2]) if spelled else self._name(text)
-        if key in _LOCATIONS:
+        if key in _LOCATIONS and not text.startswith("models:"):
             text = "/".join(map(self._name, text.split("/")))
         text = _LEARNABLE.sub(lambda found: self._name(found[0]), text)
         if key == "message":

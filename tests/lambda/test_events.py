@@ -63,6 +63,27 @@ def test_repeated_query_parameters(gateway, invoke):
     assert {(metric["run_id"], metric["value"]) for metric in body["metrics"]} == {(runs[0], 0.0), (runs[1], 1.0)}
 
 
+def test_create_registered_model(gateway, invoke):
+    status, body = invoke("registry", "create-registered-model")
+    assert status == 200
+    assert body["registered_model"]["tags"] == [{"key": "team", "value": "research"}]
+    # What one function has written, the same is asked for through the gateway.
+    url = f"{gateway}/ajax-api/2.0/mlflow/registered-models/get"
+    found = requests.get(url, {"name": "iris"}, timeout=60).json()
+    assert found["registered_model"]["description"] == "Classifies flowers"
+    # The source of a version belongs to a run, which the other function has made.
+    run = call(gateway, "runs/create", {"experiment_id": "0"})["run"]["info"]
+    source = {"name": "iris", "source": f"{run['artifact_uri']}/model", "run_id": run["run_id"]}
+    assert call(gateway, "model-versions/create", source)["model_version"]["version"] == "1"
+
+
+def test_an_unknown_path_of_the_registry(gateway):
+    for path in ["registered-models/none", "model-versions/none", "registered-models"]:
+        answer = requests.get(f"{gateway}/api/2.0/mlflow/{path}", timeout=60)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"].startswith("text/html")
+
+
 def test_query_is_decoded_once(invoke):
     status, body = invoke("tracking", "encoded-query")
     assert (status, body["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")

@@ -65,6 +65,18 @@ def test_each_path_reaches_a_function(resources):
         assert resources[function]["Type"] == "AWS::Lambda::Function"
 
 
+def test_the_gateway_and_watch_send_the_same_paths_to_the_same_function(resources):
+    router = manifest(REPOSITORY)["workspace"]["metadata"]["lambda"]["watch"]["router"]
+    watched = {path: f"{crate.title()}Function" for path, crate in router.items()}
+    deployed = {}
+    for route in of_type(resources, "AWS::ApiGatewayV2::Route").values():
+        integration = resources[route["Properties"]["Target"]["Fn::Sub"].removeprefix("integrations/${").rstrip("}")]
+        path = route["Properties"]["RouteKey"].removeprefix("ANY ").replace("{proxy+}", "{*path}")
+        deployed["/{*path}" if path == "$default" else path] = integration["Properties"]["IntegrationUri"]["Fn::GetAtt"][0]
+    assert watched.pop("/") == "TrackingFunction"
+    assert deployed == watched
+
+
 def test_each_route_asks_who_is_calling(template, resources):
     for route in of_type(resources, "AWS::ApiGatewayV2::Route").values():
         assert route["Properties"]["AuthorizationType"] == {"Ref": "Authorization"}
@@ -73,6 +85,8 @@ def test_each_route_asks_who_is_calling(template, resources):
 
 #: What functions may do, to what. Nothing else, and no scan.
 TABLE = [{"Fn::GetAtt": ["Table", "Arn"]}, {"Fn::Sub": "${Table.Arn}/index/*"}]
+#: The registry looks aliases and stages up, and runs whose ids were made elsewhere.
+REGISTRY_TABLE = TABLE[:1] + [{"Fn::Sub": f"${{Table.Arn}}/index/{index}"} for index in ["LSI1", "LSI2", "GSI1"]]
 ITEMS = {
     f"dynamodb:{action}Item" for action in ["BatchGet", "BatchWrite", "ConditionCheck", "Delete", "Get", "Put", "Update"]
 } | {"dynamodb:Query"}
@@ -91,8 +105,11 @@ def actions(named: str | list[str]) -> set[str]:
 
 
 def test_functions_may_do_only_what_they_do(resources):
-    assert set(of_type(resources, "AWS::IAM::Role")) == {"TrackingFunctionRole", "IndexerFunctionRole"}
+    assert set(of_type(resources, "AWS::IAM::Role")) == {
+        "TrackingFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole"
+    }
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE)]
+    assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE)]
     assert statements(resources, "IndexerFunctionRole") == [
         (ITEMS - {"dynamodb:ConditionCheckItem"}, TABLE),
         (STREAM, {"Fn::GetAtt": ["Table", "StreamArn"]}),
@@ -110,7 +127,11 @@ def test_functions_know_only_what_they_need(resources):
         name: set(function["Properties"]["Environment"]["Variables"])
         for name, function in of_type(resources, "AWS::Lambda::Function").items()
     }
-    assert known == {"TrackingFunction": {"TABLE_NAME", "ARTIFACT_ROOT"}, "IndexerFunction": {"TABLE_NAME"}}
+    assert known == {
+        "TrackingFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
+        "RegistryFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
+        "IndexerFunction": {"TABLE_NAME"},
+    }
 
 
 @pytest.fixture

@@ -30,7 +30,8 @@ impl Indexer {
         let copy = self.table.get(&RunCopy::key(at)).await?.map(RunCopy);
         remove_entries(&self.table, at, copy.as_ref()).await?;
         self.delete_range(Query::begins_with(at.key().pk, prefix::run_rows(&at.run))).await?;
-        self.delete_range(Query::begins_with(prefix::run_partition(&at.run), "")).await
+        // Model versions that name the run stay, and are found by it.
+        self.delete_range(Query::begins_with(prefix::run_partition(&at.run), prefix::METRIC_SEGMENTS)).await
     }
 
     /// Removes an experiment's name and all that it held. Its runs have records of their own in the stream then, and follow.

@@ -214,6 +214,9 @@ async fn a_run_that_is_gone_leaves_nothing() {
     site.table.put_new(Item::new(segment)).await.unwrap();
     let row = rows::RunTag::key(&at.experiment, &at.run, &"big".into());
     site.table.put_new(Item::new(row)).await.unwrap();
+    // What the registry keeps of the run is not the run's.
+    let version = rows::VersionOfRun::key(&at.run.as_str().into(), &"model".into(), &Ordinal(1));
+    site.table.put_new(Item::new(version.clone())).await.unwrap();
     let dataset = WideDigest::of(&["iris"]);
     for key in [
         rows::RunInput::key(&at.experiment, &at.run, &dataset),
@@ -231,6 +234,8 @@ async fn a_run_that_is_gone_leaves_nothing() {
     let late = record("MODIFY", &at, "#METRIC", 2);
     assert!(site.handle(vec![removed.clone(), late]).await.is_empty());
     assert!(site.handle(vec![removed]).await.is_empty());
+    assert!(site.table.get(&version).await.unwrap().is_some());
+    site.table.write_many(Vec::new(), &[version]).await.unwrap();
     assert_eq!(site.dump().await.into_iter().collect::<Vec<_>>(), of_other);
 }
 

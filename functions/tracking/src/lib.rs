@@ -3,7 +3,6 @@
 //! [`routes`] is its whole API on one page. A handler reads its request and makes one call of the [`store`], which knows the
 //! table and nothing of HTTP.
 
-mod artifacts;
 mod evaluation_datasets;
 mod experiments;
 pub mod lambda;

@@ -1,5 +1,6 @@
 //! Handlers of `logged-models/…`.
 
+use artifacts::Directory;
 use mlflow_api::checks::Check::{Integer, List, Required, Text, TextItems};
 use mlflow_api::logged_models::{self as wire, Artifacts, LoggedModels, ModelStatus, OneModel};
 use mlflow_api::message::Message;
@@ -8,7 +9,6 @@ use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, artifact_path}
 use search::ModelOrderBy;
 use service::Answer;
 
-use crate::artifacts::Directory;
 use crate::store::{LoggedModelSearch, NewLoggedModel, Store};
 
 /// The variable part of the paths.

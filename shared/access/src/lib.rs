@@ -28,6 +28,8 @@ pub enum Resource {
     Experiment,
     /// The experiment of the run that the request names.
     ExperimentOfRun,
+    /// A registered model or a prompt, named by its name; its versions are guarded by it.
+    RegisteredModel,
     /// The experiment of the logged model that the request names.
     ExperimentOfModel,
     /// An evaluation dataset, named by its id. It belongs to no experiment, but may be listed by several.

@@ -7,10 +7,12 @@
 //! Writing is optimistic: the update is sent as if nothing stood in its way, with conditions; a refusal brings the document as
 //! it is, and the next attempt is planned from that.
 
+mod list_tag;
 mod logged_model;
 
 use std::collections::BTreeMap;
 
+pub use list_tag::append_to_tag;
 pub use logged_model::LoggedModelDocument;
 
 use entities::attributes::{PARAM_ROWS, PARAMS, ROW_KEY, ROW_VALUE, TAG_ROWS, TAGS};
@@ -50,6 +52,10 @@ pub trait Document {
     }
     /// The key of a tag's row.
     fn tag_row(&self, tag: &Name) -> Key;
+    /// Longest value, in bytes, of a tag that stands in the document itself while it is not full.
+    fn inline_value(&self) -> usize {
+        INLINE_VALUE
+    }
     /// The condition under which it may be written.
     fn writable(&self) -> Condition;
     /// The write as it is sent: what else a change of the document changes.
@@ -223,8 +229,9 @@ async fn plan_change(table: &Table, document: &impl Document, change: &Change, i
         if held.is_some_and(|held| held.as_s().is_ok_and(|held| held == value)) {
             continue;
         }
-        if value.len() <= INLINE_VALUE && (held.is_some() || bytes <= room) {
-            room = if held.is_some() { room } else { room - bytes };
+        let replaces = held.is_some() && value.len() <= INLINE_VALUE;
+        if value.len() <= document.inline_value() && (replaces || bytes <= room) {
+            room = if replaces { room } else { room - bytes };
             inline_keys |= held.is_none();
             update = update.set(path(), text(value));
         } else if rows.take(bytes) {
@@ -372,9 +379,20 @@ fn optimistic(document: &impl Document, change: &Change) -> Plan {
 /// What a new document begins with: its map of tags and flags, and the rows beside it.
 #[must_use]
 pub fn new_document(item: Item, tags: &[(String, String)], row_key: impl Fn(&Name) -> Key) -> (Item, Vec<Item>) {
+    new_document_with(INLINE_VALUE, item, tags, row_key)
+}
+
+/// The same for a document whose values may be of another length ([`Document::inline_value`]).
+#[must_use]
+pub fn new_document_with(
+    inline_value: usize,
+    item: Item,
+    tags: &[(String, String)],
+    row_key: impl Fn(&Name) -> Key,
+) -> (Item, Vec<Item>) {
     let mut room = FULL_AT;
     let mut rows = Vec::new();
-    (begin(item, (TAGS, TAG_ROWS), tags, row_key, &mut room, &mut rows), rows)
+    (begin(inline_value, item, (TAGS, TAG_ROWS), tags, row_key, &mut room, &mut rows), rows)
 }
 
 /// What a new document with params begins with, likewise.
@@ -389,12 +407,14 @@ pub fn new_document_with_params(
     let mut rows = Vec::new();
     let param_row = |param: &Name| document.param_row(param);
     let tag_row = |tag: &Name| document.tag_row(tag);
-    let item = begin(item, (PARAMS, PARAM_ROWS), params, param_row, &mut room, &mut rows);
-    (begin(item, (TAGS, TAG_ROWS), tags, tag_row, &mut room, &mut rows), rows)
+    let inline = document.inline_value();
+    let item = begin(inline, item, (PARAMS, PARAM_ROWS), params, param_row, &mut room, &mut rows);
+    (begin(inline, item, (TAGS, TAG_ROWS), tags, tag_row, &mut room, &mut rows), rows)
 }
 
 /// Gives a new document one of its maps, with what it has room for, and the flag that there are rows of the others.
 fn begin(
+    inline_value: usize,
     item: Item,
     (attribute, flag): (&str, &str),
     entries: &[(String, String)],
@@ -406,7 +426,7 @@ fn begin(
     let mut item = item;
     for (key, value) in last_of_each(entries) {
         let bytes = key.len() + value.len();
-        if value.len() <= INLINE_VALUE && bytes <= *room {
+        if value.len() <= inline_value && bytes <= *room {
             *room -= bytes;
             inline.insert(entry_name(key).into_owned(), text(value));
         } else {

@@ -1,7 +1,7 @@
 //! The items of runs, and how they are read.
 
 use futures::future::try_join_all;
-use key_schema::{Key, prefix, rows};
+use key_schema::{Key, index, prefix, rows};
 use mlflow_api::{Error, ExperimentId, RunId};
 use table::{Item, Query, Result, Table};
 
@@ -36,6 +36,20 @@ impl RunLocation {
     pub fn not_found(&self) -> Error {
         RunId::not_found(self.run.as_str())
     }
+}
+
+/// Where the run of an id is. No request for an id made here, one for any other; whether there is such a run, only its item
+/// says.
+pub async fn locate_run(table: &Table, text: &str) -> mlflow_api::Result<RunLocation> {
+    let run = RunId::parse(text).ok_or_else(|| RunId::not_found(text))?;
+    if let Some(experiment) = run.experiment() {
+        return Ok(RunLocation { experiment, run });
+    }
+    let query = Query::global("GSI1", "gsi1pk", index::run_location(&run)).limit(1);
+    let page = table.query_page(&query).await?;
+    let row = page.items.first().and_then(Item::key).and_then(|key| rows::Run::parse(&key));
+    let row = row.ok_or_else(|| RunId::not_found(text))?;
+    Ok(RunLocation { experiment: row.experiment, run })
 }
 
 /// The items of one run.

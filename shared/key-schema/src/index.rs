@@ -2,7 +2,7 @@
 
 use mlflow_api::{ExperimentId, ModelId, RunId};
 
-use crate::{Descending, Field, Level, Name, Segment, Stage, Value, WideDigest};
+use crate::{Descending, Field, Level, Name, Ordinal, Segment, Stage, Value, WideDigest};
 
 /// What an index key is for, for the table reference.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,10 @@ index_keys! {
     experiments_by_stage: "lsi1sk" of "ExperimentName" = "E#" <stage: Stage> "#" <created: Descending> "#" <experiment: ExperimentId>;
     /// Logged models of a lifecycle stage, newest first, equal times by id: MLflow's default order.
     logged_models_by_stage: "lsi1sk" of "LoggedModel" = "LM#" <stage: Stage> "#" <created: Descending> "#" <model: ModelId>;
+    /// A model (version 0) and the versions that aliases point at: all that an alias is looked up in, in one request.
+    aliased_versions: "lsi1sk" of "RegisteredModel, ModelVersion" = "A#" <version: Ordinal>;
+    /// Versions in a stage other than `None`.
+    versions_in_stage: "lsi2sk" of "ModelVersion" = "S#" <stage: Field> "#" <version: Ordinal>;
     /// Runs of all stages, newest first.
     runs_by_time: "lsi2sk" of "Run" = "R#" <started: Descending> "#" <run: RunId>;
     /// Runs of a status, newest first; carried by the indexer's copy of the run, so that a change of status needs no read.
@@ -57,20 +61,12 @@ index_keys! {
     full_text: "gsi2pk" of "FullText" = "FTS#" <token: Value>;
     /// Its entities.
     full_text_entity: "gsi2sk" of "FullText" = "" <level: Level> "#" <entity_type: Name> "#" <entity: Name>;
-    /// A registered model by its name alone, whichever its workspace; within one, the partition key is the name.
-    model_by_name: "gsi3pk" of "RegisteredModel" = "RMNAME#" <model: Name>;
-    /// Its workspace.
-    model_by_name_answer: "gsi3sk" of "RegisteredModel" = "WORKSPACE#" <workspace: Name>;
     /// Who may do what with an experiment.
     permissions_of_experiment: "gsi4pk" of "ExperimentPermission" = "EXPPERM#" <experiment: ExperimentId>;
     /// Who may do what with a registered model.
     permissions_of_model: "gsi4pk" of "ModelPermission" = "RMPERM#" <model: Name>;
     /// The user of a permission.
     permission_user: "gsi4sk" of "ExperimentPermission, ModelPermission" = "USER#" <user: Name>;
-    /// Registered models by name.
-    models: "gsi5pk" of "RegisteredModel" = "RM_LIST#" <workspace: Name>;
-    /// Their order.
-    models_in_order: "gsi5sk" of "RegisteredModel" = "" <model: Name>;
 }
 
 /// When an experiment was created and its id, from a key of [`experiments_by_stage`].
@@ -85,6 +81,13 @@ pub fn parse_experiment_by_stage(key: &str) -> Option<(Descending, ExperimentId)
 #[must_use]
 pub fn run_of_key(key: &str) -> Option<RunId> {
     key.rsplit('#').next().and_then(RunId::read)
+}
+
+/// The version whose document has this sort key; `None` for any other row. The name in the partition key may be cut, so the row
+/// cannot always be read back whole.
+#[must_use]
+pub fn version_of_key(sort_key: &str) -> Option<u32> {
+    Ordinal::read(sort_key.strip_prefix(crate::prefix::MODEL_VERSIONS)?).map(|Ordinal(version)| version)
 }
 
 /// Start time, in ms, and run at the end of a key: every list of runs but that of changes ends its keys so.

@@ -14,8 +14,8 @@ pub mod rows;
 mod segment;
 
 pub use segment::{
-    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Level, Name, Ordinal, Segment, Stage, Value,
-    WideDigest, fnv1a_128, halves,
+    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Level, ModelKind, Name, Ordinal, Segment, Stage,
+    Value, WideDigest, fnv1a_128, halves,
 };
 
 /// The primary key of an item.

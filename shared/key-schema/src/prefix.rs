@@ -2,7 +2,7 @@
 
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId};
 
-use crate::{DescendingDouble, Field, Level, Name, Segment, Stage, Value, WideDigest};
+use crate::{DescendingDouble, Field, Level, ModelKind, Name, Ordinal, Segment, Stage, Value, WideDigest};
 
 /// Metrics documents of a wide run.
 #[must_use]
@@ -101,10 +101,13 @@ pub fn workspace_partition(workspace: &Name) -> String {
     partition
 }
 
+/// Segments of all metrics of a run.
+pub const METRIC_SEGMENTS: &str = "MHIST#";
+
 /// Segments of a metric.
 #[must_use]
 pub fn metric_segments(metric: &Name) -> String {
-    let mut prefix = String::from("MHIST#");
+    let mut prefix = String::from(METRIC_SEGMENTS);
     metric.write(&mut prefix);
     prefix.push('#');
     prefix
@@ -227,6 +230,61 @@ pub fn experiment_names_beginning(name: &Name) -> String {
     String::from(EXPERIMENT_NAMES) + &name.beginning()
 }
 
+/// The partition of a registered model's home.
+#[must_use]
+pub fn registered_model_partition(home: &Name) -> String {
+    let mut partition = String::from("RM#");
+    home.write(&mut partition);
+    partition
+}
+
+/// Every row of a model but the one that keeps its home for it; in the home's own partition also the model of that name.
+pub const MODEL_ROWS: [&str; 2] = [MODEL_VERSIONS, MODEL_TAGS];
+
+/// Versions of a model, and rows of their tags.
+pub const MODEL_VERSIONS: &str = "M#V#";
+
+/// Tags of a model that have rows of their own.
+pub const MODEL_TAGS: &str = "M#TAG#";
+
+/// LSI1 keys of a model and of the versions that aliases point at.
+pub const ALIASED_VERSIONS: &str = "A#";
+
+/// Tags of a version that have rows of their own.
+#[must_use]
+pub fn version_tags(version: Ordinal) -> String {
+    joined(MODEL_VERSIONS, &[&version]) + "TAG#"
+}
+
+/// LSI2 keys of versions in a stage.
+#[must_use]
+pub fn versions_in_stage(stage: &Field) -> String {
+    joined("S#", &[stage])
+}
+
+/// Names of the registered models of a kind.
+#[must_use]
+pub fn model_names(kind: ModelKind) -> String {
+    joined("RMNAME#", &[&kind])
+}
+
+/// Names of registered models that begin so, and perhaps more: names are cut.
+#[must_use]
+pub fn model_names_beginning(kind: ModelKind, name: &Name) -> String {
+    model_names(kind) + &name.beginning()
+}
+
+/// The partition of what belongs to a run, whose id may be any text.
+#[must_use]
+pub fn run_text_partition(run: &Name) -> String {
+    let mut partition = String::from("RUN#");
+    run.write(&mut partition);
+    partition
+}
+
+/// Model versions of a run.
+pub const VERSIONS_OF_RUN: &str = "MV#";
+
 /// The partition of an evaluation dataset and its records.
 #[must_use]
 pub fn evaluation_dataset_partition(dataset: &EvaluationDatasetId) -> String {
@@ -295,9 +353,9 @@ mod tests {
     use crate::rows::{
         Dataset, DatasetPart, EvaluationDatasetTag, EvaluationInputs, ExperimentEvaluationDataset, ExperimentName,
         ExperimentTag, FullText, FullTextReverse, LoggedModel, LoggedModelMetrics, LoggedModelParam,
-        LoggedModelSegment, LoggedModelTag, MetricSegment, RankByMetric, RankByParam, RunInput, RunMetrics,
-        RunMetricsBucket, RunModelInput, RunOutput, RunParam, RunTag, Scorer, ScorerVersion,
-        WorkspaceEvaluationDataset, WorkspaceScorer,
+        LoggedModelSegment, LoggedModelTag, MetricSegment, ModelHome, ModelName, ModelTag, ModelVersion,
+        ModelVersionTag, RankByMetric, RankByParam, RunInput, RunMetrics, RunMetricsBucket, RunModelInput, RunOutput,
+        RunParam, RunTag, Scorer, ScorerVersion, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer,
     };
     use crate::{Ascending, Bucket, Descending, Digest, Ordinal, WideDigest, index};
 
@@ -347,6 +405,7 @@ mod tests {
             (ExperimentTag::key(&experiment, &name).sk, EXPERIMENT_TAGS.to_owned()),
             (ExperimentName::key(&name, &name).sk, EXPERIMENT_NAMES.to_owned()),
             (ExperimentName::key(&name, &"a #12".into()).sk, experiment_names_beginning(&name)),
+            (segment.sk.clone(), METRIC_SEGMENTS.to_owned()),
             (segment.sk, metric_segments(&name)),
             (model_segment.sk, MODEL_SEGMENTS.to_owned()),
             (LoggedModelParam::key(&experiment, &model, &name).sk, logged_model_params(&model)),
@@ -391,5 +450,24 @@ mod tests {
             experiment_of_workspace_scorer(&WorkspaceScorer::key(&name, &experiment, &long).sk),
             Some(experiment)
         );
+    }
+
+    #[test]
+    fn prefixes_of_the_registry_begin_their_keys() {
+        let (name, field, version, kind) = (Name::from("a #1"), Field::from("a #1"), Ordinal(12), ModelKind::Prompt);
+        assert_eq!(ModelHome::key(&name).pk, registered_model_partition(&name));
+        assert_eq!(VersionOfRun::key(&name, &name, &version).pk, run_text_partition(&name));
+        for (key, prefix) in [
+            (ModelVersion::key(&name, &version).sk, MODEL_VERSIONS.to_owned()),
+            (ModelVersionTag::key(&name, &version, &name).sk, version_tags(version)),
+            (ModelTag::key(&name, &name).sk, MODEL_TAGS.to_owned()),
+            (VersionOfRun::key(&name, &name, &version).sk, VERSIONS_OF_RUN.to_owned()),
+            (index::aliased_versions(&version), ALIASED_VERSIONS.to_owned()),
+            (index::versions_in_stage(&field, &version), versions_in_stage(&field)),
+            (ModelName::key(&name, &kind, &name).sk, model_names(kind)),
+            (ModelName::key(&name, &kind, &"a #12".into()).sk, model_names_beginning(kind, &name)),
+        ] {
+            assert!(key.starts_with(&prefix), "{key} {prefix}");
+        }
     }
 }

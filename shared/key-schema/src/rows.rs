@@ -5,8 +5,8 @@
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId};
 
 use crate::{
-    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, Level, Name, Ordinal, Segment, Value,
-    WideDigest,
+    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, Level, ModelKind, Name, Ordinal, Segment,
+    Value, WideDigest,
 };
 
 /// What a row is, for the table reference.
@@ -110,20 +110,27 @@ rows! {
     ScorerOnlineConfig = "EXP#" <experiment: ExperimentId> / "SCORERCFG#" <scorer: ScorerId>;
 
     // ---- model registry ------------------------------------------------------------------------------------------
-    /// A registered model, or a prompt.
+    /// A registered model, or a prompt, by its name; a document: which versions it has had, the latest of each stage, aliases, tags. Its
+    /// other rows are in the partition of its home, which is this one unless the model was renamed, or the name had another model before.
     RegisteredModel = "RM#" <model: Name> / "M#META";
-    /// A version of it.
-    ModelVersion = "RM#" <model: Name> / "M#V#" <version: Ordinal>;
-    /// A tag of the model that is too big for its document.
-    ModelTag = "RM#" <model: Name> / "M#TAG#" <tag: Name>;
-    /// An alias.
-    ModelAlias = "RM#" <model: Name> / "M#ALIAS#" <alias: Name>;
+    /// What the model whose rows this partition holds is called now.
+    ModelHome = "RM#" <home: Name> / "M#HOME";
+    /// A version of the model, a document.
+    ModelVersion = "RM#" <home: Name> / "M#V#" <version: Ordinal>;
+    /// A tag of a version that is too big for its document.
+    ModelVersionTag = "RM#" <home: Name> / "M#V#" <version: Ordinal> "#TAG#" <tag: Name>;
+    /// A tag of the model, likewise.
+    ModelTag = "RM#" <home: Name> / "M#TAG#" <tag: Name>;
+    /// A model version that names a run.
+    VersionOfRun = "RUN#" <run: Name> / "MV#" <home: Name> "#" <version: Ordinal>;
 
     // ---- workspaces, users, configuration --------------------------------------------------------------------------
     /// A workspace.
     Workspace = "WORKSPACE#" <workspace: Name> / "WS#META";
     /// Claims the name of an experiment, and lists the workspace's experiments by name and (LSI1) newest first.
     ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name>;
+    /// Lists the registered models of a workspace by name, prompts apart.
+    ModelName = "WORKSPACE#" <workspace: Name> / "RMNAME#" <kind: ModelKind> "#" <name: Name>;
     /// Lists the workspace's evaluation datasets, oldest first.
     WorkspaceEvaluationDataset = "WORKSPACE#" <workspace: Name> / "EDS#" <dataset: EvaluationDatasetId>;
     /// Lists the workspace's scorers.
@@ -190,11 +197,14 @@ mod tests {
             ScorerPart,
             ScorerOnlineConfig,
             RegisteredModel,
+            ModelHome,
             ModelVersion,
+            ModelVersionTag,
             ModelTag,
-            ModelAlias,
+            VersionOfRun,
             Workspace,
             ExperimentName,
+            ModelName,
             WorkspaceEvaluationDataset,
             WorkspaceScorer,
             User,
@@ -246,7 +256,11 @@ mod tests {
                 ("Scorer", Scorer::key(&experiment, &chosen)),
                 ("WorkspaceScorer", WorkspaceScorer::key(&chosen, &experiment, &other)),
                 ("RegisteredModel", RegisteredModel::key(&chosen)),
-                ("ModelAlias", ModelAlias::key(&chosen, &other)),
+                ("ModelHome", ModelHome::key(&chosen)),
+                ("ModelTag", ModelTag::key(&chosen, &other)),
+                ("ModelVersionTag", ModelVersionTag::key(&chosen, &Ordinal(7), &other)),
+                ("VersionOfRun", VersionOfRun::key(&chosen, &other, &Ordinal(7))),
+                ("ModelName", ModelName::key(&chosen, &ModelKind::Prompt, &other)),
                 ("ExperimentName", ExperimentName::key(&chosen, &other)),
                 ("Config", Config::key(&chosen)),
             ];
@@ -298,6 +312,9 @@ mod tests {
             RunOutput::key(&experiment, &run, &longest),
             MetricSegment::key(&run, &longest, &Ascending(0), &Ascending(0), &Digest(0)),
             ExperimentName::key(&longest, &longest),
+            ModelName::key(&longest, &ModelKind::Prompt, &longest),
+            ModelVersionTag::key(&longest, &Ordinal(u32::MAX), &longest),
+            VersionOfRun::key(&longest, &longest, &Ordinal(u32::MAX)),
             WorkspaceScorer::key(&longest, &experiment, &longest),
             RankByParam::key(&experiment, &Field(longest.0.clone()), &Value(longest.0.clone()), &Descending(0), &run),
             FullText::key(

@@ -360,6 +360,32 @@ impl Segment for Bucket {
     }
 }
 
+/// Registered models are listed in two lists: what is searched as a model, and what as a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ModelKind {
+    /// A model.
+    Model,
+    /// A prompt.
+    Prompt,
+}
+
+impl Segment for ModelKind {
+    fn write(&self, key: &mut String) {
+        key.push_str(match self {
+            Self::Model => "M",
+            Self::Prompt => "P",
+        });
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "M" => Some(Self::Model),
+            "P" => Some(Self::Prompt),
+            _ => None,
+        }
+    }
+}
+
 /// Which lifecycle stage a run's own item says, and of which version of the experiment's stage.
 ///
 /// Deleting or restoring an experiment changes one item, the experiment, and raises its stage version. A run deleted on its

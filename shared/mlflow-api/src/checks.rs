@@ -20,6 +20,8 @@ pub enum Check {
     Integer,
     /// It reads as a float.
     Float,
+    /// It is a bool.
+    Bool,
     /// It is a list.
     List,
     /// Its elements are strings.
@@ -31,7 +33,7 @@ pub enum Check {
 impl Check {
     /// Type checks are skipped where protobuf could read the whole request.
     const fn is_of_type(self) -> bool {
-        matches!(self, Self::Text | Self::Integer | Self::Float | Self::List | Self::TextItems)
+        matches!(self, Self::Text | Self::Integer | Self::Float | Self::Bool | Self::List | Self::TextItems)
     }
 
     /// Whether the value passes; the error as in [`Check::Custom`].
@@ -56,6 +58,7 @@ impl Check {
                 Value::String(text) => python::parse_float(text).is_some(),
                 _ => false,
             },
+            Self::Bool => value.is_boolean(),
             Self::List => value.is_array(),
             Self::TextItems => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
         };

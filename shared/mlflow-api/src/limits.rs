@@ -52,6 +52,11 @@ pub fn key_name(name: &str, path: &str) -> Result<()> {
                       and slashes (/).";
         return Err(Error::invalid(invalid_value(path, &Value::from(name), reason)));
     }
+    path_is_unique(name, path)
+}
+
+/// Checks that a name is the only one of the path it would be (`path_not_unique`).
+pub(crate) fn path_is_unique(name: &str, path: &str) -> Result<()> {
     let normal = normalized_path(name);
     if normal != name || normal == "." || normal.starts_with("..") || normal.starts_with('/') {
         let reason = format!(

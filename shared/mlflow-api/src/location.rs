@@ -54,20 +54,29 @@ pub fn check(location: &str, root: &str) -> Result<()> {
         return Err(Error::invalid("'artifact_location' URL can't include fragments or params."));
     }
     check_query(parts.query)?;
-    if HOST_ADDRESSED.contains(&parts.scheme.as_str()) {
-        let names_host = parts.scheme != "mlflow-artifacts" || host(&parts).is_some_and(|host| !host.is_empty());
-        if names_host && !same_host(&parts, &split(root)) {
-            let scheme = parts.scheme;
-            return Err(Error::invalid(format!(
-                "'artifact_location' cannot use the '{scheme}' scheme: the '{scheme}' scheme addresses a host other than \
-                 the tracking server's configured artifact storage, so the server would connect to the host named in the URI."
-            )));
-        }
-    }
+    check_host(location, root, "artifact_location")?;
     if location.starts_with("runs:") {
         return Err(Error::invalid(format!("Artifact location cannot be a runs:/ URI. Given: '{location}'")));
     }
     at_most("artifact_location", ARTIFACT_LOCATION, location).map_err(|_| too_long())
+}
+
+/// Checks that a URI names no host that the server would have to connect to (`_validate_artifact_uri_scheme`); `field` is how
+/// the request names it.
+pub fn check_host(uri: &str, root: &str, field: &str) -> Result<()> {
+    let parts = split(uri);
+    if !HOST_ADDRESSED.contains(&parts.scheme.as_str()) {
+        return Ok(());
+    }
+    let names_host = parts.scheme != "mlflow-artifacts" || host(&parts).is_some_and(|host| !host.is_empty());
+    if !names_host || same_host(&parts, &split(root)) {
+        return Ok(());
+    }
+    let scheme = parts.scheme;
+    Err(Error::invalid(format!(
+        "'{field}' cannot use the '{scheme}' scheme: the '{scheme}' scheme addresses a host other than \
+         the tracking server's configured artifact storage, so the server would connect to the host named in the URI."
+    )))
 }
 
 fn too_long() -> Error {

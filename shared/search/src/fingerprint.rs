@@ -29,6 +29,18 @@ impl Fingerprint {
         Hash::new("experiments").query(filter, order_by, view)
     }
 
+    /// The fingerprint of a search of registered models.
+    #[must_use]
+    pub fn of_registered_model_search(filter: &str, order_by: &[String]) -> Self {
+        Hash::new("registered models").query(filter, order_by, ViewType::All)
+    }
+
+    /// The fingerprint of a search of model versions.
+    #[must_use]
+    pub fn of_version_search(filter: &str, order_by: &[String]) -> Self {
+        Hash::new("model versions").query(filter, order_by, ViewType::All)
+    }
+
     /// The fingerprint of a search of logged models. The order of the experiments does not matter.
     #[must_use]
     pub fn of_model_search(

@@ -56,6 +56,24 @@ pub(crate) fn of_run<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifie
 
 /// Reads an identifier of an experiment search (`SearchExperimentsUtils._get_identifier`).
 pub(crate) fn of_experiment<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
+    let Identifier { family, key } = attribute_or_tag(text)?;
+    let key = unquoted_key(key);
+    if family == Family::Attribute && !attributes.contains(&key) {
+        return Err(invalid_attribute(key, attributes));
+    }
+    Ok(Identifier { family, key })
+}
+
+/// Reads an identifier of the model registry (`_get_model_search_identifier`): an attribute may not be quoted.
+pub(crate) fn of_registry<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
+    let Identifier { family, key } = attribute_or_tag(text)?;
+    if family == Family::Attribute && !attributes.contains(&key) {
+        return Err(invalid_attribute(key, attributes));
+    }
+    Ok(Identifier { family, key: unquoted_key(key) })
+}
+
+fn attribute_or_tag(text: &str) -> Result<Identifier<'_>> {
     let (family, key) = match text.split_once('.') {
         Some(("attribute", key)) => (Family::Attribute, key),
         Some(("tag" | "tags", key)) => (Family::Tag, key),
@@ -66,10 +84,6 @@ pub(crate) fn of_experiment<'a>(text: &'a str, attributes: &[&str]) -> Result<Id
         }
         None => (Family::Attribute, text),
     };
-    let key = unquoted_key(key);
-    if family == Family::Attribute && !attributes.contains(&key) {
-        return Err(invalid_attribute(key, attributes));
-    }
     Ok(Identifier { family, key })
 }
 

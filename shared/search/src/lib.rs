@@ -14,6 +14,8 @@
 //! [`DatasetOrder::key`]; logged models, which have a grammar of their own, with [`parse_model_filter`], [`parse_model_order`],
 //! [`ModelFilter::matches`] and [`ModelOrder::key`].
 //!
+//! [`parse_registered_model_search`] and [`parse_version_search`] are the same for the model registry.
+//!
 //! Texts are compared and sorted by their UTF-8 bytes, as SQLite does. The behaviour is that of MLflow 3.17.2 on
 //! SQLite, with the option `case_sensitive_like`.
 
@@ -32,6 +34,7 @@ mod order_by;
 mod page_token;
 mod plan;
 mod print;
+mod registry;
 mod shell_words;
 mod sort_key;
 mod syntax;
@@ -61,6 +64,10 @@ pub use order_by::{
 pub use page_token::{decode_page_token, encode_page_token};
 pub use plan::{
     AccessPath, Cost, Head, Heads, Level, MetricRange, Options, RunList, RunPlan, TextRange, TimeRange, Walk, choose,
+};
+pub use registry::{
+    RegisteredModelFields, RegisteredModelFilter, RegisteredModelOrder, RegisteredModelSortBy, TagTests, VersionFields,
+    VersionFilter, VersionNumberTest, VersionOrder, VersionSortBy, parse_registered_model_search, parse_version_search,
 };
 pub use sort_key::{FirstValue, SortKey};
 pub use value::Number;

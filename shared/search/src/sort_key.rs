@@ -108,6 +108,11 @@ impl Cell {
 }
 
 impl SortKey {
+    /// The key of these values.
+    pub(crate) fn of(parts: impl Iterator<Item = (Direction, Cell)>) -> Self {
+        Self(parts.map(|(direction, cell)| Part(direction, cell)).collect())
+    }
+
     /// Start time, in ms, and id of the run that this key of MLflow's default order was made from.
     #[must_use]
     pub fn latest_first(&self) -> Option<(i64, &str)> {
@@ -115,6 +120,15 @@ impl SortKey {
             [Part(Direction::Descending, Cell::Integer(started)), Part(Direction::Ascending, Cell::Text(run))] => {
                 Some((*started, run))
             }
+            _ => None,
+        }
+    }
+
+    /// The text of the first term, if it is one.
+    #[must_use]
+    pub fn first_text(&self) -> Option<&str> {
+        match self.first_value() {
+            Some(FirstValue::Text(text)) => Some(text),
             _ => None,
         }
     }

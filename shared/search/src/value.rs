@@ -118,7 +118,7 @@ pub(crate) fn dataset(node: &Node) -> Result<Literal> {
 
 /// A string. Double quotes make an identifier of it, which MLflow takes too; without quotes an identifier is refused.
 /// `None` if the node is neither.
-fn text(node: &Node) -> Option<Result<String>> {
+pub(crate) fn text(node: &Node) -> Option<Result<String>> {
     if !matches!(node.kind, Kind::SingleQuoted | Kind::Identifier) {
         return None;
     }

@@ -11,4 +11,4 @@ mod router;
 pub use answer::{Answer, html_not_found};
 pub use attachment::Attachment;
 pub use route::{Paths, Route};
-pub use router::router;
+pub use router::{joined, router};

@@ -45,6 +45,11 @@ pub fn router<S: Clone + Send + Sync + 'static>(routes: Vec<Route<S>>, state: &S
         .layer(axum::middleware::map_response(no_sniff))
 }
 
+/// The routers of several functions as one. What none of them knows, the first answers.
+pub fn joined(first: Router, others: impl IntoIterator<Item = Router>) -> Router {
+    others.into_iter().fold(first, |joined, other| joined.merge(other.reset_fallback()))
+}
+
 fn method_filter(method: &str) -> MethodFilter {
     match method {
         "POST" => MethodFilter::POST,
@@ -158,6 +163,24 @@ mod tests {
         assert_eq!((status, content_type.as_str()), (StatusCode::NOT_FOUND, "text/html; charset=utf-8"));
         let (status, content_type, _) = call("DELETE", "/api/2.0/mlflow/things/get", Body::empty()).await;
         assert_eq!((status, content_type.as_str()), (StatusCode::METHOD_NOT_ALLOWED, "text/html; charset=utf-8"));
+    }
+
+    #[tokio::test]
+    async fn joined_routers_answer_for_each_other() {
+        let routes = |path| vec![Route::new("GET", path, Permission::Public, echo)];
+        let state = "p".to_owned();
+        let app = joined(router(routes("a"), &state), [router(routes("b"), &state), router(routes("c"), &state)]);
+        for (method, path, expected) in [
+            ("GET", "/api/2.0/mlflow/a", StatusCode::OK),
+            ("GET", "/ajax-api/2.0/mlflow/c", StatusCode::OK),
+            ("POST", "/api/2.0/mlflow/b", StatusCode::METHOD_NOT_ALLOWED),
+            ("GET", "/api/2.0/mlflow/d", StatusCode::NOT_FOUND),
+        ] {
+            let request = http::Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+            let response = app.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), expected, "{path}");
+            assert_eq!(response.headers()[http::header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+        }
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use aws_sdk_dynamodb::types::Select;
 use key_schema::definition::{LOCAL_INDEXES, PK, SK};
 
 use crate::expression::Expressions;
@@ -16,6 +17,7 @@ pub struct Query {
     sort: &'static str,
     range: Range,
     backwards: bool,
+    whole: bool,
     limit: Option<usize>,
     start: Option<HashMap<String, Value>>,
 }
@@ -45,6 +47,7 @@ impl Query {
             sort: SK,
             range: Range::BeginsWith(prefix.into()),
             backwards: false,
+            whole: false,
             limit: None,
             start: None,
         }
@@ -68,6 +71,13 @@ impl Query {
     #[must_use]
     pub fn global(index: &'static str, attribute: &'static str, partition: impl Into<String>) -> Self {
         Self { index: Some(index), partition: (attribute, partition.into()), ..Self::begins_with("", "") }
+    }
+
+    /// With all attributes of the items, which a local index does not hold: a read unit per 4 KB of each item more.
+    #[must_use]
+    pub fn whole(mut self) -> Self {
+        self.whole = true;
+        self
     }
 
     /// From the end.
@@ -130,6 +140,7 @@ impl Table {
                     .set_expression_attribute_values(expressions.values())
                     .consistent_read(!query.is_global())
                     .scan_index_forward(!query.backwards)
+                    .set_select(query.whole.then_some(Select::AllAttributes))
                     .set_limit(query.limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX)))
                     .set_exclusive_start_key(query.start.clone())
                     .set_return_consumed_capacity(self.wanted())

@@ -2,7 +2,7 @@
 
 use entities::attributes::WIDE;
 use entities::points::{self, Point};
-use entities::{RunLocation, waiting};
+use entities::{RunLocation, locate_run, waiting};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use key_schema::{Ascending, Bucket, Digest, Name, prefix, rows};
 use mlflow_api::tracking::Metric;
@@ -135,7 +135,7 @@ impl Store {
         if RunId::parse(run_id).is_none() {
             return Ok(None);
         }
-        match self.run_locate(run_id).await {
+        match locate_run(&self.table, run_id).await {
             Ok(at) => Ok(Some(at)),
             Err(error) if error.code == mlflow_api::ErrorCode::ResourceDoesNotExist => Ok(None),
             Err(error) => Err(error),

@@ -1,9 +1,9 @@
 //! A run as a document: its item, its rows, and when it may be written.
 
-use entities::{ExperimentState, Marked, RunLocation, run_stage};
+use entities::{ExperimentState, Marked, RunLocation, locate_run, run_stage};
 use key_schema::{Key, Name, rows};
-use mlflow_api::{Error, ExperimentId, Result, RunId};
-use table::{Condition, Item, Query, Update};
+use mlflow_api::{Error, Result};
+use table::{Condition, Item, Update};
 
 use super::Store;
 use super::gate::{check_run_is_active, run_is_active};
@@ -59,26 +59,9 @@ impl Document for RunDocument<'_> {
 }
 
 impl Store {
-    /// Where a run is. No request for an id made here, one for any other.
-    pub(super) async fn run_locate(&self, text: &str) -> Result<RunLocation> {
-        let run = RunId::parse(text).ok_or_else(|| RunId::not_found(text))?;
-        let experiment = match run.experiment() {
-            Some(experiment) => experiment,
-            None => self.run_resolve(&run).await?.ok_or_else(|| RunId::not_found(text))?,
-        };
-        Ok(RunLocation { experiment, run })
-    }
-
-    /// The experiment of a run whose id was made elsewhere.
-    async fn run_resolve(&self, run: &RunId) -> Result<Option<ExperimentId>> {
-        let partition = key_schema::index::run_location(run);
-        let page = self.table.query_page(&Query::global("GSI1", "gsi1pk", partition).limit(1)).await?;
-        Ok(page.items.first().and_then(Item::key).and_then(|key| rows::Run::parse(&key)).map(|row| row.experiment))
-    }
-
     /// Where a run is, and the state of its experiment.
     pub(super) async fn run_locate_with_experiment(&self, text: &str) -> Result<(RunLocation, ExperimentState)> {
-        let at = self.run_locate(text).await?;
+        let at = locate_run(&self.table, text).await?;
         let experiment = self.experiment_state(at.experiment).await?.ok_or_else(|| at.not_found())?;
         Ok((at, experiment))
     }

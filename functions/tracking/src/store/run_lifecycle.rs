@@ -1,7 +1,7 @@
 //! Runs: delete and restore.
 
 use entities::attributes::{STAGE, STAGE_VERSION, START_TIME};
-use entities::{Marked, run_stage};
+use entities::{Marked, locate_run, run_stage};
 use key_schema::{Descending, Stage, index, rows};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, Result};
@@ -23,7 +23,7 @@ impl Store {
 
     /// Sets a run's own stage, on its item and on its metrics document: metrics are logged without looking at the run.
     async fn run_set_stage(&self, run_id: &str, stage: LifecycleStage) -> Result<()> {
-        let at = self.run_locate(run_id).await?;
+        let at = locate_run(&self.table, run_id).await?;
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
             let experiment_key = rows::Experiment::key(&at.experiment);

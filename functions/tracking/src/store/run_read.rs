@@ -1,9 +1,8 @@
 //! Reading runs whole: the document, the metrics, and the rows where a run has any.
 
-use entities::{RunLocation, read_run_items, run_whole};
-use key_schema::{prefix, rows};
+use entities::{locate_run, read_run_items, run_whole};
+use key_schema::rows;
 use mlflow_api::{Result, tracking};
-use table::{Item, Query};
 
 use super::Store;
 use super::gate::moment;
@@ -11,7 +10,7 @@ use super::gate::moment;
 impl Store {
     /// Reads a run. One request; one more for each kind of row it has, and one for its datasets.
     pub async fn run_get(&self, run_id: &str) -> Result<tracking::Run> {
-        let at = self.run_locate(run_id).await?;
+        let at = locate_run(&self.table, run_id).await?;
         let experiment_key = rows::Experiment::key(&at.experiment);
         let since = moment();
         let mut items = self.table.get_many(&[experiment_key.clone(), at.key(), at.metrics_key()]).await?;
@@ -24,10 +23,5 @@ impl Store {
         let mut run = run_whole(&at, &items, &experiment);
         self.run_datasets_fill(std::slice::from_mut(&mut run)).await?;
         Ok(run)
-    }
-
-    /// Rows of a run's tags.
-    pub(super) async fn run_tag_rows(&self, at: &RunLocation) -> Result<Vec<Item>> {
-        Ok(self.table.query(Query::begins_with(at.key().pk, prefix::run_tags(&at.run))).await?)
     }
 }

@@ -1,16 +1,13 @@
 //! Params and tags of runs, one at a time; batches are in `log_batch`.
 
-use entities::attributes::{ROW_VALUE, TAG_ROWS, TAGS};
-use entities::entries;
+use documents::{Change, Document, append_to_tag};
 use mlflow_api::tracking::{LOGGED_MODELS_TAG, RUN_NAME_TAG};
-use mlflow_api::{Error, Result, limits, python};
+use mlflow_api::{Error, Result, limits};
 use serde_json::{Map, Value};
-use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
 use super::run::rename;
 use super::run_document::RunDocument;
-use documents::{Change, Document, INLINE_VALUE, row};
 
 impl Store {
     /// Logs a param. One request, and one for the experiment where no lease lasts.
@@ -51,63 +48,7 @@ impl Store {
     pub async fn run_record_model(&self, run_id: &str, model: &Map<String, Value>) -> Result<()> {
         let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
         let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
-        for attempt in 0..self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
-            let item = self.table.get(&at.key()).await?;
-            document.check(item.as_ref())?;
-            let item = item.unwrap_or_default();
-            let rows = if item.has(TAG_ROWS) { self.run_tag_rows(&at).await? } else { Vec::new() };
-            let all = entries(&item, TAGS, &rows);
-            let old = all.iter().find(|(key, _)| key == LOGGED_MODELS_TAG).map(|(_, value)| value);
-            let mut models: Vec<Value> = match old {
-                Some(old) => {
-                    serde_json::from_str(old).map_err(|_| Error::internal("the tag of logged models is no list"))?
-                }
-                None => Vec::new(),
-            };
-            let described = describe(model);
-            // The call is repeated where its answer was lost: the same model is recorded once.
-            if models.contains(&described) {
-                return Ok(());
-            }
-            models.push(described);
-            let value = python::json_spaced(&Value::Array(models));
-            if self.swap_tag(&document, &item, old.map(String::as_str), &value).await? {
-                return Ok(());
-            }
-        }
-        Err(Error::unavailable("the tag of logged models kept changing"))
-    }
-
-    /// Replaces the value of the tag of logged models if it is still the old one; whether it was.
-    async fn swap_tag(&self, document: &RunDocument<'_>, item: &Item, old: Option<&str>, new: &str) -> Result<bool> {
-        let path = || (TAGS, LOGGED_MODELS_TAG);
-        let held = item.map(TAGS).is_some_and(|tags| tags.contains_key(LOGGED_MODELS_TAG));
-        let unchanged = match old {
-            Some(old) if held => Condition::Equals(path().into(), text(old)),
-            _ => Condition::Missing(path().into()),
-        };
-        let update = document.finished(Update::new(document.key())).only_if(document.writable()).only_if(unchanged);
-        let outcome = if new.len() <= INLINE_VALUE && !item.has(TAG_ROWS) {
-            let no_rows = Condition::Missing(TAG_ROWS.into());
-            self.table.update(&update.set(path(), text(new)).only_if(no_rows)).await.map(|_| ())
-        } else {
-            let update = if held { update.remove(path()) } else { update };
-            let row_unchanged = match old {
-                // What is in a row does not count beside what is in the document.
-                _ if held => Condition::All(Vec::new()),
-                Some(old) => Condition::Equals(ROW_VALUE.into(), text(old)),
-                None => Condition::item_missing(),
-            };
-            let row = row(document.tag_row(&LOGGED_MODELS_TAG.into()), LOGGED_MODELS_TAG, new);
-            let writes = [Write::Update(update.set(TAG_ROWS, number(1))), Write::Put(row, row_unchanged)];
-            self.table.transact(&writes).await
-        };
-        match outcome {
-            Ok(()) => Ok(true),
-            Err(Failure::Refused { .. } | Failure::Cancelled(_)) => Ok(false),
-            Err(failure) => Err(failure.into()),
-        }
+        append_to_tag(&self.table, &document, LOGGED_MODELS_TAG, &describe(model)).await
     }
 }
 

@@ -61,14 +61,14 @@ const TYPES: [(&str, &str); 10] = [
 
 /// A directory of artifacts.
 #[derive(Clone, Debug)]
-pub(crate) struct Directory {
+pub struct Directory {
     root: PathBuf,
     location: PathBuf,
 }
 
 impl Directory {
     /// The directory of a location, if it is below the server's artifact root and both are on this machine.
-    pub(crate) fn below(root: &str, location: &str) -> Result<Self> {
+    pub fn below(root: &str, location: &str) -> Result<Self> {
         let not_here = || {
             let message = format!("This server cannot read artifacts in '{location}'. Read them from there.");
             Error::new(ErrorCode::NotImplemented, message)
@@ -79,7 +79,7 @@ impl Directory {
     }
 
     /// What is in a directory below this one, by path; nothing if it is a file, or not there. The path is one that was checked.
-    pub(crate) async fn list(self, path: String) -> Result<Vec<FileInfo>> {
+    pub async fn list(self, path: String) -> Result<Vec<FileInfo>> {
         blocking(move || {
             let Some((location, directory)) = self.find(&path)? else { return Ok(Vec::new()) };
             if !directory.is_dir() {
@@ -107,7 +107,7 @@ impl Directory {
     }
 
     /// A file below this directory, as an answer that is read piece by piece. The path is one that was checked.
-    pub(crate) async fn file(self, path: String) -> Result<Answer> {
+    pub async fn file(self, path: String) -> Result<Answer> {
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         let (file, length) = blocking(move || {
             let not_there = || Error::not_found(format!("No such artifact: '{path}'"));

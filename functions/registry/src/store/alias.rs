@@ -1,0 +1,120 @@
+//! Aliases of models.
+//!
+//! Which version an alias stands for is in the model's document. Versions that aliases stand for are listed beside the model in a
+//! local index, so that one request reads both.
+
+use key_schema::{Key, Name, Ordinal, index, prefix, rows};
+use mlflow_api::registry::{LATEST_ALIAS, ModelVersion, VersionNumber};
+use mlflow_api::{Error, Result, limits_registry as limits};
+use table::{Condition, Failure, Item, Query, Update, Write, number, text};
+
+use super::attributes::{ALIASED, ALIASES};
+use super::model::{Model, model_key, model_not_found};
+use super::version::Found;
+use super::{ATTEMPTS, Store};
+
+/// Versions that one request reads beside their model.
+const BESIDE: usize = 25;
+
+impl Store {
+    /// Reads the version of an alias. One request; one more if the model was renamed, if more than 24 of its versions have aliases,
+    /// or if the version has tags too big for its document. Two for `latest`.
+    pub async fn alias_get(&self, name: &str, alias: &str) -> Result<ModelVersion> {
+        limits::model_name(name)?;
+        limits::alias(alias)?;
+        if alias.to_lowercase() == LATEST_ALIAS {
+            return self.version_get_latest(name).await;
+        }
+        let mut aliased = self.aliased(&Name::from(name)).await?;
+        let model = take(&mut aliased, &model_key(name)).and_then(Model::of).ok_or_else(|| model_not_found(name))?;
+        let number = model.aliases().get(alias).copied();
+        let number = number.ok_or_else(|| Error::invalid(format!("Registered model alias {alias} not found.")))?;
+        let home = model.home();
+        if !model.is_at_home() {
+            aliased = self.aliased(&home).await?;
+        }
+        let key = rows::ModelVersion::key(&home, &Ordinal(number));
+        let item = match take(&mut aliased, &key) {
+            Some(item) => Some(item),
+            None => self.table.get(&key).await?,
+        };
+        let item = item.ok_or_else(|| VersionNumber::from(number).not_found(name))?;
+        self.version_whole(&Found { model, number, item }).await
+    }
+
+    /// The model in its own partition and versions that have aliases. One request.
+    async fn aliased(&self, name: &Name) -> Result<Vec<Item>> {
+        let query = Query::begins_with(prefix::registered_model_partition(name), prefix::ALIASED_VERSIONS);
+        Ok(self.table.query_page(&query.local("LSI1").whole().limit(BESIDE)).await?.items)
+    }
+
+    /// Reads the greatest version. Two requests.
+    async fn version_get_latest(&self, name: &str) -> Result<ModelVersion> {
+        let model = self.model_find(name).await?;
+        let greatest = model.latest().into_values().max();
+        let none = || Error::not_found(format!("Latest version not found for model {name}."));
+        let number = greatest.ok_or_else(none)?;
+        let item = self.table.get(&rows::ModelVersion::key(&model.home(), &Ordinal(number))).await?;
+        self.version_whole(&Found { model, number, item: item.ok_or_else(none)? }).await
+    }
+
+    /// Lets an alias stand for a version. Two requests.
+    pub async fn alias_set(&self, name: &str, alias: &str, version: &str) -> Result<()> {
+        limits::model_name(name)?;
+        limits::new_alias(alias)?;
+        let version = limits::version(version)?;
+        for attempt in 0..ATTEMPTS {
+            self.table.retry().pause(attempt).await;
+            let Found { model, number: wanted, .. } = self.version_find(name, &version).await?;
+            let before = model.aliases().get(alias).copied();
+            if before == Some(wanted) {
+                return Ok(());
+            }
+            let home = model.home();
+            let listed = Update::new(rows::ModelVersion::key(&home, &Ordinal(wanted)))
+                .set(ALIASED, text(index::aliased_versions(&Ordinal(wanted))));
+            let mut writes =
+                vec![Write::Update(model.unchanged().set((ALIASES, alias), number(wanted))), Write::Update(listed)];
+            writes.extend(before.and_then(|before| without_alias(&model, before)));
+            match self.table.transact(&writes).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a model kept changing"))
+    }
+
+    /// Deletes an alias, if it is there. Two requests.
+    pub async fn alias_delete(&self, name: &str, alias: &str) -> Result<()> {
+        limits::model_name(name)?;
+        limits::alias(alias)?;
+        for attempt in 0..ATTEMPTS {
+            self.table.retry().pause(attempt).await;
+            let model = self.model_find(name).await?;
+            let Some(version) = model.aliases().get(alias).copied() else { return Ok(()) };
+            let removal = Write::Update(model.unchanged().remove((ALIASES, alias)));
+            let writes: Vec<_> = std::iter::once(removal).chain(without_alias(&model, version)).collect();
+            match self.table.transact(&writes).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a model kept changing"))
+    }
+}
+
+/// Takes a version that loses an alias off the list of those that have any, if it was its only one.
+fn without_alias(model: &Model, version: u32) -> Option<Write> {
+    if model.aliases_of(version).len() > 1 {
+        return None;
+    }
+    let key = rows::ModelVersion::key(&model.home(), &Ordinal(version));
+    Some(Write::Update(Update::new(key).only_if(Condition::item_exists()).remove(ALIASED)))
+}
+
+fn take(items: &mut Vec<Item>, key: &Key) -> Option<Item> {
+    let position = items.iter().position(|item| item.key().as_ref() == Some(key))?;
+    Some(items.swap_remove(position))
+}

@@ -1,0 +1,37 @@
+//! Logged models that versions of registered models are made from. Their items are the tracking function's.
+
+use documents::{LoggedModelDocument, append_to_tag};
+use entities::attributes::{ARTIFACT_URI, SOURCE_RUN};
+use entities::locate_model;
+use mlflow_api::{ModelId, Result};
+use serde_json::json;
+
+use super::Store;
+
+/// The tag that lists the versions that were made from a logged model (`MLFLOW_MODEL_VERSIONS`).
+const MODEL_VERSIONS_TAG: &str = "mlflow.modelVersions";
+
+/// What a version needs to know of its logged model.
+pub(super) struct LoggedModel {
+    pub(super) artifact_location: String,
+    pub(super) source_run: Option<String>,
+}
+
+impl Store {
+    /// A logged model, if there is one of this id. One request; two for an id that was not made here.
+    pub(super) async fn logged_model(&self, id: &str) -> Result<Option<LoggedModel>> {
+        let Some(at) = locate_model(&self.table, id).await? else { return Ok(None) };
+        let item = self.table.get(&at.key()).await?;
+        Ok(item.map(|item| LoggedModel {
+            artifact_location: item.text(ARTIFACT_URI).unwrap_or_default().to_owned(),
+            source_run: item.text(SOURCE_RUN).filter(|run| !run.is_empty()).map(str::to_owned),
+        }))
+    }
+
+    /// Adds a version to the list in a logged model's tag. Two requests, or four.
+    pub(super) async fn logged_model_add_version(&self, id: &str, name: &str, version: u32) -> Result<()> {
+        let at = locate_model(&self.table, id).await?.ok_or_else(|| ModelId::not_found(id))?;
+        let added = json!({ "name": name, "version": version });
+        append_to_tag(&self.table, &LoggedModelDocument { at: &at }, MODEL_VERSIONS_TAG, &added).await
+    }
+}

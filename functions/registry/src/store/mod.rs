@@ -1,0 +1,72 @@
+//! What the model registry keeps in the table. One file per resource; methods are named noun first.
+//!
+//! A model is found under its name; the rest of its rows are in the partition of its **home**, which is that of its name unless
+//! it was renamed or the name had another model before (`docs/adr/0014-model-homes.md`).
+
+mod alias;
+mod attributes;
+mod home;
+mod logged_model;
+mod model;
+mod model_delete;
+mod model_search;
+mod model_tag;
+mod version;
+mod version_change;
+mod version_search;
+mod version_source;
+mod version_tag;
+
+use std::sync::Arc;
+
+use key_schema::rows;
+use mlflow_api::Result;
+use table::Table;
+
+pub use model::NewModel;
+pub use version::NewVersion;
+pub use version_source::VersionSource;
+
+/// How often a change of a model is planned anew because somebody else changed it: as many clients as may create versions of one
+/// model at the same moment.
+const ATTEMPTS: u32 = 24;
+
+/// The registry's store. Cheap to clone; one a process.
+#[derive(Clone)]
+pub struct Store {
+    table: Table,
+    artifact_root: Arc<str>,
+}
+
+/// A search as it was asked.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    /// Filter string.
+    pub filter: String,
+    /// Order clauses.
+    pub order_by: Vec<String>,
+    /// Results on a page.
+    pub max_results: i64,
+    /// Token of an earlier page.
+    pub page_token: String,
+}
+
+impl Store {
+    /// A store over the table. The source of a version must be below `artifact_root`, or belong to its run or logged model.
+    #[must_use]
+    pub fn new(table: Table, artifact_root: &str) -> Self {
+        Self { table, artifact_root: artifact_root.into() }
+    }
+
+    /// The server's artifact root.
+    #[must_use]
+    pub fn artifact_root(&self) -> &str {
+        &self.artifact_root
+    }
+
+    /// Makes one request, so that the connection stands.
+    pub async fn connect(&self) -> Result<()> {
+        self.table.get(&rows::Config::key(&"connection".into())).await?;
+        Ok(())
+    }
+}

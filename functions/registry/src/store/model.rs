@@ -1,0 +1,379 @@
+//! Registered models: create, read, update, rename.
+
+use std::collections::BTreeMap;
+
+use documents::Change;
+use entities::{entries, find, now_ms};
+use key_schema::{Key, ModelKind, Name, Ordinal, index, prefix, rows};
+use mlflow_api::registry::{IS_PROMPT_TAG, ModelAlias, ModelStage, ModelVersion, RegisteredModel};
+use mlflow_api::tracking::{DEFAULT_WORKSPACE, KeyValue};
+use mlflow_api::{Error, ErrorCode, Result, limits_registry as limits, python};
+use table::{Condition, Failure, Item, Map, Query, Reason, Update, Value, Write, map, number, text};
+
+use super::attributes::{
+    ALIASED, ALIASES, COUNT, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED,
+};
+use super::home::{home_key, home_row, new_home};
+use super::model_tag::ModelDocument;
+use super::version::version_entity;
+use super::{ATTEMPTS, Store};
+
+/// A model to register.
+#[derive(Clone, Debug, Default)]
+pub struct NewModel {
+    /// Name.
+    pub name: String,
+    /// Description; may be empty.
+    pub description: String,
+    /// Tags; of one that comes twice, the last value counts.
+    pub tags: Vec<(String, String)>,
+}
+
+/// A model as it was found under its name.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    pub(super) name: String,
+    pub(super) item: Item,
+}
+
+/// The key of a model.
+pub(super) fn model_key(name: &str) -> Key {
+    rows::RegisteredModel::key(&Name::from(name))
+}
+
+/// MLflow's error for a model that is not there.
+pub(super) fn model_not_found(name: &str) -> Error {
+    Error::not_found(format!("Registered Model with name={name} not found"))
+}
+
+/// The row by which a workspace lists a model.
+pub(super) fn list_key(name: &str, kind: ModelKind) -> Key {
+    rows::ModelName::key(&DEFAULT_WORKSPACE.into(), &kind, &Name::from(name))
+}
+
+pub(super) fn list_row(name: &str, kind: ModelKind) -> Item {
+    Item::new(list_key(name, kind)).with(NAME, text(name))
+}
+
+/// The kind a model is searched as; only this one value of the tag makes a prompt of it (`_update_query_to_exclude_prompts`).
+pub(super) fn kind_of_tag(value: Option<&str>) -> ModelKind {
+    if value == Some("true") { ModelKind::Prompt } else { ModelKind::Model }
+}
+
+/// A map of names to versions, as an attribute.
+pub(super) fn versions_map<K: Into<String>>(versions: impl IntoIterator<Item = (K, u32)>) -> Value {
+    map(versions.into_iter().map(|(name, version)| (name.into(), number(version))).collect())
+}
+
+impl Model {
+    /// From its item.
+    pub(super) fn of(item: Item) -> Option<Self> {
+        Some(Self { name: item.text(NAME)?.to_owned(), item })
+    }
+
+    pub(super) fn id(&self) -> &str {
+        self.item.text(ID).unwrap_or_default()
+    }
+
+    /// The name of its home.
+    pub(super) fn home(&self) -> Name {
+        Name::from(self.item.text(HOME).unwrap_or(&self.name))
+    }
+
+    pub(super) fn is_at_home(&self) -> bool {
+        !self.item.has(HOME)
+    }
+
+    /// How many versions it has had.
+    pub(super) fn count(&self) -> u32 {
+        self.item.number(COUNT).and_then(|count| count.try_into().ok()).unwrap_or_default()
+    }
+
+    pub(super) fn renamed(&self) -> i64 {
+        self.item.number(RENAMED).unwrap_or_default()
+    }
+
+    fn versions(&self, attribute: &str) -> BTreeMap<String, u32> {
+        let versions = self.item.map(attribute).into_iter().flatten();
+        versions.filter_map(|(name, version)| Some((name.clone(), version.as_n().ok()?.parse().ok()?))).collect()
+    }
+
+    /// The greatest version of each stage.
+    pub(super) fn latest(&self) -> BTreeMap<ModelStage, u32> {
+        let latest = self.versions(LATEST).into_iter();
+        latest.filter_map(|(stage, version)| Some((ModelStage::from_name(&stage)?, version))).collect()
+    }
+
+    /// The version of each alias.
+    pub(super) fn aliases(&self) -> BTreeMap<String, u32> {
+        self.versions(ALIASES)
+    }
+
+    /// The aliases of a version.
+    pub(super) fn aliases_of(&self, version: u32) -> Vec<String> {
+        self.aliases().into_iter().filter(|(_, of)| *of == version).map(|(alias, _)| alias).collect()
+    }
+
+    /// Whether its tag says that it is a prompt, in any case (`RegisteredModel._is_prompt`).
+    pub(super) fn is_prompt(&self) -> bool {
+        self.prompt_tag().is_some_and(|tag| tag.to_lowercase() == "true")
+    }
+
+    fn prompt_tag(&self) -> Option<&str> {
+        Some(self.item.map(TAGS)?.get(IS_PROMPT_TAG)?.as_s().ok()?.as_str())
+    }
+
+    pub(super) fn kind(&self) -> ModelKind {
+        kind_of_tag(self.prompt_tag())
+    }
+
+    /// A change of the model, if nothing of it has changed since it was read.
+    pub(super) fn unchanged(&self) -> Update {
+        Update::new(model_key(&self.name)).only_if(self.is_unchanged()).add(EDITS, number(1))
+    }
+
+    pub(super) fn is_unchanged(&self) -> Condition {
+        let edits = self.item.number(EDITS).unwrap_or_default();
+        self.is_same().and(Condition::Equals(EDITS.into(), number(edits)))
+    }
+
+    /// A change of the model, if it is still this one.
+    pub(super) fn same(&self) -> Update {
+        Update::new(model_key(&self.name)).only_if(self.is_same()).add(EDITS, number(1))
+    }
+
+    pub(super) fn is_same(&self) -> Condition {
+        Condition::Equals(ID.into(), text(self.id()))
+    }
+}
+
+impl Store {
+    /// Registers a model. One request; six write units for the table and one for an index. One more request if the name had another
+    /// model before whose rows are still there.
+    pub async fn model_create(&self, new: &NewModel) -> Result<RegisteredModel> {
+        limits::model_name(&new.name)?;
+        for (key, value) in &new.tags {
+            limits::model_tag(key, value)?;
+        }
+        let id = ulid::Ulid::generate().to_string();
+        let created = now_ms();
+        let kind =
+            kind_of_tag(new.tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG).map(|(_, tag)| tag.as_str()));
+        let item = Item::new(model_key(&new.name))
+            .with(NAME, text(&new.name))
+            .with(ID, text(&id))
+            .with(CREATED, number(created))
+            .with(UPDATED, number(created))
+            .with(DESCRIPTION, text(&new.description))
+            .with(EDITS, number(0))
+            .with(COUNT, number(0))
+            .with(LATEST, map(Map::new()))
+            .with(ALIASES, map(Map::new()))
+            .with(ALIASED, text(index::aliased_versions(&Ordinal(0))));
+        for home in [new.name.clone(), new_home(&new.name, &id)] {
+            let item = if home == new.name { item.clone() } else { item.clone().with(HOME, text(&home)) };
+            let (mut item, tag_rows) =
+                documents::new_document(item, &new.tags, |tag| rows::ModelTag::key(&Name::from(home.as_str()), tag));
+            if let (ModelKind::Prompt, Some(Value::M(tags))) = (kind, item.0.get_mut(TAGS)) {
+                // However many tags there are, the kind is read off the document.
+                tags.entry(IS_PROMPT_TAG.to_owned()).or_insert_with(|| text("true"));
+            }
+            let mut writes = vec![
+                Write::Put(item.clone(), Condition::item_missing()),
+                Write::Put(home_row(&home, &id, &new.name), Condition::item_missing()),
+                Write::Put(list_row(&new.name, kind), Condition::All(Vec::new())),
+            ];
+            let more_rows = documents::take_rows(&mut writes, tag_rows);
+            match self.table.transact(&writes).await {
+                Ok(()) => {
+                    self.table.write_many(more_rows, &[]).await?;
+                    let model = Model { name: new.name.clone(), item };
+                    return self.model_whole(&model).await;
+                }
+                Err(Failure::Cancelled(reasons)) => {
+                    if let Some(Reason::Refused(Some(item))) = reasons.first() {
+                        return Err(taken(&new.name, has_prompt_tag(item), is_tagged(&new.tags)));
+                    }
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a model and its home were in the way of each other"))
+    }
+
+    /// The model of this name. One request.
+    pub(super) async fn model_find(&self, name: &str) -> Result<Model> {
+        limits::model_name(name)?;
+        let item = self.table.get(&model_key(name)).await?;
+        item.and_then(Model::of).ok_or_else(|| model_not_found(name))
+    }
+
+    /// Reads a model. One request; one more if it has versions, and one for each part of it that has tags too big for its document.
+    pub async fn model_get(&self, name: &str) -> Result<RegisteredModel> {
+        let model = self.model_find(name).await?;
+        self.model_whole(&model).await
+    }
+
+    /// Changes a model's description and returns the model. One request more than reading it.
+    pub async fn model_update(&self, name: &str, description: &str) -> Result<RegisteredModel> {
+        limits::model_name(name)?;
+        let set = vec![(DESCRIPTION, text(description)), (UPDATED, number(now_ms()))];
+        let document = ModelDocument::new(name);
+        let item = documents::change(&self.table, &document, Change { set, ..Change::default() }).await?;
+        let model = Model::of(item).ok_or_else(|| model_not_found(name))?;
+        self.model_whole(&model).await
+    }
+
+    /// Renames a model and returns it. Two requests, however many versions it has, and those of reading it.
+    pub async fn model_rename(&self, name: &str, new_name: &str) -> Result<RegisteredModel> {
+        limits::new_model_name(new_name)?;
+        for attempt in 0..ATTEMPTS {
+            self.table.retry().pause(attempt).await;
+            let model = self.model_find(name).await?;
+            let now = now_ms();
+            let home = model.home();
+            let at_home = Update::new(home_key(&home.0))
+                .only_if(Condition::Equals(ID.into(), text(model.id())))
+                .set(NAME, text(new_name))
+                .set(RENAMED, number(now));
+            let writes = if name == new_name {
+                let update = model.unchanged().set(UPDATED, number(now)).set(RENAMED, number(now));
+                vec![Write::Update(update), Write::Update(at_home)]
+            } else {
+                let kind = model.kind();
+                let always = || Condition::All(Vec::new());
+                vec![
+                    Write::Put(moved(&model, new_name, now), Condition::item_missing()),
+                    Write::Delete(model_key(name), model.is_unchanged()),
+                    Write::Put(list_row(new_name, kind), always()),
+                    Write::Delete(list_key(name, kind), always()),
+                    Write::Update(at_home),
+                ]
+            };
+            match self.table.transact(&writes).await {
+                Ok(()) => return self.model_get(new_name).await,
+                Err(Failure::Cancelled(reasons))
+                    if name != new_name && matches!(reasons.as_slice(), [Reason::Refused(_), Reason::None, ..]) =>
+                {
+                    let message = format!("Registered Model (name={new_name}) already exists.");
+                    return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
+                }
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a model kept changing"))
+    }
+
+    /// The greatest version of each stage, or of those that `stages` reads. One request, two if there are any.
+    pub async fn model_latest_versions(
+        &self,
+        name: &str,
+        stages: impl FnOnce() -> Result<Vec<ModelStage>>,
+    ) -> Result<Vec<ModelVersion>> {
+        let model = self.model_find(name).await?;
+        let stages = stages()?;
+        let mut latest = model.latest();
+        latest.retain(|stage, _| stages.is_empty() || stages.contains(stage));
+        let mut versions = self.versions_of(&model, latest.into_values().collect()).await?;
+        for version in &mut versions {
+            version.aliases = model.aliases_of(version.version.parse().unwrap_or_default());
+        }
+        Ok(versions)
+    }
+
+    /// A model from its item, its rows of tags and its latest versions read where it has any.
+    pub(super) async fn model_whole(&self, model: &Model) -> Result<RegisteredModel> {
+        let versions = self.versions_of(model, model.latest().into_values().collect()).await?;
+        let rows = self.model_tag_rows(model).await?;
+        Ok(model_entity(model, &rows, versions))
+    }
+
+    /// The rows of a model's tags, where it has any. One request.
+    pub(super) async fn model_tag_rows(&self, model: &Model) -> Result<Vec<Item>> {
+        if !model.item.has(TAG_ROWS) {
+            return Ok(Vec::new());
+        }
+        Ok(self
+            .table
+            .query(Query::begins_with(prefix::registered_model_partition(&model.home()), prefix::MODEL_TAGS))
+            .await?)
+    }
+
+    /// Versions of a model by their numbers, those that are there. One request per 100.
+    pub(super) async fn versions_of(&self, model: &Model, mut numbers: Vec<u32>) -> Result<Vec<ModelVersion>> {
+        numbers.sort_unstable();
+        let home = model.home();
+        let keys: Vec<_> = numbers.iter().map(|number| rows::ModelVersion::key(&home, &Ordinal(*number))).collect();
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let items = self.table.get_many(&keys).await?;
+        let found = numbers.iter().zip(&keys).filter_map(|(number, key)| Some((*number, items.get(key)?)));
+        let versions = found.map(|(number, item)| async move {
+            let rows = self.version_tag_rows(&model.home(), number, item).await?;
+            Ok::<_, Error>(version_entity(&model.name, number, item, &rows, model.renamed()))
+        });
+        futures::future::try_join_all(versions).await
+    }
+}
+
+/// A model under another name.
+fn moved(model: &Model, new_name: &str, now: i64) -> Item {
+    let mut item = model.item.clone();
+    item.0.extend(Item::new(model_key(new_name)).0);
+    let item = item.with(NAME, text(new_name)).with(UPDATED, number(now)).with(RENAMED, number(now));
+    let home = model.home().0;
+    let mut item = item.with(HOME, text(&home));
+    if home == new_name {
+        item.0.remove(HOME);
+    }
+    item
+}
+
+/// A model from its item, its rows of tags and its latest versions.
+pub(super) fn model_entity(model: &Model, rows: &[Item], latest_versions: Vec<ModelVersion>) -> RegisteredModel {
+    let tags = entries(&model.item, TAGS, rows).into_iter().map(|(key, value)| KeyValue { key, value });
+    let aliases = model.aliases().into_iter();
+    RegisteredModel {
+        name: model.name.clone(),
+        creation_timestamp: model.item.number(CREATED).unwrap_or_default(),
+        last_updated_timestamp: model.item.number(UPDATED).unwrap_or_default(),
+        description: model.item.text(DESCRIPTION).unwrap_or_default().to_owned(),
+        latest_versions,
+        tags: tags.collect(),
+        aliases: aliases.map(|(alias, version)| ModelAlias { alias, version: version.to_string() }).collect(),
+    }
+}
+
+/// Whether a model's item says that it is a prompt, whatever the tag's value (`has_prompt_tag`).
+fn has_prompt_tag(item: &Item) -> bool {
+    item.map(TAGS).is_some_and(|tags| tags.contains_key(IS_PROMPT_TAG))
+}
+
+fn is_tagged(tags: &[(String, String)]) -> bool {
+    tags.iter().any(|(key, _)| key == IS_PROMPT_TAG)
+}
+
+/// MLflow's refusal of a name that is taken (`handle_resource_already_exist_error`).
+fn taken(name: &str, old_is_prompt: bool, new_is_prompt: bool) -> Error {
+    let entity = |is_prompt| if is_prompt { "Prompt" } else { "Registered Model" };
+    let (old, new) = (entity(old_is_prompt), entity(new_is_prompt));
+    let message = if old == new {
+        format!("{new} (name={name}) already exists.")
+    } else {
+        format!(
+            "Tried to create a {} with name {}, but the name is already taken by a {}. MLflow does not allow creating a \
+             model and a prompt with the same name.",
+            new.to_lowercase(),
+            python::repr(name),
+            old.to_lowercase()
+        )
+    };
+    Error::new(ErrorCode::ResourceAlreadyExists, message)
+}
+
+/// A tag of an entity.
+pub(super) fn tag<'a>(tags: &'a [KeyValue], key: &str) -> Option<&'a str> {
+    find(tags, key)
+}

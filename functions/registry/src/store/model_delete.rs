@@ -1,0 +1,107 @@
+//! Deleting models.
+
+use key_schema::{Key, Name, Ordinal, index, prefix, rows};
+use mlflow_api::{Error, Result};
+use table::{Condition, Failure, Item, Query, Update, Write, text};
+
+use super::attributes::{ID, NAME, RUN};
+use super::home::home_key;
+use super::model::{list_key, model_key};
+use super::{ATTEMPTS, Store};
+
+/// Deletions in one transaction, beside the check of the home.
+const DELETIONS: usize = 98;
+/// Bytes of items in one transaction: DynamoDB takes 4 MB.
+const BYTES: usize = 3 << 20;
+
+impl Store {
+    /// Deletes a model. From the second request on it is gone for everybody, whatever the number of its versions; then its rows are
+    /// cleared, 100 a request. Where that is cut short, nobody sees what is left: a new model of the name has another home. Who
+    /// deletes the model again finishes it.
+    pub async fn model_delete(&self, name: &str) -> Result<()> {
+        for attempt in 0..ATTEMPTS {
+            self.table.retry().pause(attempt).await;
+            let model = match self.model_find(name).await {
+                Ok(model) => model,
+                Err(error) => {
+                    self.home_clear_deserted(name).await?;
+                    return Err(error);
+                }
+            };
+            let home = model.home();
+            let writes = [
+                Write::Delete(model_key(name), model.is_unchanged()),
+                Write::Delete(list_key(name, model.kind()), Condition::All(Vec::new())),
+                Write::Update(Update::new(home_key(&home.0)).only_if(model.is_same()).remove(NAME)),
+            ];
+            match self.table.transact(&writes).await {
+                Ok(()) => return self.home_clear(&home, model.id()).await,
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a model kept changing"))
+    }
+
+    /// Clears the home of a name whose model is gone; nothing, where it is not.
+    async fn home_clear_deserted(&self, name: &str) -> Result<()> {
+        let Some(item) = self.table.get(&home_key(name)).await? else { return Ok(()) };
+        match item.text(ID) {
+            Some(id) if !item.has(NAME) => self.home_clear(&Name::from(name), id).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes all rows of a home whose model is gone, and the home at last. Every step checks that it is still that model's.
+    async fn home_clear(&self, home: &Name, id: &str) -> Result<()> {
+        let deserted = Condition::Equals(ID.into(), text(id)).and(Condition::Missing(NAME.into()));
+        for rows in prefix::MODEL_ROWS {
+            loop {
+                let page =
+                    self.table.query_page(&Query::begins_with(prefix::registered_model_partition(home), rows)).await?;
+                if page.items.is_empty() {
+                    break;
+                }
+                for part in parts(home, &page.items) {
+                    let check = Write::Check(home_key(&home.0), deserted.clone());
+                    let deletions = part.into_iter().map(|key| Write::Delete(key, Condition::All(Vec::new())));
+                    let writes: Vec<_> = std::iter::once(check).chain(deletions).collect();
+                    match self.table.transact(&writes).await {
+                        Ok(()) => {}
+                        // Somebody else has finished it.
+                        Err(Failure::Cancelled(_)) => return Ok(()),
+                        Err(failure) => return Err(failure.into()),
+                    }
+                }
+            }
+        }
+        match self.table.transact(&[Write::Delete(home_key(&home.0), deserted)]).await {
+            Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// The keys of items, and of the rows that find versions by their runs, in parts that fit into a transaction.
+fn parts(home: &Name, items: &[Item]) -> Vec<Vec<Key>> {
+    let mut parts: Vec<Vec<Key>> = Vec::new();
+    let mut bytes = usize::MAX;
+    for item in items {
+        let Some(key) = item.key() else { continue };
+        let of_run = item.text(RUN).filter(|run| !run.is_empty()).and_then(|run| {
+            let version = Ordinal(index::version_of_key(&key.sk)?);
+            Some(rows::VersionOfRun::key(&Name::from(run), home, &version))
+        });
+        let is_full = parts.last().is_none_or(|part| part.len() + 2 > DELETIONS || bytes + item.size() > BYTES);
+        if is_full {
+            parts.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += item.size();
+        if let Some(part) = parts.last_mut() {
+            part.extend(of_run);
+            part.push(key);
+        }
+    }
+    parts
+}

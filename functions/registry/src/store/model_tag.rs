@@ -1,0 +1,112 @@
+//! Tags of registered models.
+
+use std::sync::OnceLock;
+
+use documents::{Change, Document};
+use key_schema::{Key, ModelKind, Name, rows};
+use mlflow_api::registry::IS_PROMPT_TAG;
+use mlflow_api::{Error, Result, limits_registry as limits};
+use table::{Condition, Failure, Item, Update, Write, number, text};
+
+use super::attributes::{EDITS, ID, TAGS};
+use super::model::{Model, kind_of_tag, list_key, list_row, model_key, model_not_found};
+use super::{ATTEMPTS, Store};
+
+/// A model as a document. Where its rows are, only its item says.
+pub(super) struct ModelDocument<'a> {
+    name: &'a str,
+    seen: OnceLock<Model>,
+}
+
+impl<'a> ModelDocument<'a> {
+    pub(super) fn new(name: &'a str) -> Self {
+        Self { name, seen: OnceLock::new() }
+    }
+}
+
+impl Document for ModelDocument<'_> {
+    fn key(&self) -> Key {
+        model_key(self.name)
+    }
+
+    fn tag_row(&self, tag: &Name) -> Key {
+        let home = self.seen.get().map_or_else(|| Name::from(self.name), Model::home);
+        rows::ModelTag::key(&home, tag)
+    }
+
+    /// What was planned from a model is meant for no other of that name.
+    fn writable(&self) -> Condition {
+        match self.seen.get() {
+            Some(model) => Condition::Equals(ID.into(), text(model.id())),
+            None => Condition::All(Vec::new()),
+        }
+    }
+
+    fn finished(&self, update: Update) -> Update {
+        update.add(EDITS, number(1))
+    }
+
+    fn check(&self, item: Option<&Item>) -> Result<()> {
+        let model = item.cloned().and_then(Model::of).ok_or_else(|| model_not_found(self.name))?;
+        if self.seen.get_or_init(|| model.clone()).id() == model.id() {
+            return Ok(());
+        }
+        Err(Error::unavailable("a model was replaced by another of its name"))
+    }
+}
+
+impl Store {
+    /// Sets a tag of a model. One request; a value of more than 1 KB takes three more, and what makes a prompt of it two.
+    pub async fn model_set_tag(&self, name: &str, key: &str, value: &str) -> Result<()> {
+        limits::model_name(name)?;
+        limits::model_tag(key, value)?;
+        if key == IS_PROMPT_TAG {
+            let kind = kind_of_tag(Some(value));
+            self.model_set_kind(name, kind).await?;
+            if kind == ModelKind::Prompt {
+                return Ok(());
+            }
+        }
+        let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
+        documents::change(&self.table, &ModelDocument::new(name), change).await?;
+        Ok(())
+    }
+
+    /// Deletes a tag of a model, if it is there. One request.
+    pub async fn model_delete_tag(&self, name: &str, key: &str) -> Result<()> {
+        limits::model_name(name)?;
+        limits::tag_key(key)?;
+        if key == IS_PROMPT_TAG {
+            self.model_set_kind(name, ModelKind::Model).await?;
+        }
+        documents::remove_tag(&self.table, &ModelDocument::new(name), key).await?;
+        Ok(())
+    }
+
+    /// Makes a prompt of a model, or a model of a prompt: the tag that says so, and the list it is in.
+    async fn model_set_kind(&self, name: &str, kind: ModelKind) -> Result<()> {
+        for attempt in 0..ATTEMPTS {
+            self.table.retry().pause(attempt).await;
+            let model = self.model_find(name).await?;
+            let before = model.kind();
+            if before == kind {
+                return Ok(());
+            }
+            let path = (TAGS, IS_PROMPT_TAG);
+            let update = model.unchanged();
+            let update = if kind == ModelKind::Prompt { update.set(path, text("true")) } else { update.remove(path) };
+            let always = || Condition::All(Vec::new());
+            let writes = [
+                Write::Update(update),
+                Write::Delete(list_key(name, before), always()),
+                Write::Put(list_row(name, kind), always()),
+            ];
+            match self.table.transact(&writes).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a model kept changing"))
+    }
+}

@@ -1,0 +1,207 @@
+//! Model versions: create and read.
+
+use entities::{entries, now_ms};
+use key_schema::{Key, Name, Ordinal, prefix, rows};
+use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
+use mlflow_api::tracking::KeyValue;
+use mlflow_api::{Error, Result, limits_registry as limits};
+use table::{Condition, Failure, Item, Query, Reason, Write, number, text};
+
+use super::attributes::{
+    COUNT, CREATED, DESCRIPTION, HOME, LATEST, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAG_ROWS, TAGS, UPDATED,
+};
+use super::model::{Model, model_key};
+use super::version_source::{Resolved, VersionSource};
+use super::{ATTEMPTS, Store};
+
+/// Longest tag, in bytes, that stands in a version's document while that is not full: a version is written seldom and read whole, and
+/// the text of a prompt is a tag.
+pub(super) const INLINE_VALUE: usize = 32 << 10;
+const READY: &str = "READY";
+
+/// A version to create.
+#[derive(Clone, Debug, Default)]
+pub struct NewVersion {
+    /// Name of the model.
+    pub name: String,
+    /// Where it comes from.
+    pub source: VersionSource,
+    /// Whether its tags make it a prompt's.
+    pub is_prompt: bool,
+    /// Tags; of one that comes twice, the last value counts.
+    pub tags: Vec<(String, String)>,
+    /// Link to the run; may be empty.
+    pub run_link: String,
+    /// Description; may be empty.
+    pub description: String,
+}
+
+/// A version as it was found, with its model.
+pub(super) struct Found {
+    pub(super) model: Model,
+    pub(super) number: u32,
+    pub(super) item: Item,
+}
+
+impl Found {
+    pub(super) fn key(&self) -> Key {
+        rows::ModelVersion::key(&self.model.home(), &Ordinal(self.number))
+    }
+
+    pub(super) fn stage(&self) -> ModelStage {
+        stage_of(&self.item)
+    }
+}
+
+/// The stage in a version's item.
+pub(super) fn stage_of(item: &Item) -> ModelStage {
+    item.text(STAGE).and_then(ModelStage::from_name).unwrap_or(ModelStage::None)
+}
+
+impl Store {
+    /// Creates a version. Two requests, a third for the run if the source is not below the artifact root; six to eight write units for
+    /// up to 1 KB of it. Numbers are counted in the model, in the same transaction, so that they neither repeat nor skip; who
+    /// was too late goes on from the model as it is then.
+    pub async fn version_create(&self, new: &NewVersion) -> Result<ModelVersion> {
+        let source = self.version_source(&new.source, new.is_prompt).await?;
+        limits::model_name(&new.name)?;
+        for (key, value) in &new.tags {
+            limits::version_tag(key, value)?;
+        }
+        let mut model = self.model_find(&new.name).await?;
+        for attempt in 0..ATTEMPTS {
+            self.table.retry().pause(attempt).await;
+            let version = model.count() + 1;
+            let (item, tag_rows) = new_item(&model, version, new, &source);
+            let update = model
+                .same()
+                .only_if(Condition::Equals(COUNT.into(), number(model.count())))
+                .set(COUNT, number(version))
+                .set((LATEST, ModelStage::None.name()), number(version))
+                .set(UPDATED, number(now_ms()));
+            let mut writes = vec![Write::Update(update), Write::Put(item.clone(), Condition::item_missing())];
+            writes.extend(
+                of_run(&model, version, source.run_id.as_deref())
+                    .map(|row| Write::Put(row, Condition::All(Vec::new()))),
+            );
+            let more_rows = documents::take_rows(&mut writes, tag_rows.clone());
+            model = match self.table.transact(&writes).await {
+                Ok(()) => {
+                    self.table.write_many(more_rows, &[]).await?;
+                    if let Some(id) = source.model_id.as_deref().filter(|_| !new.is_prompt) {
+                        self.logged_model_add_version(id, &model.name, version).await?;
+                    }
+                    return Ok(version_entity(&model.name, version, &item, &tag_rows, 0));
+                }
+                Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
+                    Some(Reason::Refused(Some(item))) => {
+                        Model::of(item).ok_or_else(|| super::model::model_not_found(&new.name))?
+                    }
+                    _ => self.model_find(&new.name).await?,
+                },
+                Err(failure) => return Err(failure.into()),
+            };
+        }
+        Err(Error::unavailable("a model kept changing"))
+    }
+
+    /// A version and its model. One request; two if the model's home is elsewhere.
+    pub(super) async fn version_find(&self, name: &str, wanted: &VersionNumber) -> Result<Found> {
+        let not_found = || wanted.not_found(name);
+        let number = wanted.number.ok_or_else(not_found)?;
+        let (model_key, version_key) = (model_key(name), rows::ModelVersion::key(&Name::from(name), &Ordinal(number)));
+        let mut items = self.table.get_many(&[model_key.clone(), version_key.clone()]).await?;
+        let model = items.remove(&model_key).and_then(Model::of).ok_or_else(not_found)?;
+        let item = if model.is_at_home() {
+            items.remove(&version_key)
+        } else {
+            self.table.get(&rows::ModelVersion::key(&model.home(), &Ordinal(number))).await?
+        };
+        Ok(Found { model, number, item: item.ok_or_else(not_found)? })
+    }
+
+    /// Reads a version. One request; one more if its model was renamed, and if it has tags too big for its document.
+    pub async fn version_get(&self, name: &str, version: &str) -> Result<ModelVersion> {
+        limits::model_name(name)?;
+        let found = self.version_find(name, &limits::version(version)?).await?;
+        self.version_whole(&found).await
+    }
+
+    /// Where a version's artifacts are. One request.
+    pub async fn version_download_uri(&self, name: &str, version: &str) -> Result<String> {
+        limits::model_name(name)?;
+        let found = self.version_find(name, &limits::version(version)?).await?;
+        Ok(storage_of(&found.item).to_owned())
+    }
+
+    /// A version from its item, its rows of tags read where it has any.
+    pub(super) async fn version_whole(&self, found: &Found) -> Result<ModelVersion> {
+        let model = &found.model;
+        let rows = self.version_tag_rows(&model.home(), found.number, &found.item).await?;
+        let version = version_entity(&model.name, found.number, &found.item, &rows, model.renamed());
+        Ok(ModelVersion { aliases: model.aliases_of(found.number), ..version })
+    }
+
+    /// The rows of a version's tags, where it has any. One request.
+    pub(super) async fn version_tag_rows(&self, home: &Name, version: u32, item: &Item) -> Result<Vec<Item>> {
+        if !item.has(TAG_ROWS) {
+            return Ok(Vec::new());
+        }
+        let query =
+            Query::begins_with(prefix::registered_model_partition(home), prefix::version_tags(Ordinal(version)));
+        Ok(self.table.query(query).await?)
+    }
+}
+
+/// Where a version's artifacts are.
+pub(super) fn storage_of(item: &Item) -> &str {
+    item.text(STORAGE).or_else(|| item.text(SOURCE)).unwrap_or_default()
+}
+
+fn new_item(model: &Model, version: u32, new: &NewVersion, source: &Resolved) -> (Item, Vec<Item>) {
+    let home = model.home();
+    let now = now_ms();
+    let mut item = Item::new(rows::ModelVersion::key(&home, &Ordinal(version)))
+        .with(CREATED, number(now))
+        .with(UPDATED, number(now))
+        .with(STAGE, text(ModelStage::None.name()))
+        .with(DESCRIPTION, text(&new.description))
+        .with(SOURCE, text(&source.uri))
+        .with(RUN_LINK, text(&new.run_link));
+    if let Some(run) = &source.run_id {
+        item = item.with(RUN, text(run));
+    }
+    if source.storage != source.uri {
+        item = item.with(STORAGE, text(&source.storage));
+    }
+    documents::new_document_with(INLINE_VALUE, item, &new.tags, |tag| {
+        rows::ModelVersionTag::key(&home, &Ordinal(version), tag)
+    })
+}
+
+/// The row that finds a version by its run.
+fn of_run(model: &Model, version: u32, run: Option<&str>) -> Option<Item> {
+    let run = run.filter(|run| !run.is_empty())?;
+    let home = model.home();
+    Some(Item::new(rows::VersionOfRun::key(&Name::from(run), &home, &Ordinal(version))).with(HOME, text(&home.0)))
+}
+
+/// A version from its item and its rows of tags, without its aliases. To MLflow, renaming a model changes its versions.
+pub(super) fn version_entity(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64) -> ModelVersion {
+    let text = |attribute: &str| item.text(attribute).map(str::to_owned);
+    let tags = entries(item, TAGS, rows).into_iter().map(|(key, value)| KeyValue { key, value });
+    ModelVersion {
+        name: name.to_owned(),
+        version: version.to_string(),
+        creation_timestamp: item.number(CREATED).unwrap_or_default(),
+        last_updated_timestamp: item.number(UPDATED).unwrap_or_default().max(renamed),
+        current_stage: stage_of(item),
+        description: text(DESCRIPTION),
+        source: text(SOURCE).unwrap_or_default(),
+        run_id: text(RUN),
+        status: READY,
+        tags: tags.collect(),
+        run_link: text(RUN_LINK),
+        aliases: Vec::new(),
+    }
+}

@@ -1,0 +1,218 @@
+//! Changes of model versions: description, stage, deletion.
+
+use std::collections::BTreeMap;
+
+use documents::Change;
+use entities::now_ms;
+use key_schema::{Field, Key, Name, Ordinal, index, prefix, rows};
+use mlflow_api::registry::{ModelStage, ModelVersion};
+use mlflow_api::{Error, ErrorCode, Result, limits_registry as limits};
+use table::{Condition, Failure, Item, Query, Update, Value, Write, number, text};
+
+use super::attributes::{ALIASES, DESCRIPTION, IN_STAGE, LATEST, RUN, STAGE, TAG_ROWS, UPDATED};
+use super::model::{Model, versions_map};
+use super::version::{Found, stage_of};
+use super::version_tag::VersionDocument;
+use super::{ATTEMPTS, Store};
+
+/// Versions that are archived in one transaction, which has room for 100 writes.
+const ARCHIVED_AT_ONCE: usize = 90;
+/// Versions that are looked at in one request for the greatest that is in no stage.
+const PAGE: usize = 50;
+
+impl Store {
+    /// Changes a version's description, or takes it away, and returns the version. Two requests.
+    pub async fn version_update(&self, name: &str, version: &str, description: Option<&str>) -> Result<ModelVersion> {
+        limits::model_name(name)?;
+        let version = limits::version(version)?;
+        let mut found = self.version_find(name, &version).await?;
+        let document = VersionDocument { name, home: found.model.home(), version: &version };
+        let description = description.map_or(Value::Null(true), text);
+        let set = vec![(DESCRIPTION, description), (UPDATED, number(now_ms()))];
+        found.item = documents::change(&self.table, &document, Change { set, ..Change::default() }).await?;
+        self.version_whole(&found).await
+    }
+
+    /// Moves a version to a stage, and archives the others of that stage if so asked; returns the version. Three requests, and one for
+    /// each stage whose greatest version has to be found anew.
+    pub async fn version_transition(
+        &self,
+        name: &str,
+        version: &str,
+        stage: &str,
+        archive_others: bool,
+    ) -> Result<ModelVersion> {
+        let to = ModelStage::parse(stage)?;
+        if archive_others && !to.is_active() {
+            // MLflow raises this one without a code.
+            let message = format!(
+                "Model version transition cannot archive existing model versions because '{stage}' is not an Active stage. \
+                 Valid stages are ['Staging', 'Production']"
+            );
+            return Err(Error::new(ErrorCode::InternalError, message));
+        }
+        limits::model_name(name)?;
+        let version = limits::version(version)?;
+        let mut attempt = 0;
+        while attempt < ATTEMPTS {
+            self.table.retry().pause(attempt).await;
+            let mut found = self.version_find(name, &version).await?;
+            let mut others = Vec::new();
+            if archive_others {
+                others = self.versions_in_stage(&found.model, to).await?;
+                others.retain(|other| *other != found.number);
+            }
+            let is_last_part = others.len() <= ARCHIVED_AT_ONCE;
+            others.truncate(ARCHIVED_AT_ONCE);
+            let mut moves: Vec<_> =
+                others.into_iter().map(|other| Move::new(other, to, ModelStage::Archived)).collect();
+            if is_last_part {
+                moves.push(Move::new(found.number, found.stage(), to));
+            }
+            if !self.versions_move(&found.model, &moves).await? {
+                attempt += 1;
+                continue;
+            }
+            if is_last_part {
+                let item = self.table.get(&found.key()).await?;
+                found.item = item.ok_or_else(|| version.not_found(name))?;
+                return self.version_whole(&found).await;
+            }
+        }
+        Err(Error::unavailable("a model kept changing"))
+    }
+
+    /// Deletes a version and its aliases. Two requests, and one for its stage if it was the greatest in it.
+    pub async fn version_delete(&self, name: &str, version: &str) -> Result<()> {
+        let version = limits::version(version)?;
+        limits::model_name(name)?;
+        for attempt in 0..ATTEMPTS {
+            self.table.retry().pause(attempt).await;
+            let found = self.version_find(name, &version).await?;
+            let model = &found.model;
+            let latest = self.latest_without(model, &[(found.number, found.stage())]).await?;
+            let aliases = model.aliases().into_iter().filter(|(_, of)| *of != found.number);
+            let update = model
+                .unchanged()
+                .set(LATEST, latest_map(&latest))
+                .set(ALIASES, versions_map(aliases))
+                .set(UPDATED, number(now_ms()));
+            let mut writes = vec![Write::Update(update), Write::Delete(found.key(), Condition::item_exists())];
+            if let Some(run) = found.item.text(RUN).filter(|run| !run.is_empty()) {
+                let of_run = rows::VersionOfRun::key(&Name::from(run), &model.home(), &Ordinal(found.number));
+                writes.push(Write::Delete(of_run, Condition::All(Vec::new())));
+            }
+            match self.table.transact(&writes).await {
+                Ok(()) => return self.version_clear(&found).await,
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a model kept changing"))
+    }
+
+    /// Deletes the rows of a version that is gone. Its number is never used again, so nobody sees what is left where this is cut short.
+    async fn version_clear(&self, found: &Found) -> Result<()> {
+        if !found.item.has(TAG_ROWS) {
+            return Ok(());
+        }
+        let rows = self.version_tag_rows(&found.model.home(), found.number, &found.item).await?;
+        let keys: Vec<_> = rows.iter().filter_map(Item::key).collect();
+        Ok(self.table.write_many(Vec::new(), &keys).await?)
+    }
+
+    /// Moves versions between stages, and keeps the model's account of the greatest of each; `false` if somebody else changed the model
+    /// or a version.
+    async fn versions_move(&self, model: &Model, moves: &[Move]) -> Result<bool> {
+        let leaving: Vec<_> = moves.iter().map(|one| (one.version, one.from)).collect();
+        let mut latest = self.latest_without(model, &leaving).await?;
+        for Move { version, to, .. } in moves {
+            let greatest = latest.entry(*to).or_default();
+            *greatest = (*greatest).max(*version);
+        }
+        let now = now_ms();
+        let update = model.unchanged().set(LATEST, latest_map(&latest)).set(UPDATED, number(now));
+        let home = model.home();
+        let versions = moves.iter().map(|Move { version, from, to }| {
+            let version = Ordinal(*version);
+            let update = Update::new(rows::ModelVersion::key(&home, &version))
+                .only_if(Condition::Equals(STAGE.into(), text(from.name())))
+                .set(STAGE, text(to.name()))
+                .set(UPDATED, number(now));
+            Write::Update(match to {
+                ModelStage::None => update.remove(IN_STAGE),
+                _ => update.set(IN_STAGE, text(index::versions_in_stage(&Field::from(to.name()), &version))),
+            })
+        });
+        let writes: Vec<_> = std::iter::once(Write::Update(update)).chain(versions).collect();
+        match self.table.transact(&writes).await {
+            Ok(()) => Ok(true),
+            Err(Failure::Cancelled(_)) => Ok(false),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// The greatest version of each stage once these have left theirs. One request for each stage that loses its greatest.
+    async fn latest_without(&self, model: &Model, leaving: &[(u32, ModelStage)]) -> Result<BTreeMap<ModelStage, u32>> {
+        let mut latest = model.latest();
+        for (version, stage) in leaving {
+            if latest.get(stage) != Some(version) {
+                continue;
+            }
+            let gone: Vec<_> = leaving.iter().map(|(version, _)| *version).collect();
+            match self.greatest_in_stage(model, *stage, &gone).await? {
+                Some(next) => latest.insert(*stage, next),
+                None => latest.remove(stage),
+            };
+        }
+        Ok(latest)
+    }
+
+    /// The greatest version in a stage but for these.
+    async fn greatest_in_stage(&self, model: &Model, stage: ModelStage, but_for: &[u32]) -> Result<Option<u32>> {
+        if stage != ModelStage::None {
+            let versions = self.versions_in_stage(model, stage).await?;
+            return Ok(versions.into_iter().rev().find(|version| !but_for.contains(version)));
+        }
+        // Those in no stage have no index: most have none, and the next is seldom far.
+        let partition = prefix::registered_model_partition(&model.home());
+        let mut query = Query::begins_with(partition, prefix::MODEL_VERSIONS).backwards().limit(PAGE);
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let in_no_stage = page.items.iter().filter(|item| stage_of(item) == ModelStage::None);
+            let mut versions = in_no_stage.filter_map(|item| index::version_of_key(&item.key()?.sk));
+            if let Some(found) = versions.find(|version| !but_for.contains(version)) {
+                return Ok(Some(found));
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The versions in a stage that is not `None`, the least first. One request.
+    async fn versions_in_stage(&self, model: &Model, stage: ModelStage) -> Result<Vec<u32>> {
+        let partition = prefix::registered_model_partition(&model.home());
+        let prefix = prefix::versions_in_stage(&Field::from(stage.name()));
+        let items = self.table.query(Query::begins_with(partition, prefix).local("LSI2")).await?;
+        Ok(items.iter().filter_map(Item::key).filter_map(|Key { sk, .. }| index::version_of_key(&sk)).collect())
+    }
+}
+
+/// A version that goes from a stage to another.
+struct Move {
+    version: u32,
+    from: ModelStage,
+    to: ModelStage,
+}
+
+impl Move {
+    fn new(version: u32, from: ModelStage, to: ModelStage) -> Self {
+        Self { version, from, to }
+    }
+}
+
+fn latest_map(latest: &BTreeMap<ModelStage, u32>) -> Value {
+    versions_map(latest.iter().map(|(stage, version)| (stage.name(), *version)))
+}

@@ -1,0 +1,204 @@
+//! Where versions come from: the source a request names, looked at with what it belongs to (`_create_model_version`).
+
+use entities::attributes::ARTIFACT_URI;
+use entities::locate_run;
+use mlflow_api::registry::{ModelStage, PROMPT_SOURCES};
+use mlflow_api::{Error, ErrorCode, ModelId, Result, location};
+
+use super::Store;
+use super::attributes::RUN;
+use super::version::storage_of;
+use crate::source::{ModelUri, Source};
+
+/// A source as it was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct VersionSource {
+    /// URI.
+    pub uri: String,
+    /// The run that made it; an empty one is none that was sent.
+    pub run_id: Option<String>,
+    /// The logged model it is; likewise.
+    pub model_id: Option<String>,
+}
+
+/// A source that was found good.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resolved {
+    pub(super) uri: String,
+    /// Where the artifacts are.
+    pub(super) storage: String,
+    pub(super) run_id: Option<String>,
+    /// Not empty.
+    pub(super) model_id: Option<String>,
+}
+
+impl Store {
+    /// Checks a source and follows it to where its artifacts are. No request for one below the artifact root that names no logged
+    /// model; one or two otherwise.
+    pub(super) async fn version_source(&self, asked: &VersionSource, is_prompt: bool) -> Result<Resolved> {
+        if is_prompt && !PROMPT_SOURCES.contains(&asked.uri.as_str()) {
+            return Err(Error::invalid(format!(
+                "Invalid prompt source: '{}'. Prompt sources must use an MLflow placeholder.",
+                asked.uri
+            )));
+        }
+        location::check_host(&asked.uri, &self.artifact_root, "source")?;
+        let model_id = asked.model_id.clone().filter(|id| !id.is_empty());
+        let mut resolved = Resolved {
+            uri: asked.uri.clone(),
+            storage: asked.uri.clone(),
+            run_id: Some(asked.run_id.clone().unwrap_or_default()),
+            model_id,
+        };
+        if is_prompt {
+            return Ok(resolved);
+        }
+        let source = Source::parse(&asked.uri);
+        if source.has_scheme("models") {
+            if !source.authority.is_empty() {
+                return Err(source.refused("Registered model sources must use the active model registry."));
+            }
+            match source.model_uri().ok_or_else(|| source.owner_refused("model_id"))? {
+                ModelUri::Logged(id) => resolved.storage = self.source_logged(&source, id, &mut resolved).await?,
+                registered => return self.source_registered(&source, registered, asked).await,
+            }
+        } else if resolved.model_id.is_some() {
+            self.source_of_model(&source, &mut resolved).await?;
+        } else {
+            self.source_of_run(&source, &resolved).await?;
+        }
+        Ok(resolved)
+    }
+
+    /// A source that is a logged model, which the request has to name as well. Where that has its artifacts.
+    async fn source_logged(&self, source: &Source<'_>, id: &str, resolved: &mut Resolved) -> Result<String> {
+        source.check_plain()?;
+        if resolved.model_id.as_deref() != Some(id) {
+            return Err(source.owner_refused("model_id"));
+        }
+        let model = self.logged_model(id).await?.ok_or_else(|| source.owner_refused("model_id"))?;
+        take_run(resolved, model.source_run);
+        Ok(model.artifact_location)
+    }
+
+    /// A source with a logged model that it has to belong to.
+    async fn source_of_model(&self, source: &Source<'_>, resolved: &mut Resolved) -> Result<()> {
+        let id = resolved.model_id.clone().unwrap_or_default();
+        if !source.is_local() {
+            source.check_plain()?;
+        }
+        if source.has_scheme("runs") {
+            return Err(source.owner_refused("model_id"));
+        }
+        let model = self.logged_model(&id).await?.ok_or_else(|| {
+            let has_owner = source.is_local() || source.is_proxied();
+            if has_owner { source.owner_refused("model_id") } else { ModelId::not_found(&id) }
+        })?;
+        let is_its_own = source.is_below(&model.artifact_location);
+        if source.is_local() && !is_its_own {
+            return Err(Source::local_refused(&source.local_path(), "model_id"));
+        }
+        if source.is_proxied() && !is_its_own {
+            return Err(source.owner_refused("model_id"));
+        }
+        if !is_its_own && !source.is_below(&self.artifact_root) {
+            return Err(source.foreign());
+        }
+        take_run(resolved, model.source_run);
+        Ok(())
+    }
+
+    /// A source with no logged model: it belongs to its run, or is below the artifact root.
+    async fn source_of_run(&self, source: &Source<'_>, resolved: &Resolved) -> Result<()> {
+        let run = resolved.run_id.as_deref().filter(|run| !run.is_empty());
+        if source.is_local() {
+            let Some(run) = run else { return Err(Source::local_refused(source.uri, "run_id")) };
+            let artifacts = self.run_artifacts(source, run).await?;
+            let refused = || Source::local_refused(&source.local_path(), "run_id");
+            return if source.is_below(&artifacts) { Ok(()) } else { Err(refused()) };
+        }
+        source.check_plain()?;
+        if source.has_scheme("runs") {
+            let is_its_own = source.authority.is_empty() && run.is_some() && source.run() == run;
+            return if is_its_own { Ok(()) } else { Err(source.owner_refused("run_id")) };
+        }
+        let is_proxied = source.is_proxied();
+        if !is_proxied && source.is_below(&self.artifact_root) {
+            return Ok(());
+        }
+        if let Some(run) = run
+            && source.is_below(&self.run_artifacts(source, run).await?)
+        {
+            return Ok(());
+        }
+        Err(if is_proxied { source.owner_refused("run_id") } else { source.foreign() })
+    }
+
+    /// A source that is a version of a registered model: its artifacts, and its run unless the request names the same.
+    async fn source_registered(
+        &self,
+        source: &Source<'_>,
+        uri: ModelUri<'_>,
+        asked: &VersionSource,
+    ) -> Result<Resolved> {
+        let (ModelUri::Version(name, _)
+        | ModelUri::Latest(name)
+        | ModelUri::Stage(name, _)
+        | ModelUri::Alias(name, _)
+        | ModelUri::Logged(name)) = uri;
+        let model = self.model_find(name).await?;
+        if model.is_prompt() {
+            return Err(source.refused("Prompt versions cannot be used as model version sources."));
+        }
+        let version = match uri {
+            ModelUri::Version(_, number) => number.to_owned(),
+            ModelUri::Alias(_, alias) => self.alias_get(name, alias).await?.version,
+            ModelUri::Latest(_) | ModelUri::Logged(_) => latest(name, None, model.latest().into_values().max())?,
+            ModelUri::Stage(_, stage) => {
+                latest(name, Some(stage), model.latest().get(&ModelStage::parse(stage)?).copied())?
+            }
+        };
+        let found = self.version_find(name, &mlflow_api::limits_registry::version(&version)?).await?;
+        let run_of_source = found.item.text(RUN);
+        let differs = |sent: &Option<String>, own: Option<&str>| {
+            sent.as_deref().is_some_and(|sent| sent != own.unwrap_or_default())
+        };
+        if differs(&asked.run_id, run_of_source) || differs(&asked.model_id, None) {
+            let reason = "The run_id and model_id request parameters must match the referenced model version.";
+            return Err(source.refused(reason));
+        }
+        let resolved = Resolved {
+            uri: format!("models:/{name}/{}", found.number),
+            storage: storage_of(&found.item).to_owned(),
+            run_id: asked.run_id.clone().or_else(|| run_of_source.map(str::to_owned)),
+            model_id: None,
+        };
+        Source::parse(&resolved.uri).check_plain()?;
+        Ok(resolved)
+    }
+
+    /// Where a run keeps its artifacts. One request, two for an id that was not made here.
+    async fn run_artifacts(&self, source: &Source<'_>, run: &str) -> Result<String> {
+        let at = match locate_run(&self.table, run).await {
+            Err(error) if error.code == ErrorCode::ResourceDoesNotExist => return Err(source.owner_refused("run_id")),
+            outcome => outcome?,
+        };
+        let item = self.table.get(&at.key()).await?.ok_or_else(|| source.owner_refused("run_id"))?;
+        Ok(item.text(ARTIFACT_URI).unwrap_or_default().to_owned())
+    }
+}
+
+/// A version that names no run has that of its logged model.
+fn take_run(resolved: &mut Resolved, run: Option<String>) {
+    if resolved.run_id.as_deref().unwrap_or_default().is_empty() && run.is_some() {
+        resolved.run_id = run;
+    }
+}
+
+fn latest(name: &str, stage: Option<&str>, version: Option<u32>) -> Result<String> {
+    version.map(|version| version.to_string()).ok_or_else(|| {
+        let stage = stage.map(|stage| format!(" and stage '{stage}'")).unwrap_or_default();
+        // MLflow raises this one without a code.
+        Error::new(ErrorCode::InternalError, format!("No versions of model with name '{name}'{stage} found"))
+    })
+}

@@ -1,0 +1,110 @@
+//! Tags of model versions.
+
+use documents::{Change, Document, INLINE_VALUE as SHORT};
+use entities::entry_name;
+use key_schema::{Key, Name, Ordinal, rows};
+use mlflow_api::registry::VersionNumber;
+use mlflow_api::{Result, limits_registry as limits};
+use table::{Condition, Failure, Item, Update, Write, number, text};
+
+use super::Store;
+use super::attributes::{TAG_ROWS, TAGS, UNSEEN};
+use super::home::is_at_home;
+use super::version::INLINE_VALUE;
+
+/// Tags that are set one after the other before somebody looks how much the document holds.
+const MOST_UNSEEN: i64 = 64;
+
+/// A version as a document.
+pub(super) struct VersionDocument<'a> {
+    pub(super) name: &'a str,
+    pub(super) home: Name,
+    pub(super) version: &'a VersionNumber,
+}
+
+impl VersionDocument<'_> {
+    fn ordinal(&self) -> Ordinal {
+        Ordinal(self.version.number.unwrap_or_default())
+    }
+}
+
+impl Document for VersionDocument<'_> {
+    fn key(&self) -> Key {
+        rows::ModelVersion::key(&self.home, &self.ordinal())
+    }
+
+    fn tag_row(&self, tag: &Name) -> Key {
+        rows::ModelVersionTag::key(&self.home, &self.ordinal(), tag)
+    }
+
+    fn inline_value(&self) -> usize {
+        INLINE_VALUE
+    }
+
+    fn writable(&self) -> Condition {
+        Condition::All(Vec::new())
+    }
+
+    fn check(&self, item: Option<&Item>) -> Result<()> {
+        item.map(|_| ()).ok_or_else(|| self.version.not_found(self.name))
+    }
+}
+
+impl Store {
+    /// Sets a tag of a version. One request: where the model is at home, the version is not full and the value has at most 1 KB. Else
+    /// three or more.
+    pub async fn version_set_tag(&self, name: &str, version: &str, key: &str, value: &str) -> Result<()> {
+        limits::model_name(name)?;
+        let version = limits::version(version)?;
+        limits::version_tag(key, value)?;
+        let unseen = Condition::Any(vec![
+            Condition::Missing(UNSEEN.into()),
+            Condition::Below(UNSEEN.into(), number(MOST_UNSEEN)),
+        ]);
+        let set = |update: Update| {
+            let path = (TAGS, entry_name(key).into_owned());
+            update.set((path.0, path.1.as_str()), text(value)).only_if(unseen).add(UNSEEN, number(1))
+        };
+        if value.len() <= SHORT && self.version_change_at_home(name, &version, set).await? {
+            return Ok(());
+        }
+        let home = self.version_find(name, &version).await?.model.home();
+        let document = VersionDocument { name, home, version: &version };
+        let tags = vec![(key.to_owned(), value.to_owned())];
+        let change = Change { tags, set: vec![(UNSEEN, number(0))], ..Change::default() };
+        // Planned from the document, which is then marked full if it is.
+        documents::change(&self.table, &document, change).await?;
+        Ok(())
+    }
+
+    /// Deletes a tag of a version, if it is there. One request where the model is at home and the version has no rows of tags.
+    pub async fn version_delete_tag(&self, name: &str, version: &str, key: &str) -> Result<()> {
+        limits::model_name(name)?;
+        let version = limits::version(version)?;
+        limits::tag_key(key)?;
+        let remove = |update: Update| update.remove((TAGS, entry_name(key).as_ref()));
+        if self.version_change_at_home(name, &version, remove).await? {
+            return Ok(());
+        }
+        let home = self.version_find(name, &version).await?.model.home();
+        documents::remove_tag(&self.table, &VersionDocument { name, home, version: &version }, key).await?;
+        Ok(())
+    }
+
+    /// Changes a version that is in the partition of its model's name and has no rows of tags; whether it is.
+    async fn version_change_at_home(
+        &self,
+        name: &str,
+        version: &VersionNumber,
+        change: impl FnOnce(Update) -> Update,
+    ) -> Result<bool> {
+        let Some(number) = version.number else { return Err(version.not_found(name)) };
+        let update = Update::new(rows::ModelVersion::key(&Name::from(name), &Ordinal(number)));
+        let update = change(update).only_if(Condition::Missing(TAG_ROWS.into()));
+        match self.table.transact(&[Write::Update(update), is_at_home(name)]).await {
+            Ok(()) => Ok(true),
+            Err(Failure::Cancelled(_) | Failure::TooLarge) => Ok(false),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Aliases and stages, few and many.
+
+use serde_json::json;
+
+use crate::server::{Site, text};
+
+#[tokio::test]
+async fn every_alias_is_found_however_many_there_are() {
+    let site = Site::new().await;
+    let server = &site.server;
+    server.model("m").await;
+    for number in 1..=60 {
+        server.version("m").await;
+        server.set_alias("m", &format!("a{number}"), number).await.ok();
+        server.set_alias("m", &format!("b{number}"), 1).await.ok();
+    }
+    for round in ["before", "after"] {
+        let name = if round == "before" { "m" } else { "renamed" };
+        for number in 1..=60 {
+            let found = server.by_alias(name, &format!("a{number}")).await.ok();
+            assert_eq!(found["model_version"]["version"], number.to_string());
+        }
+        let first = server.by_alias(name, "b60").await.ok()["model_version"].clone();
+        assert_eq!((text(&first, "version"), first["aliases"].as_array().unwrap().len()), ("1".to_owned(), 61));
+        if round == "before" {
+            server.rename("m", "renamed").await.ok();
+        }
+    }
+    for number in 1..=60 {
+        for alias in ["a", "b"] {
+            let alias = json!({ "name": "renamed", "alias": format!("{alias}{number}") });
+            server.delete("registered-models/alias", alias).await.ok();
+        }
+    }
+    let listed = site.dump().await.into_values().filter(|item| item.get("lsi1sk").is_some()).count();
+    assert_eq!(listed, 1, "the model itself");
+}
+
+/// More than one transaction has room for.
+#[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_versions_are_archived() {
+    let site = Site::new().await;
+    let server = &site.other;
+    server.model("m").await;
+    for number in 1..=200 {
+        server.version("m").await;
+        if number < 200 {
+            server.transition("m", number, "Production", false).await.ok();
+        }
+    }
+    // Broken off, what is archived is archived, and the rest is as it was.
+    let impatient = site.impatient();
+    site.faults.cut_off_at(5);
+    assert_ne!(impatient.transition("m", 200, "Production", true).await.status, 200);
+    site.faults.work_again();
+    let latest = |answer: serde_json::Value| {
+        let versions = answer["registered_model"]["latest_versions"].as_array().unwrap().clone();
+        versions.iter().map(|version| (text(version, "current_stage"), text(version, "version"))).collect::<Vec<_>>()
+    };
+    let owned = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect::<Vec<_>>();
+    let half_done = latest(server.model_of("m").await.ok());
+    assert_eq!(half_done, owned(&[("Archived", "90"), ("Production", "199"), ("None", "200")]));
+    server.transition("m", 200, "Production", true).await.ok();
+    assert_eq!(latest(server.model_of("m").await.ok()), owned(&[("Archived", "199"), ("Production", "200")]));
+    let found = server.versions("name = 'm'").await;
+    assert_eq!(found.len(), 200);
+    for number in [1, 90, 91, 199] {
+        assert_eq!(server.version_at("m", number).await.ok()["model_version"]["current_stage"], "Archived");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_latest_of_each_stage_is_that_of_all_versions() {
+    let site = Site::new().await;
+    let server = &site.server;
+    site.faults.lose_answer_every(11);
+    server.model("m").await;
+    let mut stages = std::collections::BTreeMap::new();
+    let names = ["None", "Staging", "Production", "Archived"];
+    for step in 0..150_u32 {
+        // A walk without chance that visits every stage and every version.
+        let (chosen, stage) = ((step * 7) % 12 + 1, names[(step as usize * 5 + step as usize / 4) % 4]);
+        match step % 5 {
+            0 => {
+                let number = server.version("m").await;
+                stages.insert(number, "None");
+            }
+            4 => {
+                let version = json!({ "name": "m", "version": chosen.to_string() });
+                let there = stages.remove(&chosen).is_some();
+                let status = server.delete("model-versions/delete", version).await.status;
+                assert_eq!(status, if there { 200 } else { 404 });
+            }
+            _ => {
+                let archive = step % 3 == 0 && matches!(stage, "Staging" | "Production");
+                let answer = server.transition("m", chosen, stage, archive).await;
+                if !stages.contains_key(&chosen) {
+                    answer.missing();
+                    continue;
+                }
+                answer.ok();
+                if archive {
+                    stages.values_mut().filter(|held| **held == stage).for_each(|held| *held = "Archived");
+                }
+                stages.insert(chosen, stage);
+            }
+        }
+        let mut expected = std::collections::BTreeMap::new();
+        for (number, stage) in &stages {
+            expected.insert((*stage).to_owned(), number.to_string());
+        }
+        let model = site.other.model_of("m").await.ok();
+        let latest = model["registered_model"]["latest_versions"].as_array().cloned().unwrap_or_default();
+        let found: std::collections::BTreeMap<_, _> =
+            latest.iter().map(|version| (text(version, "current_stage"), text(version, "version"))).collect();
+        assert_eq!(found, expected, "{step}");
+    }
+}

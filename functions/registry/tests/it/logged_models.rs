@@ -1,0 +1,76 @@
+//! Versions that are made from logged models, whose items are as the tracking function writes them.
+
+use key_schema::rows;
+use mlflow_api::{ExperimentId, ModelId};
+use serde_json::{Value, json};
+use table::{Condition, Item, Map, map, text};
+
+use crate::server::Site;
+
+/// A logged model of a run, and the URI of its artifacts.
+async fn logged(site: &Site) -> (String, String) {
+    let experiment = ExperimentId::from_number(7).unwrap();
+    let id = ModelId::new(1_700_000_000_000, experiment, 5);
+    let location = format!("s3://elsewhere/7/models/{id}/artifacts");
+    let item = Item::new(rows::LoggedModel::key(&experiment, &id))
+        .with("artifact_uri", text(&location))
+        .with("source_run", text("the-run"))
+        .with("params", map(Map::new()))
+        .with("tags", map(Map::new()));
+    site.table.put(item, &Condition::All(Vec::new())).await.unwrap();
+    (id.to_string(), location)
+}
+
+async fn listed(site: &Site) -> Value {
+    let items = site.dump().await;
+    let model = items.iter().find(|(key, _)| key.contains("LM#")).unwrap().1;
+    serde_json::from_str(model["tags"]["M"]["mlflow.modelVersions"]["S"].as_str().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_version_of_a_logged_model_has_its_artifacts_and_its_run() {
+    let site = Site::new().await;
+    site.faults.lose_answer_every(3);
+    let server = &site.server;
+    let (id, location) = logged(&site).await;
+    server.model("m").await;
+    for (source, download) in [
+        (format!("models:/{id}"), location.clone()),
+        (format!("{location}/part"), format!("{location}/part")),
+        ("s3://bucket/artifacts/x".to_owned(), "s3://bucket/artifacts/x".to_owned()),
+    ] {
+        let new = json!({ "name": "m", "source": source, "model_id": id });
+        let version = server.post("model-versions/create", new).await.ok()["model_version"].clone();
+        assert_eq!((version["source"].as_str(), version["run_id"].as_str()), (Some(source.as_str()), Some("the-run")));
+        let number = version["version"].as_str().unwrap();
+        let found = server.get("model-versions/get-download-uri", &[("name", "m"), ("version", number)]).await.ok();
+        assert_eq!(found["artifact_uri"], download);
+    }
+    let expected: Vec<_> = (1..=3).map(|version| json!({ "name": "m", "version": version })).collect();
+    assert_eq!(listed(&site).await, Value::from(expected));
+}
+
+#[tokio::test]
+async fn what_is_not_of_the_logged_model_is_refused() {
+    let site = Site::new().await;
+    let (id, location) = logged(&site).await;
+    site.other.model("m").await;
+    let before = site.dump().await;
+    let unknown = ModelId::new(1_700_000_000_000, ExperimentId::from_number(7).unwrap(), 6).to_string();
+    for (source, model_id, status) in [
+        (format!("{location}/../x"), id.as_str(), 400),
+        (format!("{location}x"), &id, 400),
+        ("s3://elsewhere/7".to_owned(), &id, 400),
+        (format!("models:/{unknown}"), &id, 400),
+        (format!("models:/{unknown}"), &unknown, 400),
+        (format!("models:/{id}"), "", 400),
+        ("runs:/the-run/x".to_owned(), &id, 400),
+        ("/local".to_owned(), &id, 400),
+        ("mlflow-artifacts:/x".to_owned(), &id, 400),
+        ("s3://bucket/artifacts/x".to_owned(), &unknown, 404),
+    ] {
+        let new = json!({ "name": "m", "source": source, "model_id": model_id });
+        assert_eq!(site.server.post("model-versions/create", new).await.status, status, "{source}");
+    }
+    assert_eq!(site.dump().await, before);
+}

@@ -1,0 +1,12 @@
+//! The registry function as its clients see it, over an engine that throttles, forgets and breaks off.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+mod aliases;
+mod concurrency;
+mod deletion;
+mod documents;
+mod logged_models;
+mod malformed;
+mod renaming;
+mod search;
+mod server;

@@ -1,0 +1,93 @@
+//! Searches see every write at once, page by page, models and prompts apart.
+
+use serde_json::json;
+
+use crate::server::Site;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_have_every_model_once_in_any_order() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let mut names: Vec<_> = (0..230).map(|number| format!("m {}", number * 37 % 230)).collect();
+    names.push("é".repeat(900));
+    names.push("é".repeat(901));
+    for (number, name) in names.iter().enumerate() {
+        let prompt = json!([{ "key": "mlflow.prompt.is_prompt", "value": "true" }]);
+        let tags = if number % 10 == 0 { prompt } else { json!([{ "key": "n", "value": (number % 3).to_string() }]) };
+        server.post("registered-models/create", json!({ "name": name, "tags": tags })).await.ok();
+    }
+    let of = |wanted: &dyn Fn(usize) -> bool| {
+        let chosen = names.iter().enumerate().filter(|(number, _)| wanted(*number)).map(|(_, name)| name.clone());
+        let mut chosen: Vec<_> = chosen.collect();
+        chosen.sort();
+        chosen
+    };
+    let prompts = "tags.`mlflow.prompt.is_prompt` = 'true'";
+    for size in ["1", "7", "100", "1000"] {
+        for order in ["name", "name DESC", "timestamp DESC"] {
+            for (filter, expected) in [
+                ("", of(&|number| number % 10 != 0)),
+                (prompts, of(&|number| number % 10 == 0)),
+                ("tags.n = '1'", of(&|number| number % 10 != 0 && number % 3 == 1)),
+                ("name LIKE 'm 1%'", of(&|number| number % 10 != 0 && names[number].starts_with("m 1"))),
+            ] {
+                if size == "1" && order != "name" {
+                    continue;
+                }
+                let mut found = server.models(&[("max_results", size), ("order_by", order), ("filter", filter)]).await;
+                if order == "name" && !filter.is_empty() {
+                    assert_eq!(found, expected);
+                }
+                found.sort();
+                assert_eq!(found, expected, "{size} {order} {filter}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_go_on_where_models_come_and_go() {
+    let site = Site::new().await;
+    let server = &site.server;
+    for name in ["a", "b", "c", "d"] {
+        server.model(name).await;
+    }
+    let page = server.get("registered-models/search", &[("max_results", "2")]).await.ok();
+    let token = page["next_page_token"].as_str().unwrap();
+    server.delete("registered-models/delete", json!({ "name": "b" })).await.ok();
+    server.model("aa").await;
+    server.rename("d", "bb").await.ok();
+    let arguments = [("max_results", "2"), ("page_token", token)];
+    let page = server.get("registered-models/search", &arguments).await.ok();
+    let names: Vec<_> =
+        page["registered_models"].as_array().unwrap().iter().map(|model| model["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["bb", "c"]);
+    assert!(page.get("next_page_token").is_none());
+    let other = [("page_token", token), ("filter", "name LIKE 'a%'")];
+    server.get("registered-models/search", &other).await.refused(400, "INVALID_PARAMETER_VALUE");
+}
+
+/// Nothing is read from indexes that lag.
+#[tokio::test]
+async fn writes_are_seen_while_global_indexes_stand_still() {
+    let site = Site::new().await;
+    site.faults.freeze_global_indexes(&site.engine).unwrap();
+    let server = &site.server;
+    server.model("m").await;
+    server.version_of_run("m", "r").await;
+    assert_eq!(server.models(&[]).await, ["m"]);
+    assert_eq!(server.versions("run_id = 'r'").await, [("m".to_owned(), 1)]);
+    server.rename("m", "n").await.ok();
+    assert_eq!(server.models(&[]).await, ["n"]);
+    assert_eq!(server.versions("run_id = 'r'").await, [("n".to_owned(), 1)]);
+    let tag = "mlflow.prompt.is_prompt";
+    server.set_tag("n", tag, "true").await.ok();
+    assert_eq!(server.models(&[]).await, Vec::<String>::new());
+    assert_eq!(server.models(&[("filter", &format!("tags.`{tag}` = 'true'"))]).await, ["n"]);
+    server.set_tag("n", tag, &"x".repeat(2_000)).await.ok();
+    assert_eq!(server.models(&[]).await, ["n"]);
+    server.set_tag("n", tag, "true").await.ok();
+    server.delete("registered-models/delete-tag", json!({ "name": "n", "key": tag })).await.ok();
+    assert_eq!(server.models(&[]).await, ["n"]);
+    assert!(server.model_of("n").await.ok()["registered_model"].get("tags").is_none());
+}

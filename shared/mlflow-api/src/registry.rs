@@ -1,0 +1,253 @@
+//! Messages of the model registry: registered models, their versions, aliases, stages (`model_registry.proto`).
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::message::{Field, Kind, field, messages, text, texts};
+use crate::tracking::KeyValue;
+
+/// The tag that makes a registered model a prompt, and a version a prompt's.
+pub const IS_PROMPT_TAG: &str = "mlflow.prompt.is_prompt";
+/// The tag that holds a prompt's text.
+pub const PROMPT_TEXT_TAG: &str = "mlflow.prompt.text";
+/// What a prompt's version gives as its source, since it has none (`_PROMPT_SOURCE_PLACEHOLDERS`).
+pub const PROMPT_SOURCES: [&str; 2] = ["dummy-source", "prompt-template"];
+/// The alias that stands for the greatest version, in any case.
+pub const LATEST_ALIAS: &str = "latest";
+
+const TAG: &[Field] = &[text("key"), text("value")];
+
+/// `registered-models/create`
+pub const CREATE_MODEL: &[Field] =
+    &[text("name"), messages("tags", TAG), text("description"), text("deployment_job_id")];
+/// `registered-models/get`, `delete`
+pub const MODEL_NAME: &[Field] = &[text("name")];
+/// `registered-models/update`
+pub const UPDATE_MODEL: &[Field] = &[text("name"), text("description"), text("deployment_job_id")];
+/// `registered-models/rename`
+pub const RENAME_MODEL: &[Field] = &[text("name"), text("new_name")];
+/// `registered-models/search`, `model-versions/search`
+pub const SEARCH: &[Field] =
+    &[text("filter"), field("max_results", Kind::Int64), texts("order_by"), text("page_token")];
+/// `registered-models/get-latest-versions`
+pub const GET_LATEST_VERSIONS: &[Field] = &[text("name"), texts("stages")];
+/// `registered-models/set-tag`
+pub const SET_MODEL_TAG: &[Field] = &[text("name"), text("key"), text("value")];
+/// `registered-models/delete-tag`
+pub const DELETE_MODEL_TAG: &[Field] = &[text("name"), text("key")];
+/// `POST registered-models/alias`
+pub const SET_ALIAS: &[Field] = &[text("name"), text("alias"), text("version")];
+/// `GET` and `DELETE registered-models/alias`
+pub const ALIAS: &[Field] = &[text("name"), text("alias")];
+/// `model-versions/create`
+pub const CREATE_VERSION: &[Field] = &[
+    text("name"),
+    text("source"),
+    text("run_id"),
+    messages("tags", TAG),
+    text("run_link"),
+    text("description"),
+    text("model_id"),
+];
+/// `model-versions/get`, `delete`, `get-download-uri`
+pub const VERSION: &[Field] = &[text("name"), text("version")];
+/// `model-versions/update`
+pub const UPDATE_VERSION: &[Field] = &[text("name"), text("version"), text("description")];
+/// `model-versions/transition-stage`
+pub const TRANSITION_STAGE: &[Field] =
+    &[text("name"), text("version"), text("stage"), field("archive_existing_versions", Kind::Bool)];
+/// `model-versions/set-tag`
+pub const SET_VERSION_TAG: &[Field] = &[text("name"), text("version"), text("key"), text("value")];
+/// `model-versions/delete-tag`
+pub const DELETE_VERSION_TAG: &[Field] = &[text("name"), text("version"), text("key")];
+
+/// The number of a version that a request names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionNumber {
+    /// The number; `None` for an integer that no version has.
+    pub number: Option<u32>,
+    /// The integer as MLflow prints it.
+    pub printed: String,
+}
+
+impl VersionNumber {
+    /// The error for a version of `model` that is not there.
+    #[must_use]
+    pub fn not_found(&self, model: &str) -> Error {
+        Error::not_found(format!("Model Version (name={model}, version={}) not found", self.printed))
+    }
+}
+
+impl From<u32> for VersionNumber {
+    fn from(number: u32) -> Self {
+        Self { number: Some(number), printed: number.to_string() }
+    }
+}
+
+/// Stage of a model version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub enum ModelStage {
+    /// None yet.
+    None,
+    /// On trial.
+    Staging,
+    /// In use.
+    Production,
+    /// No longer in use.
+    Archived,
+}
+
+impl ModelStage {
+    /// All of them, in MLflow's order.
+    pub const ALL: [Self; 4] = [Self::None, Self::Staging, Self::Production, Self::Archived];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "None",
+            Self::Staging => "Staging",
+            Self::Production => "Production",
+            Self::Archived => "Archived",
+        }
+    }
+
+    /// The stage of exactly this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| stage.name() == name)
+    }
+
+    /// The stage a client names, in any case (`get_canonical_stage`).
+    pub fn parse(text: &str) -> Result<Self> {
+        let lower = text.to_lowercase();
+        Self::ALL.into_iter().find(|stage| stage.name().to_lowercase() == lower).ok_or_else(|| {
+            Error::invalid(format!(
+                "Invalid Model Version stage: {text}. Value must be one of None, Staging, Production, Archived."
+            ))
+        })
+    }
+
+    /// Whether earlier versions in the stage can be archived when another one comes.
+    #[must_use]
+    pub const fn is_active(self) -> bool {
+        matches!(self, Self::Staging | Self::Production)
+    }
+}
+
+impl fmt::Display for ModelStage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// A registered model, or a prompt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RegisteredModel {
+    /// Name.
+    pub name: String,
+    /// In ms.
+    pub creation_timestamp: i64,
+    /// In ms.
+    pub last_updated_timestamp: i64,
+    /// Left out where it is empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The greatest version of each stage, the least first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latest_versions: Vec<ModelVersion>,
+    /// Tags, by key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<KeyValue>,
+    /// Aliases, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<ModelAlias>,
+}
+
+/// An alias of a model.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ModelAlias {
+    /// Its name.
+    pub alias: String,
+    /// The version it stands for.
+    pub version: String,
+}
+
+/// A version of a registered model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModelVersion {
+    /// Name of the model.
+    pub name: String,
+    /// Decimal integer.
+    pub version: String,
+    /// In ms.
+    pub creation_timestamp: i64,
+    /// In ms.
+    pub last_updated_timestamp: i64,
+    /// Stage.
+    pub current_stage: ModelStage,
+    /// Left out where there is none; an empty one is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Where the model is.
+    pub source: String,
+    /// The run that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// Always `READY`.
+    pub status: &'static str,
+    /// Tags, by key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<KeyValue>,
+    /// Link to the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_link: Option<String>,
+    /// Aliases, by name; a search and the model's latest versions do not show them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+}
+
+/// `registered-models/create`, `get`, `update`, `rename`
+#[derive(Serialize)]
+pub struct OneModel {
+    /// The model.
+    pub registered_model: RegisteredModel,
+}
+
+/// `registered-models/search`
+#[derive(Debug, Serialize)]
+pub struct Models {
+    /// The page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub registered_models: Vec<RegisteredModel>,
+    /// Token of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
+}
+
+/// `model-versions/create`, `get`, `update`, `transition-stage`, `GET registered-models/alias`
+#[derive(Serialize)]
+pub struct OneVersion {
+    /// The version.
+    pub model_version: ModelVersion,
+}
+
+/// `model-versions/search`, `registered-models/get-latest-versions`
+#[derive(Debug, Serialize)]
+pub struct Versions {
+    /// The page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model_versions: Vec<ModelVersion>,
+    /// Token of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
+}
+
+/// `model-versions/get-download-uri`
+#[derive(Serialize)]
+pub struct DownloadUri {
+    /// Where the model is.
+    pub artifact_uri: String,
+}

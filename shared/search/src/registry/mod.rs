@@ -1,0 +1,183 @@
+//! Filters and orderings of registered models and of model versions (`SearchModelUtils`, `SearchModelVersionUtils`).
+//!
+//! A search shows either models or prompts: prompts are left out unless the filter asks for them.
+
+mod model;
+mod version;
+
+use mlflow_api::registry::IS_PROMPT_TAG;
+use mlflow_api::{Error, Result};
+
+pub use model::{
+    RegisteredModelFields, RegisteredModelFilter, RegisteredModelOrder, RegisteredModelSortBy,
+    parse_registered_model_search,
+};
+pub use version::{VersionFields, VersionFilter, VersionNumberTest, VersionOrder, VersionSortBy, parse_version_search};
+
+use crate::comparison::{Comparison, Naming, comparisons};
+use crate::filter::TextTest;
+use crate::identifier::{self, Family, Identifier};
+use crate::list;
+use crate::print;
+use crate::syntax::{Kind, Node};
+use crate::value::{self, Literal, Number};
+
+/// What sets the two grammars apart.
+struct Grammar {
+    attributes: &'static [&'static str],
+    /// Attributes that take lists, by name.
+    lists: &'static [&'static str],
+    /// Attributes that may be compared with numbers; those that are not searched by are named in a message.
+    numbers: &'static [&'static str],
+}
+
+/// A comparison as read: the comparator in upper case, the value not yet checked against it.
+struct Read {
+    family: Family,
+    key: String,
+    comparator: String,
+    value: Literal,
+}
+
+/// Reads the comparisons of a filter, each value before the first comparator is checked.
+fn read(filter: &str, grammar: &Grammar) -> Result<Vec<Read>> {
+    comparisons(filter, Naming::Bare)?.map(|comparison| read_comparison(&comparison?, grammar)).collect()
+}
+
+fn read_comparison(comparison: &Comparison, grammar: &Grammar) -> Result<Read> {
+    let Identifier { family, key } = identifier::of_registry(comparison.left, grammar.attributes)?;
+    let Some(right) = &comparison.right else {
+        // MLflow unpacks three tokens where there are two.
+        return Err(Error::invalid("IS NULL / IS NOT NULL is not supported in the model registry"));
+    };
+    let value = if family == Family::Tag {
+        Literal::Text(value::keyed_text(family, right)?)
+    } else {
+        attribute_value(key, right, grammar)?
+    };
+    Ok(Read { family, key: key.to_owned(), comparator: comparison.comparator.to_uppercase(), value })
+}
+
+fn attribute_value(key: &str, node: &Node, grammar: &Grammar) -> Result<Literal> {
+    if let Some(text) = value::text(node) {
+        return text.map(Literal::Text);
+    }
+    match node.kind {
+        Kind::Parenthesis if grammar.lists.contains(&key) => list::strings(node.text).map(Literal::List),
+        Kind::Parenthesis => {
+            let listed = mlflow_api::python::repr_list(grammar.lists);
+            Err(Error::invalid(format!(
+                "Only {listed} attributes support comparison with a list of quoted string values."
+            )))
+        }
+        kind if kind.is_number() && !grammar.numbers.is_empty() => {
+            if !grammar.numbers.contains(&key) {
+                let numeric = print::set(grammar.numbers);
+                return Err(Error::invalid(format!(
+                    "Only the '{numeric}' attributes support comparison with numeric values."
+                )));
+            }
+            value::attribute_number(key, node).map(Literal::Number)
+        }
+        _ => Err(Error::invalid(format!(
+            "Expected a quoted string value or a list of quoted string values for attributes. Got value {}",
+            node.text
+        ))),
+    }
+}
+
+fn invalid_comparator(comparator: &str) -> Error {
+    Error::invalid(format!("Invalid comparator for attribute: {comparator}"))
+}
+
+/// The test of a text attribute; only some take lists.
+fn text_test(read: Read, takes_lists: bool) -> Result<TextTest> {
+    let Read { comparator, value, .. } = read;
+    let is_known = match comparator.as_str() {
+        "=" | "!=" | "LIKE" | "ILIKE" => true,
+        "IN" | "NOT IN" => takes_lists,
+        _ => false,
+    };
+    if !is_known {
+        return Err(invalid_comparator(&comparator));
+    }
+    // MLflow hands a list to a comparator that takes none, and the database fails.
+    let message = format!("The comparator '{comparator}' does not go with this value.");
+    let refused = Error::new(mlflow_api::ErrorCode::BadRequest, message);
+    TextTest::new(&comparator, value).ok_or(refused)
+}
+
+/// The conditions on tags, and whether the search is one for prompts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TagTests {
+    /// Key and test of each.
+    pub tests: Vec<(String, TextTest)>,
+    /// Whether prompts are shown; models are, where they are not.
+    pub prompts: bool,
+}
+
+impl TagTests {
+    fn new(tags: Vec<Read>) -> Result<Self> {
+        let mut tests = Vec::with_capacity(tags.len());
+        for Read { key, comparator, value, .. } in tags {
+            let test = match comparator.as_str() {
+                "=" | "!=" | "LIKE" | "ILIKE" => TextTest::new(&comparator, value),
+                _ => None,
+            };
+            tests.push((key, test.ok_or_else(|| Error::invalid(format!("Invalid comparator for tag: {comparator}")))?));
+        }
+        let prompts = asks_for_prompts(&tests);
+        if !prompts {
+            // What is no prompt needs no such tag.
+            tests.retain(|(key, _)| key != IS_PROMPT_TAG);
+        }
+        Ok(Self { tests, prompts })
+    }
+
+    /// Whether tags pass.
+    #[must_use]
+    pub fn pass<'a>(&self, tag: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.tests.iter().all(|(key, test)| tag(key).is_some_and(|value| test.passes(value)))
+    }
+
+    /// Whether only what is marked as a prompt in just this word can pass.
+    #[must_use]
+    pub fn prompts_only(&self) -> bool {
+        self.tests.iter().any(|(key, test)| key == IS_PROMPT_TAG && *test == TextTest::Equal("true".to_owned()))
+    }
+}
+
+/// Whether the first condition on the tag of prompts asks for them (`_is_querying_prompt`).
+fn asks_for_prompts(tests: &[(String, TextTest)]) -> bool {
+    match tests.iter().find(|(key, _)| key == IS_PROMPT_TAG) {
+        Some((_, TextTest::Equal(value))) => value.to_lowercase() == "true",
+        Some((_, TextTest::NotEqual(value))) => value.to_lowercase() == "false",
+        _ => false,
+    }
+}
+
+/// The error of an ordering that names one field twice, which MLflow raises without a code.
+fn repeated_field(clauses: &[String]) -> Error {
+    let listed = mlflow_api::python::repr_list(clauses);
+    Error::new(mlflow_api::ErrorCode::InternalError, format!("`order_by` contains duplicate fields: {listed}"))
+}
+
+/// A number a version's number is compared with: an integer, or a text that reads as one.
+fn integer(key: &str, value: Literal) -> Result<i64> {
+    let printed = match value {
+        Literal::Number(Number::Integer(number)) => return Ok(number),
+        Literal::Number(Number::Float(number)) => mlflow_api::python::float(number),
+        Literal::Text(text) => match mlflow_api::python::int(&text) {
+            Some(integer) => {
+                return integer.parse().map_err(|_| {
+                    Error::invalid(format!(
+                        "The value {integer} of the numeric attribute {key} does not fit into 64 bits."
+                    ))
+                });
+            }
+            None => mlflow_api::python::repr(&text),
+        },
+        Literal::List(texts) => mlflow_api::python::repr_list(&texts),
+    };
+    Err(Error::invalid(format!("Invalid value for numeric attribute '{key}': {printed}")))
+}

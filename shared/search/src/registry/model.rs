@@ -1,0 +1,232 @@
+//! Searches of registered models.
+
+use mlflow_api::{Error, Result};
+
+use super::{Grammar, TagTests, read, repeated_field, text_test};
+use crate::filter::TextTest;
+use crate::identifier::Family;
+use crate::order_by::{Direction, Term, parse_clause};
+use crate::sort_key::{Cell, SortKey};
+
+const GRAMMAR: Grammar = Grammar { attributes: &["name"], lists: &["name"], numbers: &[] };
+
+/// The conditions a registered model must meet, all of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RegisteredModelFilter {
+    /// On its name.
+    pub names: Vec<TextTest>,
+    /// On its tags.
+    pub tags: TagTests,
+}
+
+/// What registered models are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisteredModelSortBy {
+    /// The name.
+    Name,
+    /// When it was last changed.
+    LastUpdated,
+}
+
+/// A total order of registered models: the name is one of the terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisteredModelOrder {
+    /// The terms, the first decides first.
+    pub terms: Vec<Term<RegisteredModelSortBy>>,
+}
+
+/// What a search needs to know of a registered model.
+pub trait RegisteredModelFields {
+    /// Its name.
+    fn name(&self) -> &str;
+    /// When it was last changed, in ms.
+    fn last_updated(&self) -> i64;
+    /// A tag.
+    fn tag(&self, key: &str) -> Option<&str>;
+}
+
+/// Reads the filter and the ordering of a search of registered models.
+pub fn parse_registered_model_search(
+    filter: &str,
+    order_by: &[String],
+) -> Result<(RegisteredModelFilter, RegisteredModelOrder)> {
+    let comparisons = read(filter, &GRAMMAR)?;
+    let order = parse_order(order_by)?;
+    let (tags, names): (Vec<_>, Vec<_>) = comparisons.into_iter().partition(|read| read.family == Family::Tag);
+    let names = names.into_iter().map(|read| text_test(read, true)).collect::<Result<_>>()?;
+    Ok((RegisteredModelFilter { names, tags: TagTests::new(tags)? }, order))
+}
+
+/// Reads an ordering (`_parse_search_registered_models_order_by`).
+fn parse_order(clauses: &[String]) -> Result<RegisteredModelOrder> {
+    let mut terms: Vec<Term<RegisteredModelSortBy>> = Vec::with_capacity(clauses.len() + 1);
+    for clause in clauses {
+        let (written, direction) = parse_clause(clause)?;
+        let by = match written.as_str() {
+            "name" => RegisteredModelSortBy::Name,
+            "timestamp" | "last_updated_timestamp" => RegisteredModelSortBy::LastUpdated,
+            _ => {
+                return Err(Error::invalid(format!(
+                    "Invalid order by key '{written}' specified. Valid keys are '{{'name', 'timestamp'}}'"
+                )));
+            }
+        };
+        if terms.iter().any(|term| term.by == by) {
+            return Err(repeated_field(clauses));
+        }
+        terms.push(Term { by, direction });
+    }
+    if !terms.iter().any(|term| term.by == RegisteredModelSortBy::Name) {
+        terms.push(Term { by: RegisteredModelSortBy::Name, direction: Direction::Ascending });
+    }
+    Ok(RegisteredModelOrder { terms })
+}
+
+impl RegisteredModelFilter {
+    /// Whether a model passes.
+    #[must_use]
+    pub fn matches(&self, model: &impl RegisteredModelFields) -> bool {
+        self.name_passes(model.name()) && self.tags.pass(|key| model.tag(key))
+    }
+
+    /// Whether a name passes.
+    #[must_use]
+    pub fn name_passes(&self, name: &str) -> bool {
+        self.names.iter().all(|test| test.passes(name))
+    }
+
+    /// What the name of every model that passes begins with, if the filter says so. Case counts.
+    #[must_use]
+    pub fn name_beginning(&self) -> Option<&str> {
+        beginning(&self.names)
+    }
+}
+
+/// What every text that passes begins with, if the tests say so.
+pub(super) fn beginning(tests: &[TextTest]) -> Option<&str> {
+    let beginnings = tests.iter().filter_map(|test| match test {
+        TextTest::Equal(text) => Some(text.as_str()),
+        TextTest::Like(pattern) => pattern.split(['%', '_']).next(),
+        _ => None,
+    });
+    beginnings.filter(|beginning| !beginning.is_empty()).max_by_key(|beginning| beginning.len())
+}
+
+impl RegisteredModelOrder {
+    /// The key of a model.
+    #[must_use]
+    pub fn key(&self, model: &impl RegisteredModelFields) -> SortKey {
+        SortKey::of(self.terms.iter().map(|term| {
+            let cell = match term.by {
+                RegisteredModelSortBy::Name => Cell::Text(model.name().to_owned()),
+                RegisteredModelSortBy::LastUpdated => Cell::Integer(model.last_updated()),
+            };
+            (term.direction, cell)
+        }))
+    }
+
+    /// Whether it is the order of names, the least first: MLflow's default.
+    #[must_use]
+    pub fn is_by_name(&self) -> bool {
+        matches!(self.terms.first(), Some(Term { by: RegisteredModelSortBy::Name, direction: Direction::Ascending }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Model(&'static str, i64, &'static [(&'static str, &'static str)]);
+
+    impl RegisteredModelFields for Model {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn last_updated(&self) -> i64 {
+            self.1
+        }
+
+        fn tag(&self, key: &str) -> Option<&str> {
+            self.2.iter().find(|(known, _)| *known == key).map(|(_, value)| *value)
+        }
+    }
+
+    fn message(filter: &str, order_by: &[&str]) -> String {
+        let order_by: Vec<_> = order_by.iter().map(|&clause| clause.to_owned()).collect();
+        parse_registered_model_search(filter, &order_by).unwrap_err().message
+    }
+
+    #[test]
+    fn prompts_are_asked_for_by_their_tag() {
+        for (filter, prompts, only) in [
+            ("", false, false),
+            ("tags.`mlflow.prompt.is_prompt` = 'true'", true, true),
+            ("tag.`mlflow.prompt.is_prompt` = 'TRUE'", true, false),
+            ("tags.`mlflow.prompt.is_prompt` != 'false'", true, false),
+            ("tags.`mlflow.prompt.is_prompt` != 'true' AND name = 'a'", false, false),
+            ("tags.`mlflow.prompt.is_prompt` LIKE 'true'", false, false),
+        ] {
+            let (filter, _) = parse_registered_model_search(filter, &[]).unwrap();
+            assert_eq!((filter.tags.prompts, filter.tags.prompts_only()), (prompts, only), "{filter:?}");
+            assert_eq!(filter.tags.tests.is_empty(), !prompts);
+        }
+    }
+
+    #[test]
+    fn conditions_are_all_to_be_met() {
+        let model = Model("Iris", 5, &[("team", "red"), ("a b", "1")]);
+        for (filter, expected) in [
+            ("", true),
+            ("name = 'Iris'", true),
+            ("name = \"iris\"", false),
+            ("name like 'I%' AND name ILIKE '%RIS'", true),
+            ("name IN ('a', 'Iris')", true),
+            ("name NOT IN ('Iris')", false),
+            ("tags.team = 'red' AND tags.`a b` != '2'", true),
+            ("tags.other != '2'", false),
+            ("attribute.name != 'x'", true),
+        ] {
+            assert_eq!(parse_registered_model_search(filter, &[]).unwrap().0.matches(&model), expected, "{filter}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named_as_in_mlflow() {
+        for (filter, expected) in [
+            ("run_id = 'a'", "Invalid attribute key 'run_id' specified. Valid keys are '{'name'}'"),
+            ("`name` = 'a'", "Invalid attribute key '`name`' specified. Valid keys are '{'name'}'"),
+            ("name > 'a'", "Invalid comparator for attribute: >"),
+            ("tags.a > 'a'", "Invalid comparator for tag: >"),
+            (
+                "name = 5",
+                "Expected a quoted string value or a list of quoted string values for attributes. Got value 5",
+            ),
+            ("params.a = 'a'", "Invalid entity type 'params'. Valid entity types are ('attribute', 'tag', 'tags')"),
+        ] {
+            assert_eq!(message(filter, &[]), expected, "{filter}");
+        }
+        assert_eq!(
+            message("", &["creation_timestamp"]),
+            "Invalid order by key 'creation_timestamp' specified. Valid keys are '{'name', 'timestamp'}'"
+        );
+        assert_eq!(
+            message("", &["timestamp", "last_updated_timestamp DESC"]),
+            "`order_by` contains duplicate fields: ['timestamp', 'last_updated_timestamp DESC']"
+        );
+    }
+
+    #[test]
+    fn names_break_ties() {
+        let order = |clauses: &[&str]| {
+            let clauses: Vec<_> = clauses.iter().map(|&clause| clause.to_owned()).collect();
+            parse_registered_model_search("", &clauses).unwrap().1
+        };
+        let (a, b, c) = (Model("a", 2, &[]), Model("b", 1, &[]), Model("c", 2, &[]));
+        let by_time = order(&["timestamp DESC"]);
+        assert!(by_time.key(&a) < by_time.key(&c) && by_time.key(&c) < by_time.key(&b) && !by_time.is_by_name());
+        let by_name = order(&[]);
+        assert!(by_name.key(&a) < by_name.key(&b) && by_name.is_by_name());
+        assert!(!order(&["name DESC"]).is_by_name());
+    }
+}
