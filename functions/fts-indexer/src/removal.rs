@@ -64,7 +64,7 @@ impl Indexer {
         loop {
             let page = self.table.query_page(&query).await?;
             let keys: Vec<Key> = page.items.iter().filter_map(Item::key).collect();
-            let links: Vec<Key> = keys.iter().filter_map(link_of_input).collect();
+            let links: Vec<Key> = keys.iter().filter_map(counterpart).collect();
             self.table.write_many(Vec::new(), &links).await?;
             for partition in page.items.iter().filter_map(partition_of) {
                 // Boxed, because it is this function again.
@@ -79,8 +79,11 @@ impl Indexer {
     }
 }
 
-/// The other direction of a run's link with a dataset.
-fn link_of_input(key: &Key) -> Option<Key> {
+/// The row that goes with a row: the other direction of a run's link with a dataset, a scorer in the workspace's list.
+fn counterpart(key: &Key) -> Option<Key> {
+    if let Some(row) = rows::Scorer::parse(key) {
+        return Some(rows::WorkspaceScorer::key(&DEFAULT_WORKSPACE.into(), &row.experiment, &row.name));
+    }
     let row = rows::RunInput::parse(key)?;
     Some(rows::DatasetLink::key(&row.experiment, &row.dataset, &row.run))
 }

@@ -254,6 +254,8 @@ async fn an_experiment_that_is_gone_leaves_nothing() {
         Item::new(rows::DatasetLink::key(&experiment, &digest, &at.run)),
         Item::new(rows::LoggedModel::key(&experiment, &model)),
         Item::new(rows::LoggedModelSegment::key(&model, &digest)),
+        Item::new(rows::Scorer::key(&experiment, &"tone".into())),
+        Item::new(rows::WorkspaceScorer::key(&"default".into(), &experiment, &"tone".into())),
     ];
     site.table.write_many(of_it.into(), &[]).await.unwrap();
     let keys = json!({ "PK": { "S": format!("EXP#{experiment}") }, "SK": { "S": "E#META" } });

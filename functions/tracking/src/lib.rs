@@ -1,4 +1,4 @@
-//! The tracking function: experiments, runs, metrics, params, tags; evaluation datasets and scorers.
+//! The tracking function: experiments, runs, metrics, params, tags, logged models, datasets, scorers.
 //!
 //! [`routes`] is its whole API on one page. A handler reads its request and makes one call of the [`store`], which knows the
 //! table and nothing of HTTP.

@@ -218,7 +218,7 @@ mod tests {
             ("model.pkl", "application/octet-stream"),
             ("a.html", "text/html"),
             ("noextension", "application/octet-stream"),
-            (".log", "text/plain"),
+            (".log", "application/octet-stream"),
         ] {
             assert_eq!(content_type(name), expected, "{name}");
         }

@@ -3,17 +3,14 @@
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::message::{Field, Kind, Message, field, messages, text, texts};
 use crate::tracking::KeyValue;
 
 /// The tag of a dataset input that says what the dataset was used for: training, evaluation.
 pub const CONTEXT_TAG: &str = "mlflow.data.context";
 
-/// Characters in the name of a dataset.
-const NAME: usize = 500;
-/// Characters in its digest.
-const DIGEST: usize = 36;
-/// Characters in its schema.
+/// Characters in the schema of a dataset.
 const SCHEMA: usize = 1_048_575;
 /// Characters in its source.
 const SOURCE: usize = 65_535;
@@ -94,8 +91,8 @@ impl DatasetInput {
     pub fn check(&self) -> Result<()> {
         let Dataset { name, digest, source, schema, profile, .. } = &self.dataset;
         let parts = [
-            ("name", NAME, name),
-            ("digest", DIGEST, digest),
+            ("name", limits::DATASET_NAME, name),
+            ("digest", limits::DATASET_DIGEST, digest),
             ("source", SOURCE, source),
             ("schema", SCHEMA, schema),
             ("profile", PROFILE, profile),

@@ -17,9 +17,12 @@ use super::run_document::RunDocument;
 
 /// Rows in one transaction, beside the run.
 const ROWS: usize = 99;
-/// Datasets in one transaction: each is up to three items, and 4 MB is the most a transaction may hold.
+/// Datasets in one transaction: each is up to three items.
 const DATASETS: usize = ROWS / 3;
-const _: () = assert!(DATASETS * (DATASET_BYTES + (80 << 10)) < 4 << 20);
+/// Bytes in one transaction, which may hold 4 MB.
+const BYTES: usize = 3 << 20;
+/// Bytes of what is said of one dataset beside its content: an item has room for 400 KB.
+const MOST_BYTES: usize = 300 << 10;
 
 impl Store {
     /// Records datasets and logged models that a run read. Two requests, and one for the experiment where no lease lasts; more
@@ -28,13 +31,18 @@ impl Store {
     pub async fn run_log_inputs(&self, run_id: &str, datasets: &[DatasetInput], models: &[ModelInput]) -> Result<()> {
         limits::run_id(run_id)?;
         datasets.iter().try_for_each(DatasetInput::check)?;
+        if datasets.iter().any(|input| size(input) > MOST_BYTES) {
+            return Err(Failure::TooLarge.into());
+        }
         let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
         let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
         let mut seen = HashSet::new();
         let datasets: Vec<_> =
             datasets.iter().filter(|input| seen.insert((&input.dataset.name, &input.dataset.digest))).collect();
-        for (place, datasets) in datasets.chunks(DATASETS).enumerate() {
-            self.run_link_datasets(&document, datasets, place * DATASETS).await?;
+        let mut place = 0;
+        for datasets in portions(&datasets) {
+            self.run_link_datasets(&document, datasets, place).await?;
+            place += datasets.len();
         }
         let mut seen = HashSet::new();
         let rows = models.iter().filter(|model| seen.insert(&model.model_id)).map(|model| {
@@ -131,6 +139,30 @@ impl Store {
             Err(failure) => Err(failure.into()),
         }
     }
+}
+
+/// Datasets in portions that one transaction takes.
+fn portions<'a, 'b>(datasets: &'b [&'a DatasetInput]) -> Vec<&'b [&'a DatasetInput]> {
+    let (mut portions, mut rest) = (Vec::new(), datasets);
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fitting = rest.iter().take(DATASETS).take_while(|input| {
+            bytes += size(input) + DATASET_BYTES;
+            bytes <= BYTES
+        });
+        // One fits in any case.
+        let (portion, others) = rest.split_at(fitting.count().max(1));
+        portions.push(portion);
+        rest = others;
+    }
+    portions
+}
+
+/// Bytes of what is said of a dataset in its item and in the links with a run, its content aside.
+fn size(input: &DatasetInput) -> usize {
+    let tags: usize = input.tags.iter().map(|tag| tag.key.len() + tag.value.len() + 8).sum();
+    let dataset = &input.dataset;
+    1_024 + tags + 3 * (dataset.name.len() + dataset.digest.len()) + dataset.source_type.len()
 }
 
 /// The keys of a dataset and of a run's link with it.

@@ -135,6 +135,29 @@ async fn a_hundred_datasets_and_models_of_one_run() {
 }
 
 #[tokio::test]
+async fn datasets_of_which_much_is_said() {
+    let site = Site::new().await;
+    let experiment = site.server.experiment("verbose").await;
+    let run = site.server.run(&experiment).await;
+    let tags: Vec<_> =
+        (0..250).map(|number| json!({ "key": format!("{number:0255}"), "value": "v".repeat(500) })).collect();
+    let verbose = |number: usize| {
+        let mut dataset = dataset(&format!("set {number:02}"), "d");
+        dataset["source_type"] = "t".repeat(100_000).into();
+        json!({ "dataset": dataset, "tags": tags })
+    };
+    let datasets: Vec<_> = (0..40).map(verbose).collect();
+    log(&site.server, &run, &datasets).await;
+    assert!(inputs(&site.server, &run).await == datasets);
+    let before = site.dump().await.len();
+    let mut large = dataset("large", "d");
+    large["source_type"] = "t".repeat(400_000).into();
+    let body = json!({ "run_id": run, "datasets": [verbose(50), { "dataset": large }] });
+    site.server.post("runs/log-inputs", body).await.refused(400, "BAD_REQUEST");
+    assert_eq!(site.dump().await.len(), before);
+}
+
+#[tokio::test]
 async fn runs_of_a_dataset_are_found_across_experiments() {
     let site = Site::new().await;
     let mut expected = BTreeSet::new();
