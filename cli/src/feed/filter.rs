@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// An item that has changed since it was indexed carries a mark; one that may carry it has a revision.
+/// An item that has changed since it was indexed carries a mark; one that may carry it, and any other whose removal matters, has a
+/// revision.
 pub(crate) fn is_wanted(record: &Value) -> bool {
     let has = |path| record.pointer(path).is_some();
     has("/dynamodb/NewImage/lsi5sk/S") || record["eventName"] == "REMOVE" && has("/dynamodb/OldImage/rev/N")

@@ -1,4 +1,5 @@
-//! Clearing up after entities that are gone: by TTL, or by an operator's hand.
+//! Clearing up after entities that are gone: runs and experiments by TTL or by an operator's hand, evaluation datasets that a client
+//! deleted.
 
 use entities::attributes::{DIGEST, EXPERIMENT, NAME};
 use entities::{RunCopy, RunLocation, dataset_parts};
