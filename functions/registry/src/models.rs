@@ -2,6 +2,7 @@
 
 use mlflow_api::checks::Check::{Custom, Integer, List, Required, Text, TextItems};
 use mlflow_api::checks::at_most;
+use mlflow_api::message::Message;
 use mlflow_api::registry::{self as wire, ModelStage, Models, OneModel, Versions};
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Request, Result, limits_registry as limits};
@@ -37,13 +38,17 @@ pub(crate) async fn search(store: Store, request: Request) -> Result<Models> {
             ("page_token", &[Text]),
         ],
     )?;
-    let search = Search {
+    store.model_search(&search_of(&message, DEFAULT_PAGE)).await
+}
+
+/// A search as a message asks for it.
+pub(crate) fn search_of(message: &Message, default_page: i64) -> Search {
+    Search {
         filter: message.text("filter").to_owned(),
         order_by: message.texts("order_by"),
-        max_results: message.optional_int("max_results").unwrap_or(DEFAULT_PAGE),
+        max_results: message.optional_int("max_results").unwrap_or(default_page),
         page_token: message.text("page_token").to_owned(),
-    };
-    store.model_search(&search).await
+    }
 }
 
 pub(crate) async fn update(store: Store, request: Request) -> Result<OneModel> {

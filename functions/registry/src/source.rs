@@ -8,6 +8,11 @@ use mlflow_api::limits::normalized_path;
 use mlflow_api::{Error, Result};
 use percent_encoding::percent_decode_str;
 
+/// Layers of encoding that are taken off (`_decode` in MLflow's `uri.py`).
+const LAYERS: usize = 10;
+/// Characters in a source.
+const LONGEST: usize = 4_096;
+
 /// A source in its parts, as they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source<'a> {
@@ -50,6 +55,11 @@ impl<'a> Source<'a> {
         Self { uri, scheme, authority, path, query }
     }
 
+    /// Refuses a source that is longer than any that leads somewhere.
+    pub(crate) fn check_length(&self) -> Result<()> {
+        mlflow_api::limits::at_most("Model version source", LONGEST, self.uri)
+    }
+
     pub(crate) fn has_scheme(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
@@ -64,20 +74,23 @@ impl<'a> Source<'a> {
         const ROUTE: [&str; 4] = ["api", "2.0", "mlflow-artifacts", "artifacts"];
         let is_http = self.has_scheme("http") || self.has_scheme("https");
         self.has_scheme("mlflow-artifacts")
-            || (is_http && parts(self.path).windows(ROUTE.len()).any(|window| window == ROUTE))
+            || (is_http
+                && parts(self.path).is_some_and(|parts| parts.windows(ROUTE.len()).any(|window| window == ROUTE)))
     }
 
     /// Refuses a URI that is not local and does not name its target plainly, in however many layers of encoding
     /// (`_validate_non_local_source_contains_relative_paths`): no `.` and `..`, no backslash, no control character, no fragment.
     pub(crate) fn check_plain(&self) -> Result<()> {
-        let decoded = decoded(&self.uri.replace('+', " "));
+        let (Some(decoded), Some(query)) = (decoded(&self.uri.replace('+', " ")), decoded(self.query)) else {
+            return Err(self.not_plain());
+        };
         let path = decoded_path(&decoded);
         let is_plain = path.starts_with('/')
             && !path.trim_end_matches('/').is_empty()
             && !has_relative_part(&decoded)
             && !decoded.contains(['\\', '#'])
             && !decoded.contains(char::is_control)
-            && !self::decoded(self.query).contains("..");
+            && !query.contains("..");
         if is_plain { Ok(()) } else { Err(self.not_plain()) }
     }
 
@@ -90,34 +103,52 @@ impl<'a> Source<'a> {
         ))
     }
 
-    /// Whether it is below a location, or is it: part by part, decoded (`_is_uri_within_root`).
+    /// Whether it is below a location, or is it: part by part, decoded (`_is_uri_within_root`). Clients read object stores by the path
+    /// as it is written, so there that has to begin with the location's, too.
     pub(crate) fn is_below(&self, location: &str) -> bool {
         let root = Source::parse(location);
-        let root_parts = root.target_parts();
-        let own_parts = self.target_parts();
+        let (Some(root_parts), Some(own_parts)) = (root.target_parts(), self.target_parts()) else { return false };
         let same_host = if self.is_local() {
-            root.is_local()
+            root.is_local() && self.is_absolute()
         } else {
             self.scheme.eq_ignore_ascii_case(root.scheme) && self.authority.eq_ignore_ascii_case(root.authority)
         };
         let has_root = !root_parts.is_empty() || !root.authority.is_empty();
-        let plain = |parts: &[String]| !parts.iter().any(|part| has_relative_part(part) || part.contains(['\\', '\0']));
-        same_host && has_root && own_parts.starts_with(&root_parts) && plain(&own_parts)
+        let reads_as_written = !self.is_local() && !self.is_proxied();
+        same_host
+            && has_root
+            && own_parts.starts_with(&root_parts)
+            && (!reads_as_written || begins_with_path(self.path, root.path))
+            && self.leads_nowhere_else()
+    }
+
+    /// Whether it is a path of this machine from its root on. Python takes what a `file:` URI has for a host as another machine.
+    fn is_absolute(&self) -> bool {
+        let path = if self.scheme.is_empty() { self.uri } else { self.path };
+        self.authority.is_empty() && path.starts_with('/') && !path.starts_with("//")
+    }
+
+    /// Whether no part of it, in no layer of encoding, is a step to elsewhere. Python decodes a path without a scheme, too, and
+    /// drops line feeds and tabs from any.
+    fn leads_nowhere_else(&self) -> bool {
+        let path = if self.scheme.is_empty() { self.uri } else { self.path };
+        decoded(path)
+            .is_some_and(|path| !has_relative_part(&path) && !path.contains('\\') && !path.contains(char::is_control))
     }
 
     /// The parts of the path. In a path without a scheme, a `%` is a character like any other, and so are `?` and `#`.
-    fn target_parts(&self) -> Vec<String> {
+    fn target_parts(&self) -> Option<Vec<String>> {
         if self.scheme.is_empty() {
             let whole = self.uri.split('/').filter(|part| !part.is_empty());
-            return whole.map(str::to_owned).collect();
+            return Some(whole.map(str::to_owned).collect());
         }
         parts(self.path)
     }
 
     /// A local source as a path, without detours.
     pub(crate) fn local_path(&self) -> String {
-        let path = if self.scheme.is_empty() { self.uri.to_owned() } else { decoded(self.path) };
-        normalized_path(&path)
+        let decoded = decoded(self.path).filter(|_| !self.scheme.is_empty());
+        normalized_path(&decoded.unwrap_or_else(|| self.uri.to_owned()))
     }
 
     /// Refuses a local path: it belongs to neither run nor logged model; `id` is the parameter that would name its owner.
@@ -201,20 +232,28 @@ fn has_relative_part(text: &str) -> bool {
     text.split(['/', '\\', '?', '#', ';']).any(|part| matches!(part, "." | ".."))
 }
 
-/// The parts of a path, each decoded through all layers.
-fn parts(path: &str) -> Vec<String> {
+/// The parts of a path, each decoded through all layers; `None` if there are too many.
+fn parts(path: &str) -> Option<Vec<String>> {
     path.split('/').filter(|part| !part.is_empty()).map(decoded).collect()
 }
 
-fn decoded(text: &str) -> String {
+/// Whether a path as it is written is below another, or is it.
+fn begins_with_path(path: &str, root: &str) -> bool {
+    path.strip_prefix(root.trim_end_matches('/'))
+        .is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && !rest.starts_with("//")))
+}
+
+/// A text decoded through all layers; `None` if there are more than anybody needs.
+fn decoded(text: &str) -> Option<String> {
     let mut text = text.to_owned();
-    loop {
+    for _ in 0..LAYERS {
         let once_more = percent_decode_str(&text).decode_utf8_lossy().into_owned();
         if once_more == text {
-            return text;
+            return Some(text);
         }
         text = once_more;
     }
+    None
 }
 
 #[cfg(test)]
@@ -267,7 +306,10 @@ mod tests {
             ("S3://BUCKET/root/x", "s3://bucket/root/", true),
             ("s3://bucket/root", "s3://bucket/root", true),
             ("s3://bucket/rooted/x", "s3://bucket/root", false),
-            ("s3://bucket/r%6fot/x", "s3://bucket/root", true),
+            ("s3://bucket/r%6fot/x", "s3://bucket/root", false),
+            ("s3://bucket//root/x", "s3://bucket/root", false),
+            ("s3://bucket/root//x", "s3://bucket/root", false),
+            ("s3://bucket/root/a%20b", "s3://bucket/root", true),
             ("s3://other/root/x", "s3://bucket/root", false),
             ("s3://bucket/x", "s3://bucket", true),
             ("s3://bucket/x", "s3://bucket/", true),
@@ -277,6 +319,14 @@ mod tests {
             ("/data/artifacts/../x", "/data/artifacts", false),
             ("file:///data/artifacts/%2e%2e/x", "/data/artifacts", false),
             ("/data/artifacts/x", "s3://data/artifacts", false),
+            ("/data/artifacts/%2e%2e/%252e%252e/x", "/data/artifacts", false),
+            ("/data/artifacts/.\t./x", "/data/artifacts", false),
+            ("file:///data/artifacts/.\n./x", "/data/artifacts", false),
+            ("data/artifacts/x", "/data/artifacts", false),
+            ("file:data/artifacts/x", "/data/artifacts", false),
+            ("file://host/data/artifacts/x", "/data/artifacts", false),
+            ("//host/data/artifacts/x", "/host/data/artifacts", false),
+            ("/data/artifacts/a%20b", "/data/artifacts", true),
             ("/data", "", false),
             ("mlflow-artifacts:/0/run/artifacts/m", "mlflow-artifacts:/0/run/artifacts", true),
         ] {

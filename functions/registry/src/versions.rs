@@ -8,7 +8,8 @@ use mlflow_api::tracking::Empty;
 use mlflow_api::{Error, ErrorCode, Request, Result, artifact_path, limits_registry as limits};
 use service::Answer;
 
-use crate::store::{NewVersion, Search, Store, VersionSource};
+use crate::models::search_of;
+use crate::store::{NewVersion, Store, VersionSource};
 
 /// Model versions on a page where the request does not say (`SearchModelVersions` in `model_registry.proto`).
 const DEFAULT_PAGE: i64 = 200_000;
@@ -77,13 +78,7 @@ pub(crate) async fn search(store: Store, request: Request) -> Result<Versions> {
             ("page_token", &[Text]),
         ],
     )?;
-    let search = Search {
-        filter: message.text("filter").to_owned(),
-        order_by: message.texts("order_by"),
-        max_results: message.optional_int("max_results").unwrap_or(DEFAULT_PAGE),
-        page_token: message.text("page_token").to_owned(),
-    };
-    store.version_search(&search).await
+    store.version_search(&search_of(&message, DEFAULT_PAGE)).await
 }
 
 pub(crate) async fn update(store: Store, request: Request) -> Result<OneVersion> {

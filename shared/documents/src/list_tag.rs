@@ -23,10 +23,10 @@ pub async fn append_to_tag(table: &Table, document: &impl Document, tag: &str, e
         let all = entries(&item, TAGS, row.as_slice());
         let old = all.iter().find(|(key, _)| key == tag).map(|(_, value)| value.as_str());
         let mut list: Vec<Value> = match old {
-            Some(old) => {
+            Some(old) if !old.is_empty() => {
                 serde_json::from_str(old).map_err(|_| Error::internal(format!("the tag {tag} holds no list")))?
             }
-            None => Vec::new(),
+            _ => Vec::new(),
         };
         if list.contains(element) {
             return Ok(());

@@ -1,10 +1,12 @@
 //! Logged models that versions of registered models are made from. Their items are the tracking function's.
 
 use documents::{LoggedModelDocument, append_to_tag};
-use entities::attributes::{ARTIFACT_URI, SOURCE_RUN};
-use entities::locate_model;
+use entities::attributes::{ARTIFACT_URI, SOURCE_RUN, STAGE};
+use entities::{locate_model, stage_from};
+use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{ModelId, Result};
 use serde_json::json;
+use table::Item;
 
 use super::Store;
 
@@ -18,11 +20,12 @@ pub(super) struct LoggedModel {
 }
 
 impl Store {
-    /// A logged model, if there is one of this id. One request; two for an id that was not made here.
+    /// A logged model, if there is one of this id that is not deleted. One request; two for an id that was not made here.
     pub(super) async fn logged_model(&self, id: &str) -> Result<Option<LoggedModel>> {
         let Some(at) = locate_model(&self.table, id).await? else { return Ok(None) };
         let item = self.table.get(&at.key()).await?;
-        Ok(item.map(|item| LoggedModel {
+        let is_active = |item: &Item| stage_from(item.text(STAGE).unwrap_or_default()) == LifecycleStage::Active;
+        Ok(item.filter(is_active).map(|item| LoggedModel {
             artifact_location: item.text(ARTIFACT_URI).unwrap_or_default().to_owned(),
             source_run: item.text(SOURCE_RUN).filter(|run| !run.is_empty()).map(str::to_owned),
         }))

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use documents::{Change, Document};
-use key_schema::{Key, ModelKind, Name, rows};
+use key_schema::{Key, Name, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
 use mlflow_api::{Error, Result, limits_registry as limits};
 use table::{Condition, Failure, Item, Update, Write, number, text};
@@ -61,11 +61,7 @@ impl Store {
         limits::model_name(name)?;
         limits::model_tag(key, value)?;
         if key == IS_PROMPT_TAG {
-            let kind = kind_of_tag(Some(value));
-            self.model_set_kind(name, kind).await?;
-            if kind == ModelKind::Prompt {
-                return Ok(());
-            }
+            return self.model_set_kind(name, Some(value)).await;
         }
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
         documents::change(&self.table, &ModelDocument::new(name), change).await?;
@@ -77,30 +73,34 @@ impl Store {
         limits::model_name(name)?;
         limits::tag_key(key)?;
         if key == IS_PROMPT_TAG {
-            self.model_set_kind(name, ModelKind::Model).await?;
+            return self.model_set_kind(name, None).await;
         }
         documents::remove_tag(&self.table, &ModelDocument::new(name), key).await?;
         Ok(())
     }
 
-    /// Makes a prompt of a model, or a model of a prompt: the tag that says so, and the list it is in.
-    async fn model_set_kind(&self, name: &str, kind: ModelKind) -> Result<()> {
+    /// Sets or removes the tag that makes a prompt of a model, and moves the model from one list to the other in the same transaction: of
+    /// several at once, tag and list are always the same one's. The tag stands in the document, whatever its length.
+    async fn model_set_kind(&self, name: &str, value: Option<&str>) -> Result<()> {
+        let kind = kind_of_tag(value);
         for attempt in 0..ATTEMPTS {
             self.table.retry().pause(attempt).await;
             let model = self.model_find(name).await?;
             let before = model.kind();
-            if before == kind {
-                return Ok(());
-            }
             let path = (TAGS, IS_PROMPT_TAG);
             let update = model.unchanged();
-            let update = if kind == ModelKind::Prompt { update.set(path, text("true")) } else { update.remove(path) };
+            let update = match value {
+                Some(value) => update.set(path, text(value)),
+                None => update.remove(path),
+            };
             let always = || Condition::All(Vec::new());
-            let writes = [
-                Write::Update(update),
-                Write::Delete(list_key(name, before), always()),
-                Write::Put(list_row(name, kind), always()),
-            ];
+            // A long value at creation got a row.
+            let row = rows::ModelTag::key(&model.home(), &IS_PROMPT_TAG.into());
+            let mut writes = vec![Write::Update(update), Write::Delete(row, always())];
+            if before != kind {
+                writes.push(Write::Delete(list_key(name, before), always()));
+                writes.push(Write::Put(list_row(name, kind), always()));
+            }
             match self.table.transact(&writes).await {
                 Ok(()) => return Ok(()),
                 Err(Failure::Cancelled(_)) => {}

@@ -89,7 +89,11 @@ impl Store {
                 Ok(()) => {
                     self.table.write_many(more_rows, &[]).await?;
                     if let Some(id) = source.model_id.as_deref().filter(|_| !new.is_prompt) {
-                        self.logged_model_add_version(id, &model.name, version).await?;
+                        let added = self.logged_model_add_version(id, &model.name, version).await;
+                        if let Err(error) = added {
+                            // There is a version; an error would have the client create another.
+                            tracing::error!(%error, model = id, "a version is not listed in the tag of its logged model");
+                        }
                     }
                     return Ok(version_entity(&model.name, version, &item, &tag_rows, 0));
                 }

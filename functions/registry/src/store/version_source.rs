@@ -42,6 +42,7 @@ impl Store {
                 asked.uri
             )));
         }
+        Source::parse(&asked.uri).check_length()?;
         location::check_host(&asked.uri, &self.artifact_root, "source")?;
         let model_id = asked.model_id.clone().filter(|id| !id.is_empty());
         let mut resolved = Resolved {

@@ -98,3 +98,24 @@ async fn one_of_many_gets_a_name() {
     site.faults.lose_answer_every(0);
     assert_eq!(site.other.models(&[]).await, ["m"]);
 }
+
+#[tokio::test]
+async fn tag_and_list_of_a_prompt_are_the_same_clients() {
+    let site = Site::new().await;
+    let server = &site.server;
+    server.model("m").await;
+    for round in 0..12 {
+        let set = async { server.set_tag("m", "mlflow.prompt.is_prompt", "true").await.ok() };
+        let unset = async {
+            if round % 2 == 0 {
+                return server.set_tag("m", "mlflow.prompt.is_prompt", "no").await.ok();
+            }
+            let tag = json!({ "name": "m", "key": "mlflow.prompt.is_prompt" });
+            server.delete("registered-models/delete-tag", tag).await.ok()
+        };
+        futures::future::join(set, unset).await;
+        let models = server.models(&[]).await;
+        let prompts = server.models(&[("filter", "tags.`mlflow.prompt.is_prompt` = 'true'")]).await;
+        assert_eq!([models, prompts].concat(), ["m"], "it is in one of the two lists");
+    }
+}

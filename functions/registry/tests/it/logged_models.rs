@@ -3,7 +3,7 @@
 use key_schema::rows;
 use mlflow_api::{ExperimentId, ModelId};
 use serde_json::{Value, json};
-use table::{Condition, Item, Map, map, text};
+use table::{Condition, Item, Map, Update, map, text};
 
 use crate::server::Site;
 
@@ -48,6 +48,24 @@ async fn a_version_of_a_logged_model_has_its_artifacts_and_its_run() {
     }
     let expected: Vec<_> = (1..=3).map(|version| json!({ "name": "m", "version": version })).collect();
     assert_eq!(listed(&site).await, Value::from(expected));
+}
+
+#[tokio::test]
+async fn a_deleted_logged_model_is_no_source_and_its_tag_may_be_anything() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let (id, _) = logged(&site).await;
+    server.model("m").await;
+    let source = || json!({ "name": "m", "source": format!("models:/{id}"), "model_id": id });
+    let key = rows::LoggedModel::key(&ExperimentId::from_number(7).unwrap(), &ModelId::parse(&id).unwrap());
+    for tag in ["", "no list"] {
+        let update = Update::new(key.clone()).set(("tags", "mlflow.modelVersions"), text(tag));
+        site.table.update(&update).await.unwrap();
+        server.post("model-versions/create", source()).await.ok();
+    }
+    assert_eq!(server.version("m").await, 3);
+    site.table.update(&Update::new(key).set("stage", text("deleted"))).await.unwrap();
+    server.post("model-versions/create", source()).await.refused(400, "INVALID_PARAMETER_VALUE");
 }
 
 #[tokio::test]

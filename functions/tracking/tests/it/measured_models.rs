@@ -65,6 +65,11 @@ async fn what_is_refused_leaves_nothing() {
         single["run_id"] = run.clone().into();
         server.post("runs/log-metric", single).await.refused(400, "BAD_REQUEST");
     }
+    let mut long = metric("loss", 1, &model);
+    long["dataset_name"] = "d".repeat(501).into();
+    long["dataset_digest"] = "e".into();
+    let batch = json!({ "run_id": run, "metrics": [metric("loss", 1, &model), long] });
+    server.post("runs/log-batch", batch).await.refused(400, "INVALID_PARAMETER_VALUE");
     let batch = json!({ "run_id": deleted, "metrics": [metric("loss", 1, &model)] });
     server.post("runs/log-batch", batch).await.refused_as_deleted();
     assert_eq!(site.dump().await, before);
