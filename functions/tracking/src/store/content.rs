@@ -1,6 +1,7 @@
 //! Long contents: compressed in an item or, where they are too big for it, in parts beside it.
 //!
-//! Parts are named by a hash of the content and of what it belongs to. So they may be written again, and are never changed.
+//! Parts are named by a hash of the content and of what it belongs to. So they may be written again, and are never changed. Where
+//! the content may be replaced or deleted, its parts are of one packing only: see [`pack_once`].
 
 use std::collections::HashMap;
 
@@ -8,6 +9,7 @@ use entities::attributes::{CONTENT, CONTENT_ID, CONTENT_PARTS, CONTENT_SIZE};
 use entities::content::{compress, decompress, parts};
 use key_schema::{Key, Ordinal, Segment, WideDigest};
 use mlflow_api::{Error, Result};
+use rand::RngExt;
 use table::{Item, Update, Value, bytes, number, text};
 
 use super::Store;
@@ -48,6 +50,18 @@ pub(super) fn pack(
     let mut digits = String::new();
     id.write(&mut digits);
     Packed { attributes: vec![size, (CONTENT_ID, text(digits)), (CONTENT_PARTS, number(count))], parts }
+}
+
+/// The same with parts that no other packing has, not even of the same content. So they may be deleted at any later time, and more
+/// than once: nobody else names them.
+pub(super) fn pack_once(
+    owner: &str,
+    content: &str,
+    inline: usize,
+    part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
+) -> Packed {
+    let once: u64 = rand::rng().random();
+    pack(&format!("{owner} {once:016x}"), content, inline, part_key)
 }
 
 impl Packed {

@@ -6,10 +6,11 @@ use axum::body::Body;
 use futures::future::join_all;
 use http::Request;
 use http::header::CONTENT_TYPE;
+use key_schema::Key;
 use serde_json::{Value, json};
 
 use crate::indexed::index_records;
-use crate::server::{Answer, Server, Site};
+use crate::server::{Answer, Server, Site, TABLE};
 
 /// A request below `/api/3.0/mlflow/`.
 pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value) -> Answer {
@@ -206,6 +207,70 @@ async fn records_larger_than_an_item_are_merged_and_paged() {
     let deleted = call(server, "DELETE", &format!("datasets/{dataset}/records"), &deletion).await.ok();
     assert_eq!((deleted["deleted_count"].as_u64(), parts().await), (Some(34), 0));
     assert_eq!(profile(server, &dataset).await, Value::Null);
+}
+
+/// The keys of the parts of records and schemas.
+async fn parts(site: &Site) -> Vec<Key> {
+    let items = site.engine.items(TABLE).await.unwrap();
+    let keys = items.iter().map(|item| ["PK", "SK"].map(|part| item[part]["S"].as_str().unwrap().to_owned()));
+    keys.filter(|[_, sk]| sk.starts_with("ED#PART#")).map(|[pk, sk]| Key { pk, sk }).collect()
+}
+
+#[tokio::test]
+async fn parts_of_a_content_that_comes_back_are_others() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let dataset = dataset(server, "again").await;
+    let record = |seed: u64| json!([{ "inputs": { "q": 1 }, "outputs": noise(seed, 600 << 10) }]);
+    merge(server, &dataset, &record(1)).await.ok();
+    let first = parts(&site).await;
+    assert!(!first.is_empty());
+    merge(server, &dataset, &record(2)).await.ok();
+    merge(server, &dataset, &record(1)).await.ok();
+    // The deletion of what was first may come late, and twice.
+    site.table.write_many(Vec::new(), &first).await.unwrap();
+    assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(1)[0]["outputs"]);
+    // Nor does the same content, set anew, lose its parts.
+    let before = parts(&site).await;
+    merge(server, &dataset, &record(1)).await.ok();
+    let after = parts(&site).await;
+    assert!(after.len() == before.len() && !after.iter().any(|key| before.contains(key)));
+    assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(1)[0]["outputs"]);
+}
+
+#[tokio::test]
+async fn refused_merges_leave_no_parts() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let dataset = dataset(server, "race").await;
+    let record = |seed: u64| json!([{ "inputs": { "q": 1 }, "outputs": noise(seed, 600 << 10) }]);
+    merge(server, &dataset, &record(0)).await.ok();
+    let count = parts(&site).await.len();
+    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let other = site.other().await;
+    let slow = async { merge(server, &dataset, &record(1)).await };
+    let fast = async {
+        gate.reached().await;
+        merge(&other, &dataset, &record(2)).await.ok();
+        gate.open();
+    };
+    let (merged, ()) = futures::future::join(slow, fast).await;
+    assert_eq!(counts(&merged.ok()), (0, 1));
+    assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(1)[0]["outputs"]);
+    assert_eq!(parts(&site).await.len(), count);
+
+    // The dataset goes while its records are on their way.
+    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let slow = async { merge(server, &dataset, &record(3)).await };
+    let fast = async {
+        gate.reached().await;
+        call(&other, "DELETE", &format!("datasets/{dataset}"), &json!({})).await.ok();
+        clear_up(&site, &dataset).await;
+        gate.open();
+    };
+    let (merged, ()) = futures::future::join(slow, fast).await;
+    merged.refused(400, "BAD_REQUEST");
+    assert_eq!(rows(&site).await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Scorers: versions without gaps, big ones, and what deletion leaves.
 
 use futures::future::join_all;
+use key_schema::Key;
 use serde_json::{Value, json};
 
 use crate::evaluation_datasets::{call, noise};
@@ -107,6 +108,43 @@ async fn a_scorer_may_be_larger_than_an_item() {
     assert_eq!(listed["scorers"].as_array().unwrap().iter().map(parsed).collect::<Vec<_>>(), [scorer(2)]);
     delete(server, &experiment, "big", None).await.ok();
     assert_eq!(rows(&site).await, Vec::<String>::new());
+}
+
+/// The keys of the parts of scorers.
+async fn parts(site: &Site) -> Vec<Key> {
+    let keys = site.dump().await.into_keys().filter(|key| key.contains("SCORERPART#"));
+    let key = |key: String| key.split_once(' ').map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
+    keys.filter_map(key).collect()
+}
+
+#[tokio::test]
+async fn parts_of_a_version_that_comes_back_are_others() {
+    let site = Site::new().await;
+    let (server, experiment) = (&site.server, site.server.experiment("e").await);
+    let scorer = |seed: u64| json!({ "instructions": noise(seed, 600_000) });
+    register(server, &experiment, "s", &scorer(1)).await.ok();
+    let kept = parts(&site).await;
+    register(server, &experiment, "s", &scorer(2)).await.ok();
+    let second: Vec<_> = parts(&site).await.into_iter().filter(|key| !kept.contains(key)).collect();
+    assert!(!kept.is_empty() && !second.is_empty());
+    delete(server, &experiment, "s", Some(2)).await.ok();
+    assert_eq!(register(server, &experiment, "s", &scorer(2)).await.ok()["version"], 2);
+    // The deletion of what was there before may come late, and twice.
+    site.table.write_many(Vec::new(), &second).await.unwrap();
+    let latest = get(server, "get", &[("experiment_id", &experiment), ("name", "s")]).await.ok();
+    assert_eq!(latest["scorer"]["serialized_scorer"], scorer(2).to_string());
+
+    // Of two that register the same version, the slower one leaves none but those of the version it gets.
+    let (before, other) = (parts(&site).await.len(), site.other().await);
+    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let slow = async { register(server, &experiment, "s", &scorer(3)).await.ok() };
+    let fast = async {
+        gate.reached().await;
+        register(&other, &experiment, "s", &json!({})).await.ok();
+        gate.open();
+    };
+    let (registered, ()) = futures::future::join(slow, fast).await;
+    assert_eq!((registered["version"].as_u64(), parts(&site).await.len()), (Some(4), before + kept.len()));
 }
 
 #[tokio::test]

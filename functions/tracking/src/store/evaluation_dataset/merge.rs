@@ -126,14 +126,19 @@ impl Store {
                     group.parts.extend(schema.packed.parts.iter().cloned());
                     group.stale.extend(schema.stale.iter().cloned());
                 }
+                let parts: Vec<_> = group.parts.iter().filter_map(Item::key).collect();
                 self.table.write_many(group.parts, &[]).await?;
                 match self.table.transact(&group.writes).await {
                     Ok(()) => {}
-                    Err(Failure::Cancelled(reasons)) if matches!(reasons.last(), Some(Reason::Refused(None))) => {
-                        return Err(no_dataset(merge.id.as_str()));
+                    Err(Failure::Cancelled(reasons)) => {
+                        // Nothing will ever name them.
+                        self.table.write_many(Vec::new(), &parts).await?;
+                        if matches!(reasons.last(), Some(Reason::Refused(None))) {
+                            return Err(no_dataset(merge.id.as_str()));
+                        }
+                        // Somebody else merges, too.
+                        break;
                     }
-                    // Somebody else merges, too.
-                    Err(Failure::Cancelled(_)) => break,
                     Err(failure) => return Err(failure.into()),
                 }
                 attempt = 0;
@@ -155,7 +160,7 @@ impl Store {
         let before = self.dataset_schema(merge.id, item).await?;
         let after = schema::updated(before.as_deref(), merge.sent);
         let Some(after) = after.filter(|after| before.as_ref() != Some(after)) else { return Ok(None) };
-        let packed = content::pack("schema", &after, content::INLINE, part_key(merge.id));
+        let packed = content::pack_once("schema", &after, content::INLINE, part_key(merge.id));
         let stale = content::part_keys(item, part_key(merge.id));
         Ok(Some(NewSchema { packed, stale, version: item.number(SCHEMA_VERSION) }))
     }
@@ -295,7 +300,7 @@ impl Merge<'_> {
             content.merge(sent);
             updater = sent.user.after(updater);
         }
-        let packed = content::pack(wanted.record.as_str(), &content.print(), content::INLINE, part_key(self.id));
+        let packed = content::pack_once(wanted.record.as_str(), &content.print(), content::INLINE, part_key(self.id));
         let mut digits = String::new();
         wanted.inputs.write(&mut digits);
         let item = packed.on(item).with(INPUTS, text(digits)).with(UPDATED, number(self.now));
@@ -303,8 +308,8 @@ impl Merge<'_> {
         (with_updater(item, updater), Some(packed))
     }
 
-    /// The item of a record that was there, the condition that it is still what was read, its content, and parts that the item
-    /// does not name any more.
+    /// The item of a record that was there, the condition that it is still what was read, its content, and the parts of
+    /// the one before.
     fn changed_record(
         &self,
         wanted: &Wanted,
@@ -317,7 +322,7 @@ impl Merge<'_> {
             updater = sent.user.after(updater);
         }
         let id = record.key().map(|key| key.sk).unwrap_or_default();
-        let packed = content::pack(&id, &content.print(), content::INLINE, part_key(self.id));
+        let packed = content::pack_once(&id, &content.print(), content::INLINE, part_key(self.id));
         let version = record.number(VERSION);
         let unchanged = match version {
             None => Condition::Missing(VERSION.into()),
@@ -329,9 +334,8 @@ impl Merge<'_> {
             .with(UPDATED, number(self.now))
             .with(VERSION, number(version.unwrap_or_default() + 1));
         let item = with_updater(packed.on(item), updater);
-        let named = packed.part_keys();
-        let stale = content::part_keys(record, part_key(self.id)).into_iter().filter(|key| !named.contains(key));
-        (item, Condition::item_exists().and(unchanged), packed, stale.collect())
+        let stale = content::part_keys(record, part_key(self.id));
+        (item, Condition::item_exists().and(unchanged), packed, stale)
     }
 }
 

@@ -134,7 +134,8 @@ impl Store {
                 (ScorerId::new(time, experiment, rand::rng().random()), Condition::item_missing())
             };
             let key = rows::ScorerVersion::key(&experiment, &id, &Ordinal(version));
-            let packed = content::pack(&format!("{id} {version}"), serialized, content::INLINE, part_key(experiment));
+            let packed =
+                content::pack_once(&format!("{id} {version}"), serialized, content::INLINE, part_key(experiment));
             let row = packed.on(Item::new(key)).with(VERSION, number(version)).with(CREATED, number(created));
             let header = with_version(header(experiment, scorer.name, &id), &row);
             let mut writes = vec![Write::Put(header, condition), Write::Put(row, Condition::item_missing())];
@@ -142,6 +143,7 @@ impl Store {
                 let listed = rows::WorkspaceScorer::key(&DEFAULT_WORKSPACE.into(), &experiment, &scorer.name.into());
                 writes.push(Write::Put(Item::new(listed).with(NAME, text(scorer.name)), Condition::All(Vec::new())));
             }
+            let parts = packed.part_keys();
             self.table.write_many(packed.parts, &[]).await?;
             match self.table.transact(&writes).await {
                 Ok(()) => {
@@ -154,8 +156,8 @@ impl Store {
                         creation_time: created,
                     });
                 }
-                // Somebody else registered a version.
-                Err(Failure::Cancelled(_)) => {}
+                // Somebody else registered a version. Nothing will ever name the parts.
+                Err(Failure::Cancelled(_)) => self.table.write_many(Vec::new(), &parts).await?,
                 Err(failure) => return Err(failure.into()),
             }
         }
