@@ -87,6 +87,53 @@ async fn versions_are_deleted_and_registered_at_once() {
 }
 
 #[tokio::test]
+async fn the_latest_version_is_never_one_that_is_gone() {
+    let site = Site::new().await;
+    let (server, other, experiment) = (&site.server, site.other().await, site.server.experiment("e").await);
+    let register_all = async |name: &str| {
+        for version in 1..=3 {
+            register(server, &experiment, name, &json!({ "v": version })).await.ok();
+        }
+    };
+    let latest = async |name: &str| {
+        let found = get(server, "get", &[("experiment_id", &experiment), ("name", name)]).await.ok()["scorer"].clone();
+        (found["scorer_version"].as_u64().unwrap(), found["serialized_scorer"].as_str().unwrap().to_owned())
+    };
+    // While the latest is being deleted, the one before goes.
+    register_all("a").await;
+    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let slow = async { delete(server, &experiment, "a", Some(3)).await.ok() };
+    let fast = async {
+        gate.reached().await;
+        delete(&other, &experiment, "a", Some(2)).await.ok();
+        gate.open();
+    };
+    futures::future::join(slow, fast).await;
+    assert_eq!(versions(server, &experiment, "a").await, [1]);
+    assert_eq!(latest("a").await, (1, json!({ "v": 1 }).to_string()));
+
+    // While the latest is being deleted, it and the one before are replaced by others of the same numbers.
+    register_all("b").await;
+    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let slow = async { delete(server, &experiment, "b", Some(3)).await.ok() };
+    let fast = async {
+        gate.reached().await;
+        for version in [3, 2] {
+            delete(&other, &experiment, "b", Some(version)).await.ok();
+        }
+        // Versions are told apart by their times.
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        for version in [2, 3] {
+            register(&other, &experiment, "b", &json!({ "new": version })).await.ok();
+        }
+        gate.open();
+    };
+    futures::future::join(slow, fast).await;
+    assert_eq!(versions(server, &experiment, "b").await, [1, 2]);
+    assert_eq!(latest("b").await, (2, json!({ "new": 2 }).to_string()));
+}
+
+#[tokio::test]
 async fn a_scorer_may_be_larger_than_an_item() {
     let site = Site::new().await;
     site.faults.lose_answer_every(5);

@@ -67,12 +67,17 @@ impl Found {
 
     /// The condition that its latest version is what was read.
     fn unchanged(&self) -> Condition {
-        let id = Condition::Equals(SCORER.into(), text(self.id.as_str()));
-        id.and(match self.item.number(VERSION) {
-            None => Condition::Missing(VERSION.into()),
-            Some(version) => Condition::Equals(VERSION.into(), number(version)),
-        })
+        Condition::Equals(SCORER.into(), text(self.id.as_str())).and(same_version(&self.item))
     }
+}
+
+/// The condition that a row is of the version it was of when it was read. A number may be given again; the time tells which it is.
+fn same_version(row: &Item) -> Condition {
+    let same = |attribute: &'static str| match row.number(attribute) {
+        None => Condition::Missing(attribute.into()),
+        Some(value) => Condition::Equals(attribute.into(), number(value)),
+    };
+    same(VERSION).and(same(CREATED))
 }
 
 fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
@@ -308,18 +313,20 @@ impl Store {
         let row = self.scorer_version(found, version).await?.ok_or_else(|| scorer.not_found(Some(version)))?;
         let rest = content::part_keys(&row, part_key(found.experiment));
         let key = row.key().unwrap_or_else(|| header_key(found.experiment, scorer.name));
-        let delete = Write::Delete(key, Condition::item_exists());
-        let header_write = if found.latest().map(i64::from) == Some(version) {
+        let delete = Write::Delete(key, same_version(&row));
+        let header_writes = if found.latest().map(i64::from) == Some(version) {
             let partition = prefix::experiment_partition(found.experiment);
             let query = Query::begins_with(partition, prefix::scorer_versions(&found.id)).backwards().limit(2);
             let rows = self.table.query_page(&query).await?.items;
             let before = rows.iter().find(|row| row.number(VERSION) != Some(version));
             let header = header(found.experiment, scorer.name, &found.id);
             let header = before.into_iter().fold(header, with_version);
-            Write::Put(header, found.unchanged())
+            // The one before must not go meanwhile.
+            let is_there = before.and_then(|row| Some(Write::Check(row.key()?, same_version(row))));
+            [Some(Write::Put(header, found.unchanged())), is_there]
         } else {
-            Write::Check(header_key(found.experiment, scorer.name), found.unchanged())
+            [Some(Write::Check(header_key(found.experiment, scorer.name), found.unchanged())), None]
         };
-        Ok((vec![header_write, delete], rest))
+        Ok((header_writes.into_iter().flatten().chain([delete]).collect(), rest))
     }
 }
