@@ -259,6 +259,19 @@ async fn refused_merges_leave_no_parts() {
     assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(1)[0]["outputs"]);
     assert_eq!(parts(&site).await.len(), count);
 
+    // A record that is deleted while it is merged leaves none, either.
+    let ids: Vec<_> = records(server, &dataset, 10).await.iter().map(|record| id(record).to_owned()).collect();
+    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let deletion = json!({ "dataset_record_ids": ids });
+    let slow = async { call(server, "DELETE", &format!("datasets/{dataset}/records"), &deletion).await };
+    let fast = async {
+        gate.reached().await;
+        merge(&other, &dataset, &record(4)).await.ok();
+        gate.open();
+    };
+    let (deleted, ()) = futures::future::join(slow, fast).await;
+    assert_eq!((deleted.ok()["deleted_count"].as_u64(), parts(&site).await.len()), (Some(1), 0));
+
     // The dataset goes while its records are on their way.
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let slow = async { merge(server, &dataset, &record(3)).await };
@@ -292,6 +305,36 @@ async fn a_record_that_is_merged_all_the_time_can_always_be_read() {
     };
     futures::future::join(writing, reading).await;
     assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(11)[0]["outputs"]);
+}
+
+#[tokio::test]
+async fn many_records_are_deleted_in_portions() {
+    for (refuse, lose) in [(0, 0), (4, 0), (0, 4)] {
+        let site = Site::new().await;
+        let server = &site.server;
+        let dataset = dataset(server, "many").await;
+        let sent: Value = (0..450).map(|number| json!({ "inputs": { "n": number } })).collect();
+        merge(server, &dataset, &sent).await.ok();
+        let found = records(server, &dataset, 1_000).await;
+        let mut ids: Vec<_> = found.iter().skip(30).map(id).collect();
+        ids.extend_from_within(..100);
+        ids.extend(["dr-1", "dr-00000000000000000000000000000000", "#"]);
+        let deletion = json!({ "dataset_record_ids": ids });
+        site.faults.reset_calls();
+        site.faults.refuse_every(refuse);
+        site.faults.lose_answer_every(lose);
+        let deleted = call(server, "DELETE", &format!("datasets/{dataset}/records"), &deletion).await.ok();
+        assert_eq!(deleted["deleted_count"], 420);
+        if refuse + lose == 0 {
+            // 420 in portions of 196: 4 + 4 + 1 transactions.
+            assert_eq!(site.faults.calls("TransactWriteItems"), 9);
+        }
+        let left = records(server, &dataset, 1_000).await;
+        assert!(left.iter().map(id).eq(found.iter().take(30).map(id)));
+        assert_eq!(profile(server, &dataset).await, json!({ "num_records": 30 }));
+        let claims = rows(&site).await.into_iter().filter(|key| key.contains("ED#HASH#")).count();
+        assert_eq!(claims, 30);
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use rand::RngExt;
 use table::{Condition, Failure, Item, Reason, Update, Write, number, text};
 
 use super::record::{Content, SentRecord};
-use super::{Store, TRANSACTION, digest, part_key, schema};
+use super::{Store, TRANSACTION, digest, part_key, schema, unchanged};
 use crate::store::content::{self, Packed};
 
 /// Records whose claims are read at a time.
@@ -323,19 +323,14 @@ impl Merge<'_> {
         }
         let id = record.key().map(|key| key.sk).unwrap_or_default();
         let packed = content::pack_once(&id, &content.print(), content::INLINE, part_key(self.id));
-        let version = record.number(VERSION);
-        let unchanged = match version {
-            None => Condition::Missing(VERSION.into()),
-            Some(version) => Condition::Equals(VERSION.into(), number(version)),
-        };
         let kept = [PK, SK, INPUTS, CREATED_BY];
         let attributes = record.0.iter().filter(|(name, _)| kept.contains(&name.as_str()));
         let item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect())
             .with(UPDATED, number(self.now))
-            .with(VERSION, number(version.unwrap_or_default() + 1));
+            .with(VERSION, number(record.number(VERSION).unwrap_or_default() + 1));
         let item = with_updater(packed.on(item), updater);
         let stale = content::part_keys(record, part_key(self.id));
-        (item, Condition::item_exists().and(unchanged), packed, stale)
+        (item, unchanged(record), packed, stale)
     }
 }
 

@@ -14,6 +14,7 @@ mod search;
 
 use entities::attributes::{
     CREATED_BY, DIGEST, EXPERIMENTS, NAME, RECORDS, REVISION, SCHEMA_VERSION, TAG_ROWS, TAGS, UPDATED, UPDATED_BY,
+    VERSION,
 };
 use entities::{entries, entry_key, entry_name, now_ms};
 use key_schema::{Key, Name, Ordinal, WideDigest, prefix, rows};
@@ -56,6 +57,14 @@ fn digest(name: &str, updated: i64) -> String {
     let hash = Sha256::digest(format!("{name}:{updated}"));
     let bits = hash.iter().take(4).fold(0_u32, |bits, byte| (bits << 8) | u32::from(*byte));
     format!("{bits:08x}")
+}
+
+/// The condition that a record is there and is what was read.
+fn unchanged(record: &Item) -> Condition {
+    Condition::item_exists().and(match record.number(VERSION) {
+        None => Condition::Missing(VERSION.into()),
+        Some(version) => Condition::Equals(VERSION.into(), number(version)),
+    })
 }
 
 /// A row of a list of datasets: what never changes of the dataset, unless it is long.

@@ -7,8 +7,13 @@ use key_schema::{Key, Segment, WideDigest, rows};
 use mlflow_api::{DatasetRecordId, Error, EvaluationDatasetId, Result};
 use table::{Condition, Failure, Item, Reason, Update, Write, number};
 
-use super::{Store, TRANSACTION, part_key};
+use super::{Store, TRANSACTION, part_key, unchanged};
 use crate::store::content;
+
+/// Records that are deleted, with their claims, in one transaction. One place is the dataset's.
+const GROUP: usize = (TRANSACTION - 1) / 2;
+/// Records that are read at a time.
+const PORTION: usize = 4 * GROUP;
 
 impl Store {
     /// Deletes records of an evaluation dataset; returns how many there were. One request per hundred ids, and one per 49 records
@@ -16,17 +21,26 @@ impl Store {
     pub async fn dataset_delete_records(&self, id: &str, records: &[String]) -> Result<usize> {
         let Some(dataset) = EvaluationDatasetId::parse(id) else { return Ok(0) };
         let ids: BTreeSet<_> = records.iter().filter_map(|id| DatasetRecordId::parse(id)).collect();
-        let mut keys: Vec<_> = ids.iter().map(|id| rows::EvaluationRecord::key(&dataset, id)).collect();
+        let keys: Vec<_> = ids.iter().map(|id| rows::EvaluationRecord::key(&dataset, id)).collect();
+        let mut deleted = 0;
+        for portion in keys.chunks(PORTION) {
+            deleted += self.dataset_delete_portion(&dataset, portion).await?;
+        }
+        Ok(deleted)
+    }
+
+    async fn dataset_delete_portion(&self, dataset: &EvaluationDatasetId, keys: &[Key]) -> Result<usize> {
         let mut deleted = 0;
         let mut attempt = 0;
         while attempt < self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
             attempt += 1;
-            let mut items: Vec<_> = self.table.get_many(&keys).await?.into_values().collect();
+            // Without those that an earlier attempt deleted.
+            let mut items: Vec<_> = self.table.get_many(keys).await?.into_values().collect();
             items.sort_unstable_by_key(Item::key);
             let mut is_done = true;
-            for group in items.chunks((TRANSACTION - 1) / 2) {
-                match self.table.transact(&deletion(&dataset, group)).await {
+            for group in items.chunks(GROUP) {
+                match self.table.transact(&deletion(dataset, group)).await {
                     Ok(()) => {}
                     // The dataset is gone, and its records with it.
                     Err(Failure::Cancelled(reasons)) if matches!(reasons.last(), Some(Reason::Refused(None))) => {
@@ -40,9 +54,7 @@ impl Store {
                 }
                 attempt = 0;
                 deleted += group.len();
-                let gone: Vec<_> = group.iter().filter_map(Item::key).collect();
-                keys.retain(|key| !gone.contains(key));
-                let parts = group.iter().flat_map(|item| content::part_keys(item, part_key(&dataset)));
+                let parts = group.iter().flat_map(|item| content::part_keys(item, part_key(dataset)));
                 self.table.write_many(Vec::new(), &parts.collect::<Vec<_>>()).await?;
             }
             if is_done {
@@ -59,8 +71,9 @@ fn deletion(dataset: &EvaluationDatasetId, records: &[Item]) -> Vec<Write> {
         let inputs = record.text(INPUTS).and_then(WideDigest::read)?;
         Some(Write::Delete(rows::EvaluationInputs::key(dataset, &inputs), Condition::All(Vec::new())))
     };
-    let record = |key: Key| Write::Delete(key, Condition::item_exists());
-    let mut writes: Vec<_> = records.iter().flat_map(|item| [item.key().map(record), claim(item)]).flatten().collect();
+    // Its parts, too, are to be those that were read.
+    let record = |record: &Item| Some(Write::Delete(record.key()?, unchanged(record)));
+    let mut writes: Vec<_> = records.iter().flat_map(|item| [record(item), claim(item)]).flatten().collect();
     let count = i64::try_from(records.len()).unwrap_or_default();
     writes.push(Write::Update(Update::new(rows::EvaluationDataset::key(dataset)).add(RECORDS, number(-count))));
     writes
