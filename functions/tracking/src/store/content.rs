@@ -106,24 +106,34 @@ pub(super) fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item>)
 }
 
 impl Store {
-    /// An item's content, of the item as it is now where its parts were replaced since it was read; nothing, where it is gone. No
-    /// request unless the content has parts.
+    /// An item's content, of the item as it is now where its parts were replaced since it was read; nothing, where it is gone, or
+    /// has no content any more. No request unless the content has parts.
     pub(super) async fn content(
         &self,
         item: &Item,
         part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
     ) -> Result<Option<String>> {
-        let mut item = item.clone();
+        Ok(self.item_and_content(item.clone(), part_key).await?.map(|(_, content)| content))
+    }
+
+    /// The same with the item that the content is of: the one given, or as it is now.
+    pub(super) async fn item_and_content(
+        &self,
+        mut item: Item,
+        part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
+    ) -> Result<Option<(Item, String)>> {
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
             let keys = part_keys(&item, &part_key);
             let parts = self.table.get_many(&keys).await?;
             if let Some(content) = unpack(&item, &keys, &parts) {
-                return Ok(Some(content));
+                return Ok(Some((item, content)));
             }
             let Some(key) = item.key() else { break };
-            let Some(now) = self.table.get(&key).await? else { return Ok(None) };
-            item = now;
+            match self.table.get(&key).await? {
+                Some(now) if now.has(CONTENT_SIZE) => item = now,
+                _ => return Ok(None),
+            }
         }
         // A defect of ours.
         Err(Error::internal(format!("a content cannot be read: {:?}", item.key())))

@@ -308,6 +308,71 @@ async fn a_record_that_is_merged_all_the_time_can_always_be_read() {
 }
 
 #[tokio::test]
+async fn a_merge_that_is_cut_off_goes_on_with_what_is_new() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let dataset = dataset(server, "long").await;
+    let sent = |last: u64| (0..last).map(|number| json!({ "inputs": { "n": number } })).collect::<Value>();
+    merge(server, &dataset, &sent(150)).await.ok();
+    for expected in [199, 248] {
+        // Claims, dataset, records, then a transaction of 49 new records, then no more.
+        site.faults.cut_off_at(7);
+        assert_eq!(merge(server, &dataset, &sent(260)).await.status, 503);
+        site.faults.work_again();
+        assert_eq!(profile(server, &dataset).await, json!({ "num_records": expected }));
+    }
+    assert_eq!(counts(&merge(server, &dataset, &sent(260)).await.ok()), (12, 248));
+    let found = records(server, &dataset, 1_000).await;
+    assert!(found.iter().enumerate().all(|(place, record)| record["inputs"]["n"] == json!(place)));
+}
+
+#[tokio::test]
+async fn contents_are_merged_as_many_at_a_time_as_there_is_room_for() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let dataset = dataset(server, "wide").await;
+    let long = "x".repeat(3 << 20);
+    for number in 0..23 {
+        let record = json!([{ "inputs": { "n": number }, "outputs": long }]);
+        assert_eq!(counts(&merge(server, &dataset, &record).await.ok()), (1, 0));
+    }
+    site.faults.reset_calls();
+    let sent: Value = (0..23).map(|number| json!({ "inputs": { "n": number }, "tags": { "t": number } })).collect();
+    assert_eq!(counts(&merge(server, &dataset, &sent).await.ok()), (0, 23));
+    // The claims, and the records twice, as 21 are 63 MB.
+    assert_eq!((site.faults.calls("BatchGetItem"), site.faults.calls("TransactWriteItems")), (3, 2));
+    let found = records(server, &dataset, 1_000).await;
+    assert_eq!(found.len(), 23);
+    assert!(found.iter().all(|record| record["tags"]["t"] == record["inputs"]["n"] && record["outputs"] == long));
+}
+
+#[tokio::test]
+async fn what_changes_while_it_is_read_is_of_one_moment() {
+    let site = Site::new().await;
+    let (server, other) = (&site.server, site.other().await);
+    let dataset = dataset(server, "moving").await;
+    let path = format!("datasets/{dataset}");
+    let record = |seed: u64| {
+        let fields: BTreeMap<_, _> = (0..3_000).map(|number| (noise(seed * 3_000 + number, 150), number)).collect();
+        json!([{ "inputs": { "q": 1 }, "outputs": noise(seed, 600 << 10), "expectations": fields }])
+    };
+    merge(server, &dataset, &record(1)).await.ok();
+    for (seed, path) in [(2, path.clone()), (3, format!("{path}/records"))] {
+        // Times are in ms.
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        let mut gate = site.faults.pause_before("BatchGetItem", 1);
+        let slow = async { call(server, "GET", &path, &json!({})).await.ok() };
+        let fast = async {
+            gate.reached().await;
+            merge(&other, &dataset, &record(seed)).await.ok();
+            gate.open();
+        };
+        let (found, ()) = futures::future::join(slow, fast).await;
+        assert!(found == call(server, "GET", &path, &json!({})).await.ok(), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn many_records_are_deleted_in_portions() {
     for (refuse, lose) in [(0, 0), (4, 0), (0, 4)] {
         let site = Site::new().await;

@@ -134,6 +134,32 @@ async fn the_latest_version_is_never_one_that_is_gone() {
 }
 
 #[tokio::test]
+async fn a_scorer_that_changes_while_it_is_read_is_of_one_moment() {
+    let site = Site::new().await;
+    let (server, other, experiment) = (&site.server, site.other().await, site.server.experiment("e").await);
+    let scorer = |seed: u64| json!({ "instructions": noise(seed, 600_000) });
+    register(server, &experiment, "s", &scorer(1)).await.ok();
+    let arguments = [("experiment_id", experiment.as_str()), ("name", "s")];
+    for (version, new) in [(Some(1), Some(2)), (None, Some(3)), (Some(1), None)] {
+        // Times are in ms.
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        let mut gate = site.faults.pause_before("BatchGetItem", 1);
+        let slow = async { get(server, "get", &arguments).await };
+        let fast = async {
+            gate.reached().await;
+            delete(&other, &experiment, "s", version).await.ok();
+            if let Some(seed) = new {
+                register(&other, &experiment, "s", &scorer(seed)).await.ok();
+            }
+            gate.open();
+        };
+        let (found, ()) = futures::future::join(slow, fast).await;
+        assert!(found == get(server, "get", &arguments).await, "{version:?} {new:?}");
+        assert_eq!(found.status, if new.is_some() { 200 } else { 404 });
+    }
+}
+
+#[tokio::test]
 async fn a_scorer_may_be_larger_than_an_item() {
     let site = Site::new().await;
     site.faults.lose_answer_every(5);

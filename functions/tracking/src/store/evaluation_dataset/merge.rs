@@ -4,7 +4,7 @@
 //! known one on condition that it is what was read. Each transaction also changes the dataset: so the number of records is exact,
 //! and none is written into a dataset that is gone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use entities::attributes::{
     CREATED_BY, DIGEST, INPUTS, NAME, RECORD, RECORDS, SCHEMA_VERSION, UPDATED, UPDATED_BY, VERSION,
@@ -21,14 +21,18 @@ use super::record::{Content, SentRecord};
 use super::{Store, TRANSACTION, digest, part_key, schema, unchanged};
 use crate::store::content::{self, Packed};
 
-/// Records whose claims are read at a time.
+/// Records whose claims are read, or that are planned, at a time.
 const PORTION: usize = 2_000;
+/// Bytes of the contents of known records that are read at a time.
+const CONTENT_BYTES: usize = 64 << 20;
 /// Bytes of items in one transaction, of which DynamoDB takes 4 MB.
 const TRANSACTION_BYTES: usize = 3 << 20;
 
 /// What a request says of the record with certain inputs.
 struct Wanted {
     inputs: WideDigest,
+    /// The record that has them, as far as was read.
+    known: Option<DatasetRecordId>,
     /// The id it gets, if it is new.
     record: DatasetRecordId,
     /// What was sent, in the order of the request; at least one.
@@ -86,8 +90,8 @@ impl Store {
         };
         let user = sent.iter().fold(None, |user, record| record.user.after(user));
         let merge = Merge { id: &dataset, now: now_ms(), user, sent: &sent };
-        let mut count = MergedRecords::default();
         if sent.is_empty() {
+            let count = MergedRecords::default();
             let Some(item) = self.table.get(&rows::EvaluationDataset::key(&dataset)).await? else { return Ok(count) };
             match self.table.update(&merge.update(&item, None)).await {
                 Ok(_) | Err(Failure::Refused { .. }) => return Ok(count),
@@ -95,17 +99,27 @@ impl Store {
             }
         }
         let mut wanted = merge.wanted();
-        while !wanted.is_empty() {
-            let portion: Vec<_> = wanted.drain(..wanted.len().min(PORTION)).collect();
-            let merged = self.dataset_merge_portion(&merge, portion).await?;
-            count.inserted_count += merged.inserted_count;
-            count.updated_count += merged.updated_count;
-        }
-        Ok(count)
+        self.dataset_look_up(&merge, &mut wanted).await?;
+        // A request that is cut off, and sent again, goes on with what it did not write yet.
+        wanted.sort_by_key(|wanted| wanted.known.is_some());
+        self.dataset_merge(&merge, &mut wanted).await
     }
 
-    async fn dataset_merge_portion(&self, merge: &Merge<'_>, wanted: Vec<Wanted>) -> Result<MergedRecords> {
-        let mut rest = wanted.as_slice();
+    /// Reads which of the inputs are known. One request per hundred.
+    async fn dataset_look_up(&self, merge: &Merge<'_>, wanted: &mut [Wanted]) -> Result<()> {
+        for portion in wanted.chunks_mut(PORTION) {
+            let key = |wanted: &Wanted| rows::EvaluationInputs::key(merge.id, &wanted.inputs);
+            let claims = self.table.get_many(&portion.iter().map(key).collect::<Vec<_>>()).await?;
+            for wanted in portion {
+                let record = claims.get(&key(wanted)).and_then(|claim| claim.text(RECORD));
+                wanted.known = record.and_then(DatasetRecordId::parse);
+            }
+        }
+        Ok(())
+    }
+
+    async fn dataset_merge(&self, merge: &Merge<'_>, wanted: &mut [Wanted]) -> Result<MergedRecords> {
+        let mut done = 0;
         let mut count = MergedRecords::default();
         let mut attempt = 0;
         while attempt < self.table.retry().attempts {
@@ -114,84 +128,107 @@ impl Store {
             let item = self.table.get(&rows::EvaluationDataset::key(merge.id)).await?;
             let item = item.ok_or_else(|| no_dataset(merge.id.as_str()))?;
             let mut new_schema = self.dataset_new_schema(merge, &item).await?;
-            for mut group in self.dataset_plan(merge, rest).await? {
-                let update = merge.update(&item, new_schema.as_ref());
-                let update = if group.new > 0 {
-                    update.add(RECORDS, number(i64::try_from(group.new).unwrap_or_default()))
-                } else {
-                    update
-                };
-                group.writes.push(Write::Update(update));
-                if let Some(schema) = &new_schema {
-                    group.parts.extend(schema.packed.parts.iter().cloned());
-                    group.stale.extend(schema.stale.iter().cloned());
+            let mut groups = VecDeque::new();
+            loop {
+                if groups.is_empty() {
+                    groups.extend(self.dataset_plan(merge, wanted.get(done..).unwrap_or_default()).await?);
                 }
-                let parts: Vec<_> = group.parts.iter().filter_map(Item::key).collect();
-                self.table.write_many(group.parts, &[]).await?;
-                match self.table.transact(&group.writes).await {
-                    Ok(()) => {}
-                    Err(Failure::Cancelled(reasons)) => {
-                        // Nothing will ever name them.
-                        self.table.write_many(Vec::new(), &parts).await?;
-                        if matches!(reasons.last(), Some(Reason::Refused(None))) {
-                            return Err(no_dataset(merge.id.as_str()));
-                        }
-                        // Somebody else merges, too.
-                        break;
-                    }
-                    Err(failure) => return Err(failure.into()),
+                let Some(group) = groups.pop_front() else { return Ok(count) };
+                let (of_group, merged) = (group.wanted, group.count);
+                if !self.dataset_write(merge, group, &item, new_schema.take()).await? {
+                    break;
                 }
                 attempt = 0;
-                new_schema = None;
-                rest = rest.get(group.wanted..).unwrap_or_default();
-                count.inserted_count += group.count.inserted_count;
-                count.updated_count += group.count.updated_count;
-                self.table.write_many(Vec::new(), &group.stale).await?;
+                done += of_group;
+                count.inserted_count += merged.inserted_count;
+                count.updated_count += merged.updated_count;
             }
-            if rest.is_empty() {
-                return Ok(count);
-            }
+            // Somebody else merges, too.
+            let rest = wanted.get_mut(done..).unwrap_or_default();
+            let next = rest.len().min(PORTION);
+            self.dataset_look_up(merge, rest.get_mut(..next).unwrap_or_default()).await?;
         }
         Err(Error::unavailable("an evaluation dataset kept changing"))
     }
 
+    /// Writes a group; false, where something is not as it was when it was planned.
+    async fn dataset_write(
+        &self,
+        merge: &Merge<'_>,
+        mut group: Group,
+        item: &Item,
+        new_schema: Option<NewSchema>,
+    ) -> Result<bool> {
+        let update = merge.update(item, new_schema.as_ref());
+        let update = if group.new > 0 {
+            update.add(RECORDS, number(i64::try_from(group.new).unwrap_or_default()))
+        } else {
+            update
+        };
+        group.writes.push(Write::Update(update));
+        if let Some(schema) = new_schema {
+            group.parts.extend(schema.packed.parts);
+            group.stale.extend(schema.stale);
+        }
+        let parts: Vec<_> = group.parts.iter().filter_map(Item::key).collect();
+        self.table.write_many(group.parts, &[]).await?;
+        match self.table.transact(&group.writes).await {
+            Ok(()) => {
+                self.table.write_many(Vec::new(), &group.stale).await?;
+                Ok(true)
+            }
+            Err(Failure::Cancelled(reasons)) => {
+                // Nothing will ever name them.
+                self.table.write_many(Vec::new(), &parts).await?;
+                let is_gone = matches!(reasons.last(), Some(Reason::Refused(None)));
+                if is_gone { Err(no_dataset(merge.id.as_str())) } else { Ok(false) }
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
     /// The schema, if the records change it. No request unless it is big.
     async fn dataset_new_schema(&self, merge: &Merge<'_>, item: &Item) -> Result<Option<NewSchema>> {
-        let before = self.dataset_schema(merge.id, item).await?;
+        let found = self.dataset_schema(merge.id, item).await?;
+        let (item, before) = found.map_or((None, None), |(item, schema)| (Some(item), Some(schema)));
         let after = schema::updated(before.as_deref(), merge.sent);
         let Some(after) = after.filter(|after| before.as_ref() != Some(after)) else { return Ok(None) };
         let packed = content::pack_once("schema", &after, content::INLINE, part_key(merge.id));
-        let stale = content::part_keys(item, part_key(merge.id));
-        Ok(Some(NewSchema { packed, stale, version: item.number(SCHEMA_VERSION) }))
+        let stale = item.iter().flat_map(|item| content::part_keys(item, part_key(merge.id))).collect();
+        Ok(Some(NewSchema { packed, stale, version: item.and_then(|item| item.number(SCHEMA_VERSION)) }))
     }
 
-    /// Plans the writes: reads which inputs are known, and the records that have them.
+    /// Plans writes for the first of the wanted records: reads those that are known, as many as one transaction takes, and of as
+    /// many bytes as there is room for.
     async fn dataset_plan(&self, merge: &Merge<'_>, wanted: &[Wanted]) -> Result<Vec<Group>> {
         let claim_key = |wanted: &Wanted| rows::EvaluationInputs::key(merge.id, &wanted.inputs);
-        let claims = self.table.get_many(&wanted.iter().map(claim_key).collect::<Vec<_>>()).await?;
-        let record_of = |wanted: &Wanted| {
-            let claim = claims.get(&claim_key(wanted))?;
-            claim.text(RECORD).and_then(DatasetRecordId::parse).map(|id| rows::EvaluationRecord::key(merge.id, &id))
-        };
-        let records = self.table.get_many(&wanted.iter().filter_map(record_of).collect::<Vec<_>>()).await?;
+        let key = |wanted: &Wanted| Some(rows::EvaluationRecord::key(merge.id, wanted.known.as_ref()?));
+        let wanted = portion(wanted);
+        let mut records = self.table.get_many(&wanted.iter().filter_map(key).collect::<Vec<_>>()).await?;
+        let size = |wanted: &Wanted| key(wanted).and_then(|key| records.get(&key)).map_or(0, content::size);
+        let wanted = wanted.get(..fitting(wanted.iter().map(size))).unwrap_or_default();
+        records.retain({
+            let kept: HashSet<_> = wanted.iter().filter_map(key).collect();
+            move |key, _| kept.contains(key)
+        });
         let part_keys: Vec<_> =
             records.values().flat_map(|record| content::part_keys(record, part_key(merge.id))).collect();
         let parts = self.table.get_many(&part_keys).await?;
 
-        let mut groups = vec![Group::default()];
+        let mut groups: Vec<Group> = Vec::new();
         for one in wanted {
-            let (writes, packed, stale, is_new) = match record_of(one) {
+            let (writes, packed, stale, is_new) = match key(one) {
                 None => {
                     let (item, packed) = merge.new_record(one);
                     let claim = Item::new(claim_key(one)).with(RECORD, text(one.record.as_str()));
                     let put = |item| Write::Put(item, Condition::item_missing());
                     (vec![put(item), put(claim)], packed, Vec::new(), true)
                 }
-                Some(key) => match self.dataset_known_record(merge, records.get(&key), &parts).await? {
+                Some(key) => match self.dataset_known_record(merge, records.remove(&key), &parts).await? {
                     // It was deleted between the two reads: the transaction fails, and the claim is read again.
                     None => (vec![Write::Check(key, Condition::item_exists())], None, Vec::new(), false),
                     Some((record, content)) => {
-                        let (item, condition, packed, stale) = merge.changed_record(one, record, content);
+                        let (item, condition, packed, stale) = merge.changed_record(one, &record, content);
                         (vec![Write::Put(item, condition)], Some(packed), stale, false)
                     }
                 },
@@ -217,23 +254,43 @@ impl Store {
         Ok(groups)
     }
 
-    /// A record that was read, and its content; `None` where it is gone.
-    async fn dataset_known_record<'a>(
+    /// A record that was read, or as it is now, and its content; `None` where it is gone.
+    async fn dataset_known_record(
         &self,
         merge: &Merge<'_>,
-        record: Option<&'a Item>,
+        record: Option<Item>,
         parts: &HashMap<Key, Item>,
-    ) -> Result<Option<(&'a Item, Content)>> {
+    ) -> Result<Option<(Item, Content)>> {
         let Some(record) = record else { return Ok(None) };
-        let part_keys = content::part_keys(record, part_key(merge.id));
-        let content = match content::unpack(record, &part_keys, parts) {
-            None => self.content(record, part_key(merge.id)).await?,
-            content => content,
+        let part_keys = content::part_keys(&record, part_key(merge.id));
+        let found = match content::unpack(&record, &part_keys, parts) {
+            None => self.item_and_content(record, part_key(merge.id)).await?,
+            Some(content) => Some((record, content)),
         };
-        let Some(content) = content else { return Ok(None) };
+        let Some((record, content)) = found else { return Ok(None) };
         let content = Content::parse(&content).ok_or_else(|| Error::internal("a record is no JSON object"))?;
         Ok(Some((record, content)))
     }
+}
+
+/// The first of the wanted records, of which one transaction takes all that are known.
+fn portion(wanted: &[Wanted]) -> &[Wanted] {
+    let known = wanted.iter().enumerate().filter(|(_, wanted)| wanted.known.is_some());
+    let too_many = known.map(|(place, _)| place).nth(TRANSACTION - 1);
+    let portion = too_many.unwrap_or(wanted.len()).min(PORTION);
+    wanted.get(..portion).unwrap_or_default()
+}
+
+/// How many contents of these sizes are read at a time: at least one.
+fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
+    let mut bytes = 0_usize;
+    sizes
+        .enumerate()
+        .take_while(|(place, size)| {
+            bytes = bytes.saturating_add(*size);
+            *place == 0 || bytes <= CONTENT_BYTES
+        })
+        .count()
 }
 
 fn bytes_of(write: &Write) -> usize {
@@ -265,7 +322,8 @@ impl Merge<'_> {
             places.insert(inputs, place);
             // Records of one request keep its order: 32 bits of place, then 48 of chance.
             let random = ((place as u128) << 48) | u128::from(chance >> 16);
-            wanted.push(Wanted { inputs, record: DatasetRecordId::new(self.now, random), sent: vec![record.clone()] });
+            let id = DatasetRecordId::new(self.now, random);
+            wanted.push(Wanted { inputs, known: None, record: id, sent: vec![record.clone()] });
         }
         wanted
     }
@@ -336,4 +394,40 @@ impl Merge<'_> {
 
 fn with_updater(item: Item, updater: Option<String>) -> Item {
     updater.into_iter().fold(item, |item, user| item.with(UPDATED_BY, text(user)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_contents_are_read_as_there_is_room_for() {
+        assert_eq!(fitting([].into_iter()), 0);
+        assert_eq!(fitting([0, 0, 5].into_iter()), 3);
+        assert_eq!(fitting([CONTENT_BYTES - 1, 1, 0, 1, 0].into_iter()), 3);
+        assert_eq!(fitting([CONTENT_BYTES + 1, 0].into_iter()), 1);
+        assert_eq!(fitting([usize::MAX, usize::MAX].into_iter()), 1);
+    }
+
+    #[test]
+    fn a_portion_has_as_many_known_records_as_a_transaction() {
+        let wanted = |new: usize, known: usize| -> Vec<Wanted> {
+            let id = DatasetRecordId::new(1, 1);
+            let claimed = |place| (place >= new).then(|| id.clone());
+            let wanted =
+                |place| Wanted { inputs: WideDigest(0), known: claimed(place), record: id.clone(), sent: vec![] };
+            (0..new + known).map(wanted).collect()
+        };
+        for (new, known, expected) in [
+            (0, 0, 0),
+            (0, 99, 99),
+            (0, 100, 99),
+            (10, 98, 108),
+            (10, 500, 109),
+            (PORTION - 1, 5, PORTION),
+            (5_000, 0, PORTION),
+        ] {
+            assert_eq!(portion(&wanted(new, known)).len(), expected, "{new} {known}");
+        }
+    }
 }

@@ -178,12 +178,14 @@ impl Store {
         tags: &[(String, String)],
     ) -> Result<wire::EvaluationDataset> {
         let tags = tags.iter().map(|(key, value)| (key.clone(), Json::Text(value.clone())));
+        let found = self.dataset_schema(id, item).await?;
+        let (item, schema) = found.as_ref().map_or((item, None), |(item, schema)| (item, Some(schema.clone())));
         let owned = |attribute: &str| item.text(attribute).map(str::to_owned);
         Ok(wire::EvaluationDataset {
             dataset_id: id.to_string(),
             name: owned(NAME).unwrap_or_default(),
             tags: Json::Object(tags.collect()).print(),
-            schema: self.dataset_schema(id, item).await?,
+            schema,
             profile: item.number(RECORDS).map(profile),
             digest: owned(DIGEST).unwrap_or_default(),
             created_time: id.created(),
@@ -194,12 +196,13 @@ impl Store {
         })
     }
 
-    /// The schema in a dataset's item, if it has one. No request unless it is big.
-    async fn dataset_schema(&self, id: &EvaluationDatasetId, item: &Item) -> Result<Option<String>> {
+    /// The schema in a dataset's item, if it has one, with the item it is of: the one given, or as it is now. No request unless it
+    /// is big.
+    async fn dataset_schema(&self, id: &EvaluationDatasetId, item: &Item) -> Result<Option<(Item, String)>> {
         if !item.has(SCHEMA_VERSION) {
             return Ok(None);
         }
-        self.content(item, part_key(id)).await
+        self.item_and_content(item.clone(), part_key(id)).await
     }
 
     /// Deletes an evaluation dataset, if it is there. Two requests, whatever the number of records: the indexer removes those,

@@ -46,7 +46,7 @@ impl Store {
         };
         let last = items.last().and_then(Item::key).and_then(|key| rows::EvaluationRecord::parse(&key));
         let last = last.filter(|_| is_more).map(|row| encode_page_token(search, &row.record.as_str())).transpose()?;
-        Ok(DatasetRecords { records: self.dataset_records_json(&dataset, &items).await?, next_page_token: last })
+        Ok(DatasetRecords { records: self.dataset_records_json(&dataset, items).await?, next_page_token: last })
     }
 
     /// Up to `max` records of a range and the `others` that stand before them, and whether there are more.
@@ -79,19 +79,19 @@ impl Store {
     }
 
     /// Records as MLflow's answer has them, a JSON array.
-    async fn dataset_records_json(&self, dataset: &EvaluationDatasetId, items: &[Item]) -> Result<String> {
+    async fn dataset_records_json(&self, dataset: &EvaluationDatasetId, items: Vec<Item>) -> Result<String> {
         let part_keys: Vec<Vec<Key>> = items.iter().map(|item| content::part_keys(item, part_key(dataset))).collect();
         let parts = self.table.get_many(&part_keys.concat()).await?;
         let mut json = String::from("[");
-        for (item, part_keys) in items.iter().zip(&part_keys) {
-            let content = match content::unpack(item, part_keys, &parts) {
-                None => self.content(item, part_key(dataset)).await?,
-                content => content,
+        for (item, part_keys) in items.into_iter().zip(&part_keys) {
+            let found = match content::unpack(&item, part_keys, &parts) {
+                None => self.item_and_content(item, part_key(dataset)).await?,
+                Some(content) => Some((item, content)),
             };
             // One that was deleted meanwhile is left out.
-            let Some(content) = content else { continue };
+            let Some((item, content)) = found else { continue };
             json.push_str(if json.len() > 1 { ", " } else { "" });
-            write_record(dataset, item, &content, &mut json);
+            write_record(dataset, &item, &content, &mut json);
         }
         json.push(']');
         Ok(json)

@@ -190,14 +190,17 @@ impl Store {
 
     /// A version from its row, or from the scorer's. No request unless it is big.
     async fn scorer_whole(&self, found: &Found, row: &Item) -> Result<Option<wire::Scorer>> {
-        let Some(serialized_scorer) = self.content(row, part_key(found.experiment)).await? else { return Ok(None) };
+        let whole = self.item_and_content(row.clone(), part_key(found.experiment)).await?;
+        let Some((row, serialized_scorer)) = whole else { return Ok(None) };
+        // The scorer may be another of its name by now.
+        let id = row.text(SCORER).map_or_else(|| found.id.to_string(), str::to_owned);
         Ok(Some(wire::Scorer {
             experiment_id: found.experiment.number(),
             scorer_name: found.item.text(NAME).unwrap_or_default().to_owned(),
             scorer_version: row.number(VERSION).and_then(|version| u32::try_from(version).ok()).unwrap_or_default(),
             serialized_scorer,
             creation_time: row.number(CREATED).unwrap_or_default(),
-            scorer_id: found.id.to_string(),
+            scorer_id: id,
         }))
     }
 
