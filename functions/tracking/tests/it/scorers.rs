@@ -274,6 +274,29 @@ async fn lists_are_of_active_experiments() {
 }
 
 #[tokio::test]
+async fn scorers_of_many_experiments_are_read_together() {
+    let site = Site::new().await;
+    let server = &site.server;
+    for name in ["a", "b", "c"] {
+        register(server, &server.experiment(name).await, "s", &json!({})).await.ok();
+    }
+    site.faults.reset_calls();
+    // The first is of the list of all.
+    let mut gate = site.faults.pause_before("Query", 2);
+    let listing = async { get(server, "list", &[]).await.ok() };
+    let others = async {
+        gate.reached().await;
+        while site.faults.calls("Query") < 4 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        gate.open();
+    };
+    let both = futures::future::join(listing, others);
+    let (found, ()) = tokio::time::timeout(std::time::Duration::from_secs(20), both).await.unwrap();
+    assert_eq!(found["scorers"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn what_is_refused_changes_nothing() {
     let site = Site::new().await;
     let (server, experiment) = (&site.server, site.server.experiment("e").await);

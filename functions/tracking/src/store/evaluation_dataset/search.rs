@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use entities::attributes::{CREATED_BY, NAME, UPDATED, UPDATED_BY};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Name, prefix, rows};
 use mlflow_api::evaluation_datasets::Datasets;
 use mlflow_api::tracking::DEFAULT_WORKSPACE;
@@ -14,6 +15,9 @@ use search::{
 use table::{Item, Query};
 
 use super::Store;
+
+/// Lists read at a time.
+const AT_ONCE: usize = 8;
 
 /// A search over evaluation datasets, as it was asked.
 #[derive(Clone, Debug, Default)]
@@ -132,9 +136,11 @@ impl Store {
         if partitions.is_empty() {
             partitions.push(prefix::workspace_partition(&DEFAULT_WORKSPACE.into()));
         }
+        let lists = partitions.into_iter().map(|partition| Query::begins_with(partition, prefix::EVALUATION_DATASETS));
+        let lists: Vec<_> = lists.map(|query| self.table.query(query)).collect();
+        let mut lists = stream::iter(lists).buffered(AT_ONCE);
         let mut listed = BTreeMap::new();
-        for partition in partitions {
-            let rows = self.table.query(Query::begins_with(partition, prefix::EVALUATION_DATASETS)).await?;
+        while let Some(rows) = lists.try_next().await? {
             listed.extend(rows.into_iter().filter_map(Listed::of).map(|listed| (listed.id.clone(), listed)));
         }
         Ok(listed.into_values().collect())

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use entities::attributes::{CREATED, NAME, VERSION};
 use entities::now_ms;
 use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, Name, Ordinal, WideDigest, prefix, rows};
 use mlflow_api::scorers as wire;
 use mlflow_api::tracking::{DEFAULT_WORKSPACE, LifecycleStage};
@@ -26,6 +27,8 @@ use super::experiment::check_is_active;
 const SCORER: &str = "scorer";
 /// Versions deleted together with their scorer; a transaction has room for 100 writes.
 const DELETED_TOGETHER: usize = 90;
+/// Experiments whose scorers are read at a time.
+const AT_ONCE: usize = 8;
 
 /// A scorer, as a request names it.
 #[derive(Clone, Debug)]
@@ -251,17 +254,19 @@ impl Store {
     async fn scorers_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {
         let mut experiments = experiments.to_vec();
         experiments.sort_unstable();
-        let mut scorers = Vec::new();
-        for experiment in experiments {
-            let partition = prefix::experiment_partition(experiment);
-            let rows = self.table.query(Query::begins_with(partition, prefix::SCORERS)).await?;
-            let found: Vec<_> = rows.into_iter().filter_map(|row| Found::of(experiment, row)).collect();
-            let with_versions = found.iter().filter(|found| found.latest().is_some());
-            let whole = try_join_all(with_versions.map(|found| self.scorer_in_list(found, &found.item))).await?;
-            let mut whole: Vec<_> = whole.into_iter().flatten().collect();
-            whole.sort_by(|a, b| a.scorer_name.cmp(&b.scorer_name));
-            scorers.extend(whole);
-        }
+        let scorers: Vec<_> = experiments.into_iter().map(|experiment| self.scorers_of_one(experiment)).collect();
+        let scorers: Vec<Vec<_>> = stream::iter(scorers).buffered(AT_ONCE).try_collect().await?;
+        Ok(scorers.into_iter().flatten().collect())
+    }
+
+    async fn scorers_of_one(&self, experiment: ExperimentId) -> Result<Vec<wire::Scorer>> {
+        let partition = prefix::experiment_partition(experiment);
+        let rows = self.table.query(Query::begins_with(partition, prefix::SCORERS)).await?;
+        let found: Vec<_> = rows.into_iter().filter_map(|row| Found::of(experiment, row)).collect();
+        let with_versions = found.iter().filter(|found| found.latest().is_some());
+        let scorers = try_join_all(with_versions.map(|found| self.scorer_in_list(found, &found.item))).await?;
+        let mut scorers: Vec<_> = scorers.into_iter().flatten().collect();
+        scorers.sort_by(|a, b| a.scorer_name.cmp(&b.scorer_name));
         Ok(scorers)
     }
 
