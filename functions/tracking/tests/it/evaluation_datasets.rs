@@ -464,6 +464,24 @@ async fn what_is_refused_changes_nothing() {
     }
     let twice = json!({ "name": "x", "experiment_ids": ["0", "0"] });
     call(server, "POST", "datasets/create", &twice).await.refused(400, "BAD_REQUEST");
+    // A hundred experiments are more than one transaction takes.
+    let many: Vec<_> = (0..150).map(|number| number.to_string()).collect();
+    for long in [1_001, 70_000] {
+        let experiments = [many.clone(), vec!["é".repeat(long)]].concat();
+        let new = json!({ "name": "x", "experiment_ids": experiments });
+        call(server, "POST", "datasets/create", &new).await.refused(400, "INVALID_PARAMETER_VALUE");
+        // There is none of such an id.
+        let path = format!("datasets/{dataset}/add-experiments");
+        let answer = call(server, "POST", &path, &json!({ "experiment_ids": ["0", "é".repeat(long)] })).await;
+        answer.refused(404, "RESOURCE_DOES_NOT_EXIST");
+    }
+    let mut tags: BTreeMap<_, _> = (0..150).map(|number| (format!("t{number}"), noise(number, 5_000))).collect();
+    tags.insert("u".to_owned(), "x".repeat(390 << 10));
+    let tags = json!(tags).to_string();
+    let new = json!({ "name": "x", "experiment_ids": many, "tags": tags });
+    assert_eq!(call(server, "POST", "datasets/create", &new).await.status, 400);
+    let set = call(server, "PATCH", &format!("datasets/{dataset}/tags"), &json!({ "tags": tags })).await;
+    assert_eq!(set.status, 400);
     assert_eq!(site.dump().await, before);
 }
 
@@ -473,7 +491,7 @@ async fn hundreds_of_experiments_and_tags() {
     let server = &site.server;
     // MLflow does not look whether they are there when a dataset is created.
     let names: BTreeSet<_> =
-        (0..250).map(|number| format!("{number}#")).chain([String::new(), "x".repeat(2_000)]).collect();
+        (0..250).map(|number| format!("{number}#")).chain([String::new(), "x".repeat(1_000)]).collect();
     let tags: BTreeMap<_, _> = (0..300).map(|number| (format!("t{number}"), noise(number, 1_200))).collect();
     let new = json!({ "name": "n".repeat(3_000), "experiment_ids": names, "tags": json!(tags).to_string() });
     let created = call(server, "POST", "datasets/create", &new).await.ok()["dataset"].clone();
@@ -485,7 +503,7 @@ async fn hundreds_of_experiments_and_tags() {
     assert_eq!(found, tags);
     let found = call(server, "GET", &path("/experiment-ids"), &json!({})).await.ok();
     assert_eq!(found["experiment_ids"], json!(names));
-    for experiment in ["7#", "", &"x".repeat(2_000)] {
+    for experiment in ["7#", "", &"x".repeat(1_000)] {
         let search = json!({ "experiment_ids": [experiment], "filter_string": "name LIKE 'nn%' AND tags.t7 LIKE '%'" });
         let found = call(server, "POST", "datasets/search", &search).await.ok();
         assert_eq!(found["datasets"].as_array().unwrap().len(), 1, "{experiment}");
@@ -536,6 +554,30 @@ async fn nothing_is_merged_into_a_dataset_that_is_gone() {
     let (refused, ()) = futures::future::join(merging, deleting).await;
     assert!(refused > 0);
     assert_eq!(rows(&site).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn lists_of_many_experiments_are_read_together() {
+    let site = Site::new().await;
+    let server = &site.server;
+    for experiments in [json!(["a", "b"]), json!(["c"])] {
+        let new = json!({ "name": "n", "experiment_ids": experiments });
+        call(server, "POST", "datasets/create", &new).await.ok();
+    }
+    let search = json!({ "experiment_ids": ["a", "b", "c"] });
+    site.faults.reset_calls();
+    let mut gate = site.faults.pause_before("Query", 1);
+    let searching = async { call(server, "POST", "datasets/search", &search).await.ok() };
+    let others = async {
+        gate.reached().await;
+        while site.faults.calls("Query") < 3 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        gate.open();
+    };
+    let both = futures::future::join(searching, others);
+    let (found, ()) = tokio::time::timeout(std::time::Duration::from_secs(20), both).await.unwrap();
+    assert_eq!(found["datasets"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]

@@ -48,6 +48,7 @@ impl Store {
             self.dataset_item(id).await?.ok_or_else(|| no_dataset(id))?;
             return Ok(());
         }
+        documents::check_sizes(&tags)?;
         documents::change(&self.table, &DatasetDocument(&dataset), Change { tags, ..Change::default() }).await?;
         Ok(())
     }

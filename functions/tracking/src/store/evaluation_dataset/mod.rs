@@ -34,6 +34,9 @@ const TRANSACTION: usize = 100;
 /// Longest text, in bytes, that the lists of datasets repeat.
 const LISTED: usize = 1_024;
 
+/// Longest id of an experiment, in characters. Any text will do: MLflow does not look whether there is such an experiment.
+const EXPERIMENT_ID: usize = 1_000;
+
 /// An evaluation dataset to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewDataset {
@@ -106,6 +109,10 @@ impl Store {
         if experiments.windows(2).any(|pair| pair.first() == pair.get(1)) {
             return Err(Error::new(ErrorCode::BadRequest, "An experiment is given twice."));
         }
+        if experiments.iter().any(|experiment| experiment.chars().count() > EXPERIMENT_ID) {
+            return Err(Error::invalid(format!("An experiment's id has more than {EXPERIMENT_ID} characters.")));
+        }
+        documents::check_sizes(&new.tags)?;
         let created = now_ms();
         let id = EvaluationDatasetId::new(created, rand::rng().random());
         let added = experiments.iter().map(|experiment| (entry_name(experiment).into_owned(), number(created)));
