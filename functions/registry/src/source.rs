@@ -145,10 +145,10 @@ impl<'a> Source<'a> {
         parts(self.path)
     }
 
-    /// A local source as a path, without detours.
+    /// A local source as a path, without detours: decoded once, as Python's `url2pathname` does.
     pub(crate) fn local_path(&self) -> String {
-        let decoded = decoded(self.path).filter(|_| !self.scheme.is_empty());
-        normalized_path(&decoded.unwrap_or_else(|| self.uri.to_owned()))
+        let path = if self.scheme.is_empty() { self.uri } else { self.path };
+        normalized_path(&percent_decode_str(path).decode_utf8_lossy())
     }
 
     /// Refuses a local path: it belongs to neither run nor logged model; `id` is the parameter that would name its owner.
