@@ -22,9 +22,11 @@ pub mod registry;
 mod request;
 pub mod scorers;
 pub mod tracking;
+mod workspace;
 
 pub use error::{Error, ErrorBody, ErrorCode, Result};
 pub use ids::{ExperimentId, ModelId, RunId};
 pub use ids_evaluation::{DatasetRecordId, EvaluationDatasetId, ScorerId};
 pub use json::Json;
 pub use request::Request;
+pub use workspace::Workspace;
