@@ -6,6 +6,7 @@ SHELL := bash
 
 VENV := .venv
 VENV_READY := $(VENV)/ready
+REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 # In front, because SAM finds zig only in the Python that it finds first.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -56,8 +57,8 @@ test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 ran
 validate: $(VENV_READY) ## Check template.yaml
 	sam validate
 
-deny: ## Check the licences and sources of the dependencies, if cargo-deny is installed
-	@if command -v cargo-deny > /dev/null; then cargo deny check licenses bans sources; else echo "cargo-deny is not installed: skipped"; fi
+deny: $(VENV_READY) ## Check the licences and sources of the dependencies
+	cargo deny check licenses bans sources
 
 docs: ## Write what is generated from the code: table reference, coverage, capacity, the table in template.yaml
 	UPDATE_DOCS=1 cargo test --workspace --test generated
@@ -73,7 +74,7 @@ clean: ## Remove everything that was built; ./data stays
 	rm -rf target .aws-sam $(VENV)
 
 # A failed installation leaves no stamp, and a changed list starts from nothing, so that no package is left over.
-$(VENV_READY): tools/requirements.txt tests/requirements.txt
+$(VENV_READY): $(REQUIREMENTS) clients/python/pyproject.toml
 	python3 -m venv --clear $(VENV)
-	$(VENV)/bin/pip install --quiet $(^:%=--requirement %)
+	$(VENV)/bin/pip install --quiet $(REQUIREMENTS:%=--requirement %)
 	touch $@
