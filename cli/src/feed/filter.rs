@@ -1,12 +1,15 @@
 //! Which records the indexer is for: `template.yaml` has the same conditions, as `FilterCriteria`.
 
+use entities::attributes::REVISION;
+use key_schema::IndexEntry;
+use key_schema::index::RunsChanged;
 use serde_json::Value;
 
 /// An item that has changed since it was indexed carries a mark; one that may carry it, and any other whose removal matters, has a
 /// revision.
 pub(crate) fn is_wanted(record: &Value) -> bool {
-    let has = |path| record.pointer(path).is_some();
-    has("/dynamodb/NewImage/lsi5sk/S") || record["eventName"] == "REMOVE" && has("/dynamodb/OldImage/rev/N")
+    let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();
+    has("NewImage", RunsChanged::INDEX.sort, "S") || record["eventName"] == "REMOVE" && has("OldImage", REVISION, "N")
 }
 
 #[cfg(test)]

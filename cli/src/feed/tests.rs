@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use key_schema::IndexEntry;
+use key_schema::index::RunsChanged;
 use serde_json::json;
 
 use super::*;
@@ -75,7 +77,7 @@ async fn engine() -> Engine {
 async fn put(engine: &Engine, key: &str) {
     let mut item = json!({ "PK": { "S": key } });
     if key != key.to_uppercase() {
-        item["lsi5sk"] = json!({ "S": key });
+        item[RunsChanged::INDEX.sort] = json!({ "S": key });
     }
     engine.call("PutItem", json!({ "TableName": TABLE, "Item": item })).await.unwrap();
 }

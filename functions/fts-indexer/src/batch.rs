@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use entities::RunLocation;
-use entities::attributes::CHANGED;
-use key_schema::{Key, rows};
+use key_schema::index::RunsChanged;
+use key_schema::{IndexEntry, Key, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId};
 use serde::Deserialize;
 use serde_json::Value;
@@ -96,7 +96,7 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
         }
         "INSERT" | "MODIFY" => {
             let image = change.get("NewImage").ok_or("it has no new image")?;
-            Ok(if image.get(CHANGED).is_some() { changed(&key) } else { None })
+            Ok(if image.get(RunsChanged::INDEX.sort).is_some() { changed(&key) } else { None })
         }
         _ => Err("it has an unknown name"),
     }
@@ -136,7 +136,7 @@ mod tests {
             "eventName": name,
             "dynamodb": {
                 "Keys": { "PK": { "S": "EXP#1" }, "SK": { "S": sk } },
-                "NewImage": { "lsi5sk": { "S": "x" } },
+                "NewImage": { (RunsChanged::INDEX.sort): { "S": "x" } },
                 "SequenceNumber": number.to_string(),
             },
         })

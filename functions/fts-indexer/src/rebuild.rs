@@ -7,10 +7,11 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use entities::attributes::{CHANGED, INDEXED, REBUILD};
+use entities::attributes::{INDEXED, REBUILD};
 use entities::{Marked, RUN, RunCopy, RunLocation};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, Name, index, prefix, rows};
+use key_schema::index::{ExperimentsByStage, RunsByTime, RunsChanged};
+use key_schema::{Key, Name, place, ranges, rows};
 use mlflow_api::{ExperimentId, RunId};
 use table::{Condition, Failure, Item, Query, Result, Update, Write, number, text};
 
@@ -25,20 +26,19 @@ const FEW: usize = 1_000;
 impl Indexer {
     /// The experiments of the default workspace, deleted ones included. A request per MB of their names.
     pub async fn experiments(&self) -> Result<Vec<ExperimentId>> {
-        let workspace = prefix::workspace_partition(&Name::from(mlflow_api::tracking::DEFAULT_WORKSPACE));
-        let rows = self.table.query(Query::begins_with(workspace, prefix::EXPERIMENTS).local("LSI1")).await?;
-        let ids = rows.iter().filter_map(|row| index::parse_experiment_by_stage(row.text("lsi1sk")?));
-        Ok(ids.map(|(_, id)| id).collect())
+        let workspace = Name::from(mlflow_api::tracking::DEFAULT_WORKSPACE);
+        let rows = self.table.query(Query::of(ExperimentsByStage::all(&workspace))).await?;
+        Ok(rows.iter().filter_map(Item::entry::<ExperimentsByStage>).map(|listed| listed.experiment).collect())
     }
 
     /// Marks all runs of an experiment, so that they are indexed as if nothing of them was; returns them. One write of each
     /// run's document; `done` is told of each page.
     pub async fn mark_runs(&self, experiment: ExperimentId, mut done: impl FnMut(usize)) -> Result<HashSet<RunId>> {
         let mut all = HashSet::new();
-        let mut query = Query::begins_with(prefix::experiment_partition(experiment), prefix::RUNS).local("LSI2");
+        let mut query = Query::of(RunsByTime::all(&experiment));
         loop {
             let page = self.table.query_page(&query).await?;
-            let runs = page.items.iter().filter_map(|item| index::run_of_key(item.text("lsi2sk")?));
+            let runs = page.items.iter().filter_map(Item::entry::<RunsByTime>).map(|listed| listed.run);
             let marks = runs.map(|run| async move {
                 let update = Update::new(rows::Run::key(&experiment, &run)).set(REBUILD, number(1)).marked(&run);
                 match self.table.update(&update).await {
@@ -62,9 +62,9 @@ impl Indexer {
     /// Drops the runs that have been indexed anew since they were marked. A request per MB of marks; and one per 100 runs where
     /// few are left: a run that is being written carries a mark most of the time.
     pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
-        let query = Query::begins_with(prefix::experiment_partition(experiment), prefix::RUNS).local("LSI5");
-        let items = self.table.query(query).await?;
-        let marked: HashSet<_> = items.iter().filter_map(|item| index::run_of_key(item.text(CHANGED)?)).collect();
+        let items = self.table.query(Query::of(RunsChanged::all(&experiment))).await?;
+        let marked: HashSet<_> =
+            items.iter().filter_map(Item::entry::<RunsChanged>).map(|changed| changed.run).collect();
         runs.retain(|run| marked.contains(run));
         if runs.len() <= FEW {
             let keys: Vec<_> = runs.iter().map(|run| rows::Run::key(&experiment, run)).collect();
@@ -77,9 +77,8 @@ impl Indexer {
     /// Deletes entries of an experiment that belong to no run as it was last indexed; says how many. Reads the experiment's
     /// copies and entries once, and a transaction for each that goes.
     pub async fn sweep(&self, experiment: ExperimentId) -> Result<usize> {
-        let partition = prefix::experiment_partition(experiment);
         let mut known = HashSet::new();
-        let mut query = Query::begins_with(&partition, prefix::copies(&RUN.into()));
+        let mut query = Query::of(rows::FullTextReverse::all(&experiment).entity_type(&RUN.into()));
         loop {
             let page = self.table.query_page(&query).await?;
             for (at, copy) in page.items.into_iter().filter_map(|item| Some((run_of_copy(&item)?, RunCopy(item)))) {
@@ -92,8 +91,8 @@ impl Indexer {
             }
         }
         let mut swept = 0;
-        for derived in prefix::DERIVED {
-            let mut query = Query::begins_with(&partition, derived);
+        for derived in ranges::derived(&experiment) {
+            let mut query = Query::of(derived);
             loop {
                 let page = self.table.query_page(&query).await?;
                 for key in page.items.iter().filter_map(Item::key).filter(|key| !known.contains(&hash(&key.sk))) {
@@ -110,7 +109,7 @@ impl Indexer {
 
     /// Deletes an entry if its run's copy, as it is now, does not know of it; whether it did.
     async fn sweep_entry(&self, experiment: ExperimentId, entry: Key) -> Result<bool> {
-        let Some(run) = index::run_of_key(&entry.sk) else { return Ok(false) };
+        let Some(run) = place::run(&entry.sk) else { return Ok(false) };
         let at = RunLocation { experiment, run };
         let copy = self.table.get(&RunCopy::key(&at)).await?.map(RunCopy);
         let (held, stale) = held(&at, copy.as_ref());

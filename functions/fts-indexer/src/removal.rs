@@ -3,7 +3,7 @@
 
 use entities::attributes::{DIGEST, EXPERIMENT, NAME};
 use entities::{RunCopy, RunLocation, dataset_parts};
-use key_schema::{Key, prefix, rows};
+use key_schema::{Key, KeyRange, ranges, rows};
 use mlflow_api::tracking::DEFAULT_WORKSPACE;
 use mlflow_api::{EvaluationDatasetId, ExperimentId};
 use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
@@ -30,9 +30,9 @@ impl Indexer {
         }
         let copy = self.table.get(&RunCopy::key(at)).await?.map(RunCopy);
         remove_entries(&self.table, at, copy.as_ref()).await?;
-        self.delete_range(Query::begins_with(at.key().pk, prefix::run_rows(&at.run))).await?;
+        self.delete_range(ranges::rows_of_run(&at.experiment, &at.run)).await?;
         // Model versions that name the run stay, and are found by it.
-        self.delete_range(Query::begins_with(prefix::run_partition(&at.run), prefix::METRIC_SEGMENTS)).await
+        self.delete_range(rows::MetricSegment::all(&at.run).range()).await
     }
 
     /// Removes an experiment's name and all that it held. Its runs have records of their own in the stream then, and follow.
@@ -47,7 +47,7 @@ impl Indexer {
             Ok(()) | Err(Failure::Cancelled(_)) => {}
             Err(failure) => return Err(failure),
         }
-        self.delete_range(Query::begins_with(prefix::experiment_partition(experiment), "")).await
+        self.delete_range(rows::Experiment::partition(&experiment)).await
     }
 
     /// Removes the records of an evaluation dataset, its tags, and what records are found by. A request per 25 of them.
@@ -55,13 +55,13 @@ impl Indexer {
         if self.table.get(&rows::EvaluationDataset::key(dataset)).await?.is_some() {
             return Ok(());
         }
-        self.delete_range(Query::begins_with(prefix::evaluation_keys_partition(dataset), "")).await?;
-        self.delete_range(Query::begins_with(prefix::evaluation_dataset_partition(dataset), "")).await
+        self.delete_range(rows::EvaluationInputs::partition(dataset)).await?;
+        self.delete_range(rows::EvaluationDataset::partition(dataset)).await
     }
 
     /// Deletes a range, page after page, each item after what belongs to it elsewhere.
-    async fn delete_range(&self, query: Query) -> Result<()> {
-        let mut query = query;
+    async fn delete_range(&self, range: KeyRange) -> Result<()> {
+        let mut query = Query::of(range);
         loop {
             let page = self.table.query_page(&query).await?;
             let keys: Vec<Key> = page.items.iter().filter_map(Item::key).collect();
@@ -69,7 +69,7 @@ impl Indexer {
             self.table.write_many(Vec::new(), &links).await?;
             for partition in page.items.iter().filter_map(partition_of) {
                 // Boxed, because it is this function again.
-                Box::pin(self.delete_range(Query::begins_with(partition, ""))).await?;
+                Box::pin(self.delete_range(partition)).await?;
             }
             self.table.write_many(Vec::new(), &keys).await?;
             match page.next {
@@ -90,13 +90,14 @@ fn counterpart(key: &Key) -> Option<Key> {
 }
 
 /// The partition in which an item keeps what it has no room for.
-fn partition_of(item: &Item) -> Option<String> {
+fn partition_of(item: &Item) -> Option<KeyRange> {
     let key = item.key()?;
     if let Some(row) = rows::LoggedModel::parse(&key) {
-        return Some(prefix::model_partition(&row.model));
+        return Some(rows::LoggedModelSegment::partition(&row.model));
     }
     let row = rows::Dataset::parse(&key)?;
-    Some(prefix::dataset_partition(&dataset_parts(row.experiment, item.text(NAME)?, item.text(DIGEST)?)))
+    let parts = dataset_parts(row.experiment, item.text(NAME)?, item.text(DIGEST)?);
+    Some(rows::DatasetPart::partition(&parts))
 }
 
 /// Removes the entries of a run and then the copy that tells of them.

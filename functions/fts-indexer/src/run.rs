@@ -11,11 +11,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use entities::attributes::{CHANGED, INDEXED, NAME, REBUILD, REVISION, STAGE, STAGE_VERSION, START_TIME, STATUS};
+use entities::attributes::{INDEXED, NAME, REBUILD, REVISION, STAGE, STAGE_VERSION, START_TIME, STATUS};
 use entities::fields::{from_json, to_json};
 use entities::{RunCopy, RunItems, RunLocation, read_runs, stage_from};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Descending, Key, Stage, index};
+use key_schema::index::{RunsByName, RunsByStatus, RunsChanged};
+use key_schema::{Descending, IndexEntry, Key, Stage};
 use mlflow_api::tracking::LifecycleStage;
 use search::IndexedFields;
 use table::{Condition, Failure, Item, Result, Table, Update, number, text};
@@ -87,7 +88,7 @@ async fn take_off(table: &Table, mark: &Update) -> Result<()> {
 /// What has to be done for a run; nothing, if it carries no mark.
 fn plan(at: &RunLocation, items: &RunItems, old: Option<&RunCopy>, fields: &IndexedFields) -> Option<Plan> {
     let documents = || std::iter::once(&items.run).chain(&items.metrics);
-    let marked: Vec<_> = documents().filter(|document| document.has(CHANGED)).collect();
+    let marked: Vec<_> = documents().filter(|document| document.is_in(RunsChanged::INDEX)).collect();
     if marked.is_empty() {
         return None;
     }
@@ -111,7 +112,8 @@ fn plan(at: &RunLocation, items: &RunItems, old: Option<&RunCopy>, fields: &Inde
     };
     let marks = marked.into_iter().filter_map(|document| {
         let revision = number(document.number(REVISION)?);
-        let update = Update::new(document.key()?).remove(CHANGED).remove(REBUILD).set(INDEXED, text(&indexing));
+        let update =
+            Update::new(document.key()?).not_indexed(RunsChanged::INDEX).remove(REBUILD).set(INDEXED, text(&indexing));
         Some(update.only_if(Condition::Equals(REVISION.into(), revision)))
     });
     Some(Plan {
@@ -132,8 +134,12 @@ fn listed_copy(copy: Item, at: &RunLocation, run: &Item) -> Item {
         LifecycleStage::Deleted => Stage::Deleted { version },
     };
     let (status, name) = (run.text(STATUS).unwrap_or_default(), run.text(NAME).unwrap_or_default());
-    copy.with("lsi3sk", text(index::runs_by_status(&stage, &status.into(), &started, &at.run)))
-        .with("lsi4sk", text(index::runs_by_name(&stage, &name.into(), &started, &at.run)))
+    copy.indexed(RunsByStatus::key(&stage, &status.into(), &started, &at.run)).indexed(RunsByName::key(
+        &stage,
+        &name.into(),
+        &started,
+        &at.run,
+    ))
 }
 
 /// The entries that a run's copy stands for, and those that were to be deleted when it was made.

@@ -7,7 +7,8 @@ use embedded_engine::Engine;
 use embedded_engine::faults::FaultInjector;
 use entities::{Marked, RunCopy, RunLocation, dataset_parts, marked_item, metric_attribute, pack_set, points::Point};
 use fts_indexer::{Batch, Indexer};
-use key_schema::{Ascending, Descending, Digest, Ordinal, Stage, WideDigest, index, rows};
+use key_schema::index::{RunsByStage, RunsByStatus, RunsByTime, RunsChanged};
+use key_schema::{Ascending, Descending, Digest, IndexEntry, Ordinal, Stage, WideDigest, rows};
 use mlflow_api::{ExperimentId, ModelId, RunId};
 use serde_json::{Value, json};
 use table::{Item, Map, Retry, Table, Update, map, number, text};
@@ -46,8 +47,8 @@ impl Site {
             .with("artifact_uri", text("s3://bucket/1"))
             .with("params", map(Map::from([("lr".to_owned(), text("0.1"))])))
             .with("tags", map(Map::from([("team".to_owned(), text("red")), ("mlflow.user".to_owned(), text("ada"))])))
-            .with("lsi1sk", text(index::runs_by_stage(&Stage::Active, &Descending(TIME), &at.run)))
-            .with("lsi2sk", text(index::runs_by_time(&Descending(TIME), &at.run)));
+            .indexed(RunsByStage::key(&Stage::Active, &Descending(TIME), &at.run))
+            .indexed(RunsByTime::key(&Descending(TIME), &at.run));
         self.table.put_new(marked_item(item, &at.run)).await.unwrap();
         at
     }
@@ -88,7 +89,7 @@ impl Site {
 }
 
 fn record(name: &str, at: &RunLocation, part: &str, number: usize) -> Value {
-    let image = json!({ "lsi5sk": { "S": format!("R#{}", at.run) } });
+    let image = json!({ (RunsChanged::INDEX.sort): { "S": "marked" } });
     json!({
         "eventName": name,
         "dynamodb": {
@@ -116,10 +117,14 @@ async fn a_run_stands_in_the_lists_it_belongs_to() {
     let words = site.keys("FTS#W#").await;
     assert!(words.len() == 2 && words[1].contains("#old#") && words[0].contains("#newt#"), "{words:?}");
     assert_eq!(site.keys("FTS#3#").await.len(), 9, "one for each character");
-    let marked = site.dump().await.into_values().filter(|item| item.get("lsi5sk").is_some()).count();
+    let marked = site.dump().await.into_values().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
     assert_eq!(marked, 0);
     let copy = RunCopy(site.table.get(&RunCopy::key(&at)).await.unwrap().unwrap());
-    assert!(copy.0.text("lsi3sk").unwrap().starts_with("R#ACTIVE#RUNNING#"));
+    assert!(
+        copy.0
+            .entry::<RunsByStatus>()
+            .is_some_and(|listed| (listed.stage, listed.status) == (Stage::Active, "RUNNING".into()))
+    );
     assert!(copy.into_values().is_some());
 }
 
@@ -150,7 +155,7 @@ async fn a_batch_of_a_thousand_with_one_poison_record_loses_no_other() {
     records[500]["dynamodb"]["Keys"].as_object_mut().unwrap().remove("SK");
     assert_eq!(site.handle(records).await, ["500"]);
     assert_eq!(site.keys("FTS_REV#run#").await.len(), 999);
-    let marked = site.dump().await.into_values().filter(|item| item.get("lsi5sk").is_some()).count();
+    let marked = site.dump().await.into_values().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
     assert_eq!(marked, 1, "the poisoned one stays marked, so that searches look at it");
 }
 
@@ -171,7 +176,7 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
     }
     assert_eq!(site.handle(records).await, ["20"]);
     assert_eq!(site.keys("FTS#V#").await.len(), 60, "its own entries too, but it stays marked");
-    let marked = site.dump().await.into_values().filter(|item| item.get("lsi5sk").is_some()).count();
+    let marked = site.dump().await.into_values().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
     assert_eq!(marked, 1);
 }
 

@@ -63,8 +63,6 @@ pub const WIDE: &str = "wide";
 pub const REVISION: &str = "rev";
 /// Of an item that is in the index as it is: the indexing that put it there.
 pub const INDEXED: &str = "indexed";
-/// The index key of items with changes that are not in the index yet.
-pub const CHANGED: &str = "lsi5sk";
 /// On a marked run: its entries are to be put again, those too that the index should have.
 pub const REBUILD: &str = "rebuild";
 

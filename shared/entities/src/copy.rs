@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use key_schema::{Key, Name, rows};
+use key_schema::{Key, Name, definition, rows};
 use table::{Item, Map, Value, map, text};
 
-use crate::attributes::{CHANGED, INDEXED, LINKS, PARAM_ROWS, PARAMS, REBUILD, REVISION, TAG_ROWS, TAGS, WIDE};
+use crate::attributes::{INDEXED, LINKS, PARAM_ROWS, PARAMS, REBUILD, REVISION, TAG_ROWS, TAGS, WIDE};
 use crate::links;
 use crate::maps::{entries, entry_name};
 use crate::metrics::{metric_attribute, pack_set};
@@ -54,10 +54,8 @@ impl RunCopy {
 
     fn with_values(at: &RunLocation, items: &RunItems) -> Self {
         let of_the_document = |name: &str| {
-            let of_an_index = name.starts_with("lsi") || name.starts_with("gsi");
-            of_an_index
-                || [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, WIDE, REVISION, INDEXED, CHANGED, REBUILD]
-                    .contains(&name)
+            let of_an_index = definition::key_attributes().any(|attribute| attribute == name);
+            of_an_index || [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, WIDE, REVISION, INDEXED, REBUILD].contains(&name)
         };
         let attributes = items.run.0.iter().filter(|(name, _)| !of_the_document(name));
         let mut item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect());

@@ -5,11 +5,11 @@
 //! moment and read consistently, what a search must not look for in the other indexes. Setting a mark that is set costs
 //! nothing.
 
-use key_schema::index;
+use key_schema::index::RunsChanged;
 use mlflow_api::RunId;
-use table::{Item, Update, number, text};
+use table::{Item, Update, number};
 
-use crate::attributes::{CHANGED, REVISION};
+use crate::attributes::REVISION;
 
 /// Updates that can carry the mark.
 pub trait Marked {
@@ -20,12 +20,12 @@ pub trait Marked {
 
 impl Marked for Update {
     fn marked(self, run: &RunId) -> Self {
-        self.set(CHANGED, text(index::runs_changed(run))).add(REVISION, number(1))
+        self.indexed(RunsChanged::key(run)).add(REVISION, number(1))
     }
 }
 
 /// A new item of a run, marked as changed.
 #[must_use]
 pub fn marked_item(item: Item, run: &RunId) -> Item {
-    item.with(CHANGED, text(index::runs_changed(run))).with(REVISION, number(1))
+    item.indexed(RunsChanged::key(run)).with(REVISION, number(1))
 }

@@ -2,7 +2,7 @@
 
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, WideDigest, fnv1a_128, index, prefix, rows};
+use key_schema::{Key, WideDigest, fnv1a_128, index, rows};
 use mlflow_api::logged_models::{LoggedModel, ModelData, ModelInfo, ModelMetric, ModelStatus};
 use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, ExperimentId, ModelId};
@@ -65,8 +65,7 @@ pub async fn locate_model(table: &Table, text: &str) -> Result<Option<ModelLocat
     if let Some(experiment) = model.experiment() {
         return Ok(Some(ModelLocation { experiment, model }));
     }
-    let partition = index::logged_model_location(&model);
-    let page = table.query_page(&Query::global("GSI1", "gsi1pk", partition).limit(1)).await?;
+    let page = table.query_page(&Query::of(index::LoggedModelLocation::all(&model)).limit(1)).await?;
     let row = page.items.first().and_then(Item::key).and_then(|key| rows::LoggedModel::parse(&key));
     Ok(row.map(|row| ModelLocation { experiment: row.experiment, model }))
 }
@@ -121,7 +120,7 @@ pub async fn read_model_segments(table: &Table, at: &ModelLocation, metrics: Opt
     if metrics.is_none_or(|document| !document.has(SEGMENTS)) {
         return Ok(Vec::new());
     }
-    table.query(segments_of(at)).await
+    table.query(Query::of(rows::LoggedModelSegment::all(&at.model))).await
 }
 
 /// Reads several logged models whole; one that is gone is left out. A request per 50 models, and one more for each kind of row
@@ -175,21 +174,17 @@ pub async fn read_model_items(
     metrics: Option<Item>,
 ) -> Result<ModelItems> {
     let has_segments = metrics.as_ref().is_some_and(|document| document.has(SEGMENTS));
-    let rows = |prefix| Query::begins_with(at.key().pk, prefix);
     let wanted = [
-        (has_segments, segments_of(at)),
-        (model.has(PARAM_ROWS), rows(prefix::logged_model_params(&at.model))),
-        (model.has(TAG_ROWS), rows(prefix::logged_model_tags(&at.model))),
+        (has_segments, rows::LoggedModelSegment::all(&at.model).range()),
+        (model.has(PARAM_ROWS), rows::LoggedModelParam::all(&at.experiment).model(&at.model).range()),
+        (model.has(TAG_ROWS), rows::LoggedModelTag::all(&at.experiment).model(&at.model).range()),
     ];
-    let queries =
-        wanted.map(|(wanted, query)| async move { if wanted { table.query(query).await } else { Ok(Vec::new()) } });
+    let queries = wanted.map(|(wanted, range)| async move {
+        if wanted { table.query(Query::of(range)).await } else { Ok(Vec::new()) }
+    });
     let mut parts = try_join_all(queries).await?.into_iter();
     let mut part = || parts.next().unwrap_or_default();
     Ok(ModelItems { model, metrics, segments: part(), params: part(), tags: part() })
-}
-
-fn segments_of(at: &ModelLocation) -> Query {
-    Query::begins_with(prefix::model_partition(&at.model), prefix::MODEL_SEGMENTS)
 }
 
 /// A logged model from its items.

@@ -1,7 +1,7 @@
 //! The items of runs, and how they are read.
 
 use futures::future::try_join_all;
-use key_schema::{Key, index, prefix, rows};
+use key_schema::{Key, index, ranges, rows};
 use mlflow_api::{Error, ExperimentId, RunId};
 use table::{Item, Query, Result, Table};
 
@@ -45,7 +45,7 @@ pub async fn locate_run(table: &Table, text: &str) -> mlflow_api::Result<RunLoca
     if let Some(experiment) = run.experiment() {
         return Ok(RunLocation { experiment, run });
     }
-    let query = Query::global("GSI1", "gsi1pk", index::run_location(&run)).limit(1);
+    let query = Query::of(index::RunLocation::all(&run)).limit(1);
     let page = table.query_page(&query).await?;
     let row = page.items.first().and_then(Item::key).and_then(|key| rows::Run::parse(&key));
     let row = row.ok_or_else(|| RunId::not_found(text))?;
@@ -77,18 +77,15 @@ impl RunItems {
 /// Reads the rows that a run has beside its two documents: a request for each kind it has.
 pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics: Option<Item>) -> Result<RunItems> {
     let is_wide = metrics.as_ref().is_some_and(|document| document.has(WIDE));
-    let partition = at.key().pk;
-    let rows = |prefix| Query::begins_with(&partition, prefix);
-    let (first_link, last_link) = prefix::run_links(&at.run);
     let wanted = [
-        (is_wide, rows(prefix::run_metrics_buckets(&at.run))),
-        (run.has(PARAM_ROWS), rows(prefix::run_params(&at.run))),
-        (run.has(TAG_ROWS), rows(prefix::run_tags(&at.run))),
-        (run.has(LINKS), Query::between(&partition, first_link, last_link)),
+        (is_wide, rows::RunMetricsBucket::all(&at.experiment).run(&at.run).range()),
+        (run.has(PARAM_ROWS), rows::RunParam::all(&at.experiment).run(&at.run).range()),
+        (run.has(TAG_ROWS), rows::RunTag::all(&at.experiment).run(&at.run).range()),
+        (run.has(LINKS), ranges::links_of_run(&at.experiment, &at.run)),
     ];
-    let queries = wanted
-        .into_iter()
-        .map(|(wanted, query)| async move { if wanted { table.query(query).await } else { Ok(Vec::new()) } });
+    let queries = wanted.into_iter().map(|(wanted, range)| async move {
+        if wanted { table.query(Query::of(range)).await } else { Ok(Vec::new()) }
+    });
     let mut parts = try_join_all(queries).await?.into_iter();
     let mut part = || parts.next().unwrap_or_default();
     let buckets = part();

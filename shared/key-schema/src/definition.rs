@@ -2,18 +2,58 @@
 
 use std::fmt::Write;
 
-/// Local secondary indexes: name and sort key; the partition key is the table's.
-pub const LOCAL_INDEXES: &[(&str, &str)] =
-    &[("LSI1", "lsi1sk"), ("LSI2", "lsi2sk"), ("LSI3", "lsi3sk"), ("LSI4", "lsi4sk"), ("LSI5", "lsi5sk")];
+/// A secondary index: its name, and the attributes of its key. All hold keys only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Its name.
+    pub name: &'static str,
+    /// The attribute of its partition key: of a local index, that of the table.
+    pub partition: &'static str,
+    /// The attribute of its sort key.
+    pub sort: &'static str,
+}
 
-/// Global secondary indexes: name, partition key, sort key.
-pub const GLOBAL_INDEXES: &[(&str, &str, &str)] = &[
-    ("GSI1", "gsi1pk", "gsi1sk"),
-    ("GSI2", "gsi2pk", "gsi2sk"),
-    ("GSI3", "gsi3pk", "gsi3sk"),
-    ("GSI4", "gsi4pk", "gsi4sk"),
-    ("GSI5", "gsi5pk", "gsi5sk"),
-];
+impl Index {
+    const fn local(name: &'static str, sort: &'static str) -> Self {
+        Self { name, partition: PK, sort }
+    }
+
+    const fn global(name: &'static str, partition: &'static str, sort: &'static str) -> Self {
+        Self { name, partition, sort }
+    }
+
+    /// Whether it goes across partitions. Such an index is eventually consistent.
+    #[must_use]
+    pub fn is_global(&self) -> bool {
+        self.partition != PK
+    }
+}
+
+/// The first local index.
+pub const LSI1: Index = Index::local("LSI1", "lsi1sk");
+/// The second local index.
+pub const LSI2: Index = Index::local("LSI2", "lsi2sk");
+/// The third local index.
+pub const LSI3: Index = Index::local("LSI3", "lsi3sk");
+/// The fourth local index.
+pub const LSI4: Index = Index::local("LSI4", "lsi4sk");
+/// The fifth local index.
+pub const LSI5: Index = Index::local("LSI5", "lsi5sk");
+/// The first global index.
+pub const GSI1: Index = Index::global("GSI1", "gsi1pk", "gsi1sk");
+/// The second global index.
+pub const GSI2: Index = Index::global("GSI2", "gsi2pk", "gsi2sk");
+/// The third global index.
+pub const GSI3: Index = Index::global("GSI3", "gsi3pk", "gsi3sk");
+/// The fourth global index.
+pub const GSI4: Index = Index::global("GSI4", "gsi4pk", "gsi4sk");
+/// The fifth global index.
+pub const GSI5: Index = Index::global("GSI5", "gsi5pk", "gsi5sk");
+
+/// The local secondary indexes.
+pub const LOCAL_INDEXES: [Index; 5] = [LSI1, LSI2, LSI3, LSI4, LSI5];
+/// The global secondary indexes.
+pub const GLOBAL_INDEXES: [Index; 5] = [GSI1, GSI2, GSI3, GSI4, GSI5];
 
 /// The partition key's attribute.
 pub const PK: &str = "PK";
@@ -24,8 +64,8 @@ pub const TTL: &str = "ttl";
 
 /// Every attribute that is part of a key; all are strings.
 pub fn key_attributes() -> impl Iterator<Item = &'static str> {
-    let local = LOCAL_INDEXES.iter().map(|(_, sort)| *sort);
-    let global = GLOBAL_INDEXES.iter().flat_map(|(_, partition, sort)| [*partition, *sort]);
+    let local = LOCAL_INDEXES.into_iter().map(|index| index.sort);
+    let global = GLOBAL_INDEXES.into_iter().flat_map(|index| [index.partition, index.sort]);
     [PK, SK].into_iter().chain(local).chain(global)
 }
 
@@ -39,22 +79,23 @@ pub fn cloudformation() -> String {
     yaml.push_str("      KeySchema:\n");
     yaml.push_str(&key_schema("        ", PK, SK));
     yaml.push_str("      LocalSecondaryIndexes:\n");
-    for (index, sort) in LOCAL_INDEXES {
-        yaml.push_str(&index_yaml(index, PK, sort));
+    for index in LOCAL_INDEXES {
+        yaml.push_str(&index_yaml(&index));
     }
     yaml.push_str("      GlobalSecondaryIndexes:\n");
-    for (index, partition, sort) in GLOBAL_INDEXES {
-        yaml.push_str(&index_yaml(index, partition, sort));
+    for index in GLOBAL_INDEXES {
+        yaml.push_str(&index_yaml(&index));
     }
     let _ = writeln!(yaml, "      StreamSpecification: {{ StreamViewType: NEW_AND_OLD_IMAGES }}");
     let _ = writeln!(yaml, "      TimeToLiveSpecification: {{ AttributeName: {TTL}, Enabled: true }}");
     yaml
 }
 
-fn index_yaml(index: &str, partition: &str, sort: &str) -> String {
-    let keys = key_schema("            ", partition, sort);
+fn index_yaml(index: &Index) -> String {
+    let keys = key_schema("            ", index.partition, index.sort);
+    let name = index.name;
     format!(
-        "        - IndexName: {index}\n          KeySchema:\n{keys}          Projection: {{ ProjectionType: KEYS_ONLY }}\n"
+        "        - IndexName: {name}\n          KeySchema:\n{keys}          Projection: {{ ProjectionType: KEYS_ONLY }}\n"
     )
 }
 

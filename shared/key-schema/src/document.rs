@@ -36,23 +36,20 @@ pub fn markdown() -> String {
         partition = row.pk;
         let _ = writeln!(text, "| {shown} | `{}` | {} |", row.sk, row.purpose.trim());
     }
-    text.push_str("\n## Indexes\n\n| index | key | carried by | what it answers |\n|---|---|---|---|\n");
-    let local = LOCAL_INDEXES.iter().map(|(index, sort)| (*index, vec![*sort]));
-    let global = GLOBAL_INDEXES.iter().map(|(index, partition, sort)| (*index, vec![*partition, *sort]));
-    for (index, attributes) in local.chain(global) {
-        let keys: Vec<_> = INDEX_KEYS.iter().filter(|key| attributes.contains(&key.attribute)).collect();
-        if keys.is_empty() {
-            let reason = if index.starts_with('L') {
-                "an LSI cannot be added to a table later"
-            } else {
-                "nothing asks for it yet"
-            };
-            let _ = writeln!(text, "| {index} | | | kept free: {reason} |");
+    text.push_str(
+        "\n## Indexes\n\n| index | partition key | sort key | carried by | what it answers |\n|---|---|---|---|---|\n",
+    );
+    for index in LOCAL_INDEXES.iter().chain(&GLOBAL_INDEXES) {
+        let mut keys = INDEX_KEYS.iter().filter(|key| key.index == index).peekable();
+        if keys.peek().is_none() {
+            let reason =
+                if index.is_global() { "nothing asks for it yet" } else { "an LSI cannot be added to a table later" };
+            let _ = writeln!(text, "| {} | | | | kept free: {reason} |", index.name);
         }
         for key in keys {
-            let purpose = key.purpose.trim();
-            let _ =
-                writeln!(text, "| {index} | `{}` = `{}` | {} | {purpose} |", key.attribute, key.pattern, key.entity);
+            let rows: Vec<_> = key.rows.iter().map(|row| row.name).collect();
+            let (rows, purpose) = (rows.join(", "), key.purpose.trim());
+            let _ = writeln!(text, "| {} | `{}` | `{}` | {rows} | {purpose} |", index.name, key.partition, key.sort);
         }
     }
     text.push_str(FOOT);

@@ -1,7 +1,7 @@
 //! Every key and index of the table, nothing else: no I/O, no AWS.
 //!
 //! [`rows`] is the whole table on one page, [`index`] its secondary indexes. A row's `key` builds the key, its `parse` reads
-//! one back; [`prefix`] holds the beginnings that queries ask for. `docs/table.md` and the table in `template.yaml` are
+//! one back, its `all` is the range that a query asks for; [`ranges`] has those that are no plain prefix. `docs/table.md` and the table in `template.yaml` are
 //! generated from here ([`document`], [`definition`]).
 
 #[macro_use]
@@ -9,13 +9,18 @@ mod macros;
 pub mod definition;
 pub mod document;
 pub mod index;
-pub mod prefix;
+pub mod part;
+pub mod place;
+mod range;
+pub mod ranges;
 pub mod rows;
 mod segment;
 
+pub use index::{IndexEntry, IndexKey};
+pub use range::{KeyRange, Prefix, SortKeys};
 pub use segment::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Level, ModelKind, Name, Ordinal, Segment, Stage,
-    Value, WideDigest, fnv1a_128, halves,
+    TextSegment, Value, WideDigest, fnv1a_128, halves,
 };
 
 /// The primary key of an item.

@@ -1,6 +1,13 @@
 //! Declares rows and index keys by their pattern: literals, and typed segments between them.
 
-/// Declares the rows of the table. Each becomes a type with `key`, `parse` and `DESCRIPTION`; `ROWS` lists them all.
+/// Declares the rows of the table. Each becomes a type with
+///
+/// - `key`, which builds the row's key, and `parse`, which reads it back;
+/// - `partition`, the range of all rows in its partition;
+/// - `all`, the range of the rows of this type in a partition, with a method for each segment that narrows it:
+///   `RankByMetric::all(&experiment).metric(&metric).value(&value)`.
+///
+/// `ROWS` describes them all.
 macro_rules! rows {
     ($(
         $(#[doc = $doc:literal])+
@@ -27,37 +34,37 @@ macro_rules! rows {
                     pk: concat!($pk $(, "<", stringify!($partition), ">")?),
                     sk: concat!($($literal $(, "<", stringify!($field), ">")? ,)+),
                     purpose: concat!($($doc),+),
+                    reads: |key| Self::parse(key).is_some(),
                 };
 
                 /// Builds the row's key.
                 #[must_use]
                 pub fn key($($partition: &$partition_type,)? $($($field: &$type,)?)+) -> Key {
-                    #[allow(unused_mut, reason = "a partition may be a literal")]
-                    let mut pk = String::from($pk);
-                    $(Segment::write($partition, &mut pk);)?
-                    let mut sk = String::new();
-                    $(
-                        sk.push_str($literal);
-                        $(Segment::write($field, &mut sk);)?
-                    )+
-                    Key { pk, sk }
+                    Key { pk: written!($pk $(<$partition>)?), sk: written!($($literal $(<$field>)?)+) }
                 }
 
                 /// Reads a key of this row back, or `None` for a key of any other.
                 #[must_use]
                 pub fn parse(key: &Key) -> Option<Self> {
-                    #[allow(unused_variables, reason = "a partition may be a literal")]
-                    let partition_rest = key.pk.strip_prefix($pk)?;
-                    $(let $partition = <$partition_type as Segment>::read(partition_rest)?;)?
-                    let rest = key.sk.as_str();
-                    $(
-                        let rest = rest.strip_prefix($literal)?;
-                        $(let (text, rest) = rest.split_at(rest.find('#').unwrap_or(rest.len()));
-                        let $field = <$type as Segment>::read(text)?;)?
-                    )+
-                    rest.is_empty().then_some(Self { $($partition,)? $($($field,)?)+ })
+                    read!(key.pk, $pk $(<$partition: $partition_type>)?);
+                    read!(key.sk, $($literal $(<$field: $type>)?)+);
+                    Some(Self { $($partition,)? $($($field,)?)+ })
+                }
+
+                /// All that is in the partition, rows of other types included.
+                #[must_use]
+                pub fn partition($($partition: &$partition_type)?) -> KeyRange {
+                    KeyRange::new(None, written!($pk $(<$partition>)?), "")
+                }
+
+                /// The rows of this type in a partition. The methods of [`Prefix`] narrow it by one segment after another.
+                #[must_use]
+                pub fn all($($partition: &$partition_type)?) -> Prefix<Self, 0> {
+                    Prefix::new(None, written!($pk $(<$partition>)?), first!($($literal)+))
                 }
             }
+
+            prefixes!($name, 0; $($literal $(<$field: $type>)?)+);
         )+
 
         /// Every row of the table.
@@ -65,31 +72,128 @@ macro_rules! rows {
     };
 }
 
-/// Declares the sort (or partition) keys of the secondary indexes. Each becomes a function that builds the attribute's value.
+/// Declares the keys of the secondary indexes, like rows: `index of the rows that carry it = partition key / sort key`. The partition
+/// of a local index is the row's own. Each becomes a type with `key`, `all` and, as an [`IndexEntry`](crate::IndexEntry), `parse`.
 macro_rules! index_keys {
     ($(
         $(#[doc = $doc:literal])+
-        $name:ident : $attribute:literal of $entity:literal = $( $literal:literal $(< $field:ident : $type:ty >)? )+ ;
+        $name:ident : $scope:ident $index:ident of $($row:ident),+ = $pk:literal < $partition:ident : $partition_type:ty > / $( $literal:literal $(< $field:ident : $type:ty >)? )+ ;
     )+) => {
         $(
             $(#[doc = $doc])+
-            #[must_use]
-            pub fn $name($($($field: &$type,)?)+) -> String {
-                let mut value = String::new();
-                $(
-                    value.push_str($literal);
-                    $(Segment::write($field, &mut value);)?
-                )+
-                value
+            #[derive(Clone, Debug, PartialEq)]
+            pub struct $name {
+                $($(
+                    #[doc = concat!("`", stringify!($field), "` of the sort key.")]
+                    pub $field: $type,
+                )?)+
             }
+
+            impl IndexEntry for $name {
+                const INDEX: &'static Index = &$index;
+
+                fn parse(sort_key: &str) -> Option<Self> {
+                    read!(sort_key, $($literal $(<$field: $type>)?)+);
+                    Some(Self { $($($field,)?)+ })
+                }
+            }
+
+            index_key!($scope $name = $pk <$partition: $partition_type> / $($literal $(<$field: $type>)?)+);
+
+            impl $name {
+                /// The entries of this type in a partition. The methods of [`Prefix`] narrow it by one segment after another.
+                #[must_use]
+                pub fn all($partition: &$partition_type) -> Prefix<Self, 0> {
+                    Prefix::new(Some(Self::INDEX), written!($pk <$partition>), first!($($literal)+))
+                }
+            }
+
+            prefixes!($name, 0; $($literal $(<$field: $type>)?)+);
         )+
 
         /// Every index key of the table.
         pub const INDEX_KEYS: &[IndexDescription] = &[$(IndexDescription {
-            attribute: $attribute,
-            entity: $entity,
-            pattern: concat!($($literal $(, "<", stringify!($field), ">")? ,)+),
+            index: &$index,
+            rows: &[$($crate::rows::$row::DESCRIPTION),+],
+            partition: concat!($pk, "<", stringify!($partition), ">"),
+            sort: concat!($($literal $(, "<", stringify!($field), ">")? ,)+),
             purpose: concat!($($doc),+),
         }),+];
+    };
+}
+
+/// The function `key` of an index entry: a local index has only the sort key, a global one a partition key too.
+macro_rules! index_key {
+    (local $name:ident = $pk:literal < $partition:ident : $partition_type:ty > / $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
+        impl $name {
+            /// The attribute by which an item stands in the index.
+            #[must_use]
+            pub fn key($($($field: &$type,)?)+) -> IndexKey {
+                IndexKey(vec![(Self::INDEX.sort, written!($($literal $(<$field>)?)+))])
+            }
+        }
+    };
+    (global $name:ident = $pk:literal < $partition:ident : $partition_type:ty > / $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
+        impl $name {
+            /// The attributes by which an item stands in the index.
+            #[must_use]
+            pub fn key($partition: &$partition_type, $($($field: &$type,)?)+) -> IndexKey {
+                IndexKey(vec![
+                    (Self::INDEX.partition, written!($pk <$partition>)),
+                    (Self::INDEX.sort, written!($($literal $(<$field>)?)+)),
+                ])
+            }
+        }
+    };
+}
+
+/// A key as text.
+macro_rules! written {
+    ($( $literal:literal $(< $field:ident >)? )+) => {{
+        let mut key = String::new();
+        $(
+            key.push_str($literal);
+            $(Segment::write($field, &mut key);)?
+        )+
+        key
+    }};
+}
+
+/// Reads the segments of a key into variables, or returns `None` if the key has another form.
+macro_rules! read {
+    ($key:expr, $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
+        let rest: &str = &$key;
+        $(
+            let rest = rest.strip_prefix($literal)?;
+            $(
+                let (text, rest) = rest.split_at(rest.find('#').unwrap_or(rest.len()));
+                let $field = <$type as Segment>::read(text)?;
+            )?
+        )+
+        if !rest.is_empty() {
+            return None;
+        }
+    };
+}
+
+macro_rules! first {
+    ($first:literal $($other:literal)*) => {
+        $first
+    };
+}
+
+/// A method of [`Prefix`](crate::Prefix) for each segment but the last: that one makes the key whole.
+macro_rules! prefixes {
+    ($name:ident, $given:expr; $literal:literal $(<$field:ident : $type:ty>)?) => {};
+    ($name:ident, $given:expr; $literal:literal <$field:ident : $type:ty> $next:literal $($rest:tt)*) => {
+        impl Prefix<$name, { $given }> {
+            #[doc = concat!("Only those with this `", stringify!($field), "`.")]
+            #[must_use]
+            pub fn $field(self, $field: &$type) -> Prefix<$name, { $given + 1 }> {
+                self.then($field, $next)
+            }
+        }
+
+        prefixes!($name, $given + 1; $next $($rest)*);
     };
 }

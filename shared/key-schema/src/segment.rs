@@ -10,6 +10,22 @@ pub trait Segment: Sized {
     fn write(&self, key: &mut String);
     /// Reads a value back from its form in a key.
     fn read(text: &str) -> Option<Self>;
+    /// The value's form in a key.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text);
+        text
+    }
+}
+
+/// A text the user chose.
+pub trait TextSegment: Segment {
+    /// The longest beginning, in bytes: a text whose form in a key is longer than this may have been cut, and then
+    /// the order of keys is not that of texts.
+    const UNCUT: usize;
+
+    /// What all texts that begin like this one begin with in a key, cut or not; for queries by prefix.
+    fn beginning(&self) -> String;
 }
 
 /// Marks a text that was cut; greater than every escape of a character, so no whole text ends like a cut one.
@@ -32,18 +48,14 @@ macro_rules! text_segment {
             }
         }
 
-        impl $name {
-            /// What all texts that begin like this one begin with in a key, cut or not; for queries by prefix.
-            #[must_use]
-            pub fn beginning(&self) -> String {
+        impl TextSegment for $name {
+            const UNCUT: usize = uncut($longest);
+
+            fn beginning(&self) -> String {
                 let mut key = String::new();
                 write_uncut(&self.0, $longest, &mut key);
                 key
             }
-
-            /// The longest beginning, in bytes: a text whose form in a key is longer than this may have been cut, and then
-            /// the order of keys is not that of texts.
-            pub const UNCUT: usize = uncut($longest);
         }
 
         impl Segment for $name {
@@ -401,18 +413,23 @@ pub enum Stage {
     },
 }
 
+impl Stage {
+    /// What every `Deleted` begins with in a key.
+    pub(crate) const DELETED: &str = "DELETED.";
+}
+
 impl Segment for Stage {
     fn write(&self, key: &mut String) {
         match self {
             Self::Active => key.push_str("ACTIVE"),
             Self::Deleted { version } => {
-                let _ = write!(key, "DELETED.{version:010}");
+                let _ = write!(key, "{}{version:010}", Self::DELETED);
             }
         }
     }
 
     fn read(text: &str) -> Option<Self> {
-        match text.strip_prefix("DELETED.") {
+        match text.strip_prefix(Self::DELETED) {
             Some(version) => Ordinal::read(version).map(|Ordinal(version)| Self::Deleted { version }),
             None => (text == "ACTIVE").then_some(Self::Active),
         }
@@ -426,9 +443,7 @@ mod tests {
     use super::*;
 
     fn written(segment: &impl Segment) -> String {
-        let mut key = String::new();
-        segment.write(&mut key);
-        key
+        segment.text()
     }
 
     proptest! {

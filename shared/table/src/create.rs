@@ -30,14 +30,14 @@ impl Table {
             request = request.attribute_definitions(definition.build().map_err(build)?);
         }
         let keys_only = || Projection::builder().projection_type(ProjectionType::KeysOnly).build();
-        for (index, sort) in LOCAL_INDEXES {
-            let schema = keys(PK, sort).map_err(build)?;
-            let index = LocalSecondaryIndex::builder().index_name(*index).set_key_schema(Some(schema));
+        for index in LOCAL_INDEXES {
+            let schema = keys(index.partition, index.sort).map_err(build)?;
+            let index = LocalSecondaryIndex::builder().index_name(index.name).set_key_schema(Some(schema));
             request = request.local_secondary_indexes(index.projection(keys_only()).build().map_err(build)?);
         }
-        for (index, partition, sort) in GLOBAL_INDEXES {
-            let schema = keys(partition, sort).map_err(build)?;
-            let index = GlobalSecondaryIndex::builder().index_name(*index).set_key_schema(Some(schema));
+        for index in GLOBAL_INDEXES {
+            let schema = keys(index.partition, index.sort).map_err(build)?;
+            let index = GlobalSecondaryIndex::builder().index_name(index.name).set_key_schema(Some(schema));
             request = request.global_secondary_indexes(index.projection(keys_only()).build().map_err(build)?);
         }
         let stream =

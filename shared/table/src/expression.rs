@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use key_schema::Key;
-use key_schema::definition::PK;
+use key_schema::definition::{Index, PK};
+use key_schema::{IndexKey, Key};
 
 use crate::Value;
 
@@ -107,6 +107,19 @@ impl Update {
     pub fn set(mut self, path: impl Into<Path>, value: Value) -> Self {
         self.set.push((path.into(), value));
         self
+    }
+
+    /// Gives the item its place in an index.
+    #[must_use]
+    pub fn indexed(mut self, key: IndexKey) -> Self {
+        self.set.extend(key.0.into_iter().map(|(attribute, place)| (attribute.into(), Value::S(place))));
+        self
+    }
+
+    /// Takes the item out of a local index.
+    #[must_use]
+    pub fn not_indexed(self, index: &Index) -> Self {
+        self.remove(index.sort)
     }
 
     /// Adds to a number or to a set; makes it where it is missing. Only for attributes of the item itself.

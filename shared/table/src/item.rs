@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::primitives::Blob;
 pub use aws_sdk_dynamodb::types::AttributeValue as Value;
-use key_schema::Key;
-use key_schema::definition::{PK, SK};
+use key_schema::definition::{Index, PK, SK};
+use key_schema::{IndexEntry, IndexKey, Key, KeyRange};
 
 /// A map of attributes: an item's own, or one nested in it.
 pub type Map = HashMap<String, Value>;
@@ -26,6 +26,31 @@ impl Item {
     pub fn with(mut self, name: impl Into<String>, value: Value) -> Self {
         self.0.insert(name.into(), value);
         self
+    }
+
+    /// The item with its place in an index.
+    #[must_use]
+    pub fn indexed(mut self, key: IndexKey) -> Self {
+        self.0.extend(key.0.into_iter().map(|(attribute, place)| (attribute.to_owned(), Value::S(place))));
+        self
+    }
+
+    /// The item's entry in an index; `None` if it stands there as nothing or as another kind of entry.
+    #[must_use]
+    pub fn entry<T: IndexEntry>(&self) -> Option<T> {
+        self.text(T::INDEX.sort).and_then(T::parse)
+    }
+
+    /// Whether the item stands in an index.
+    #[must_use]
+    pub fn is_in(&self, index: &Index) -> bool {
+        self.has(index.sort)
+    }
+
+    /// The item's sort key in a range of the table or of an index.
+    #[must_use]
+    pub fn sort_key(&self, range: &KeyRange) -> Option<&str> {
+        self.text(range.sort_attribute())
     }
 
     /// The item's key.

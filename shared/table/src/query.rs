@@ -3,29 +3,21 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::Select;
-use key_schema::definition::{LOCAL_INDEXES, PK, SK};
+use key_schema::definition::Index;
+use key_schema::{KeyRange, SortKeys};
 
 use crate::expression::Expressions;
 use crate::meter::Direction;
-use crate::{Item, Result, Table, Value};
+use crate::{Item, Result, Table, Value, text};
 
-/// A range of one partition.
+/// A range of one partition, and how it is read.
 #[derive(Clone, Debug)]
 pub struct Query {
-    index: Option<&'static str>,
-    partition: (&'static str, String),
-    sort: &'static str,
-    range: Range,
+    range: KeyRange,
     backwards: bool,
     whole: bool,
     limit: Option<usize>,
     start: Option<HashMap<String, Value>>,
-}
-
-#[derive(Clone, Debug)]
-enum Range {
-    BeginsWith(String),
-    Between(String, String),
 }
 
 /// One page of a query.
@@ -38,39 +30,10 @@ pub struct Page {
 }
 
 impl Query {
-    /// The items of a partition whose sort key begins so.
+    /// The items of a range, in the order of their sort keys.
     #[must_use]
-    pub fn begins_with(partition: impl Into<String>, prefix: impl Into<String>) -> Self {
-        Self {
-            index: None,
-            partition: (PK, partition.into()),
-            sort: SK,
-            range: Range::BeginsWith(prefix.into()),
-            backwards: false,
-            whole: false,
-            limit: None,
-            start: None,
-        }
-    }
-
-    /// The items of a partition whose sort key lies between the two, both included.
-    #[must_use]
-    pub fn between(partition: impl Into<String>, first: impl Into<String>, last: impl Into<String>) -> Self {
-        Self { range: Range::Between(first.into(), last.into()), ..Self::begins_with(partition, "") }
-    }
-
-    /// In the order, and by the sort key, of a local index.
-    #[must_use]
-    pub fn local(mut self, index: &'static str) -> Self {
-        self.index = Some(index);
-        self.sort = LOCAL_INDEXES.iter().find(|(name, _)| *name == index).map_or(SK, |(_, sort)| sort);
-        self
-    }
-
-    /// The keys a global index holds for this partition of it. Behind by moments.
-    #[must_use]
-    pub fn global(index: &'static str, attribute: &'static str, partition: impl Into<String>) -> Self {
-        Self { index: Some(index), partition: (attribute, partition.into()), ..Self::begins_with("", "") }
+    pub fn of(range: impl Into<KeyRange>) -> Self {
+        Self { range: range.into(), backwards: false, whole: false, limit: None, start: None }
     }
 
     /// With all attributes of the items, which a local index does not hold: a read unit per 4 KB of each item more.
@@ -100,33 +63,28 @@ impl Query {
         self.start = Some(start);
         self
     }
-
-    fn is_global(&self) -> bool {
-        self.partition.0 != PK
-    }
 }
 
 impl Table {
     /// Reads one page: up to 1 MB, or the limit. One request; a read unit per 4 KB of what lies in the range.
     pub async fn query_page(&self, query: &Query) -> Result<Page> {
         let mut expressions = Expressions::default();
-        let (attribute, partition) = &query.partition;
-        let partition =
-            format!("{}={}", expressions.path(&(*attribute).into()), expressions.value(&Value::S(partition.clone())));
-        let condition = match &query.range {
-            Range::BeginsWith(prefix) if prefix.is_empty() => partition,
-            Range::BeginsWith(prefix) => {
-                let (sort, prefix) =
-                    (expressions.path(&query.sort.into()), expressions.value(&Value::S(prefix.clone())));
-                format!("{partition} AND begins_with({sort},{prefix})")
+        let (attribute, partition) = query.range.partition();
+        let partition = format!("{}={}", expressions.path(&attribute.into()), expressions.value(&text(partition)));
+        let sort = query.range.sort_attribute().into();
+        let condition = match query.range.sort_keys() {
+            SortKeys::All => partition,
+            SortKeys::BeginWith(beginning) => {
+                let (sort, beginning) = (expressions.path(&sort), expressions.value(&text(beginning)));
+                format!("{partition} AND begins_with({sort},{beginning})")
             }
-            Range::Between(first, last) => {
-                let sort = expressions.path(&query.sort.into());
-                let (first, last) =
-                    (expressions.value(&Value::S(first.clone())), expressions.value(&Value::S(last.clone())));
+            SortKeys::Between(first, last) => {
+                let sort = expressions.path(&sort);
+                let (first, last) = (expressions.value(&text(first)), expressions.value(&text(last)));
                 format!("{partition} AND {sort} BETWEEN {first} AND {last}")
             }
         };
+        let index = query.range.index();
         let answer = self
             .retry
             .run(|| {
@@ -134,11 +92,11 @@ impl Table {
                 self.client
                     .query()
                     .table_name(&self.name)
-                    .set_index_name(query.index.map(str::to_owned))
+                    .set_index_name(index.map(|index| index.name.to_owned()))
                     .key_condition_expression(&condition)
                     .set_expression_attribute_names(expressions.names())
                     .set_expression_attribute_values(expressions.values())
-                    .consistent_read(!query.is_global())
+                    .consistent_read(!index.is_some_and(Index::is_global))
                     .scan_index_forward(!query.backwards)
                     .set_select(query.whole.then_some(Select::AllAttributes))
                     .set_limit(query.limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX)))

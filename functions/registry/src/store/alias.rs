@@ -3,12 +3,13 @@
 //! Which version an alias stands for is in the model's document. Versions that aliases stand for are listed beside the model in a
 //! local index, so that one request reads both.
 
-use key_schema::{Key, Name, Ordinal, index, prefix, rows};
+use key_schema::index::AliasedVersions;
+use key_schema::{IndexEntry, Key, Name, Ordinal, rows};
 use mlflow_api::registry::{LATEST_ALIAS, ModelVersion, VersionNumber};
 use mlflow_api::{Error, Result, limits_registry as limits};
-use table::{Condition, Failure, Item, Query, Update, Write, number, text};
+use table::{Condition, Failure, Item, Query, Update, Write, number};
 
-use super::attributes::{ALIASED, ALIASES};
+use super::attributes::ALIASES;
 use super::model::{Model, model_key, model_not_found};
 use super::version::Found;
 use super::{ATTEMPTS, Store};
@@ -44,8 +45,8 @@ impl Store {
 
     /// The model in its own partition and versions that have aliases. One request.
     async fn aliased(&self, name: &Name) -> Result<Vec<Item>> {
-        let query = Query::begins_with(prefix::registered_model_partition(name), prefix::ALIASED_VERSIONS);
-        Ok(self.table.query_page(&query.local("LSI1").whole().limit(BESIDE)).await?.items)
+        let query = Query::of(AliasedVersions::all(name)).whole().limit(BESIDE);
+        Ok(self.table.query_page(&query).await?.items)
     }
 
     /// Reads the greatest version. Two requests.
@@ -72,7 +73,7 @@ impl Store {
             }
             let home = model.home();
             let listed = Update::new(rows::ModelVersion::key(&home, &Ordinal(wanted)))
-                .set(ALIASED, text(index::aliased_versions(&Ordinal(wanted))));
+                .indexed(AliasedVersions::key(&Ordinal(wanted)));
             let mut writes =
                 vec![Write::Update(model.unchanged().set((ALIASES, alias), number(wanted))), Write::Update(listed)];
             writes.extend(before.and_then(|before| without_alias(&model, before)));
@@ -111,7 +112,7 @@ fn without_alias(model: &Model, version: u32) -> Option<Write> {
         return None;
     }
     let key = rows::ModelVersion::key(&model.home(), &Ordinal(version));
-    Some(Write::Update(Update::new(key).only_if(Condition::item_exists()).remove(ALIASED)))
+    Some(Write::Update(Update::new(key).only_if(Condition::item_exists()).not_indexed(AliasedVersions::INDEX)))
 }
 
 fn take(items: &mut Vec<Item>, key: &Key) -> Option<Item> {

@@ -28,7 +28,3 @@ pub(super) const RUN: &str = "run";
 pub(super) const RUN_LINK: &str = "run_link";
 /// Of a version: how many tags were set without a look at how much it holds already.
 pub(super) const UNSEEN: &str = "unseen";
-/// The index key of what an alias is looked up in.
-pub(super) const ALIASED: &str = "lsi1sk";
-/// The index key of versions in a stage.
-pub(super) const IN_STAGE: &str = "lsi2sk";

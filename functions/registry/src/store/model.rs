@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use documents::Change;
 use entities::{entries, find, now_ms};
-use key_schema::{Key, ModelKind, Name, Ordinal, index, prefix, rows};
+use key_schema::index::AliasedVersions;
+use key_schema::{Key, ModelKind, Name, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelAlias, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::tracking::{DEFAULT_WORKSPACE, KeyValue};
 use mlflow_api::{Error, ErrorCode, Result, limits_registry as limits, python};
 use table::{Condition, Failure, Item, Map, Query, Reason, Update, Value, Write, map, number, text};
 
 use super::attributes::{
-    ALIASED, ALIASES, COUNT, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED,
+    ALIASES, COUNT, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED,
 };
 use super::home::{home_key, home_row, new_home};
 use super::model_tag::ModelDocument;
@@ -169,7 +170,7 @@ impl Store {
             .with(COUNT, number(0))
             .with(LATEST, map(Map::new()))
             .with(ALIASES, map(Map::new()))
-            .with(ALIASED, text(index::aliased_versions(&Ordinal(0))));
+            .indexed(AliasedVersions::key(&Ordinal(0)));
         for home in [new.name.clone(), new_home(&new.name, &id)] {
             let item = if home == new.name { item.clone() } else { item.clone().with(HOME, text(&home)) };
             let (mut item, tag_rows) =
@@ -294,10 +295,7 @@ impl Store {
         if !model.item.has(TAG_ROWS) {
             return Ok(Vec::new());
         }
-        Ok(self
-            .table
-            .query(Query::begins_with(prefix::registered_model_partition(&model.home()), prefix::MODEL_TAGS))
-            .await?)
+        Ok(self.table.query(Query::of(rows::ModelTag::all(&model.home()))).await?)
     }
 
     /// Versions of a model by their numbers, those that are there. One request per 100.

@@ -1,6 +1,6 @@
 //! Deleting models.
 
-use key_schema::{Key, Name, Ordinal, index, prefix, rows};
+use key_schema::{Key, Name, Ordinal, part, rows};
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
 
@@ -55,10 +55,11 @@ impl Store {
     /// Deletes all rows of a home whose model is gone, and the home at last. Every step checks that it is still that model's.
     async fn home_clear(&self, home: &Name, id: &str) -> Result<()> {
         let deserted = Condition::Equals(ID.into(), text(id)).and(Condition::Missing(NAME.into()));
-        for rows in prefix::MODEL_ROWS {
+        // Versions with their tags, and tags of the model. The home's own row comes last, and the model of that name stays.
+        for range in [rows::ModelVersion::all(home).range(), rows::ModelTag::all(home).range()] {
+            let query = Query::of(range);
             loop {
-                let page =
-                    self.table.query_page(&Query::begins_with(prefix::registered_model_partition(home), rows)).await?;
+                let page = self.table.query_page(&query).await?;
                 if page.items.is_empty() {
                     break;
                 }
@@ -89,7 +90,7 @@ fn parts(home: &Name, items: &[Item]) -> Vec<Vec<Key>> {
     for item in items {
         let Some(key) = item.key() else { continue };
         let of_run = item.text(RUN).filter(|run| !run.is_empty()).and_then(|run| {
-            let version = Ordinal(index::version_of_key(&key.sk)?);
+            let version = Ordinal(part::version_of_document(&key.sk)?);
             Some(rows::VersionOfRun::key(&Name::from(run), home, &version))
         });
         let is_full = parts.last().is_none_or(|part| part.len() + 2 > DELETIONS || bytes + item.size() > BYTES);

@@ -2,7 +2,7 @@
 
 use entities::entries;
 use futures::future::try_join_all;
-use key_schema::{ModelKind, Name, Ordinal, prefix, rows};
+use key_schema::{KeyRange, ModelKind, Name, Ordinal, rows};
 use mlflow_api::registry::{Models, RegisteredModel};
 use mlflow_api::tracking::{DEFAULT_WORKSPACE, KeyValue};
 use mlflow_api::{Error, Result, limits_registry as limits};
@@ -17,8 +17,6 @@ use super::model::{Model, list_key, model_entity, model_key, tag};
 use super::version::version_entity;
 use super::{Search, Store};
 
-/// Greater than any key that begins so: no key holds this character.
-const LAST: char = '\u{10FFFF}';
 /// Names that are read at least where a filter may refuse some.
 const PORTION: usize = 100;
 
@@ -80,15 +78,13 @@ impl Store {
         after: Option<&SortKey>,
         page_size: usize,
     ) -> Result<Vec<Candidate>> {
-        let list = match filter.name_beginning() {
-            Some(beginning) => prefix::model_names_beginning(kind, &beginning.into()),
-            None => prefix::model_names(kind),
-        };
+        let list = names_of(kind, filter.name_beginning());
         let after = after.and_then(SortKey::first_text).map(|name| list_key(name, kind).sk);
-        let first = after.clone().filter(|after| *after > list).unwrap_or_else(|| list.clone());
-        let partition = prefix::workspace_partition(&DEFAULT_WORKSPACE.into());
         let wanted = page_size + 1;
-        let mut query = Query::between(partition, first, format!("{list}{LAST}"));
+        let mut query = Query::of(match &after {
+            Some(after) => list.starting_at_key(after),
+            None => list,
+        });
         let mut found = Vec::new();
         loop {
             let missing = wanted - found.len();
@@ -107,12 +103,7 @@ impl Store {
 
     /// The names of the models of a kind, those that begin so and perhaps more. One request per MB of them.
     pub(super) async fn model_names(&self, kind: ModelKind, beginning: Option<&str>) -> Result<Vec<String>> {
-        let list = match beginning {
-            Some(beginning) => prefix::model_names_beginning(kind, &beginning.into()),
-            None => prefix::model_names(kind),
-        };
-        let partition = prefix::workspace_partition(&DEFAULT_WORKSPACE.into());
-        let rows = self.table.query(Query::begins_with(partition, list)).await?;
+        let rows = self.table.query(Query::of(names_of(kind, beginning))).await?;
         Ok(rows.iter().filter_map(|row| row.text(NAME)).map(str::to_owned).collect())
     }
 
@@ -178,5 +169,14 @@ fn kinds(filter: &RegisteredModelFilter) -> &'static [ModelKind] {
         &[ModelKind::Model, ModelKind::Prompt]
     } else {
         &[ModelKind::Model]
+    }
+}
+
+/// The list of the models of a kind, or that part of it whose names begin so and perhaps more.
+fn names_of(kind: ModelKind, beginning: Option<&str>) -> KeyRange {
+    let names = rows::ModelName::all(&DEFAULT_WORKSPACE.into()).kind(&kind);
+    match beginning {
+        Some(beginning) => names.beginning(&Name::from(beginning)),
+        None => names.range(),
     }
 }

@@ -1,7 +1,7 @@
 //! Model versions: create and read.
 
 use entities::{entries, now_ms};
-use key_schema::{Key, Name, Ordinal, prefix, rows};
+use key_schema::{Key, Name, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
 use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, Result, limits_registry as limits};
@@ -151,9 +151,7 @@ impl Store {
         if !item.has(TAG_ROWS) {
             return Ok(Vec::new());
         }
-        let query =
-            Query::begins_with(prefix::registered_model_partition(home), prefix::version_tags(Ordinal(version)));
-        Ok(self.table.query(query).await?)
+        Ok(self.table.query(Query::of(rows::ModelVersionTag::all(home).version(&Ordinal(version)))).await?)
     }
 }
 

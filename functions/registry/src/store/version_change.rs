@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use documents::Change;
 use entities::now_ms;
-use key_schema::{Field, Key, Name, Ordinal, index, prefix, rows};
+use key_schema::index::VersionsInStage;
+use key_schema::{Field, IndexEntry, Name, Ordinal, part, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion};
 use mlflow_api::{Error, ErrorCode, Result, limits_registry as limits};
 use table::{Condition, Failure, Item, Query, Update, Value, Write, number, text};
 
-use super::attributes::{ALIASES, DESCRIPTION, IN_STAGE, LATEST, RUN, STAGE, TAG_ROWS, UPDATED};
+use super::attributes::{ALIASES, DESCRIPTION, LATEST, RUN, STAGE, TAG_ROWS, UPDATED};
 use super::model::{Model, versions_map};
 use super::version::{Found, stage_of};
 use super::version_tag::VersionDocument;
@@ -140,8 +141,8 @@ impl Store {
                 .set(STAGE, text(to.name()))
                 .set(UPDATED, number(now));
             Write::Update(match to {
-                ModelStage::None => update.remove(IN_STAGE),
-                _ => update.set(IN_STAGE, text(index::versions_in_stage(&Field::from(to.name()), &version))),
+                ModelStage::None => update.not_indexed(VersionsInStage::INDEX),
+                _ => update.indexed(VersionsInStage::key(&Field::from(to.name()), &version)),
             })
         });
         let writes: Vec<_> = std::iter::once(Write::Update(update)).chain(versions).collect();
@@ -175,12 +176,11 @@ impl Store {
             return Ok(versions.into_iter().rev().find(|version| !but_for.contains(version)));
         }
         // Those in no stage have no index: most have none, and the next is seldom far.
-        let partition = prefix::registered_model_partition(&model.home());
-        let mut query = Query::begins_with(partition, prefix::MODEL_VERSIONS).backwards().limit(PAGE);
+        let mut query = Query::of(rows::ModelVersion::all(&model.home())).backwards().limit(PAGE);
         loop {
             let page = self.table.query_page(&query).await?;
             let in_no_stage = page.items.iter().filter(|item| stage_of(item) == ModelStage::None);
-            let mut versions = in_no_stage.filter_map(|item| index::version_of_key(&item.key()?.sk));
+            let mut versions = in_no_stage.filter_map(|item| part::version_of_document(&item.key()?.sk));
             if let Some(found) = versions.find(|version| !but_for.contains(version)) {
                 return Ok(Some(found));
             }
@@ -193,10 +193,9 @@ impl Store {
 
     /// The versions in a stage that is not `None`, the least first. One request.
     async fn versions_in_stage(&self, model: &Model, stage: ModelStage) -> Result<Vec<u32>> {
-        let partition = prefix::registered_model_partition(&model.home());
-        let prefix = prefix::versions_in_stage(&Field::from(stage.name()));
-        let items = self.table.query(Query::begins_with(partition, prefix).local("LSI2")).await?;
-        Ok(items.iter().filter_map(Item::key).filter_map(|Key { sk, .. }| index::version_of_key(&sk)).collect())
+        let range = VersionsInStage::all(&model.home()).stage(&Field::from(stage.name()));
+        let items = self.table.query(Query::of(range)).await?;
+        Ok(items.iter().filter_map(Item::entry::<VersionsInStage>).map(|listed| listed.version.0).collect())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, ModelKind, Name, Ordinal, index, prefix, rows};
+use key_schema::{Key, ModelKind, Name, Ordinal, part, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelVersion, Versions};
 use mlflow_api::{Error, Result, limits_registry as limits};
 use search::{
@@ -108,13 +108,12 @@ impl Store {
 
     /// All versions of a model. One request per MB.
     async fn versions_of_model(&self, model: &Model) -> Result<Vec<Candidate>> {
-        let query = Query::begins_with(prefix::registered_model_partition(&model.home()), prefix::MODEL_VERSIONS);
-        let items = self.table.query(query).await?;
+        let items = self.table.query(Query::of(rows::ModelVersion::all(&model.home()))).await?;
         let mut found = Vec::new();
         let mut rest = items.as_slice();
         // Rows of tags follow their version.
         while let [item, others @ ..] = rest {
-            let is_version = |item: &Item| item.key().and_then(|key| index::version_of_key(&key.sk));
+            let is_version = |item: &Item| item.key().and_then(|key| part::version_of_document(&key.sk));
             let tags = others.iter().take_while(|other| is_version(other).is_none()).count();
             if let Some(version) = is_version(item) {
                 let rows = others.get(..tags).unwrap_or_default();
@@ -128,7 +127,7 @@ impl Store {
     /// The versions that name one of these runs.
     async fn versions_of_runs(&self, runs: &[&str]) -> Result<Vec<Candidate>> {
         let queries = runs.iter().map(|run| {
-            let query = Query::begins_with(prefix::run_text_partition(&Name::from(*run)), prefix::VERSIONS_OF_RUN);
+            let query = Query::of(rows::VersionOfRun::all(&Name::from(*run)));
             async move { self.table.query(query).await.map_err(Error::from) }
         });
         let rows: Vec<_> = stream::iter(queries.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
@@ -160,6 +159,5 @@ fn version_key((home, version): &(String, u32)) -> Key {
 
 /// The home and number of the version that a row of a run names. The key's own home may be cut.
 fn place(row: &Item) -> Option<(String, u32)> {
-    let (_, version) = row.key()?.sk.rsplit_once('#').map(|(home, version)| (home.to_owned(), version.to_owned()))?;
-    Some((row.text(HOME)?.to_owned(), version.parse().ok()?))
+    Some((row.text(HOME)?.to_owned(), part::version_of_run(&row.key()?.sk)?))
 }

@@ -1,5 +1,7 @@
 //! Aliases and stages, few and many.
 
+use key_schema::IndexEntry;
+use key_schema::index::AliasedVersions;
 use serde_json::json;
 
 use crate::server::{Site, text};
@@ -32,7 +34,7 @@ async fn every_alias_is_found_however_many_there_are() {
             server.delete("registered-models/alias", alias).await.ok();
         }
     }
-    let listed = site.dump().await.into_values().filter(|item| item.get("lsi1sk").is_some()).count();
+    let listed = site.dump().await.into_values().filter(|item| item.get(AliasedVersions::INDEX.sort).is_some()).count();
     assert_eq!(listed, 1, "the model itself");
 }
 

@@ -1,6 +1,8 @@
 //! Many clients at one model, while the table throttles and loses answers.
 
 use futures::future::join_all;
+use key_schema::IndexEntry;
+use key_schema::index::AliasedVersions;
 use serde_json::json;
 
 use crate::server::{Site, tags, text};
@@ -80,7 +82,8 @@ async fn changes_of_many_clients_all_stay() {
             assert_eq!(aliases, if shared == number.to_string() { 2 } else { 1 });
         }
         // The list beside the model holds just the versions that aliases stand for.
-        let listed = site.dump().await.into_values().filter(|item| item.get("lsi1sk").is_some()).count();
+        let listed =
+            site.dump().await.into_values().filter(|item| item.get(AliasedVersions::INDEX.sort).is_some()).count();
         assert_eq!(listed, 9);
     }
 }

@@ -4,7 +4,8 @@ use entities::attributes::{
     CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
 use entities::{entries, experiment_state, now_ms, stage_from};
-use key_schema::{Descending, Key, Name, Stage, index, rows};
+use key_schema::index::ExperimentsByStage;
+use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits, location};
 use table::{Condition, Failure, Item, Query, Reason, Update, Write, number, text};
@@ -49,7 +50,7 @@ fn name_row(experiment: ExperimentId, name: &str, created: i64, stage: Stage) ->
     Item::new(name_key(name))
         .with(NAME, text(name))
         .with(EXPERIMENT, text(experiment.to_string()))
-        .with("lsi1sk", text(index::experiments_by_stage(&stage, &Descending(created), &experiment)))
+        .indexed(ExperimentsByStage::key(&stage, &Descending(created), &experiment))
 }
 
 impl Store {
@@ -148,8 +149,7 @@ impl Store {
     /// An experiment from its item, its rows of tags read where it has any.
     pub(super) async fn experiment_whole(&self, id: ExperimentId, item: &Item) -> Result<tracking::Experiment> {
         let rows = if item.has(TAG_ROWS) {
-            let partition = rows::Experiment::key(&id).pk;
-            self.table.query(Query::begins_with(partition, key_schema::prefix::EXPERIMENT_TAGS)).await?
+            self.table.query(Query::of(rows::ExperimentTag::all(&id))).await?
         } else {
             Vec::new()
         };
@@ -232,8 +232,8 @@ impl Store {
                 LifecycleStage::Deleted => Stage::Deleted { version },
             };
             let created = item.number(CREATED).unwrap_or_default();
-            let listed = index::experiments_by_stage(&key_stage, &Descending(created), &id);
-            let name = Update::new(name_key(item.text(NAME).unwrap_or_default())).set("lsi1sk", text(listed));
+            let listed = ExperimentsByStage::key(&key_stage, &Descending(created), &id);
+            let name = Update::new(name_key(item.text(NAME).unwrap_or_default())).indexed(listed);
             match self.table.transact(&[Write::Update(update), Write::Update(name)]).await {
                 Ok(()) => return Ok(()),
                 Err(Failure::Cancelled(_)) => {}

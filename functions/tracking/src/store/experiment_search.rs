@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use entities::find;
-use key_schema::{Descending, index, prefix, rows};
+use key_schema::index::ExperimentsByStage;
+use key_schema::{Descending, Name, Stage, ranges, rows};
 use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, Experiments, ViewType};
 use mlflow_api::{ExperimentId, Result, limits};
 use search::{
@@ -34,6 +35,8 @@ pub struct ExperimentSearch {
 struct Listed {
     id: ExperimentId,
     created: i64,
+    /// Its stage, as the index has it.
+    stage: Stage,
     /// Its name; missing where the key has no room for all of it.
     name: Option<String>,
 }
@@ -41,9 +44,9 @@ struct Listed {
 impl Listed {
     /// From an entry of the index, or from the row of a name.
     fn of(row: &Item) -> Option<Self> {
-        let (Descending(created), id) = index::parse_experiment_by_stage(row.text("lsi1sk")?)?;
+        let ExperimentsByStage { stage, created: Descending(created), experiment: id } = row.entry()?;
         let name = rows::ExperimentName::parse(&row.key()?).map(|row| row.name.0);
-        Some(Self { id, created, name })
+        Some(Self { id, created, stage, name })
     }
 
     /// Whether it may pass a filter, as far as the index says.
@@ -107,21 +110,22 @@ impl Store {
     /// The workspace's experiments in these stages; only those whose names begin so, and perhaps more. A request per MB of
     /// names.
     async fn experiments_listed(&self, view: ViewType, name: Option<&str>) -> Result<Vec<Listed>> {
-        let prefix = match view {
-            ViewType::ActiveOnly => prefix::EXPERIMENTS_ACTIVE,
-            ViewType::DeletedOnly => prefix::EXPERIMENTS_DELETED,
-            ViewType::All => prefix::EXPERIMENTS,
+        let workspace = Name::from(DEFAULT_WORKSPACE);
+        let range = match (name, view) {
+            (Some(name), _) => rows::ExperimentName::all(&workspace).beginning(&Name::from(name)),
+            (None, ViewType::ActiveOnly) => ExperimentsByStage::all(&workspace).stage(&Stage::Active).range(),
+            (None, ViewType::DeletedOnly) => ranges::experiments_deleted(&workspace),
+            (None, ViewType::All) => ExperimentsByStage::all(&workspace).range(),
         };
-        let partition = prefix::workspace_partition(&DEFAULT_WORKSPACE.into());
-        let query = match name {
-            Some(name) => Query::begins_with(&partition, prefix::experiment_names_beginning(&name.into())),
-            None => Query::begins_with(&partition, prefix).local("LSI1"),
+        let rows = self.table.query(Query::of(range)).await?;
+        let of_view = |listed: &Listed| match view {
+            ViewType::ActiveOnly => listed.stage == Stage::Active,
+            ViewType::DeletedOnly => listed.stage != Stage::Active,
+            ViewType::All => true,
         };
-        let rows = self.table.query(query).await?;
-        let of_view = rows.iter().filter(|row| row.text("lsi1sk").is_some_and(|key| key.starts_with(prefix)));
         // One that is deleted or restored between two pages of the index may stand on both.
         let mut seen = HashSet::new();
-        Ok(of_view.filter_map(Listed::of).filter(|listed| seen.insert(listed.id)).collect())
+        Ok(rows.iter().filter_map(Listed::of).filter(of_view).filter(|listed| seen.insert(listed.id)).collect())
     }
 }
 

@@ -4,7 +4,7 @@ use entities::attributes::WIDE;
 use entities::points::{self, Point};
 use entities::{RunLocation, locate_run, waiting};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
-use key_schema::{Ascending, Bucket, Digest, Name, prefix, rows};
+use key_schema::{Ascending, Bucket, Digest, Name, rows};
 use mlflow_api::tracking::Metric;
 use mlflow_api::{Result, RunId};
 use search::{Fingerprint, decode_page_token, encode_page_token};
@@ -162,14 +162,12 @@ impl Store {
         waiting.extend(from.iter().flat_map(|cursor| &cursor.waiting).copied().map(Point::from));
         waiting.retain(is_after);
         let mut points = waiting.clone();
-        let prefix = prefix::metric_segments(&Name::from(metric));
-        let partition = prefix::run_partition(&at.run);
-        let first_segment = from.map(|cursor| cursor.segment).filter(|segment| segment.starts_with(&prefix));
-        let mut query = match &first_segment {
-            // Sort keys of segments end in hexadecimal digits, all less than this one.
-            Some(segment) => Query::between(&partition, segment, format!("{prefix}~")),
-            None => Query::begins_with(&partition, &prefix),
-        };
+        let segments = rows::MetricSegment::all(&at.run).metric(&Name::from(metric)).range();
+        let first_segment = from.map(|cursor| cursor.segment).filter(|segment| segments.place(segment).is_some());
+        let mut query = Query::of(match &first_segment {
+            Some(segment) => segments.starting_at_key(segment),
+            None => segments,
+        });
         // The last point of each segment read: the first segment with points beyond the page is where the next page begins.
         let mut ends: Vec<(Point, String)> = Vec::new();
         loop {

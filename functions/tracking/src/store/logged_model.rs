@@ -3,7 +3,8 @@
 use documents::{Change, LoggedModelDocument};
 use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, STATUS, UPDATED};
 use entities::{ModelItems, ModelLocation, locate_model, model_whole, now_ms, read_model_items, stage_from};
-use key_schema::{Descending, Field, Stage, index};
+use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
+use key_schema::{Descending, Field, IndexKey, Stage, rows};
 use mlflow_api::logged_models::{LoggedModel, ModelStatus};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, location};
@@ -59,15 +60,14 @@ impl Store {
                 .with(CREATED, number(created))
                 .with(UPDATED, number(created))
                 .with(ARTIFACT_URI, text(artifact_uri));
-            let item = index_keys(&at, created, &new.source_run_id, Stage::Active)
-                .into_iter()
-                .fold(item, |item, (attribute, key)| item.with(attribute, text(key)));
+            let places = places(&at, created, &new.source_run_id, Stage::Active);
+            let item = places.into_iter().fold(item, Item::indexed);
             let (item, rows) =
                 documents::new_document_with_params(item, &new.params, &new.tags, &LoggedModelDocument { at: &at });
             match self.logged_model_put(item.clone(), rows.clone()).await {
                 Ok(()) => {
-                    let prefix = key_schema::prefix::logged_model_params(&at.model);
-                    let is_param = |row: &Item| row.key().is_some_and(|key| key.sk.starts_with(&prefix));
+                    let range = rows::LoggedModelParam::all(&experiment).model(&at.model).range();
+                    let is_param = |row: &Item| row.key().is_some_and(|key| range.contains(&key));
                     let (params, tags) = rows.into_iter().partition(is_param);
                     return Ok(model_whole(&at, &ModelItems { model: item, params, tags, ..ModelItems::default() }));
                 }
@@ -131,9 +131,8 @@ impl Store {
         let (created, run) = (model.number(CREATED).unwrap_or_default(), model.text(SOURCE_RUN).unwrap_or_default());
         let update =
             Update::new(at.key()).set(STAGE, text(LifecycleStage::Deleted.name())).set(UPDATED, number(now_ms()));
-        let update = index_keys(&at, created, run, Stage::Deleted { version: 0 })
-            .into_iter()
-            .fold(update, |update, (attribute, key)| update.set(attribute, text(key)));
+        let places = places(&at, created, run, Stage::Deleted { version: 0 });
+        let update = places.into_iter().fold(update, Update::indexed);
         match self.table.update(&update).await {
             Ok(_) => Ok(()),
             Err(Failure::Refused { .. }) => Err(at.not_found()),
@@ -190,14 +189,14 @@ impl Store {
     }
 }
 
-/// The index keys of a model: by time, and by the run that made it if there is one.
-fn index_keys(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<(&'static str, String)> {
+/// A model's places in the indexes: by time, and by the run that made it if there is one.
+fn places(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<IndexKey> {
     let created = Descending(created);
-    let mut keys = vec![("lsi1sk", index::logged_models_by_stage(&stage, &created, &at.model))];
+    let mut places = vec![LoggedModelsByStage::key(&stage, &created, &at.model)];
     if !run.is_empty() {
-        keys.push(("lsi3sk", index::logged_models_of_run(&stage, &Field::from(run), &created, &at.model)));
+        places.push(LoggedModelsOfRun::key(&stage, &Field::from(run), &created, &at.model));
     }
-    keys
+    places
 }
 
 /// Whether a model's document says that it is deleted.

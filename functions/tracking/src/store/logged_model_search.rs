@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 
 use entities::{ModelItems, ModelLocation, find, group_by_model, model_whole, read_model_segments, read_models};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::index::{created_and_model_of_key, newest_first};
-use key_schema::{Field, prefix};
+use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
+use key_schema::{Field, KeyRange, Stage, place, rows};
 use mlflow_api::logged_models::{LoggedModel, LoggedModels};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, ModelId, Result, limits};
@@ -31,8 +31,6 @@ const LARGEST_PAGE: i64 = 1_000;
 const AT_ONCE: usize = 8;
 /// Models of a run that are read at a time.
 const PORTION: usize = 50;
-/// Sorts behind everything that a key may hold.
-const END: char = '\u{10FFFF}';
 
 /// A search over logged models, as it was asked.
 #[derive(Clone, Debug, Default)]
@@ -112,13 +110,12 @@ impl Store {
     async fn newest_models(&self, experiments: &[ExperimentId], wanted: &Wanted) -> Result<Page> {
         let after = wanted.after.as_ref().and_then(SortKey::latest_first);
         let after = after.and_then(|(created, model)| Some((Reverse(created), ModelId::parse(model)?)));
-        let first = after.as_ref().map_or_else(String::new, |(created, model)| newest_first(created.0, model.as_str()));
-        let [first, end] = [first, END.to_string()].map(|place| format!("{}{place}", prefix::LOGGED_MODELS_ACTIVE));
+        let first = after.as_ref().map(|(created, model)| place::newest_first(created.0, model.as_str()));
         // The last one of the page before may be listed, too; and one more shows whether there is another page.
         let most = wanted.page_size.saturating_add(2);
         let lists = experiments.iter().map(|experiment| {
-            let query = Query::between(prefix::experiment_partition(*experiment), &first, &end).local("LSI1");
-            self.model_list(*experiment, query, most, "lsi1sk")
+            let range = LoggedModelsByStage::all(experiment).stage(&Stage::Active).range();
+            self.model_list(*experiment, range.starting(first.as_deref().unwrap_or_default()), most)
         });
         let lists: Vec<_> = lists.collect();
         let lists: Vec<Vec<_>> = stream::iter(lists).buffered(AT_ONCE).try_collect().await?;
@@ -139,15 +136,14 @@ impl Store {
     async fn model_list(
         &self,
         experiment: ExperimentId,
-        query: Query,
+        range: KeyRange,
         most: usize,
-        attribute: &'static str,
     ) -> Result<Vec<(i64, ModelLocation)>> {
-        let mut query = query.limit(most);
+        let mut query = Query::of(range.clone()).limit(most);
         let mut listed = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
-            let models = page.items.iter().filter_map(|item| created_and_model_of_key(item.text(attribute)?));
+            let models = page.items.iter().filter_map(|item| place::created_and_model(item.sort_key(&range)?));
             listed.extend(models.map(|(created, model)| (created, ModelLocation { experiment, model })));
             match page.next {
                 Some(next) if listed.len() < most => query = query.starting_at(next),
@@ -158,11 +154,10 @@ impl Store {
 
     /// A page of the models of an experiment that pass: of those that this run made, or of all.
     async fn models_that_pass(&self, experiment: ExperimentId, run: Option<&str>, wanted: &Wanted) -> Result<Page> {
-        let partition = prefix::experiment_partition(experiment);
         let mut page = Page::new(wanted.page_size);
         if let Some(run) = run {
-            let list = Query::begins_with(partition, prefix::logged_models_of_run(&Field::from(run))).local("LSI3");
-            let listed = self.model_list(experiment, list, usize::MAX, "lsi3sk").await?;
+            let list = LoggedModelsOfRun::all(&experiment).stage(&Stage::Active).run(&Field::from(run));
+            let listed = self.model_list(experiment, list.range(), usize::MAX).await?;
             let places: Vec<_> = listed.into_iter().map(|(_, at)| at).collect();
             for places in places.chunks(PORTION) {
                 for (at, items) in read_models(&self.table, places).await? {
@@ -171,7 +166,7 @@ impl Store {
             }
             return Ok(page);
         }
-        let mut query = Query::begins_with(partition, prefix::LOGGED_MODELS);
+        let mut query = Query::of(rows::LoggedModel::all(&experiment));
         let mut unfinished = None;
         loop {
             let read = self.table.query_page(&query).await?;

@@ -2,7 +2,8 @@
 
 use entities::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
 use entities::{Marked, marked_item, now_ms, run_info};
-use key_schema::{Descending, Stage, index, rows};
+use key_schema::index::{RunsByStage, RunsByTime};
+use key_schema::{Descending, Stage, rows};
 use mlflow_api::inputs::RunInputs;
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunStatus};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
@@ -58,8 +59,8 @@ impl Store {
                 .with(START_TIME, number(new.start_time))
                 .with(ARTIFACT_URI, text(artifact_uri))
                 .with(PARAMS, map(Map::new()))
-                .with("lsi1sk", text(index::runs_by_stage(&Stage::Active, &Descending(new.start_time), &run)))
-                .with("lsi2sk", text(index::runs_by_time(&Descending(new.start_time), &run)));
+                .indexed(RunsByStage::key(&Stage::Active, &Descending(new.start_time), &run))
+                .indexed(RunsByTime::key(&Descending(new.start_time), &run));
             let item = marked_item(item, &run);
             let (item, tag_rows) =
                 documents::new_document(item, &tags, |tag| rows::RunTag::key(&experiment, &run, tag));

@@ -9,7 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use entities::attributes::{DIGEST, NAME};
 use entities::{RunLocation, dataset_digest, dataset_key, dataset_parts};
 use futures::future::try_join_all;
-use key_schema::{Key, Ordinal, WideDigest, index, prefix, rows};
+use key_schema::index::RunsOfDataset;
+use key_schema::{Key, Ordinal, WideDigest, rows};
 use mlflow_api::inputs::{Dataset, DatasetInput, DatasetSummary};
 use mlflow_api::{Error, ExperimentId, Result, tracking};
 use table::{Condition, Item, Query, Update, Write, bytes_set, text};
@@ -92,7 +93,7 @@ impl Store {
     /// MB of datasets.
     pub async fn run_datasets_search(&self, experiments: &[ExperimentId]) -> Result<Vec<DatasetSummary>> {
         let summaries = experiments.iter().map(|experiment| async move {
-            let mut query = Query::begins_with(prefix::experiment_partition(*experiment), prefix::DATASETS);
+            let mut query = Query::of(rows::Dataset::all(experiment));
             let mut summaries = Vec::new();
             loop {
                 let page = self.table.query_page(&query).await?;
@@ -111,8 +112,7 @@ impl Store {
 
     /// The runs that read a dataset, in whichever experiment; behind by moments. A request per MB of keys.
     pub async fn dataset_runs(&self, name: &str, digest: &str) -> Result<Vec<RunLocation>> {
-        let partition = index::runs_of_dataset(&dataset_digest(name, digest));
-        let links = self.table.query(Query::global("GSI1", "gsi1pk", partition)).await?;
+        let links = self.table.query(Query::of(RunsOfDataset::all(&dataset_digest(name, digest)))).await?;
         let links = links.iter().filter_map(Item::key).filter_map(|key| rows::DatasetLink::parse(&key));
         Ok(links.map(|link| RunLocation { experiment: link.experiment, run: link.run }).collect())
     }
@@ -121,9 +121,7 @@ impl Store {
 /// The row that leads from a dataset to a run that read it.
 pub(super) fn link_to_run(at: &RunLocation, input: &DatasetInput) -> Item {
     let digest = dataset_digest(&input.dataset.name, &input.dataset.digest);
-    Item::new(rows::DatasetLink::key(&at.experiment, &digest, &at.run))
-        .with("gsi1pk", text(index::runs_of_dataset(&digest)))
-        .with("gsi1sk", text(index::runs_of_dataset_answer(&at.run)))
+    Item::new(rows::DatasetLink::key(&at.experiment, &digest, &at.run)).indexed(RunsOfDataset::key(&digest, &at.run))
 }
 
 /// Calls a function with each dataset of runs, and with its key.

@@ -2,7 +2,8 @@
 
 use entities::attributes::{STAGE, STAGE_VERSION, START_TIME};
 use entities::{Marked, locate_run, run_stage};
-use key_schema::{Descending, Stage, index, rows};
+use key_schema::index::RunsByStage;
+use key_schema::{Descending, Stage, rows};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Update, Write, number, text};
@@ -48,7 +49,7 @@ impl Store {
             let own =
                 |update: Update| update.set(STAGE, text(stage.name())).set(STAGE_VERSION, number(experiment.version));
             let run = own(Update::new(at.key()))
-                .set("lsi1sk", text(index::runs_by_stage(&key_stage, &Descending(started), &at.run)))
+                .indexed(RunsByStage::key(&key_stage, &Descending(started), &at.run))
                 .marked(&at.run)
                 .only_if(unchanged_stage(run));
             let metrics = if items.contains_key(&at.metrics_key()) {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use embedded_engine::Engine;
 use fts_indexer::{Batch as Records, Indexer};
 use futures::stream::{self, StreamExt};
+use key_schema::IndexEntry;
+use key_schema::index::RunsChanged;
 use ledger::Ledger;
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::{RunStatus, ViewType};
@@ -178,7 +180,7 @@ impl Bench {
                 "eventName": "MODIFY",
                 "dynamodb": {
                     "Keys": { "PK": { "S": format!("EXP#{experiment}") }, "SK": { "S": format!("R#{run}{part}") } },
-                    "NewImage": { "lsi5sk": { "S": format!("R#{run}") } },
+                    "NewImage": { (RunsChanged::INDEX.sort): { "S": run } },
                     "SequenceNumber": number.to_string(),
                 },
             })

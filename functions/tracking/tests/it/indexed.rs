@@ -27,12 +27,14 @@ pub(crate) async fn changes(site: &Site) -> Vec<Value> {
 }
 
 mod aws_lambda_like {
+    use key_schema::IndexEntry;
+    use key_schema::index::RunsChanged;
     use serde_json::{Value, json};
 
     use crate::server::Site;
 
     pub(super) async fn records(site: &Site) -> Vec<Value> {
-        let items = site.dump().await.into_values().filter(|item| item.get("lsi5sk").is_some());
+        let items = site.dump().await.into_values().filter(|item| item.get(RunsChanged::INDEX.sort).is_some());
         let record = |(number, item): (usize, Value)| {
             json!({
                 "eventName": "MODIFY",

@@ -52,10 +52,9 @@ async fn import(site: &Site, experiment: &str, run: &str) {
         .with("artifact_uri", text("s3://elsewhere"))
         .with("params", map(Map::new()))
         .with("tags", map(Map::from([("mlflow.runName".to_owned(), text("imported"))])))
-        .with("lsi1sk", text(index::runs_by_stage(&Stage::Active, &Descending(77), &run)))
-        .with("lsi2sk", text(index::runs_by_time(&Descending(77), &run)))
-        .with("gsi1pk", text(index::run_location(&run)))
-        .with("gsi1sk", text(index::run_location_answer(&experiment)));
+        .indexed(index::RunsByStage::key(&Stage::Active, &Descending(77), &run))
+        .indexed(index::RunsByTime::key(&Descending(77), &run))
+        .indexed(index::RunLocation::key(&run, &experiment));
     site.table.put_new(marked_item(item, &run)).await.unwrap();
 }
 

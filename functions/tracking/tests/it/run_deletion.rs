@@ -1,6 +1,8 @@
 //! A run is deleted while it is logged to.
 
 use futures::future::join;
+use key_schema::IndexEntry;
+use key_schema::index::RunsByStage;
 use serde_json::json;
 
 use crate::server::{Answer, Server, Site};
@@ -123,7 +125,7 @@ async fn the_status_changes_while_a_run_is_deleted() {
     deletion.await.unwrap();
     let item = site.dump().await.into_iter().find(|(key, _)| key.ends_with(&format!(" R#{run}"))).unwrap().1;
     assert_eq!((&item["stage"]["S"], &item["status"]["S"]), (&json!("deleted"), &json!("FINISHED")));
-    assert!(item["lsi1sk"]["S"].as_str().unwrap().starts_with("R#DELETED."));
+    assert!(item[RunsByStage::INDEX.sort]["S"].as_str().unwrap().starts_with("R#DELETED."));
 }
 
 /// Without gates: whatever came first, nothing is accepted after the deletion was answered.

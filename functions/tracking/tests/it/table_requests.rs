@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use key_schema::{Key, rows};
+use key_schema::{Key, KeyRange, rows};
 use mlflow_api::ExperimentId;
 use serde_json::json;
 use table::{Condition, Failure, Item, Meter, Query, Reason, Retry, Table, Update, Write, map, number, text};
@@ -10,7 +10,11 @@ use table::{Condition, Failure, Item, Meter, Query, Reason, Retry, Table, Update
 use crate::server::{Server, Site, TABLE};
 
 fn key(sort: &str) -> Key {
-    Key { pk: "P".to_owned(), sk: sort.to_owned() }
+    Key { pk: rows::Config::key(&"".into()).pk, sk: sort.to_owned() }
+}
+
+fn partition() -> KeyRange {
+    rows::Config::partition()
 }
 
 fn item(sort: &str, value: i64) -> Item {
@@ -160,12 +164,12 @@ async fn batches_and_queries_go_on_to_the_end() {
     let twice = [key("000"), key("001"), key("000")];
     assert_eq!(table.get_many(&twice).await.unwrap().len(), 2);
     // Two megabytes are two pages and a bit.
-    let found = table.query(Query::begins_with("P", "")).await.unwrap();
+    let found = table.query(Query::of(partition())).await.unwrap();
     assert!(found.iter().map(|item| item.key().unwrap()).eq(keys.iter().cloned()));
-    let range = table.query(Query::between("P", "010", "019").backwards()).await.unwrap();
+    let range = table.query(Query::of(partition().starting("010").until("019")).backwards()).await.unwrap();
     assert_eq!(range.first().and_then(|item| item.number("n")), Some(19));
     table.write_many(Vec::new(), &keys).await.unwrap();
-    assert!(table.query(Query::begins_with("P", "")).await.unwrap().is_empty());
+    assert!(table.query(Query::of(partition())).await.unwrap().is_empty());
     assert!(table.write_many(Vec::new(), &[]).await.is_ok() && table.get_many(&[]).await.unwrap().is_empty());
     let usage = meter.usage();
     assert!(usage.write_units >= 230.0 * 9.0 && usage.read_units >= 230.0 * 2.0, "{usage:?}");

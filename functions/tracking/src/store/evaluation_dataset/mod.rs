@@ -17,7 +17,7 @@ use entities::attributes::{
     VERSION,
 };
 use entities::{entries, entry_key, entry_name, now_ms};
-use key_schema::{Key, Name, Ordinal, WideDigest, prefix, rows};
+use key_schema::{Key, Name, Ordinal, WideDigest, rows};
 use mlflow_api::evaluation_datasets as wire;
 use mlflow_api::tracking::DEFAULT_WORKSPACE;
 use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Json, Result};
@@ -169,8 +169,7 @@ impl Store {
     /// A dataset's tags, by key. No request unless some are too big for its document.
     async fn dataset_tags(&self, id: &EvaluationDatasetId, item: &Item) -> Result<Vec<(String, String)>> {
         let rows = if item.has(TAG_ROWS) {
-            let partition = prefix::evaluation_dataset_partition(id);
-            self.table.query(Query::begins_with(partition, prefix::EVALUATION_DATASET_TAGS)).await?
+            self.table.query(Query::of(rows::EvaluationDatasetTag::all(id))).await?
         } else {
             Vec::new()
         };

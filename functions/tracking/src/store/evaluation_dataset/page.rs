@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use entities::attributes::{CREATED_BY, UPDATED, UPDATED_BY};
-use key_schema::{Key, prefix, rows};
+use key_schema::{Key, KeyRange, ranges, rows};
 use mlflow_api::evaluation_datasets::DatasetRecords;
 use mlflow_api::{DatasetRecordId, Error, EvaluationDatasetId, Json, Result};
 use search::{Fingerprint, decode_page_token, encode_page_token};
@@ -28,9 +28,8 @@ impl Store {
         let Some(dataset) = EvaluationDatasetId::parse(id) else { return Ok(none) };
         let (items, is_more) = match after {
             None => {
-                let (first, last) = prefix::evaluation_dataset_with_records();
-                let (mut items, is_more) =
-                    self.dataset_records_between(&dataset, &first, &last, max_results, 1).await?;
+                let range = ranges::evaluation_dataset_with_records(&dataset);
+                let (mut items, is_more) = self.dataset_records_within(range, max_results, 1).await?;
                 let dataset_key = Some(rows::EvaluationDataset::key(&dataset));
                 if items.first().map(Item::key) != Some(dataset_key) {
                     return Ok(none);
@@ -40,8 +39,8 @@ impl Store {
             }
             Some(record) => {
                 let record = DatasetRecordId::parse(&record).ok_or_else(|| Error::invalid("Invalid page token"))?;
-                let (first, last) = prefix::evaluation_records_after(&record);
-                self.dataset_records_between(&dataset, &first, &last, max_results, 0).await?
+                let range = rows::EvaluationRecord::all(&dataset).after(&record);
+                self.dataset_records_within(range, max_results, 0).await?
             }
         };
         let last = items.last().and_then(Item::key).and_then(|key| rows::EvaluationRecord::parse(&key));
@@ -50,16 +49,9 @@ impl Store {
     }
 
     /// Up to `max` records of a range and the `others` that stand before them, and whether there are more.
-    async fn dataset_records_between(
-        &self,
-        dataset: &EvaluationDatasetId,
-        first: &str,
-        last: &str,
-        max: usize,
-        others: usize,
-    ) -> Result<(Vec<Item>, bool)> {
+    async fn dataset_records_within(&self, range: KeyRange, max: usize, others: usize) -> Result<(Vec<Item>, bool)> {
         let wanted = max.saturating_add(others);
-        let mut query = Query::between(prefix::evaluation_dataset_partition(dataset), first, last);
+        let mut query = Query::of(range);
         let mut items: Vec<Item> = Vec::new();
         let mut bytes = 0;
         loop {

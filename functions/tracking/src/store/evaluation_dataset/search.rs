@@ -1,10 +1,10 @@
 //! Searching evaluation datasets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use entities::attributes::{CREATED_BY, NAME, UPDATED, UPDATED_BY};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Name, prefix, rows};
+use key_schema::{part, rows};
 use mlflow_api::evaluation_datasets::Datasets;
 use mlflow_api::tracking::DEFAULT_WORKSPACE;
 use mlflow_api::{Error, EvaluationDatasetId, Result, limits};
@@ -42,7 +42,7 @@ struct Listed {
 
 impl Listed {
     fn of(row: Item) -> Option<Self> {
-        let id = prefix::evaluation_dataset_of_row(&row.key()?.sk)?;
+        let id = part::listed_evaluation_dataset(&row.key()?.sk)?;
         Some(Self { id, row })
     }
 
@@ -127,17 +127,13 @@ impl Store {
 
     /// The datasets of these experiments, or all of the workspace, each once. A request per MB of each list.
     async fn datasets_listed(&self, experiments: &[String]) -> Result<Vec<Listed>> {
-        let mut partitions: Vec<_> = experiments
-            .iter()
-            .map(|experiment| prefix::experiment_evaluation_datasets(&Name::from(experiment.as_str())))
-            .collect();
-        partitions.sort_unstable();
-        partitions.dedup();
-        if partitions.is_empty() {
-            partitions.push(prefix::workspace_partition(&DEFAULT_WORKSPACE.into()));
+        let experiments: BTreeSet<_> = experiments.iter().map(String::as_str).collect();
+        let of_experiment = |experiment: &str| rows::ExperimentEvaluationDataset::all(&experiment.into()).range();
+        let mut lists: Vec<_> = experiments.into_iter().map(of_experiment).collect();
+        if lists.is_empty() {
+            lists.push(rows::WorkspaceEvaluationDataset::all(&DEFAULT_WORKSPACE.into()).range());
         }
-        let lists = partitions.into_iter().map(|partition| Query::begins_with(partition, prefix::EVALUATION_DATASETS));
-        let lists: Vec<_> = lists.map(|query| self.table.query(query)).collect();
+        let lists: Vec<_> = lists.into_iter().map(|list| self.table.query(Query::of(list))).collect();
         let mut lists = stream::iter(lists).buffered(AT_ONCE);
         let mut listed = BTreeMap::new();
         while let Some(rows) = lists.try_next().await? {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use entities::{RunCopy, RunItems, RunLocation, Searched, group_by_run, read_runs, run_whole};
 use futures::future::try_join_all;
-use key_schema::prefix;
+use key_schema::rows;
 use mlflow_api::tracking;
 use mlflow_api::{ExperimentId, Result};
 use search::{FirstValue, RunPlan, SortKey};
@@ -247,7 +247,7 @@ impl<'a> Finder<'a> {
     /// never more than a few MB and twice the page.
     pub(super) async fn read_whole(&mut self, scopes: &[&Scope]) -> Result<()> {
         for scope in scopes {
-            let mut query = Query::begins_with(prefix::experiment_partition(scope.id), prefix::RUNS);
+            let mut query = Query::of(rows::Run::all(&scope.id));
             let mut unfinished = None;
             loop {
                 let page = self.store.table.query_page(&query).await?;

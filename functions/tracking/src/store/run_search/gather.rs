@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use entities::RunLocation;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::index::newest_first;
+use key_schema::place;
 use mlflow_api::{Error, Result};
 use search::{RunList, RunOrder, SortKey};
 
@@ -20,7 +20,7 @@ impl Finder<'_> {
         let gathered = self.entries_in_all(scopes, lists, usize::MAX).await?.unwrap_or_default();
         let is_exact = self.plan.order == RunOrder::default();
         let after = self.after.filter(|_| is_exact).and_then(SortKey::latest_first);
-        let after = after.map(|(started, run)| newest_first(started, run));
+        let after = after.map(|(started, run)| place::newest_first(started, run));
         let candidates = gathered.into_iter().map(|entry| Candidate::gathered(entry, is_exact));
         let is_on_page = |candidate: &Candidate| after.as_deref().is_none_or(|after| candidate.place() > after);
         let mut candidates: Vec<_> = candidates.filter(is_on_page).collect();

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use entities::{RUN, RunLocation};
-use key_schema::definition::SK;
-use key_schema::{DescendingDouble, Field, Level, Segment, Stage, Value, index, prefix};
+use key_schema::index::{RunsByName, RunsByStage, RunsByStatus, RunsByTime};
+use key_schema::rows::{FullText, RankByMetric, RankByParam};
+use key_schema::{DescendingDouble, Field, KeyRange, Level, Segment, Stage, TextSegment, Value, place};
 use mlflow_api::{ExperimentId, Result};
 use search::{Head, MetricRange, RunList, TextRange, TimeRange};
 use table::{Item, Query, Table};
@@ -13,8 +14,6 @@ use table::{Item, Query, Table};
 pub(super) const HEAD: usize = Head::ENTRIES;
 /// Entries of the largest page. More would be more than 1 MB, which DynamoDB cuts off.
 pub(super) const LARGEST_PAGE: usize = 8_192;
-/// Greater than every character of what stands behind it in a key.
-pub(super) const END: char = '\u{10FFFF}';
 
 /// A run in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +28,7 @@ pub(super) struct Entry {
 impl Entry {
     /// The place in a list that is newest first: comparable across lists.
     pub(super) fn place(&self) -> String {
-        index::newest_first(self.started, self.at.run.as_str())
+        place::newest_first(self.started, self.at.run.as_str())
     }
 }
 
@@ -37,129 +36,93 @@ impl Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     experiment: ExperimentId,
-    local_index: Option<&'static str>,
-    attribute: &'static str,
-    /// What all keys begin with.
-    prefix: String,
-    /// The range behind the prefix.
-    first: String,
-    last: String,
+    range: KeyRange,
 }
 
 impl Keys {
     /// The keys of a list of an experiment. Of lists that are newest first only those of these start times.
     pub(super) fn of(experiment: ExperimentId, list: &RunList, started: TimeRange) -> Self {
-        let stage = Stage::Active;
-        // Of a list by text: all its keys, then the range of them.
-        let by_text = |index, attribute, whole: String, range: &TextRange, equal: &dyn Fn(&str) -> String| match range {
-            TextRange::Equal(text) => Self::new(experiment, index, attribute, equal(text)),
-            TextRange::Prefix(text) => {
-                let keys = Self::new(experiment, index, attribute, whole);
-                if text.is_empty() { keys } else { keys.beginning(&text_key(list, text)) }
-            }
-        };
-        let mut keys = match list {
-            RunList::Runs => Self::new(experiment, Some("LSI1"), "lsi1sk", prefix::runs_of_stage(stage)),
+        let (stage, of_runs) = (Stage::Active, RUN.into());
+        // Of a list by text: those of one text, or those that begin so.
+        let beginning = |all: KeyRange, text: &str| all.beginning(&text_key(list, text));
+        let range = match list {
+            RunList::Runs => RunsByStage::all(&experiment).stage(&stage).range(),
             RunList::ByStatus(range) => {
-                let whole = prefix::runs_of_stage(stage);
-                let equal = |status: &str| prefix::runs_of_status(stage, &status.into());
-                by_text(Some("LSI3"), "lsi3sk", whole, range, &equal)
+                let all = RunsByStatus::all(&experiment).stage(&stage);
+                match range {
+                    TextRange::Equal(status) => all.status(&status.as_str().into()).range(),
+                    TextRange::Prefix(text) => beginning(all.range(), text),
+                }
             }
             RunList::ByName(range) => {
-                let whole = prefix::runs_of_stage(stage);
-                let equal = |name: &str| prefix::runs_of_name(stage, &name.into());
-                by_text(Some("LSI4"), "lsi4sk", whole, range, &equal)
+                let all = RunsByName::all(&experiment).stage(&stage);
+                match range {
+                    TextRange::Equal(name) => all.name(&name.as_str().into()).range(),
+                    TextRange::Prefix(text) => beginning(all.range(), text),
+                }
             }
             RunList::ByParam { key, range } => {
-                let param = Field::from(key.as_str());
-                let equal = |value: &str| prefix::ranks_by_param_value(&param, &value.into());
-                by_text(None, SK, prefix::ranks_by_param(&param), range, &equal)
+                let all = RankByParam::all(&experiment).param(&key.as_str().into());
+                match range {
+                    TextRange::Equal(value) => all.value(&value.as_str().into()).range(),
+                    TextRange::Prefix(text) => beginning(all.range(), text),
+                }
             }
             RunList::ByToken { level, field, token } => {
-                let (level, field, entity_type) = (level_of(*level), Field::from(field.as_str()), RUN.into());
-                let equal = |token: &str| prefix::full_text(level, &entity_type, &field, &token.into());
-                by_text(None, SK, prefix::full_text_of_field(level, &entity_type, &field), token, &equal)
+                let all = FullText::all(&experiment).level(&level_of(*level)).entity_type(&of_runs);
+                let all = all.field(&field.as_str().into());
+                match token {
+                    TextRange::Equal(token) => all.token(&token.as_str().into()).range(),
+                    TextRange::Prefix(text) => beginning(all.range(), text),
+                }
             }
             RunList::NotANumber { key } => {
-                Self::new(experiment, None, SK, prefix::ranks_by_metric_value(&key.as_str().into(), f64::NAN))
+                let all = RankByMetric::all(&experiment).metric(&key.as_str().into());
+                all.value(&DescendingDouble(f64::NAN)).range()
             }
             RunList::ByMetric { key, range } => {
-                let mut keys = Self::new(experiment, None, SK, prefix::ranks_by_metric(&key.as_str().into()));
-                (keys.first, keys.last) = metric_bounds(*range);
-                keys
+                within_metric(RankByMetric::all(&experiment).metric(&key.as_str().into()).range(), *range)
             }
         };
-        if list.is_newest_first() {
-            if let Some(until) = started.until {
-                keys.first = index::newest_first(until, "");
-            }
-            if let Some(from) = started.from {
-                keys.last = index::newest_first(from, &END.to_string());
-            }
-        }
-        keys
+        let range = if list.is_newest_first() { within_time(range, started) } else { range };
+        Self { experiment, range }
     }
 
     /// Runs of every stage, newest first.
     pub(super) fn of_all_stages(experiment: ExperimentId, started: TimeRange) -> Self {
-        let of_one = Self::of(experiment, &RunList::Runs, started);
-        Self { local_index: Some("LSI2"), attribute: "lsi2sk", prefix: prefix::RUNS.to_owned(), ..of_one }
+        Self { experiment, range: within_time(RunsByTime::all(&experiment).range(), started) }
     }
 
     /// Runs that were deleted on their own at this version of the experiment's stage, newest first.
     pub(super) fn of_deleted(experiment: ExperimentId, version: u32, started: TimeRange) -> Self {
-        let of_active = Self::of(experiment, &RunList::Runs, started);
-        Self { prefix: prefix::runs_of_stage(Stage::Deleted { version }), ..of_active }
+        let deleted = RunsByStage::all(&experiment).stage(&Stage::Deleted { version });
+        Self { experiment, range: within_time(deleted.range(), started) }
     }
 
-    fn new(
-        experiment: ExperimentId,
-        local_index: Option<&'static str>,
-        attribute: &'static str,
-        prefix: String,
-    ) -> Self {
-        Self { experiment, local_index, attribute, prefix, first: String::new(), last: END.to_string() }
-    }
-
-    /// The same keys from this one on, itself included.
+    /// Part of the same keys.
     #[must_use]
-    pub(super) fn from(mut self, first: &str) -> Self {
-        if first > self.first.as_str() {
-            first.clone_into(&mut self.first);
-        }
-        self
+    pub(super) fn narrowed(self, narrow: impl FnOnce(KeyRange) -> KeyRange) -> Self {
+        Self { range: narrow(self.range), ..self }
     }
 
-    /// The same keys behind this one: keys hold no character less than the one put behind it.
+    /// The same keys behind this one.
     #[must_use]
     pub(super) fn after(self, last: &str) -> Self {
-        self.from(&format!("{last}\u{1}"))
+        self.narrowed(|range| range.after(last))
     }
 
-    /// The same keys up to this one, itself included.
-    #[must_use]
-    pub(super) fn until(mut self, last: &str) -> Self {
-        if last < self.last.as_str() {
-            last.clone_into(&mut self.last);
-        }
-        self
-    }
-
-    /// Only the keys that begin so, behind the prefix of all.
+    /// Only the keys that begin so, behind what all begin with.
     #[must_use]
     pub(super) fn beginning(self, beginning: &str) -> Self {
-        self.from(beginning).until(&format!("{beginning}{END}"))
+        self.narrowed(|range| range.beginning(beginning))
     }
 
     /// Reads a page.
     pub(super) async fn read(&self, table: &Table, limit: usize, backwards: bool) -> Result<ListPage> {
-        if self.first > self.last {
+        if self.range.is_empty() {
             return Ok(ListPage::default());
         }
-        let partition = prefix::experiment_partition(self.experiment);
-        let (first, last) = (format!("{}{}", self.prefix, self.first), format!("{}{}", self.prefix, self.last));
-        let query = Query::between(partition, first, last).limit(limit);
-        let query = self.local_index.map_or(query.clone(), |index| query.clone().local(index));
+        let query = Query::of(self.range.clone()).limit(limit);
         let page = table.query_page(&if backwards { query.backwards() } else { query }).await?;
         let entries: Vec<_> = page.items.iter().filter_map(|item| self.entry(item)).collect();
         let is_last = page.next.is_none();
@@ -167,10 +130,22 @@ impl Keys {
     }
 
     fn entry(&self, item: &Item) -> Option<Entry> {
-        let key = item.text(self.attribute)?;
-        let (started, run) = index::started_and_run_of_key(key)?;
+        let key = item.sort_key(&self.range)?;
+        let (started, run) = place::started_and_run(key)?;
         let at = RunLocation { experiment: self.experiment, run };
-        Some(Entry { at, started, key: key.strip_prefix(&self.prefix)?.to_owned() })
+        Some(Entry { at, started, key: self.range.place(key)?.to_owned() })
+    }
+}
+
+/// Those of a list that is newest first which began then.
+fn within_time(range: KeyRange, started: TimeRange) -> KeyRange {
+    let range = match started.until {
+        Some(until) => range.starting(&place::time(until)),
+        None => range,
+    };
+    match started.from {
+        Some(from) => range.until_beginning(&place::time(from)),
+        None => range,
     }
 }
 
@@ -191,10 +166,8 @@ fn level_of(level: search::Level) -> Level {
 
 /// A metric's value as it stands in keys.
 pub(super) fn metric_key(value: f64) -> String {
-    let mut key = String::new();
     // The two zeros are one number.
-    DescendingDouble(value + 0.0).write(&mut key);
-    key
+    DescendingDouble(value + 0.0).text()
 }
 
 /// What the keys of a list by text begin with for texts that begin so.
@@ -207,15 +180,17 @@ pub(super) fn uncut(list: &RunList) -> usize {
     if matches!(list, RunList::ByName(_)) { Field::UNCUT - 3 } else { Value::UNCUT - 3 }
 }
 
-/// The greatest values come first.
-fn metric_bounds(range: MetricRange) -> (String, String) {
-    let first = range.greatest.map(metric_key).unwrap_or_default();
-    let last = match (range.least, range.with_nan) {
-        (_, true) => String::new(),
-        (Some(least), false) => metric_key(least),
-        (None, false) => metric_key(f64::NEG_INFINITY),
+/// Those of the ranks of a metric that have such a value. The greatest come first.
+fn within_metric(range: KeyRange, values: MetricRange) -> KeyRange {
+    let range = match values.greatest {
+        Some(greatest) => range.starting(&metric_key(greatest)),
+        None => range,
     };
-    (first, last + &END.to_string())
+    match (values.least, values.with_nan) {
+        (_, true) => range,
+        (Some(least), false) => range.until_beginning(&metric_key(least)),
+        (None, false) => range.until_beginning(&metric_key(f64::NEG_INFINITY)),
+    }
 }
 
 /// Reads a list from a place on, a page at a time.
@@ -288,7 +263,7 @@ impl Cursor {
             self.taken += 1;
         }
         if self.buffer.is_empty() && !self.is_done {
-            self.keys = self.keys.clone().from(place);
+            self.keys = self.keys.clone().narrowed(|range| range.starting(place));
         }
     }
 

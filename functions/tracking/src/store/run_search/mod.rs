@@ -248,7 +248,7 @@ fn is_as_probed(scope: &Scope, list: &RunList, plan: &RunPlan) -> bool {
 /// Keys of a list that is newest first, from where the page of a search in that order begins.
 fn from_page(keys: Keys, after: Option<&search::SortKey>) -> Keys {
     match after.and_then(search::SortKey::latest_first) {
-        Some((started, run)) => keys.after(&key_schema::index::newest_first(started, run)),
+        Some((started, run)) => keys.after(&key_schema::place::newest_first(started, run)),
         None => keys,
     }
 }

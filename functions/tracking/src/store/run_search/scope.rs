@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use entities::{ExperimentState, RunLocation};
 use futures::future::try_join;
-use key_schema::{index, prefix};
+use key_schema::index::RunsChanged;
+use key_schema::{KeyRange, place, ranges};
 use mlflow_api::tracking::{LifecycleStage, ViewType};
 use mlflow_api::{ExperimentId, Result};
 use search::{RunList, RunPlan, TimeRange};
@@ -31,41 +32,40 @@ impl Scope {
     }
 
     /// Which of the runs that were deleted on their own, and so are in no list, a view may show.
-    fn deleted_keys(&self, view: ViewType) -> Option<(String, String)> {
-        let all = || (prefix::RUNS_DELETED.to_owned(), format!("{}~", prefix::RUNS_DELETED));
+    fn deleted_keys(&self, view: ViewType) -> Option<KeyRange> {
         match (view, self.state.stage) {
             (ViewType::ActiveOnly, LifecycleStage::Active) if self.state.version == 0 => None,
             // Overruled since: the experiment was deleted and restored.
-            (ViewType::ActiveOnly, LifecycleStage::Active) => Some(prefix::runs_deleted_before(self.state.version)),
-            _ => Some(all()),
+            (ViewType::ActiveOnly, LifecycleStage::Active) => {
+                Some(ranges::runs_deleted_before(&self.id, self.state.version))
+            }
+            _ => Some(ranges::runs_deleted(&self.id)),
         }
     }
 
     /// The runs that were changed since the indexer had them; `None` if they are too many. One request.
     pub(super) async fn changed(&self, table: &Table) -> Result<Option<HashSet<RunLocation>>> {
-        let partition = prefix::experiment_partition(self.id);
-        let query = Query::begins_with(partition, prefix::RUNS).local("LSI5");
-        self.runs(table, &query, "lsi5sk").await
+        self.runs(table, RunsChanged::all(&self.id).into()).await
     }
 
     /// The runs on which the index says nothing, or nothing that counts; `None` if they are too many. One request, two if runs
     /// that were deleted on their own may be shown.
     pub(super) async fn unlisted(&self, table: &Table, view: ViewType) -> Result<Option<Unlisted>> {
         let deleted = async {
-            let Some((first, last)) = self.deleted_keys(view) else { return Ok(Some(HashSet::new())) };
-            let partition = prefix::experiment_partition(self.id);
-            let query = Query::between(partition, first, last).local("LSI1");
-            self.runs(table, &query, "lsi1sk").await
+            match self.deleted_keys(view) {
+                Some(range) => self.runs(table, range).await,
+                None => Ok(Some(HashSet::new())),
+            }
         };
         let (changed, deleted) = try_join(self.changed(table), deleted).await?;
         Ok(changed.zip(deleted).map(|(changed, deleted)| Unlisted { changed, deleted }))
     }
 
-    async fn runs(&self, table: &Table, query: &Query, attribute: &str) -> Result<Option<HashSet<RunLocation>>> {
-        let page = table.query_page(&query.clone().limit(MOST_CHANGED)).await?;
+    async fn runs(&self, table: &Table, range: KeyRange) -> Result<Option<HashSet<RunLocation>>> {
+        let page = table.query_page(&Query::of(range.clone()).limit(MOST_CHANGED)).await?;
         let is_all = page.next.is_none();
         let runs = page.items.iter().filter_map(|item| {
-            let run = index::run_of_key(item.text(attribute)?)?;
+            let run = place::run(item.sort_key(&range)?)?;
             Some(RunLocation { experiment: self.id, run })
         });
         Ok(is_all.then(|| runs.collect()))

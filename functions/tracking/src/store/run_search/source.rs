@@ -5,12 +5,12 @@ use std::collections::{HashSet, VecDeque};
 
 use entities::RunLocation;
 use futures::future::try_join_all;
-use key_schema::index::newest_first;
+use key_schema::place;
 use mlflow_api::{Result, RunId};
 use search::{FirstValue, RunList, RunNumber, RunOrder, RunSortBy, SortKey, Term, Walk};
 use table::Table;
 
-use super::list::{Cursor, END, Entry, HEAD, Keys, LARGEST_PAGE, metric_key, text_key, uncut};
+use super::list::{Cursor, Entry, HEAD, Keys, LARGEST_PAGE, metric_key, text_key, uncut};
 use super::scope::ListsOf;
 
 /// Runs with a value that are remembered where those without come: their keys fit into memory.
@@ -142,7 +142,7 @@ impl Join {
 
     fn candidate(&self, entry: Entry) -> Candidate {
         // Behind all others, runs are one group; else those of one start time are, where further terms order them.
-        let group = if self.is_exact || self.is_tail { "" } else { entry.key.split('#').next().unwrap_or_default() };
+        let group = if self.is_exact || self.is_tail { "" } else { place::value(&entry.key) };
         let group = group.to_owned();
         let rank = Rank { segment: self.segment, group, place: entry.place(), is_exact: self.is_exact };
         Candidate { at: entry.at, started: entry.started, rank, is_in_tail: self.is_tail }
@@ -197,7 +197,7 @@ impl Walker {
 
     fn resume(&mut self, after: &SortKey) {
         let place = after.started_and_run().filter(|_| self.ties_are_exact && !self.by_start);
-        let place = place.map(|(started, run)| newest_first(started, run));
+        let place = place.map(|(started, run)| place::newest_first(started, run));
         let value = after.first_value();
         let segment = value.and_then(|value| self.walk.segment_of(value));
         let (Some(segment), Some(value)) = (segment, value) else {
@@ -218,7 +218,7 @@ impl Walker {
             return;
         };
         let is_whole = self.is_whole_text(list, &group);
-        let of_group = if is_whole { format!("{group}#") } else { group.clone() };
+        let of_group = if is_whole { place::of_value(&group) } else { group.clone() };
         let rest_of_group = keys.clone().beginning(&of_group);
         self.group = Some(Cursor::new(
             match place.filter(|_| is_whole) {
@@ -227,8 +227,10 @@ impl Walker {
             },
             HEAD,
         ));
-        self.keys =
-            Some(if self.walk.backwards { keys.until(&of_group) } else { keys.from(&format!("{of_group}{END}")) });
+        let backwards = self.walk.backwards;
+        self.keys = Some(
+            keys.narrowed(|range| if backwards { range.until(&of_group) } else { range.after_beginning(&of_group) }),
+        );
     }
 
     /// The runs that have nothing of what the search is ordered by.
@@ -309,14 +311,14 @@ impl Walker {
             Some(end) if !backwards => self.keys = Some(keys.after(&end)),
             Some(end) => {
                 let unfinished = self.group_of(&list, &end).to_owned();
-                let of_group = format!("{unfinished}#");
+                let of_group = place::of_value(&unfinished);
                 if entries.first().is_some_and(|first| self.group_of(&list, &first.key) == unfinished) {
                     entries.clear();
                     self.group = Some(Cursor::new(keys.clone().beginning(&of_group), self.page));
-                    self.keys = Some(keys.until(&of_group));
+                    self.keys = Some(keys.narrowed(|range| range.until(&of_group)));
                 } else {
                     entries.retain(|entry| self.group_of(&list, &entry.key) != unfinished);
-                    self.keys = Some(keys.until(&format!("{of_group}{END}")));
+                    self.keys = Some(keys.narrowed(|range| range.until_beginning(&of_group)));
                 }
             }
         }
@@ -348,7 +350,7 @@ impl Walker {
 
     /// The first value in a key of a list.
     fn group_of<'a>(&self, list: &RunList, key: &'a str) -> &'a str {
-        if self.has_groups(list) { key.split('#').next().unwrap_or_default() } else { "" }
+        if self.has_groups(list) { place::value(key) } else { "" }
     }
 
     /// Whether a group's text is all of it, and not one of those that may have been cut.
@@ -360,7 +362,7 @@ impl Walker {
 /// A start time as a group.
 fn start_group(value: FirstValue<'_>) -> Option<String> {
     let FirstValue::Integer(started) = value else { return None };
-    newest_first(started, "").strip_suffix('#').map(str::to_owned)
+    Some(place::time(started))
 }
 
 /// A value as a group of a list by it; `None` if the list has one only.

@@ -12,7 +12,7 @@ use entities::attributes::{CREATED, NAME, VERSION};
 use entities::now_ms;
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, Name, Ordinal, WideDigest, prefix, rows};
+use key_schema::{Key, KeyRange, Name, Ordinal, WideDigest, part, rows};
 use mlflow_api::scorers as wire;
 use mlflow_api::tracking::{DEFAULT_WORKSPACE, LifecycleStage};
 use mlflow_api::{Error, ExperimentId, Json, Result, ScorerId};
@@ -61,6 +61,11 @@ impl Found {
     fn of(experiment: ExperimentId, item: Item) -> Option<Self> {
         let id = item.text(SCORER).and_then(ScorerId::parse)?;
         Some(Self { experiment, id, item })
+    }
+
+    /// The range of its versions.
+    fn versions(&self) -> KeyRange {
+        rows::ScorerVersion::all(&self.experiment).scorer(&self.id).range()
     }
 
     /// The latest version; none, where all were deleted one by one.
@@ -220,8 +225,7 @@ impl Store {
     /// no lease lasts.
     pub async fn scorer_versions(&self, scorer: &ScorerName<'_>) -> Result<Vec<wire::Scorer>> {
         let found = self.scorer_found(scorer).await?;
-        let partition = prefix::experiment_partition(found.experiment);
-        let rows = self.table.query(Query::begins_with(partition, prefix::scorer_versions(&found.id))).await?;
+        let rows = self.table.query(Query::of(found.versions())).await?;
         let versions = try_join_all(rows.iter().map(|row| self.scorer_in_list(&found, row))).await?;
         let versions: Vec<_> = versions.into_iter().flatten().collect();
         if versions.is_empty() { Err(scorer.not_found(None)) } else { Ok(versions) }
@@ -245,9 +249,8 @@ impl Store {
     /// The same for all active experiments of the workspace. A request per MB of the list of scorers, and two for each experiment
     /// that has any.
     pub async fn scorer_list_all(&self) -> Result<Vec<wire::Scorer>> {
-        let partition = prefix::workspace_partition(&DEFAULT_WORKSPACE.into());
-        let rows = self.table.query(Query::begins_with(partition, prefix::WORKSPACE_SCORERS)).await?;
-        let experiment = |row: &Item| prefix::experiment_of_workspace_scorer(&row.key()?.sk);
+        let rows = self.table.query(Query::of(rows::WorkspaceScorer::all(&DEFAULT_WORKSPACE.into()))).await?;
+        let experiment = |row: &Item| part::experiment_of_listed_scorer(&row.key()?.sk);
         self.scorer_list_of(&rows.iter().filter_map(experiment).collect::<Vec<_>>()).await
     }
 
@@ -260,8 +263,7 @@ impl Store {
     }
 
     async fn scorers_of_one(&self, experiment: ExperimentId) -> Result<Vec<wire::Scorer>> {
-        let partition = prefix::experiment_partition(experiment);
-        let rows = self.table.query(Query::begins_with(partition, prefix::SCORERS)).await?;
+        let rows = self.table.query(Query::of(rows::Scorer::all(&experiment))).await?;
         let found: Vec<_> = rows.into_iter().filter_map(|row| Found::of(experiment, row)).collect();
         let with_versions = found.iter().filter(|found| found.latest().is_some());
         let scorers = try_join_all(with_versions.map(|found| self.scorer_in_list(found, &found.item))).await?;
@@ -291,8 +293,7 @@ impl Store {
 
     /// What deletes a scorer, and what may follow.
     async fn scorer_deletion(&self, scorer: &ScorerName<'_>, found: &Found) -> Result<(Vec<Write>, Vec<Key>)> {
-        let partition = prefix::experiment_partition(found.experiment);
-        let versions = self.table.query(Query::begins_with(partition, prefix::scorer_versions(&found.id))).await?;
+        let versions = self.table.query(Query::of(found.versions())).await?;
         if versions.is_empty() {
             return Err(scorer.not_found(None));
         }
@@ -323,8 +324,7 @@ impl Store {
         let key = row.key().unwrap_or_else(|| header_key(found.experiment, scorer.name));
         let delete = Write::Delete(key, same_version(&row));
         let header_writes = if found.latest().map(i64::from) == Some(version) {
-            let partition = prefix::experiment_partition(found.experiment);
-            let query = Query::begins_with(partition, prefix::scorer_versions(&found.id)).backwards().limit(2);
+            let query = Query::of(found.versions()).backwards().limit(2);
             let rows = self.table.query_page(&query).await?.items;
             let before = rows.iter().find(|row| row.number(VERSION) != Some(version));
             let header = header(found.experiment, scorer.name, &found.id);

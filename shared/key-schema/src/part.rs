@@ -1,0 +1,55 @@
+//! Parts of keys that cannot be read whole: a text in them may have been cut.
+
+use mlflow_api::{EvaluationDatasetId, ExperimentId};
+
+use crate::{Ordinal, Segment};
+
+/// The version whose document has this sort key; `None` for any other row. The name in the partition key may be cut.
+#[must_use]
+pub fn version_of_document(sort_key: &str) -> Option<u32> {
+    Ordinal::read(sort_key.strip_prefix("M#V#")?).map(|Ordinal(version)| version)
+}
+
+/// The version in the sort key of a [`VersionOfRun`](crate::rows::VersionOfRun). The name of its home may be cut.
+#[must_use]
+pub fn version_of_run(sort_key: &str) -> Option<u32> {
+    Ordinal::read(sort_key.strip_prefix("MV#")?.split('#').nth(1)?).map(|Ordinal(version)| version)
+}
+
+/// The dataset of a row of a list of evaluation datasets, that of a workspace or of an experiment. Their names may be cut.
+#[must_use]
+pub fn listed_evaluation_dataset(sort_key: &str) -> Option<EvaluationDatasetId> {
+    sort_key.strip_prefix("EDS#").and_then(EvaluationDatasetId::parse)
+}
+
+/// The experiment of a row of the workspace's list of scorers. The names of both may be cut.
+#[must_use]
+pub fn experiment_of_listed_scorer(sort_key: &str) -> Option<ExperimentId> {
+    sort_key.strip_prefix("SCORERS#")?.split('#').next().and_then(ExperimentId::read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Name;
+    use crate::rows::{
+        ExperimentEvaluationDataset, ModelVersion, ModelVersionTag, VersionOfRun, WorkspaceEvaluationDataset,
+        WorkspaceScorer,
+    };
+
+    #[test]
+    fn parts_of_keys_with_long_names_are_read() {
+        let long = Name("#".repeat(2_000));
+        let dataset = EvaluationDatasetId::new(1_700_000_000_000, 7);
+        let version = Ordinal(7);
+        assert_eq!(version_of_document(&ModelVersion::key(&long, &version).sk), Some(7));
+        assert_eq!(version_of_document(&ModelVersionTag::key(&long, &version, &long).sk), None);
+        assert_eq!(version_of_run(&VersionOfRun::key(&long, &long, &version).sk), Some(7));
+        for key in [ExperimentEvaluationDataset::key(&long, &dataset), WorkspaceEvaluationDataset::key(&long, &dataset)]
+        {
+            assert_eq!(listed_evaluation_dataset(&key.sk), Some(dataset.clone()));
+        }
+        let scorer = WorkspaceScorer::key(&long, &ExperimentId::DEFAULT, &long);
+        assert_eq!(experiment_of_listed_scorer(&scorer.sk), Some(ExperimentId::DEFAULT));
+    }
+}

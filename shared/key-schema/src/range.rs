@@ -1,0 +1,266 @@
+//! Ranges of keys: what a query asks for.
+
+use std::marker::PhantomData;
+
+use crate::definition::{Index, PK, SK};
+use crate::{Key, Segment, TextSegment};
+
+/// Greater than every character of a key.
+const END: char = '\u{10FFFF}';
+/// Less than every character of a key.
+const BEGIN: char = '\u{1}';
+
+/// A range of one partition, of the table or of an index, in the order of its sort keys.
+///
+/// Places in the range are what stands in a sort key behind the beginning that all keys of the range share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    index: Option<&'static Index>,
+    partition: String,
+    beginning: String,
+    first: String,
+    last: Option<String>,
+}
+
+/// The sort keys of a [`KeyRange`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SortKeys {
+    /// All of the partition.
+    All,
+    /// Those that begin so.
+    BeginWith(String),
+    /// Those from the first to the last, both included.
+    Between(String, String),
+}
+
+impl KeyRange {
+    /// The keys of a partition that begin so; all of it if the beginning is empty.
+    pub(crate) fn new(index: Option<&'static Index>, partition: String, beginning: &str) -> Self {
+        Self { index, partition, beginning: beginning.to_owned(), first: String::new(), last: None }
+    }
+
+    /// Only from this place on, itself included.
+    #[must_use]
+    pub fn starting(mut self, first: &str) -> Self {
+        if first > self.first.as_str() {
+            first.clone_into(&mut self.first);
+        }
+        self
+    }
+
+    /// Only from this sort key on, itself included, if it is one of the range.
+    #[must_use]
+    pub fn starting_at_key(self, sort_key: &str) -> Self {
+        match self.place(sort_key).map(str::to_owned) {
+            Some(place) => self.starting(&place),
+            None => self,
+        }
+    }
+
+    /// Only behind this place.
+    #[must_use]
+    pub fn after(self, last: &str) -> Self {
+        self.starting(&format!("{last}{BEGIN}"))
+    }
+
+    /// Only up to this place, itself included.
+    #[must_use]
+    pub fn until(mut self, last: &str) -> Self {
+        if self.last.as_deref().is_none_or(|known| last < known) {
+            self.last = Some(last.to_owned());
+        }
+        self
+    }
+
+    /// Only up to the last place that begins so.
+    #[must_use]
+    pub fn until_beginning(self, beginning: &str) -> Self {
+        self.until(&format!("{beginning}{END}"))
+    }
+
+    /// Only behind the last place that begins so.
+    #[must_use]
+    pub fn after_beginning(self, beginning: &str) -> Self {
+        self.starting(&format!("{beginning}{END}"))
+    }
+
+    /// Only the places that begin so.
+    #[must_use]
+    pub fn beginning(self, beginning: &str) -> Self {
+        self.starting(beginning).until_beginning(beginning)
+    }
+
+    /// Whether no key can lie in the range.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.last.as_deref().is_some_and(|last| self.first.as_str() > last)
+    }
+
+    /// Whether a key of the table or index lies in the range.
+    #[must_use]
+    pub fn contains(&self, key: &Key) -> bool {
+        let is_within =
+            |place: &str| place >= self.first.as_str() && self.last.as_deref().is_none_or(|last| place <= last);
+        key.pk == self.partition && self.place(&key.sk).is_some_and(is_within)
+    }
+
+    /// The place of a sort key in the range.
+    #[must_use]
+    pub fn place<'a>(&self, sort_key: &'a str) -> Option<&'a str> {
+        sort_key.strip_prefix(&self.beginning)
+    }
+
+    /// The index that is read; `None` for the table itself.
+    #[must_use]
+    pub fn index(&self) -> Option<&'static Index> {
+        self.index
+    }
+
+    /// The attribute of the partition key, and its value.
+    #[must_use]
+    pub fn partition(&self) -> (&'static str, &str) {
+        (self.index.map_or(PK, |index| index.partition), &self.partition)
+    }
+
+    /// The attribute of the sort key.
+    #[must_use]
+    pub fn sort_attribute(&self) -> &'static str {
+        self.index.map_or(SK, |index| index.sort)
+    }
+
+    /// The sort keys of the range.
+    #[must_use]
+    pub fn sort_keys(&self) -> SortKeys {
+        let beginning = &self.beginning;
+        match &self.last {
+            None if self.first.is_empty() && beginning.is_empty() => SortKeys::All,
+            None if self.first.is_empty() => SortKeys::BeginWith(beginning.clone()),
+            None => SortKeys::Between(format!("{beginning}{}", self.first), format!("{beginning}{END}")),
+            Some(last) => SortKeys::Between(format!("{beginning}{}", self.first), format!("{beginning}{last}")),
+        }
+    }
+}
+
+/// The rows of a type in one partition whose first segments are given; a method for each further segment narrows it. The keys of
+/// other rows may begin the same: a run's params lie among the rows that begin like a run.
+#[derive(Clone, Debug)]
+pub struct Prefix<Row, const GIVEN: usize> {
+    range: KeyRange,
+    row: PhantomData<Row>,
+}
+
+impl<Row, const GIVEN: usize> Prefix<Row, GIVEN> {
+    pub(crate) fn new(index: Option<&'static Index>, partition: String, literal: &str) -> Self {
+        Self { range: KeyRange::new(index, partition, literal), row: PhantomData }
+    }
+
+    /// With one segment more, and the literal behind it.
+    pub(crate) fn then<const MORE: usize>(mut self, segment: &impl Segment, literal: &str) -> Prefix<Row, MORE> {
+        segment.write(&mut self.range.beginning);
+        self.range.beginning.push_str(literal);
+        Prefix { range: self.range, row: PhantomData }
+    }
+
+    /// The keys whose next segment is a text that begins so, and perhaps more: a text that has no room in a key is cut.
+    #[must_use]
+    pub fn beginning(mut self, text: &impl TextSegment) -> KeyRange {
+        self.range.beginning.push_str(&text.beginning());
+        self.range
+    }
+
+    /// Only those behind the row whose key ends with this segment.
+    #[must_use]
+    pub fn after(self, segment: &impl Segment) -> KeyRange {
+        self.range.after(&segment.text())
+    }
+
+    /// As a range, which can be narrowed by places.
+    #[must_use]
+    pub fn range(self) -> KeyRange {
+        self.range
+    }
+}
+
+impl<Row, const GIVEN: usize> From<Prefix<Row, GIVEN>> for KeyRange {
+    fn from(prefix: Prefix<Row, GIVEN>) -> Self {
+        prefix.range
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::{ExperimentId, RunId};
+
+    use super::*;
+    use crate::index::{IndexEntry, RunLocation, RunsByStage};
+    use crate::rows::{Experiment, ExperimentName, RankByMetric, Run};
+    use crate::{Descending, DescendingDouble, Field, Name, Stage};
+
+    const EXPERIMENT: ExperimentId = ExperimentId::DEFAULT;
+
+    fn between(first: &str, last: &str) -> SortKeys {
+        SortKeys::Between(first.to_owned(), last.to_owned())
+    }
+
+    #[test]
+    fn each_segment_narrows_the_range() {
+        let (field, value) = (Field::from("m"), DescendingDouble(0.5));
+        let ranks = || RankByMetric::all(&EXPERIMENT);
+        let text = value.text();
+        for (range, beginning) in [
+            (ranks().range(), "RANK#m#"),
+            (ranks().metric(&field).range(), "RANK#m#m#"),
+            (ranks().metric(&field).value(&value).range(), &format!("RANK#m#m#{text}#")),
+        ] {
+            assert_eq!(range.sort_keys(), SortKeys::BeginWith(beginning.to_owned()));
+            assert_eq!((range.index(), range.partition(), range.sort_attribute()), (None, (PK, "EXP#0"), SK));
+        }
+        assert_eq!(Experiment::partition(&EXPERIMENT).sort_keys(), SortKeys::All);
+    }
+
+    #[test]
+    fn a_range_of_an_index_knows_its_attributes() {
+        let run = RunId::parse("r").unwrap();
+        let range = RunsByStage::all(&EXPERIMENT).stage(&Stage::Active).range();
+        assert_eq!((range.partition(), range.sort_attribute()), ((PK, "EXP#0"), "lsi1sk"));
+        assert_eq!(range.index(), Some(RunsByStage::INDEX));
+        let range = RunLocation::all(&run).range();
+        assert_eq!((range.partition(), range.sort_attribute()), (("gsi1pk", "RUN#r"), "gsi1sk"));
+        let (key, global) =
+            (RunsByStage::key(&Stage::Active, &Descending(0), &run), RunLocation::key(&run, &EXPERIMENT));
+        assert_eq!(key.0[0], ("lsi1sk", "R#ACTIVE#7fffffffffffffff#r".to_owned()));
+        assert_eq!(global.0, [("gsi1pk", "RUN#r".to_owned()), ("gsi1sk", "EXP#0".to_owned())]);
+        let back = RunsByStage { stage: Stage::Active, started: Descending(0), run };
+        assert_eq!(RunsByStage::parse(&key.0[0].1), Some(back));
+        assert_eq!(RunsByStage::parse(&global.0[1].1), None);
+    }
+
+    #[test]
+    fn places_narrow_it_further_and_never_widen_it() {
+        let range = || RunsByStage::all(&EXPERIMENT).stage(&Stage::Active).range();
+        assert_eq!(range().starting("b").starting("a").sort_keys(), between("R#ACTIVE#b", "R#ACTIVE#\u{10FFFF}"));
+        assert_eq!(range().until("b").until("c").sort_keys(), between("R#ACTIVE#", "R#ACTIVE#b"));
+        assert_eq!(range().after("b").sort_keys(), between("R#ACTIVE#b\u{1}", "R#ACTIVE#\u{10FFFF}"));
+        assert_eq!(range().beginning("b").sort_keys(), between("R#ACTIVE#b", "R#ACTIVE#b\u{10FFFF}"));
+        assert_eq!(
+            range().until_beginning("b").after_beginning("b").sort_keys(),
+            between("R#ACTIVE#b\u{10FFFF}", "R#ACTIVE#b\u{10FFFF}")
+        );
+        assert_eq!(range().starting_at_key("R#ACTIVE#b"), range().starting("b"));
+        assert_eq!(range().starting_at_key("R#DELETED.#b"), range(), "no key of the range");
+        assert_eq!(range().place("R#ACTIVE#b"), Some("b"));
+        assert!(range().starting("b").until("a").is_empty() && !range().starting("a").until("a").is_empty());
+        let [a, ab] = ["a", "ab"].map(|run| RunId::parse(run).unwrap());
+        let range = Run::all(&EXPERIMENT).after(&a);
+        assert!(range.contains(&Run::key(&EXPERIMENT, &ab)) && !range.contains(&Run::key(&EXPERIMENT, &a)));
+    }
+
+    #[test]
+    fn names_that_begin_so_are_in_the_range() {
+        let range = ExperimentName::all(&"w".into()).beginning(&Name::from("a #"));
+        for (name, is_in) in [("a #", true), ("a #1", true), ("a ", false), ("b", false)] {
+            assert_eq!(range.contains(&ExperimentName::key(&"w".into(), &name.into())), is_in, "{name}");
+        }
+        assert!(!range.contains(&ExperimentName::key(&"other".into(), &"a #".into())));
+    }
+}
