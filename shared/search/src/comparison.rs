@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use mlflow_api::python::repr;
 use mlflow_api::{Error, Result};
 
+use crate::bounds;
 use crate::print::join;
 use crate::syntax::{self, Kind, Node};
 
@@ -28,6 +29,7 @@ pub(crate) enum Naming {
 /// Takes a filter apart (`SearchUtils.parse_search_filter` and `_process_statement`). Each comparison is checked only
 /// when it is its turn, so that the first mistake in the text is the one reported.
 pub(crate) fn comparisons(filter: &str, naming: Naming) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
+    bounds::filter(filter)?;
     let mut clauses = Vec::new();
     let mut others = Vec::new();
     for piece in join_keywords(only_statement(filter)?) {
@@ -45,6 +47,7 @@ pub(crate) fn comparisons(filter: &str, naming: Naming) -> Result<impl Iterator<
         });
         return Err(Error::invalid(format!("Invalid clause(s) in filter string: {}", join(named))));
     }
+    bounds::comparisons(clauses.len())?;
     Ok(clauses.into_iter().map(checked))
 }
 

@@ -9,7 +9,7 @@ use mlflow_api::{Error, Result};
 use crate::comparison::{Comparison, Naming, comparisons};
 use crate::filter::{Comparator, TextTest};
 use crate::identifier::Family;
-use crate::order_by::{Direction, Term, parse_clause};
+use crate::order_by::{Direction, Term, parse_clauses};
 use crate::print;
 use crate::sort_key::{Cell, Part, SortKey};
 use crate::value::{self, Literal, Number};
@@ -171,7 +171,7 @@ fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Opt
 /// Checks the comparator and the value.
 fn build(identifier: Identifier, comparator: &str, value: Option<Literal>) -> Result<DatasetPredicate> {
     match identifier {
-        Identifier::Tag(key) => match value.and_then(|value| TextTest::new(comparator, value)) {
+        Identifier::Tag(key) => match value.map(|value| TextTest::new(comparator, value)).transpose()?.flatten() {
             Some(test) => Ok(DatasetPredicate::Tag { key: key.to_owned(), test }),
             None => Err(Error::invalid(format!("Invalid comparator for tag: {comparator}"))),
         },
@@ -188,7 +188,7 @@ fn build(identifier: Identifier, comparator: &str, value: Option<Literal>) -> Re
                     Ok(DatasetPredicate::TextOrder { attribute, comparator, value })
                 }
                 (_, value) => {
-                    let test = TextTest::new(comparator, value).ok_or_else(not_of_texts)?;
+                    let test = TextTest::new(comparator, value)?.ok_or_else(not_of_texts)?;
                     Ok(DatasetPredicate::Text { attribute, test })
                 }
             }
@@ -214,8 +214,8 @@ pub fn parse_dataset_order_by(clauses: &[String]) -> Result<DatasetOrder> {
     if clauses.is_empty() {
         return Ok(DatasetOrder { terms: vec![newest] });
     }
-    let terms = clauses.iter().map(|clause| {
-        let (written, direction) = parse_clause(clause)?;
+    let terms = parse_clauses(clauses)?.map(|clause| {
+        let (written, direction) = clause?;
         match identifier(&written, &ORDER_ATTRIBUTES)? {
             Identifier::Attribute(key) => {
                 let by = DatasetNumber::parse(key).map_or(DatasetSortBy::Name, DatasetSortBy::Number);

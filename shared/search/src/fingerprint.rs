@@ -4,8 +4,6 @@ use mlflow_api::ExperimentId;
 use mlflow_api::tracking::ViewType;
 use serde::{Deserialize, Serialize};
 
-use crate::model_order::ModelOrderBy;
-
 /// A hash of everything that decides which rows a search finds and in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -39,28 +37,6 @@ impl Fingerprint {
     #[must_use]
     pub fn of_version_search(filter: &str, order_by: &[String]) -> Self {
         Hash::new("model versions").query(filter, order_by, ViewType::All)
-    }
-
-    /// The fingerprint of a search of logged models. The order of the experiments does not matter.
-    #[must_use]
-    pub fn of_model_search(
-        experiments: &[ExperimentId],
-        filter: &str,
-        datasets: &[(String, String)],
-        order_by: &[ModelOrderBy],
-    ) -> Self {
-        let mut experiments = experiments.to_vec();
-        experiments.sort_unstable();
-        experiments.dedup();
-        let hash = Hash::new("logged models").count(experiments.len());
-        let hash = experiments.iter().fold(hash, |hash, id| hash.text(&id.to_string())).text(filter);
-        let hash = hash.count(datasets.len());
-        let hash = datasets.iter().fold(hash, |hash, (name, digest)| hash.text(name).text(digest));
-        let hash = order_by.iter().fold(hash.count(order_by.len()), |hash, clause| {
-            let hash = hash.text(&clause.field).count(usize::from(clause.ascending));
-            hash.text(&clause.dataset_name).text(&clause.dataset_digest)
-        });
-        Self(hash.0)
     }
 
     /// The fingerprint of a search of evaluation datasets. The order of the experiments does not matter.
@@ -136,12 +112,6 @@ mod tests {
     fn every_part_of_a_search_counts() {
         let id = |number| ExperimentId::from_number(number).unwrap();
         let order = |clauses: &[&str]| clauses.iter().map(|&clause| clause.to_owned()).collect::<Vec<_>>();
-        let clause = |field: &str, ascending| ModelOrderBy {
-            field: field.to_owned(),
-            ascending,
-            dataset_name: String::new(),
-            dataset_digest: String::new(),
-        };
         let prints = [
             Fingerprint::of_run_search(&[id(1)], "", &[], ViewType::ActiveOnly),
             Fingerprint::of_run_search(&[id(1), id(2)], "", &[], ViewType::ActiveOnly),
@@ -152,13 +122,6 @@ mod tests {
             Fingerprint::of_run_search(&[id(1)], "", &[], ViewType::All),
             Fingerprint::of_run_search(&[], "", &[], ViewType::ActiveOnly),
             Fingerprint::of_experiment_search("", &[], ViewType::ActiveOnly),
-            Fingerprint::of_model_search(&[], "", &[], &[]),
-            Fingerprint::of_model_search(&[id(1)], "", &[], &[]),
-            Fingerprint::of_model_search(&[], "a", &[], &[]),
-            Fingerprint::of_model_search(&[], "", &[("a".to_owned(), String::new())], &[]),
-            Fingerprint::of_model_search(&[], "", &[], &[clause("", true)]),
-            Fingerprint::of_model_search(&[], "", &[], &[clause("", false)]),
-            Fingerprint::of_model_search(&[], "", &[], &[clause("a", true)]),
             Fingerprint::of_dataset_search(&[], "", &[]),
             Fingerprint::of_dataset_search(&order(&["1"]), "", &[]),
             Fingerprint::of_dataset_search(&[], "", &order(&["1"])),

@@ -19,6 +19,7 @@
 //! Texts are compared and sorted by their UTF-8 bytes, as SQLite does. The behaviour is that of MLflow 3.17.2 on
 //! SQLite, with the option `case_sensitive_like`.
 
+mod bounds;
 mod comparison;
 mod evaluate;
 mod evaluation_dataset;
@@ -30,6 +31,7 @@ mod like;
 mod list;
 mod model_fields;
 mod model_order;
+mod model_page_token;
 mod order_by;
 mod page_token;
 mod plan;
@@ -55,8 +57,10 @@ pub use filter::{
     TextTest, parse_experiment_filter, parse_model_filter, parse_run_filter,
 };
 pub use fingerprint::Fingerprint;
+pub use like::Pattern;
 pub use model_fields::{MeasuredPoint, ModelFields};
 pub use model_order::{ModelOrder, ModelOrderBy, ModelSortBy, parse_model_order};
+pub use model_page_token::ModelPages;
 pub use order_by::{
     Direction, ExperimentOrder, ExperimentSortBy, RunOrder, RunSortBy, Term, parse_experiment_order_by,
     parse_run_order_by,

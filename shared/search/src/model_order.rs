@@ -2,6 +2,7 @@
 
 use mlflow_api::{Error, ErrorCode, Result};
 
+use crate::bounds;
 use crate::filter::{ModelAttribute, ModelCode, ModelText, ModelTime};
 use crate::order_by::{Direction, Term};
 
@@ -62,6 +63,7 @@ impl ModelOrder {
 /// Reads the order clauses of a search of logged models. The newest come first, then the id decides, unless the clauses
 /// say otherwise.
 pub fn parse_model_order(clauses: &[ModelOrderBy]) -> Result<ModelOrder> {
+    bounds::ordering(clauses.iter().map(|clause| clause.field.as_str()))?;
     let mut terms = clauses.iter().map(term).collect::<Result<Vec<_>>>()?;
     for last in newest_first() {
         if !terms.iter().any(|term| term.by == last.by) {

@@ -7,6 +7,7 @@ use mlflow_api::python::repr_list;
 use mlflow_api::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::bounds;
 use crate::filter::{EXPERIMENT_ATTRIBUTES, ExperimentNumber, RunNumber, RunText};
 use crate::identifier::{self, Family, Identifier};
 use crate::shell_words;
@@ -107,8 +108,8 @@ impl Default for ExperimentOrder {
 pub fn parse_run_order_by(clauses: &[String]) -> Result<RunOrder> {
     let mut terms: Vec<Term<RunSortBy>> = Vec::with_capacity(clauses.len() + 2);
     let mut seen = HashSet::new();
-    for clause in clauses {
-        let (written, direction) = parse_clause(clause)?;
+    for clause in parse_clauses(clauses)? {
+        let (written, direction) = clause?;
         let Identifier { family, key } = identifier::of_run(&written, &RUN_ATTRIBUTES)?;
         let by = match family {
             Family::Metric => Some(RunSortBy::Metric(key.to_owned())),
@@ -135,8 +136,8 @@ pub fn parse_experiment_order_by(clauses: &[String]) -> Result<ExperimentOrder> 
     if clauses.is_empty() {
         return Ok(ExperimentOrder::default());
     }
-    let parsed = clauses.iter().map(|clause| {
-        let (written, direction) = parse_clause(clause)?;
+    let parsed = parse_clauses(clauses)?.map(|clause| {
+        let (written, direction) = clause?;
         let Identifier { family, key } = identifier::of_experiment(&written, &EXPERIMENT_ATTRIBUTES)?;
         let by = match (family, key) {
             (Family::Attribute, "name") => Some(ExperimentSortBy::Name),
@@ -154,8 +155,15 @@ pub fn parse_experiment_order_by(clauses: &[String]) -> Result<ExperimentOrder> 
     Ok(ExperimentOrder { terms })
 }
 
+/// The identifier and the direction of each clause. A clause is read only when it is its turn, so that the first mistake is
+/// the one reported.
+pub(crate) fn parse_clauses(clauses: &[String]) -> Result<impl Iterator<Item = Result<(String, Direction)>>> {
+    bounds::ordering(clauses.iter().map(String::as_str))?;
+    Ok(clauses.iter().map(|clause| parse_clause(clause)))
+}
+
 /// The identifier and the direction of a clause (`SearchUtils._parse_order_by_string`).
-pub(crate) fn parse_clause(clause: &str) -> Result<(String, Direction)> {
+fn parse_clause(clause: &str) -> Result<(String, Direction)> {
     let unparsed = || Error::invalid(format!("Invalid order_by clause '{clause}'. Could not be parsed."));
     let statements = syntax::statements(clause)
         .ok_or_else(|| Error::invalid(format!("Error on parsing order_by clause '{clause}'")))?;

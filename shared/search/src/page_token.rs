@@ -49,9 +49,7 @@ pub fn decode_page_token<K: DeserializeOwned>(search: Fingerprint, token: &str) 
     if token.is_empty() {
         return Ok(None);
     }
-    let decoded = decode_base64(token).ok_or_else(|| Error::invalid("Invalid page token, could not base64-decode"))?;
-    let value: Value = serde_json::from_slice(&decoded)
-        .map_err(|_| Error::invalid(format!("Invalid page token, decoded value={}", print::bytes(&decoded))))?;
+    let value = parsed(token)?;
     match Incoming::deserialize(&value) {
         Ok(token) if token.version != VERSION => Err(Error::invalid(not_ours(&value))),
         Ok(token) if token.search != search => Err(Error::invalid(
@@ -63,7 +61,19 @@ pub fn decode_page_token<K: DeserializeOwned>(search: Fingerprint, token: &str) 
     }
 }
 
-fn not_ours(value: &Value) -> String {
+/// The JSON that a token holds.
+pub(crate) fn parsed(token: &str) -> Result<Value> {
+    let decoded = decode_base64(token).ok_or_else(|| Error::invalid("Invalid page token, could not base64-decode"))?;
+    serde_json::from_slice(&decoded)
+        .map_err(|_| Error::invalid(format!("Invalid page token, decoded value={}", print::bytes(&decoded))))
+}
+
+/// JSON as a token.
+pub(crate) fn printed_base64(value: &Value) -> String {
+    STANDARD.encode(value.to_string())
+}
+
+pub(crate) fn not_ours(value: &Value) -> String {
     format!("Invalid page token, parsed value={}", print::data(value))
 }
 

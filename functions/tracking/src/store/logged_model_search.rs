@@ -14,8 +14,8 @@ use mlflow_api::logged_models::{LoggedModel, LoggedModels};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, ModelId, Result, limits};
 use search::{
-    Fingerprint, MeasuredPoint, ModelCode, ModelFields, ModelFilter, ModelOrder, ModelOrderBy, ModelText, ModelTime,
-    SortKey, decode_page_token, encode_page_token, parse_model_filter, parse_model_order,
+    MeasuredPoint, ModelCode, ModelFields, ModelFilter, ModelOrder, ModelOrderBy, ModelPages, ModelText, ModelTime,
+    SortKey, parse_model_filter, parse_model_order,
 };
 use table::Query;
 
@@ -65,7 +65,7 @@ impl Wanted {
 }
 
 impl Store {
-    /// Searches logged models. Mistakes come to light in MLflow's order: datasets, filter, experiments, order; the token last.
+    /// Searches logged models. Mistakes come to light in MLflow's order: datasets, token, filter, experiments, order.
     ///
     /// Without a filter, newest first: one request an experiment and one per 50 models of the page. With `source_run_id = '…'`: the
     /// same, for all models of that run. Any other search reads all models of its experiments, deleted ones too: a request
@@ -75,13 +75,13 @@ impl Store {
         if search.datasets.iter().any(|(name, _)| name.is_empty()) {
             return Err(Error::invalid("`dataset_name` in the `datasets` clause must be specified."));
         }
+        let pages =
+            ModelPages { experiment_ids: &search.experiment_ids, filter: &search.filter, order_by: &search.order_by };
+        let after = pages.after(&search.page_token)?;
         let filter = parse_model_filter(&search.filter, &search.datasets)?;
         let experiments = known_experiments(&search.experiment_ids)?;
         let order = parse_model_order(&search.order_by)?;
         let page_size = page_size(search.max_results)?;
-        let fingerprint =
-            Fingerprint::of_model_search(&experiments, &search.filter, &search.datasets, &search.order_by);
-        let after = decode_page_token(fingerprint, &search.page_token)?;
         let wanted = Wanted { filter, order, after, page_size };
 
         let mut page = if wanted.filter == ModelFilter::default() && wanted.order.is_newest_first() {
@@ -99,7 +99,7 @@ impl Store {
             page
         };
         let last = page.found.last().filter(|_| page.has_more);
-        let next_page_token = last.map(|found| encode_page_token(fingerprint, &found.key)).transpose()?;
+        let next_page_token = last.map(|found| pages.token(&found.key));
         // One of the newest may have been deleted since it was listed.
         page.found.retain(|found| !is_deleted(&found.items.model));
         let models: Vec<_> = page.found.into_iter().map(|found| self.model_of_page(found)).collect();

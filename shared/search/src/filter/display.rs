@@ -76,8 +76,8 @@ impl fmt::Display for TextTest {
         match self {
             Self::Equal(text) => write!(formatter, "= {}", quoted(text)),
             Self::NotEqual(text) => write!(formatter, "!= {}", quoted(text)),
-            Self::Like(pattern) => write!(formatter, "LIKE {}", quoted(pattern)),
-            Self::ILike(pattern) => write!(formatter, "ILIKE {}", quoted(pattern)),
+            Self::Like(pattern) => write!(formatter, "LIKE {}", quoted(pattern.as_str())),
+            Self::ILike(pattern) => write!(formatter, "ILIKE {}", quoted(pattern.as_str())),
             Self::In(texts) => write!(formatter, "IN ({})", join(texts.iter().map(|text| repr(text)))),
             Self::NotIn(texts) => {
                 write!(formatter, "NOT IN ({})", join(texts.iter().map(|text| repr(text))))

@@ -1,11 +1,14 @@
 //! Filters of experiments.
 
+use std::collections::BTreeSet;
+
 use mlflow_api::python::float;
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result};
 
 use super::{Comparator, KeyTest, TextTest};
 use crate::comparison::{Comparison, Naming, comparisons};
 use crate::identifier::{self, Family, Identifier};
+use crate::like;
 use crate::print;
 use crate::value::{self, Literal, Number};
 
@@ -28,7 +31,7 @@ pub enum ExperimentPredicate {
     /// On the id: it is among these, or not.
     Id {
         /// The ids. One that no experiment can have is left out.
-        among: Vec<ExperimentId>,
+        among: BTreeSet<ExperimentId>,
         /// Whether the id must not be among them.
         negated: bool,
     },
@@ -80,7 +83,7 @@ impl ExperimentFilter {
     pub fn name_beginning(&self) -> Option<&str> {
         let beginnings = self.predicates.iter().filter_map(|predicate| match predicate {
             ExperimentPredicate::Name(TextTest::Equal(name)) => Some(name.as_str()),
-            ExperimentPredicate::Name(TextTest::Like(pattern)) => pattern.split(['%', '_']).next(),
+            ExperimentPredicate::Name(TextTest::Like(pattern)) => Some(like::beginning(pattern.as_str()).0),
             _ => None,
         });
         beginnings.filter(|beginning| !beginning.is_empty()).max_by_key(|beginning| beginning.len())
@@ -124,13 +127,13 @@ fn build(identifier: &Identifier, comparator: &str, value: Option<Literal>) -> R
         None if comparator == "IS NULL" => Ok(ExperimentPredicate::Tag { key: key.to_owned(), test: KeyTest::Absent }),
         None => Ok(ExperimentPredicate::Tag { key: key.to_owned(), test: KeyTest::Present }),
         Some(Literal::Number(value)) => number(key, comparator, value),
-        Some(value) if family == Family::Tag => match TextTest::new(comparator, value) {
+        Some(value) if family == Family::Tag => match TextTest::new(comparator, value)? {
             Some(test) => Ok(ExperimentPredicate::Tag { key: key.to_owned(), test: KeyTest::Value(test) }),
             None => Err(Error::invalid(format!("Invalid comparator for tag: {comparator}"))),
         },
         Some(value) if key == "experiment_id" => id(comparator, value),
         Some(value) => {
-            TextTest::new(comparator, value).map(ExperimentPredicate::Name).ok_or_else(|| not_one_of(comparator, "'"))
+            TextTest::new(comparator, value)?.map(ExperimentPredicate::Name).ok_or_else(|| not_one_of(comparator, "'"))
         }
     }
 }

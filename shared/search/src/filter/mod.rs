@@ -8,6 +8,7 @@ mod run;
 mod tests;
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 pub(crate) use display::quoted;
 pub(crate) use experiment::EXPERIMENT_ATTRIBUTES;
@@ -16,7 +17,9 @@ pub use model::{ModelAttribute, ModelCode, ModelFilter, ModelPredicate, ModelTex
 pub use run::{DatasetField, RunFilter, RunNumber, RunPredicate, RunText, parse_run_filter};
 pub(crate) use run::{Draft, RUN_NAME_TAG};
 
-use crate::like;
+use mlflow_api::Result;
+
+use crate::like::Pattern;
 use crate::value::Literal;
 
 /// How numbers are compared.
@@ -80,27 +83,30 @@ pub enum TextTest {
     /// Not the same.
     NotEqual(String),
     /// SQL's LIKE, case-sensitive: `%` stands for any text, `_` for any character.
-    Like(String),
+    Like(Pattern),
     /// LIKE that takes ASCII letters of either case for the same.
-    ILike(String),
+    ILike(Pattern),
     /// One of these.
-    In(Vec<String>),
+    In(BTreeSet<String>),
     /// None of these.
-    NotIn(Vec<String>),
+    NotIn(BTreeSet<String>),
 }
 
 impl TextTest {
     /// The test that `comparator`, in upper case, and a value make; `None` if they make none.
-    pub(crate) fn new(comparator: &str, value: Literal) -> Option<Self> {
-        match (comparator, value) {
-            ("=", Literal::Text(text)) => Some(Self::Equal(text)),
-            ("!=", Literal::Text(text)) => Some(Self::NotEqual(text)),
-            ("LIKE", Literal::Text(pattern)) => Some(Self::Like(pattern)),
-            ("ILIKE", Literal::Text(pattern)) => Some(Self::ILike(pattern)),
-            ("IN", Literal::List(texts)) => Some(Self::In(texts)),
-            ("NOT IN", Literal::List(texts)) => Some(Self::NotIn(texts)),
-            _ => None,
-        }
+    ///
+    /// # Errors
+    /// If the value is a pattern that is too long.
+    pub(crate) fn new(comparator: &str, value: Literal) -> Result<Option<Self>> {
+        Ok(Some(match (comparator, value) {
+            ("=", Literal::Text(text)) => Self::Equal(text),
+            ("!=", Literal::Text(text)) => Self::NotEqual(text),
+            ("LIKE", Literal::Text(pattern)) => Self::Like(Pattern::like(&pattern)?),
+            ("ILIKE", Literal::Text(pattern)) => Self::ILike(Pattern::ilike(&pattern)?),
+            ("IN", Literal::List(texts)) => Self::In(texts.into_iter().collect()),
+            ("NOT IN", Literal::List(texts)) => Self::NotIn(texts.into_iter().collect()),
+            _ => return Ok(None),
+        }))
     }
 
     /// Whether `text` passes.
@@ -109,10 +115,9 @@ impl TextTest {
         match self {
             Self::Equal(wanted) => text == wanted,
             Self::NotEqual(unwanted) => text != unwanted,
-            Self::Like(pattern) => like::matches(pattern, text),
-            Self::ILike(pattern) => like::matches_in_any_case(pattern, text),
-            Self::In(wanted) => wanted.iter().any(|wanted| text == wanted),
-            Self::NotIn(unwanted) => !unwanted.iter().any(|unwanted| text == unwanted),
+            Self::Like(pattern) | Self::ILike(pattern) => pattern.matches(text),
+            Self::In(wanted) => wanted.contains(text),
+            Self::NotIn(unwanted) => !unwanted.contains(text),
         }
     }
 }

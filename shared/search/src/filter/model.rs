@@ -5,6 +5,7 @@ use mlflow_api::python::{parse_float, repr, repr_list};
 use mlflow_api::{Error, ErrorCode, Result};
 
 use super::{Comparator, TextTest};
+use crate::bounds;
 use crate::comparison::{Piece, join_keywords};
 use crate::list;
 use crate::syntax;
@@ -167,6 +168,8 @@ impl ModelFilter {
 /// # Errors
 /// In the words of MLflow's `parse_filter_string`; where that lets an exception of Python escape, in words of its own.
 pub fn parse_model_filter(filter: &str, datasets: &[(String, String)]) -> Result<ModelFilter> {
+    bounds::filter(filter)?;
+    bounds::datasets(datasets.len())?;
     let datasets = datasets.to_vec();
     if filter.is_empty() {
         return Ok(ModelFilter { predicates: Vec::new(), datasets });
@@ -176,8 +179,10 @@ pub fn parse_model_filter(filter: &str, datasets: &[(String, String)]) -> Result
     let Some(statement) = statements.pop().filter(|_| statements.is_empty()) else {
         return Err(invalid("Expected a single SQL expression."));
     };
+    let pieces = join_keywords(statement);
+    bounds::comparisons(pieces.iter().filter(|piece| matches!(piece, Piece::Clause { .. })).count())?;
     let mut predicates = Vec::new();
-    for piece in join_keywords(statement) {
+    for piece in pieces {
         match piece {
             Piece::Clause { members, text } => {
                 let parts: Vec<_> = members.iter().map(|member| member.text).collect();
@@ -226,7 +231,7 @@ fn predicate(identifier: &str, comparator: &str, value: &str) -> Result<ModelPre
         let message = format!("{comparator} does not compare {entity_type}.{key} with {value}");
         Error::new(ErrorCode::BadRequest, message)
     };
-    let test = |literal| TextTest::new(comparator, literal).ok_or_else(no_comparison);
+    let test = |literal| TextTest::new(comparator, literal)?.ok_or_else(no_comparison);
     let literal = literal(value)?;
     Ok(match (entity_type, attribute) {
         ("params", _) => ModelPredicate::Param { test: test(literal)?, key },
@@ -298,7 +303,10 @@ fn with_digits(literal: Literal) -> Literal {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::like::Pattern;
 
     fn parsed(filter: &str) -> ModelPredicate {
         let mut predicates = parse_model_filter(filter, &[]).unwrap().predicates;
@@ -338,15 +346,15 @@ mod tests {
 
     #[test]
     fn lists_and_codes() {
-        let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<BTreeSet<_>>();
         let tag = |test| ModelPredicate::Tag { key: "t".to_owned(), test };
         assert_eq!(parsed("tags.t in ('a')"), tag(TextTest::In(texts(&["a"]))));
         assert_eq!(parsed("tags.t NOT  IN ('a', 2)"), tag(TextTest::NotIn(texts(&["a", "2"]))));
-        assert_eq!(parsed("tags.t IN ()"), tag(TextTest::In(Vec::new())));
+        assert_eq!(parsed("tags.t IN ()"), tag(TextTest::In(BTreeSet::new())));
         let status = |test| ModelPredicate::Code { attribute: ModelCode::Status, test };
         assert_eq!(parsed("status = '2.0'"), status(TextTest::Equal("2".to_owned())));
         assert_eq!(parsed("status IN ('02', 'READY')"), status(TextTest::In(texts(&["2", "READY"]))));
-        assert_eq!(parsed("status LIKE '02'"), status(TextTest::Like("02".to_owned())));
+        assert_eq!(parsed("status LIKE '02'"), status(TextTest::Like(Pattern::like("02").unwrap())));
     }
 
     #[test]

@@ -210,7 +210,7 @@ impl<'a> Draft<'a> {
         }
         let built = self.0.into_iter().map(|(identifier, comparator, value)| {
             // MLflow passes a list with another comparator than IN on to the database, which fails.
-            build(&identifier, &comparator, value)
+            build(&identifier, &comparator, value)?
                 .ok_or_else(|| Error::invalid(format!("The comparator '{comparator}' takes no list.")))
         });
         Ok(RunFilter { predicates: built.collect::<Result<_>>()? })
@@ -259,21 +259,21 @@ fn check_comparator(identifier: &Identifier, comparator: &str) -> Result<()> {
 }
 
 /// The predicate, or `None` if the comparator does not take the value.
-fn build(identifier: &Identifier, comparator: &str, value: Option<Value>) -> Option<RunPredicate> {
+fn build(identifier: &Identifier, comparator: &str, value: Option<Value>) -> Result<Option<RunPredicate>> {
     let &Identifier { family, key } = identifier;
-    match value {
+    Ok(match value {
         None if comparator == "IS NULL" => keyed(family, key, KeyTest::Absent),
         None => keyed(family, key, KeyTest::Present),
-        Some(Value::Metric(value)) => {
-            let comparator = Comparator::parse(comparator)?;
-            Some(RunPredicate::Metric { key: key.to_owned(), comparator, value })
-        }
-        Some(Value::Attribute(value)) => {
-            let (attribute, comparator) = (RunNumber::parse(key)?, Comparator::parse(comparator)?);
-            Some(RunPredicate::Number { attribute, comparator, value })
-        }
-        Some(Value::Other(value)) => tested(family, key, TextTest::new(comparator, value)?),
-    }
+        Some(Value::Metric(value)) => Comparator::parse(comparator).map(|comparator| RunPredicate::Metric {
+            key: key.to_owned(),
+            comparator,
+            value,
+        }),
+        Some(Value::Attribute(value)) => RunNumber::parse(key)
+            .zip(Comparator::parse(comparator))
+            .map(|(attribute, comparator)| RunPredicate::Number { attribute, comparator, value }),
+        Some(Value::Other(value)) => TextTest::new(comparator, value)?.and_then(|test| tested(family, key, test)),
+    })
 }
 
 /// MLflow applies the aliases of attributes to the keys of metrics, parameters and tags too, so that it looks for a

@@ -1,5 +1,7 @@
 //! What the index knows of a text of a run: its lists by value, and its field for words and trigrams.
 
+use std::collections::HashSet;
+
 use super::list::{Level, RunList, TextRange};
 use crate::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
 use crate::filter::{KeyTest, RUN_NAME_TAG, RunFilter, RunPredicate, RunText, TextTest};
@@ -75,10 +77,11 @@ impl Column {
         }
         let terms = match (self.text_field(fields), asked) {
             (Some(field), Asked::Value(test)) => {
-                let mut terms = chosen(terms(test));
+                let terms = terms(test);
+                let mut terms = chosen(&terms);
                 // The list by value says as much of a beginning, and more.
                 terms.retain(|term| by_value_of.is_none() || matches!(term.token, TextRange::Equal(_)));
-                terms.into_iter().map(|term| by_token(term.level, &field, term.token)).collect()
+                terms.into_iter().map(|term| by_token(term.level, &field, term.token.clone())).collect()
             }
             _ => Vec::new(),
         };
@@ -128,7 +131,7 @@ impl<'a> Asked<'a> {
 pub(super) fn range(asked: &TextTest) -> TextRange {
     match asked {
         TextTest::Equal(text) => TextRange::Equal(text.clone()),
-        TextTest::Like(pattern) => match like::beginning(pattern) {
+        TextTest::Like(pattern) => match like::beginning(pattern.as_str()) {
             (text, false) => TextRange::Equal(text.to_owned()),
             (beginning, true) => TextRange::Prefix(beginning.to_owned()),
         },
@@ -139,22 +142,23 @@ pub(super) fn range(asked: &TextTest) -> TextRange {
 fn terms(asked: &TextTest) -> Vec<Term> {
     match asked {
         TextTest::Equal(text) => tokens::text_terms(text),
-        TextTest::Like(pattern) | TextTest::ILike(pattern) => tokens::pattern_terms(pattern),
+        TextTest::Like(pattern) | TextTest::ILike(pattern) => tokens::pattern_terms(pattern.as_str()),
         TextTest::NotEqual(_) | TextTest::In(_) | TextTest::NotIn(_) => Vec::new(),
     }
 }
 
 /// The terms that narrow a search down the most: the longest words; without words, trigrams far apart, since neighbours
 /// are in the same texts; without those, the longest beginning of one.
-fn chosen(terms: Vec<Term>) -> Vec<Term> {
-    let mut kinds: [Vec<Term>; 3] = Default::default();
+fn chosen(terms: &[Term]) -> Vec<&Term> {
+    let mut kinds: [Vec<&Term>; 3] = Default::default();
+    let mut seen = HashSet::new();
     for term in terms {
         let kind = match (term.level, &term.token) {
             (Level::Word, _) => 0,
             (_, TextRange::Equal(_)) => 1,
             (_, TextRange::Prefix(_)) => 2,
         };
-        if !kinds[kind].contains(&term) {
+        if seen.insert(term) {
             kinds[kind].push(term);
         }
     }
@@ -167,10 +171,10 @@ fn chosen(terms: Vec<Term>) -> Vec<Term> {
     if let Some(last) = trigrams.len().checked_sub(1) {
         let mut places = vec![0, last / 2, last];
         places.dedup();
-        return places.into_iter().filter_map(|place| trigrams.get(place).cloned()).collect();
+        return places.into_iter().filter_map(|place| trigrams.get(place).copied()).collect();
     }
     // Of several of one length, the first.
-    beginnings.into_iter().rev().max_by_key(length).into_iter().collect()
+    beginnings.into_iter().rev().max_by_key(|term| length(term)).into_iter().collect()
 }
 
 fn length(term: &Term) -> usize {

@@ -18,7 +18,7 @@ pub enum Level {
 }
 
 /// Which texts of a list are read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TextRange {
     /// This one.
     Equal(String),

@@ -1,5 +1,7 @@
 //! What the index offers a search, whatever is in it.
 
+use std::collections::BTreeSet;
+
 use super::column::{Column, range};
 use super::cost::guessed_share;
 use super::list::{MetricRange, RunList, TextRange, TimeRange};
@@ -94,26 +96,20 @@ fn is_start_time(predicate: &RunPredicate) -> bool {
 
 /// The ids that pass every predicate that names some.
 fn ids(filter: &RunFilter) -> Option<Vec<String>> {
-    filter.predicates.iter().filter_map(ids_of).reduce(|mut left, right| {
+    let ids = filter.predicates.iter().filter_map(ids_of).reduce(|mut left, right| {
         left.retain(|id| right.contains(id));
         left
-    })
+    });
+    ids.map(|ids| ids.into_iter().collect())
 }
 
-fn ids_of(predicate: &RunPredicate) -> Option<Vec<String>> {
+fn ids_of(predicate: &RunPredicate) -> Option<BTreeSet<String>> {
     let RunPredicate::Text { attribute: RunText::RunId, test } = predicate else { return None };
-    let named = match (test, range(test)) {
-        (TextTest::In(ids), _) => ids.clone(),
-        (_, TextRange::Equal(id)) => vec![id],
-        _ => return None,
-    };
-    let mut ids = Vec::with_capacity(named.len());
-    for id in named {
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
+    match (test, range(test)) {
+        (TextTest::In(ids), _) => Some(ids.clone()),
+        (_, TextRange::Equal(id)) => Some(BTreeSet::from([id])),
+        _ => None,
     }
-    Some(ids)
 }
 
 fn contradicts_itself(lists: &[RunList], started: TimeRange) -> bool {

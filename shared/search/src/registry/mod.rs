@@ -104,7 +104,7 @@ fn text_test(read: Read, takes_lists: bool) -> Result<TextTest> {
     // MLflow hands a list to a comparator that takes none, and the database fails.
     let message = format!("The comparator '{comparator}' does not go with this value.");
     let refused = Error::new(mlflow_api::ErrorCode::BadRequest, message);
-    TextTest::new(&comparator, value).ok_or(refused)
+    TextTest::new(&comparator, value)?.ok_or(refused)
 }
 
 /// The conditions on tags, and whether the search is one for prompts.
@@ -121,7 +121,7 @@ impl TagTests {
         let mut tests = Vec::with_capacity(tags.len());
         for Read { key, comparator, value, .. } in tags {
             let test = match comparator.as_str() {
-                "=" | "!=" | "LIKE" | "ILIKE" => TextTest::new(&comparator, value),
+                "=" | "!=" | "LIKE" | "ILIKE" => TextTest::new(&comparator, value)?,
                 _ => None,
             };
             tests.push((key, test.ok_or_else(|| Error::invalid(format!("Invalid comparator for tag: {comparator}")))?));

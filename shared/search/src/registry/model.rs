@@ -5,7 +5,8 @@ use mlflow_api::{Error, Result};
 use super::{Grammar, TagTests, read, repeated_field, text_test};
 use crate::filter::TextTest;
 use crate::identifier::Family;
-use crate::order_by::{Direction, Term, parse_clause};
+use crate::like;
+use crate::order_by::{Direction, Term, parse_clauses};
 use crate::sort_key::{Cell, SortKey};
 
 const GRAMMAR: Grammar = Grammar { attributes: &["name"], lists: &["name"], numbers: &[] };
@@ -60,8 +61,8 @@ pub fn parse_registered_model_search(
 /// Reads an ordering (`_parse_search_registered_models_order_by`).
 fn parse_order(clauses: &[String]) -> Result<RegisteredModelOrder> {
     let mut terms: Vec<Term<RegisteredModelSortBy>> = Vec::with_capacity(clauses.len() + 1);
-    for clause in clauses {
-        let (written, direction) = parse_clause(clause)?;
+    for clause in parse_clauses(clauses)? {
+        let (written, direction) = clause?;
         let by = match written.as_str() {
             "name" => RegisteredModelSortBy::Name,
             "timestamp" | "last_updated_timestamp" => RegisteredModelSortBy::LastUpdated,
@@ -106,7 +107,7 @@ impl RegisteredModelFilter {
 pub(super) fn beginning(tests: &[TextTest]) -> Option<&str> {
     let beginnings = tests.iter().filter_map(|test| match test {
         TextTest::Equal(text) => Some(text.as_str()),
-        TextTest::Like(pattern) => pattern.split(['%', '_']).next(),
+        TextTest::Like(pattern) => Some(like::beginning(pattern.as_str()).0),
         _ => None,
     });
     beginnings.filter(|beginning| !beginning.is_empty()).max_by_key(|beginning| beginning.len())

@@ -7,7 +7,7 @@ use super::model::beginning;
 use super::{Grammar, TagTests, integer, read, repeated_field, text_test};
 use crate::filter::{Comparator, TextTest};
 use crate::identifier::{self, Family, Identifier};
-use crate::order_by::{Direction, Term, parse_clause};
+use crate::order_by::{Direction, Term, parse_clauses};
 use crate::print;
 use crate::sort_key::{Cell, SortKey};
 
@@ -114,8 +114,8 @@ fn parse_order(clauses: &[String]) -> Result<VersionOrder> {
     let by_default = ["last_updated_timestamp DESC", "name ASC", "version_number DESC"].map(str::to_owned);
     let clauses = if clauses.is_empty() { &by_default } else { clauses };
     let mut terms: Vec<Term<VersionSortBy>> = Vec::with_capacity(clauses.len() + 2);
-    for clause in clauses {
-        let (written, direction) = parse_clause(clause)?;
+    for clause in parse_clauses(clauses)? {
+        let (written, direction) = clause?;
         // MLflow reads tags, too, and takes their keys for attributes.
         let Identifier { key, .. } = identifier::of_experiment(&written, &ORDERS)?;
         let by = match key {

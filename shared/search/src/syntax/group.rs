@@ -6,12 +6,18 @@
 use super::infix::{self, Infix};
 use super::node::{Kind, Node};
 
-/// Groups the tokens of one statement of `source`.
-pub(super) fn group<'a>(source: &'a str, tokens: Vec<Node<'a>>) -> Vec<Node<'a>> {
+/// `sqlparse` refuses to group what is nested deeper (`MAX_GROUPING_DEPTH`).
+const DEEPEST: usize = 100;
+
+/// Groups the tokens of one statement of `source`; `None` if they are nested too deeply.
+pub(super) fn group<'a>(source: &'a str, tokens: Vec<Node<'a>>) -> Option<Vec<Node<'a>>> {
     let mut list = List { source, nodes: tokens };
     list.comments();
-    list.delimited(Kind::Brackets, "[", "]");
-    list.delimited(Kind::Parenthesis, "(", ")");
+    let in_brackets = list.delimited(Kind::Brackets, "[", "]");
+    let in_parentheses = list.delimited(Kind::Parenthesis, "(", ")");
+    if in_brackets.max(in_parentheses) > DEEPEST {
+        return None;
+    }
     list.functions();
     list.where_clauses();
     list.infix(&infix::PERIOD);
@@ -27,12 +33,20 @@ pub(super) fn group<'a>(source: &'a str, tokens: Vec<Node<'a>>) -> Vec<Node<'a>>
     list.infix(&infix::ASSIGNMENT);
     list.attach_comments();
     list.infix(&infix::IDENTIFIER_LIST);
-    list.nodes
+    Some(list.nodes)
 }
 
 struct List<'a> {
     source: &'a str,
     nodes: Vec<Node<'a>>,
+}
+
+/// A pass over a list: nodes go from `rest` to `done`, where the last ones are made groups. So a pass is linear, however many
+/// groups it makes.
+struct Pass<'a> {
+    source: &'a str,
+    rest: std::vec::IntoIter<Node<'a>>,
+    done: Vec<Node<'a>>,
 }
 
 /// What stands before a middle, as it was before it was grouped: the right side of one comparison may be the left side
@@ -44,14 +58,32 @@ struct Before<'a> {
     text: &'a str,
 }
 
-impl<'a> List<'a> {
-    /// Makes one node of `from..=to`.
-    fn wrap(&mut self, kind: Kind, from: usize, to: usize, extend: bool) {
-        let (start, end) = (self.nodes[from].start, self.nodes[to].end());
-        let text = &self.source[start..end];
-        let mut members: Vec<_> = self.nodes.drain(from..=to).collect();
-        let first = &mut members[0];
-        let kind = if extend { first.kind } else { kind };
+impl<'a> Pass<'a> {
+    /// How many nodes of the rest go up to the next one that is not blank, itself included.
+    fn to_next_solid(&self) -> Option<usize> {
+        self.rest.as_slice().iter().position(|node| !node.is_blank()).map(|place| place + 1)
+    }
+
+    /// The node of the rest before which so many go, itself included.
+    fn ahead(&self, count: Option<usize>) -> Option<&Node<'a>> {
+        self.rest.as_slice().get(count?.checked_sub(1)?)
+    }
+
+    /// The place of the last node that is done and not blank.
+    fn last_solid(&self) -> Option<usize> {
+        self.done.iter().rposition(|node| !node.is_blank())
+    }
+
+    /// Takes so many nodes over as they are.
+    fn take(&mut self, count: usize) {
+        self.done.extend(self.rest.by_ref().take(count));
+    }
+
+    /// Makes one node of all that are done from this one on.
+    fn wrap(&mut self, kind: Kind, from: usize, extend: bool) {
+        let mut members: Vec<_> = self.done.drain(from..).collect();
+        let (Some(end), Some(first)) = (members.last().map(Node::end), members.first_mut()) else { return };
+        let (start, kind) = (first.start, if extend { first.kind } else { kind });
         let members = match (kind, extend) {
             (Kind::Comparison, true) => {
                 let mut grown = std::mem::take(&mut first.members);
@@ -66,87 +98,101 @@ impl<'a> List<'a> {
             }
             _ => Vec::new(),
         };
-        self.nodes.insert(from, Node { kind, text, start, members });
+        self.done.push(Node { kind, text: &self.source[start..end], start, members });
     }
+}
 
-    /// The place of the next node after `at` that is not blank.
-    fn next_solid(&self, at: usize) -> Option<usize> {
-        (at + 1..self.nodes.len()).find(|&place| !self.nodes[place].is_blank())
-    }
-
-    /// The place of the last node before `at` that is not blank.
-    fn previous_solid(&self, at: usize) -> Option<usize> {
-        (0..at).rev().find(|&place| !self.nodes[place].is_blank())
+impl<'a> List<'a> {
+    /// Passes over the nodes one by one. `step` is told of each and puts it, and perhaps more of the rest, where they belong.
+    fn pass(&mut self, mut step: impl FnMut(&mut Pass<'a>, Node<'a>)) {
+        let rest = std::mem::take(&mut self.nodes).into_iter();
+        let mut pass = Pass { source: self.source, done: Vec::with_capacity(rest.len()), rest };
+        while let Some(node) = pass.rest.next() {
+            step(&mut pass, node);
+        }
+        self.nodes = pass.done;
     }
 
     fn infix(&mut self, rule: &Infix) {
         let mut before: Option<Before<'a>> = None;
-        let mut at = 0;
-        while at < self.nodes.len() {
-            if self.nodes[at].is_blank() {
-                at += 1;
-                continue;
+        self.pass(|pass, node| {
+            if node.is_blank() {
+                pass.done.push(node);
+                return;
             }
-            let place = self.next_solid(at);
-            let next = place.map(|place| &self.nodes[place]);
-            let joins = (rule.is_middle)(&self.nodes[at]) && (rule.may_follow)(next);
-            if let Some(left) = before.filter(|before| joins && (rule.may_precede)(before.kind, before.text)) {
-                let taken = next.filter(|_| (rule.takes)(next)).map(|next| (next.kind, next.text));
-                let from = if rule.from_middle { at } else { left.at };
-                let to = if taken.is_some() { place.unwrap_or(at) } else { at };
-                let extend = rule.extend && self.nodes[from].kind == rule.kind;
-                self.wrap(rule.kind, from, to, extend);
-                let (kind, text) = taken.unwrap_or((rule.kind, self.nodes[from].text));
-                before = Some(Before { at: from, kind, text });
-                at = from + 1;
-            } else {
-                before = Some(Before { at, kind: self.nodes[at].kind, text: self.nodes[at].text });
-                at += 1;
-            }
-        }
+            let count = pass.to_next_solid();
+            let next = pass.ahead(count);
+            let joins = (rule.is_middle)(&node) && (rule.may_follow)(next);
+            let here = pass.done.len();
+            let Some(left) = before.filter(|before| joins && (rule.may_precede)(before.kind, before.text)) else {
+                before = Some(Before { at: here, kind: node.kind, text: node.text });
+                pass.done.push(node);
+                return;
+            };
+            let taken = next.filter(|_| (rule.takes)(next)).map(|next| (next.kind, next.text));
+            pass.done.push(node);
+            pass.take(count.filter(|_| taken.is_some()).unwrap_or_default());
+            let from = if rule.from_middle { here } else { left.at };
+            let extend = rule.extend && pass.done[from].kind == rule.kind;
+            pass.wrap(rule.kind, from, extend);
+            let (kind, text) = taken.unwrap_or((rule.kind, pass.done[from].text));
+            before = Some(Before { at: from, kind, text });
+        });
     }
 
     /// Runs of comments and line breaks. A comment nothing follows stays as it is.
     fn comments(&mut self) {
         let in_run = |node: &Node| matches!(node.kind, Kind::Comment | Kind::Newline);
-        let mut at = 0;
-        while at < self.nodes.len() {
-            if self.nodes[at].kind == Kind::Comment {
-                let Some(end) = (at..self.nodes.len()).find(|&place| !in_run(&self.nodes[place])) else { return };
-                self.wrap(Kind::CommentGroup, at, end - 1, false);
+        self.pass(|pass, node| {
+            let (from, is_comment) = (pass.done.len(), node.kind == Kind::Comment);
+            pass.done.push(node);
+            if !is_comment {
+                return;
             }
-            at += 1;
-        }
+            match pass.rest.as_slice().iter().position(|node| !in_run(node)) {
+                Some(more) => {
+                    pass.take(more);
+                    pass.wrap(Kind::CommentGroup, from, false);
+                }
+                None => pass.take(usize::MAX),
+            }
+        });
     }
 
-    fn delimited(&mut self, kind: Kind, open: &str, close: &str) {
-        let mut opened = Vec::new();
-        let mut at = 0;
-        while at < self.nodes.len() {
-            if self.nodes[at].is_mark(open) {
-                opened.push(at);
-            } else if self.nodes[at].is_mark(close)
-                && let Some(from) = opened.pop()
-            {
-                self.wrap(kind, from, at, false);
-                at = from;
+    /// Groups between two marks; how many levels of them there are.
+    fn delimited(&mut self, kind: Kind, open: &str, close: &str) -> usize {
+        // Where each opened, and the levels within it so far.
+        let mut opened: Vec<(usize, usize)> = Vec::new();
+        let mut deepest = 0;
+        self.pass(|pass, node| {
+            if node.is_mark(open) {
+                opened.push((pass.done.len(), 0));
             }
-            at += 1;
-        }
+            let closes = node.is_mark(close);
+            pass.done.push(node);
+            if closes && let Some((from, within)) = opened.pop() {
+                pass.wrap(kind, from, false);
+                deepest = deepest.max(within + 1);
+                if let Some((_, outer)) = opened.last_mut() {
+                    *outer = (*outer).max(within + 1);
+                }
+            }
+        });
+        deepest
     }
 
     /// A name and the parenthesis after it.
     fn functions(&mut self) {
-        let mut at = 0;
-        while at < self.nodes.len() {
-            if matches!(self.nodes[at].kind, Kind::Name | Kind::TypeName | Kind::Placeholder)
-                && let Some(next) = self.next_solid(at)
-                && self.nodes[next].kind == Kind::Parenthesis
-            {
-                self.wrap(Kind::Function, at, next, false);
+        self.pass(|pass, node| {
+            let may_call = matches!(node.kind, Kind::Name | Kind::TypeName | Kind::Placeholder);
+            let (from, count) = (pass.done.len(), if may_call { pass.to_next_solid() } else { None });
+            let calls = pass.ahead(count).is_some_and(|next| next.kind == Kind::Parenthesis);
+            pass.done.push(node);
+            if calls {
+                pass.take(count.unwrap_or_default());
+                pass.wrap(Kind::Function, from, false);
             }
-            at += 1;
-        }
+        });
     }
 
     /// WHERE and all up to the next clause of a SQL query.
@@ -163,15 +209,16 @@ impl<'a> List<'a> {
             "RETURNING",
             "INTO",
         ];
-        let mut at = 0;
-        while at < self.nodes.len() {
-            if self.nodes[at].is_keyword("WHERE") {
-                let ends = |place: &usize| ENDS.iter().any(|end| self.nodes[*place].is_keyword(end));
-                let end = (at + 1..self.nodes.len()).find(ends).unwrap_or(self.nodes.len());
-                self.wrap(Kind::Where, at, end - 1, false);
+        self.pass(|pass, node| {
+            let (from, begins) = (pass.done.len(), node.is_keyword("WHERE"));
+            pass.done.push(node);
+            if begins {
+                let ends = |node: &Node| ENDS.iter().any(|end| node.is_keyword(end));
+                let more = pass.rest.as_slice().iter().position(ends);
+                pass.take(more.unwrap_or(usize::MAX));
+                pass.wrap(Kind::Where, from, false);
             }
-            at += 1;
-        }
+        });
     }
 
     fn identifiers(&mut self) {
@@ -184,48 +231,42 @@ impl<'a> List<'a> {
 
     /// ASC or DESC and what stands before it.
     fn directions(&mut self) {
-        let mut at = 0;
-        while at < self.nodes.len() {
-            if self.nodes[at].kind == Kind::Direction
-                && let Some(before) = self.previous_solid(at)
-                && (self.nodes[before].kind == Kind::Identifier || is_any_number(self.nodes[before].kind))
-            {
-                self.wrap(Kind::Identifier, before, at, false);
-                at = before;
+        self.pass(|pass, node| {
+            let is_direction = node.kind == Kind::Direction;
+            let before = if is_direction { pass.last_solid() } else { None };
+            pass.done.push(node);
+            let sorts = |node: &Node| node.kind == Kind::Identifier || is_any_number(node.kind);
+            if let Some(before) = before.filter(|before| sorts(&pass.done[*before])) {
+                pass.wrap(Kind::Identifier, before, false);
             }
-            at += 1;
-        }
+        });
     }
 
     /// Something and the identifier right after it, which SQL takes for its alias.
     fn aliases(&mut self) {
         let named = [Kind::Parenthesis, Kind::Function, Kind::Identifier, Kind::Operation, Kind::Comparison];
-        let mut at = 0;
-        while at < self.nodes.len() {
-            let kind = self.nodes[at].kind;
-            if (named.contains(&kind) || is_any_number(kind))
-                && let Some(next) = self.next_solid(at)
-                && self.nodes[next].kind == Kind::Identifier
-            {
-                self.wrap(Kind::Identifier, at, next, kind == Kind::Identifier);
+        self.pass(|pass, node| {
+            let (from, kind) = (pass.done.len(), node.kind);
+            let may_be_named = named.contains(&kind) || is_any_number(kind);
+            let count = if may_be_named { pass.to_next_solid() } else { None };
+            let is_named = pass.ahead(count).is_some_and(|next| next.kind == Kind::Identifier);
+            pass.done.push(node);
+            if is_named {
+                pass.take(count.unwrap_or_default());
+                pass.wrap(Kind::Identifier, from, kind == Kind::Identifier);
             }
-            at += 1;
-        }
+        });
     }
 
     /// A comment becomes part of the group before it.
     fn attach_comments(&mut self) {
-        let mut at = 0;
-        while at < self.nodes.len() {
-            if self.nodes[at].kind == Kind::CommentGroup
-                && let Some(before) = self.previous_solid(at)
-                && self.nodes[before].kind.is_group()
-            {
-                self.wrap(self.nodes[before].kind, before, at, true);
-                at = before;
+        self.pass(|pass, node| {
+            let before = if node.kind == Kind::CommentGroup { pass.last_solid() } else { None };
+            pass.done.push(node);
+            if let Some(before) = before.filter(|before| pass.done[*before].kind.is_group()) {
+                pass.wrap(pass.done[before].kind, before, true);
             }
-            at += 1;
-        }
+        });
     }
 }
 

@@ -11,7 +11,7 @@ use super::node::{Kind, Node};
 const MAX_TOKENS: usize = 10_000;
 
 /// Splits `source` into tokens; `None` if there are too many.
-pub(super) fn tokens(source: &str) -> Option<Vec<Node<'_>>> {
+pub(crate) fn tokens(source: &str) -> Option<Vec<Node<'_>>> {
     let mut tokens = Vec::new();
     let mut here = Position { source, at: 0, last_comment_end: source.rfind("*/") };
     while let Some(next) = here.rest().chars().next() {

@@ -7,17 +7,17 @@
 mod group;
 mod infix;
 mod keywords;
-mod lexer;
+pub(crate) mod lexer;
 mod node;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use node::{Kind, Node};
 
-/// Reads `source` as statements of grouped tokens. `None` if it is too long to be read.
+/// Reads `source` as statements of grouped tokens. `None` if it is too long to be read, or nested too deeply.
 pub(crate) fn statements(source: &str) -> Option<Vec<Vec<Node<'_>>>> {
     let statements = split(lexer::tokens(source)?);
-    Some(statements.into_iter().map(|tokens| group::group(source, tokens)).collect())
+    statements.into_iter().map(|tokens| group::group(source, tokens)).collect()
 }
 
 /// Cuts after semicolons outside parentheses (`StatementSplitter` in `sqlparse`). A tail of white space is dropped.

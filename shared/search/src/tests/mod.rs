@@ -1,5 +1,6 @@
 //! Tests of whole searches.
 
+mod bounds;
 mod evaluation;
 mod messages;
 mod ordering;

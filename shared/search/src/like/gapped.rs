@@ -1,0 +1,84 @@
+//! A stretch of a pattern with `_` in it, searched for in a text.
+//!
+//! The search is Shift-And: a bit for each character of the stretch says whether the text, up to where it was read, ends
+//! with the stretch up to that character. A character of the text is a shift and a mask for 64 characters of the stretch.
+//! There is no way to skip ahead as in a plain text, and comparing at every place is the product of both lengths.
+
+/// A stretch with `_`, in blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Gapped {
+    blocks: Vec<Block>,
+    /// The bit of the last character, in the last block.
+    last: u64,
+}
+
+/// 64 characters of a stretch, or the last ones: at which of them a character may stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Block {
+    ascii: [u64; 128],
+    /// In their order.
+    others: Vec<(char, u64)>,
+    /// Where any character may.
+    any: u64,
+}
+
+impl Block {
+    fn new(characters: &[char]) -> Self {
+        let mut block = Self { ascii: [0; 128], others: Vec::new(), any: 0 };
+        for (place, &character) in characters.iter().enumerate() {
+            let bit = 1 << place;
+            match block.ascii.get_mut(character as usize) {
+                _ if character == '_' => block.any |= bit,
+                Some(places) => *places |= bit,
+                None => match block.others.binary_search_by_key(&character, |(other, _)| *other) {
+                    Ok(found) => block.others[found].1 |= bit,
+                    Err(free) => block.others.insert(free, (character, bit)),
+                },
+            }
+        }
+        block
+    }
+
+    fn places(&self, character: char) -> u64 {
+        let places = self.ascii.get(character as usize).copied().unwrap_or_else(|| {
+            let found = self.others.binary_search_by_key(&character, |(other, _)| *other);
+            found.map_or(0, |found| self.others[found].1)
+        });
+        places | self.any
+    }
+}
+
+impl Gapped {
+    pub(super) fn new(stretch: &str) -> Self {
+        let characters: Vec<_> = stretch.chars().collect();
+        let blocks: Vec<_> = characters.chunks(64).map(Block::new).collect();
+        let last = (characters.len().max(1) - 1) % 64;
+        Self { last: 1 << last, blocks }
+    }
+
+    /// Where the first match in a text ends.
+    pub(super) fn first_end(&self, text: &str) -> Option<usize> {
+        let mut states = vec![0_u64; self.blocks.len()];
+        // Behind these, no bit is set.
+        let mut reached = 1;
+        for (at, found) in text.char_indices() {
+            if reached < states.len() && states[reached - 1] >> 63 == 1 {
+                reached += 1;
+            }
+            // A match may begin at every character.
+            let mut carry = 1;
+            for (state, block) in states[..reached].iter_mut().zip(&self.blocks) {
+                let shifted = *state << 1 | carry;
+                carry = *state >> 63;
+                *state = shifted & block.places(found);
+            }
+            if reached == states.len() && states[reached - 1] & self.last != 0 {
+                return Some(at + found.len_utf8());
+            }
+            while reached > 1 && states[reached - 1] == 0 {
+                reached -= 1;
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,122 @@
+//! What a search may ask, and that reading it takes no longer than it is long.
+
+use std::time::{Duration, Instant};
+
+use mlflow_api::ErrorCode;
+
+use super::owned;
+use crate::{
+    IndexedFields, ModelOrderBy, Options, RunOrder, parse_dataset_search, parse_experiment_search, parse_model_filter,
+    parse_model_order, parse_registered_model_search, parse_run_filter, parse_run_search, parse_version_search,
+    syntax::{self, lexer},
+    tokens,
+};
+
+type Read = fn(&str, &[String]) -> mlflow_api::Result<()>;
+
+#[test]
+fn what_is_too_long_is_refused_by_every_search() {
+    let repeated = |comparison: &str, count| vec![comparison; count].join(" AND ");
+    let long = format!("name = '{}'", "x".repeat(256 << 10));
+    let too_long = format!("The filter string has {} bytes. At most 262144 are allowed.", long.len());
+    let many = |count| format!("The filter string has {count} comparisons. At most 500 are allowed.");
+    let pattern = format!("'{}'", "x".repeat(50_001));
+    let too_complex = "A pattern of LIKE or ILIKE has at most 50000 bytes.";
+    let clauses = owned(&vec!["name"; 101]);
+    let too_many_clauses = "`order_by` has 101 clauses. At most 100 are allowed.";
+    let clause = owned(&["x".repeat(9_000).as_str()]);
+    let too_long_clause = "A clause of `order_by` has 9000 bytes. At most 8192 are allowed.";
+
+    let searches: [(Read, &str); 6] = [
+        (|filter, order| parse_run_search(filter, order).map(drop), "run_name"),
+        (|filter, order| parse_experiment_search(filter, order).map(drop), "name"),
+        (|filter, order| parse_dataset_search(filter, order).map(drop), "name"),
+        (|filter, order| parse_registered_model_search(filter, order).map(drop), "name"),
+        (|filter, order| parse_version_search(filter, order).map(drop), "name"),
+        (
+            |filter, order| {
+                let clause = |field: &String| ModelOrderBy {
+                    field: field.clone(),
+                    ascending: true,
+                    dataset_name: String::new(),
+                    dataset_digest: String::new(),
+                };
+                let clauses: Vec<_> = order.iter().map(clause).collect();
+                parse_model_filter(filter, &[]).and_then(|_| parse_model_order(&clauses)).map(drop)
+            },
+            "name",
+        ),
+    ];
+    for (read, name) in searches {
+        let refused = |filter: &str, order: &[String]| {
+            let error = read(filter, order).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidParameterValue);
+            error.message
+        };
+        assert_eq!(refused(&long, &[]), too_long);
+        assert_eq!(refused(&repeated("tags.a = 'x'", 501), &[]), many(501));
+        assert_eq!(refused(&format!("{name} LIKE {pattern}"), &[]), too_complex);
+        assert_eq!(refused(&format!("tags.a ILIKE {pattern}"), &[]), too_complex);
+        assert_eq!(refused("", &clauses), too_many_clauses);
+        assert_eq!(refused("", &clause), too_long_clause);
+        read(&repeated("tags.a != 'x'", 500), &[]).unwrap();
+    }
+    let datasets = vec![("a".to_owned(), "b".to_owned()); 101];
+    let error = parse_model_filter("", &datasets).unwrap_err();
+    assert_eq!(error.message, "`datasets` has 101 entries. At most 100 are allowed.");
+}
+
+/// As `sqlparse` does.
+#[test]
+fn a_text_of_too_many_levels_is_refused() {
+    let filter = |levels: usize| format!("run_id IN {}'a'{}", "(".repeat(levels), ")".repeat(levels));
+    let message = |levels| parse_run_filter(&filter(levels)).unwrap_err().message;
+    assert!(message(100).starts_with("While parsing a list in the query"), "{}", message(100));
+    assert_eq!(message(101), format!("Error on parsing filter '{}'", filter(101)));
+    assert!(syntax::statements(&format!("x{}1{}", "[".repeat(110), "]".repeat(110))).is_none());
+    // Without its other half, a parenthesis opens no level.
+    assert!(syntax::statements(&"(".repeat(200)).is_some());
+}
+
+/// The fastest of some attempts, for what is compared with another time.
+fn fastest(work: impl Fn()) -> Duration {
+    let attempt = || {
+        let began = Instant::now();
+        work();
+        began.elapsed()
+    };
+    (0..5).map(|_| attempt()).min().unwrap_or_default()
+}
+
+/// Grouping takes a few times as long as splitting, whatever the text, and splitting goes through it once.
+#[test]
+fn reading_is_linear() {
+    let (mut split, mut all) = (Duration::ZERO, Duration::ZERO);
+    let texts: [fn(usize) -> String; 8] = [
+        |size| "a.b = 1 AND ".repeat(size / 2),
+        |size| "a = ".repeat(size) + "1",
+        |size| format!("a IN ({})", "'x', ".repeat(size)),
+        |size| "a.".repeat(size),
+        |size| format!("{}{}", "(".repeat(size), " )".repeat(size)),
+        |size| "f(x) ".repeat(size / 2),
+        |size| format!("x{} DESC", " ".repeat(3 * size)),
+        |size| "/* c */ ".repeat(size),
+    ];
+    for text in texts {
+        let text = text(2_400);
+        split += fastest(|| drop(lexer::tokens(&text)));
+        all += fastest(|| drop(syntax::statements(&text)));
+    }
+    assert!(all < split * 6, "{split:?}, {all:?}");
+}
+
+/// The terms that are looked up are chosen among many in a few times the time that it takes to make them.
+#[test]
+fn planning_a_long_pattern_is_linear() {
+    let text: String = (0..16_000).filter_map(|code| char::from_u32(0x4e00 + code)).collect();
+    let pattern = format!("%{text}%");
+    let filter = parse_run_filter(&format!("run_name LIKE '{pattern}'")).unwrap();
+    let terms = fastest(|| drop(tokens::pattern_terms(&pattern)));
+    let planned = fastest(|| drop(Options::of(&filter, &RunOrder::default(), &IndexedFields::default())));
+    assert!(planned < terms * 12, "{terms:?}, {planned:?}");
+}
