@@ -1,0 +1,154 @@
+//! Page tokens of searches of logged models (`SearchLoggedModelsPaginationToken`).
+//!
+//! MLflow's tokens spell out the search they belong to, and its messages say which part of it differs. These do too; in place of
+//! MLflow's offset they hold the sort key of the last model.
+
+use mlflow_api::{Error, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::model_order::ModelOrderBy;
+use crate::page_token::{not_ours, parsed, printed_base64};
+use crate::print;
+use crate::sort_key::SortKey;
+
+/// What a page token of a search of logged models has to agree with. The datasets are not part of it, as in MLflow.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelPages<'a> {
+    /// The experiments, in the order of the request.
+    pub experiment_ids: &'a [String],
+    /// The filter string; empty for none.
+    pub filter: &'a str,
+    /// The order clauses.
+    pub order_by: &'a [ModelOrderBy],
+}
+
+impl ModelPages<'_> {
+    /// The token of the page that begins after this key.
+    #[must_use]
+    pub fn token(&self, last: &SortKey) -> String {
+        let [experiment_ids, filter_string, order_by] = self.parts();
+        let token = json!({
+            "experiment_ids": experiment_ids, "filter_string": filter_string, "order_by": order_by, "k": last,
+        });
+        printed_base64(&token)
+    }
+
+    /// Where the page that `token` asks for begins: after this key, or at the very beginning for the empty token.
+    ///
+    /// # Errors
+    /// In MLflow's words, if the token is of another search: experiments, filter and ordering are looked at in this order.
+    pub fn after(&self, token: &str) -> Result<Option<SortKey>> {
+        if token.is_empty() {
+            return Ok(None);
+        }
+        let value = parsed(token)?;
+        let Value::Object(found) = &value else { return Err(Error::invalid(not_ours(&value))) };
+        let [experiment_ids, filter_string, order_by] = self.parts();
+        let part = |name: &str| found.get(name).cloned().unwrap_or_default();
+        let differs = |what: &str, requested: &str, expected: &Value, found: &Value| {
+            Error::invalid(format!(
+                "{what} in the page token {} the requested {requested}. Expected: {}. Found: {}",
+                if what.ends_with('s') { "do not match" } else { "does not match" },
+                printed(expected),
+                printed(found)
+            ))
+        };
+        if part("experiment_ids") != experiment_ids {
+            return Err(differs("Experiment IDs", "experiment IDs", &experiment_ids, &part("experiment_ids")));
+        }
+        let found_filter = or_null(part("filter_string"));
+        if found_filter != filter_string {
+            return Err(differs("Filter string", "filter string", &filter_string, &found_filter));
+        }
+        let found_order = or_null(part("order_by"));
+        if found_order != order_by {
+            return Err(differs("Order by", "order by", &order_by, &found_order));
+        }
+        SortKey::deserialize(part("k")).map(Some).map_err(|_| Error::invalid(not_ours(&value)))
+    }
+
+    /// Experiments, filter and ordering as MLflow's token has them.
+    fn parts(&self) -> [Value; 3] {
+        let text = |text: &str| or_null(Value::from(text));
+        let clause = |clause: &ModelOrderBy| {
+            json!({
+                "field_name": clause.field,
+                "ascending": clause.ascending,
+                "dataset_name": text(&clause.dataset_name),
+                "dataset_digest": text(&clause.dataset_digest),
+            })
+        };
+        let order_by = Value::Array(self.order_by.iter().map(clause).collect());
+        [Value::from(self.experiment_ids), text(self.filter), or_null(order_by)]
+    }
+}
+
+/// Python's `value or None`, for what a token holds.
+fn or_null(value: Value) -> Value {
+    let is_false = match &value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::Bool(is_true) => !is_true,
+        Value::Null => true,
+    };
+    if is_false { Value::Null } else { value }
+}
+
+/// Python's `str`.
+fn printed(value: &Value) -> String {
+    value.as_str().map_or_else(|| print::data(value), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clause(field: &str) -> ModelOrderBy {
+        let nothing = String::new;
+        ModelOrderBy { field: field.to_owned(), ascending: false, dataset_name: nothing(), dataset_digest: nothing() }
+    }
+
+    #[test]
+    fn a_token_leads_back_to_its_key() {
+        let key: SortKey = serde_json::from_str(r#"[["d",{"i":5}],["a",{"t":"x"}]]"#).unwrap();
+        let (ids, order) = (["1".to_owned(), "2".to_owned()], [clause("name")]);
+        let pages = ModelPages { experiment_ids: &ids, filter: "name = 'é'", order_by: &order };
+        assert_eq!(pages.after(&pages.token(&key)).unwrap(), Some(key));
+        assert_eq!(pages.after("").unwrap(), None);
+    }
+
+    #[test]
+    fn a_token_of_another_search_is_refused_as_mlflow_refuses_it() {
+        let key: SortKey = serde_json::from_str(r#"[["d",{"i":5}],["a",{"t":"x"}]]"#).unwrap();
+        let (ids, others) = (["1".to_owned()], ["2".to_owned(), "1".to_owned()]);
+        let order = [clause("name")];
+        let pages = ModelPages { experiment_ids: &ids, filter: "", order_by: &[] };
+        let token = pages.token(&key);
+        let refused = |pages: ModelPages| pages.after(&token).unwrap_err().message;
+        // Of several differences, the first counts.
+        assert_eq!(
+            refused(ModelPages { experiment_ids: &others, filter: "a", order_by: &order }),
+            "Experiment IDs in the page token do not match the requested experiment IDs. Expected: ['2', '1']. Found: ['1']"
+        );
+        assert_eq!(
+            refused(ModelPages { filter: "name = 'n'", order_by: &order, ..pages }),
+            "Filter string in the page token does not match the requested filter string. Expected: name = 'n'. Found: None"
+        );
+        assert_eq!(
+            refused(ModelPages { order_by: &order, ..pages }),
+            "Order by in the page token does not match the requested order by. Expected: [{'field_name': 'name', \
+             'ascending': False, 'dataset_name': None, 'dataset_digest': None}]. Found: None"
+        );
+        let made_up = |json: &str| pages.after(&printed_base64(&serde_json::from_str(json).unwrap())).unwrap_err();
+        assert_eq!(
+            made_up("{}").message,
+            "Experiment IDs in the page token do not match the requested experiment IDs. Expected: ['1']. Found: None"
+        );
+        let offset = made_up(r#"{"experiment_ids": ["1"], "filter_string": "", "offset": 3}"#).message;
+        assert!(offset.starts_with("Invalid page token, parsed value="), "{offset}");
+        assert!(made_up("5").message.starts_with("Invalid page token, parsed value=5"));
+    }
+}
