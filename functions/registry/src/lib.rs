@@ -15,5 +15,5 @@ pub use routes::routes;
 
 /// The router of the function.
 pub fn router(store: &store::Store) -> axum::Router {
-    service::router(routes(), store)
+    service::router(routes(), &service::Frame::new(store.clone()))
 }

@@ -29,7 +29,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::new("POST", "model-versions/create", Update(RegisteredModel), versions::create),
         Route::new("GET", "model-versions/get", Read(RegisteredModel), versions::get),
         Route::new("GET", "model-versions/get-download-uri", Read(RegisteredModel), versions::download_uri),
-        Route::answering("GET", "/model-versions/get-artifact", Read(RegisteredModel), versions::get_artifact)
+        Route::new("GET", "/model-versions/get-artifact", Read(RegisteredModel), versions::get_artifact)
             .under(Paths::Bare),
         Route::new("GET", "model-versions/search", List(RegisteredModel), versions::search),
         Route::new("PATCH", "model-versions/update", Update(RegisteredModel), versions::update),

@@ -20,5 +20,5 @@ pub use server::VERSION;
 
 /// The router of the function.
 pub fn router(store: &store::Store) -> axum::Router {
-    service::router(routes(), store)
+    service::router(routes(), &service::Frame::new(store.clone()))
 }

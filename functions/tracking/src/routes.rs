@@ -1,7 +1,7 @@
 //! The route table: method, path, permission, handler.
 
 use access::Permission::{Create, Delete, List, Public, Read, Update};
-use access::Resource::{EvaluationDataset, Experiment, ExperimentOfModel, ExperimentOfRun, Scorer};
+use access::Resource::{EvaluationDataset, Experiment, LoggedModel, Run};
 use service::{Paths, Route};
 
 use crate::store::Store;
@@ -25,49 +25,49 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::new("POST", "experiments/delete-experiment-tag", Update(Experiment), experiments::delete_tag),
         //
         Route::new("POST", "runs/create", Update(Experiment), runs::create),
-        Route::new("GET", "runs/get", Read(ExperimentOfRun), runs::get),
-        Route::new("POST", "runs/search", List(ExperimentOfRun), runs::search),
-        Route::new("POST", "runs/update", Update(ExperimentOfRun), runs::update),
-        Route::new("POST", "runs/delete", Delete(ExperimentOfRun), runs::delete),
-        Route::new("POST", "runs/restore", Delete(ExperimentOfRun), runs::restore),
+        Route::new("GET", "runs/get", Read(Run), runs::get),
+        Route::new("POST", "runs/search", List(Run), runs::search),
+        Route::new("POST", "runs/update", Update(Run), runs::update),
+        Route::new("POST", "runs/delete", Delete(Run), runs::delete),
+        Route::new("POST", "runs/restore", Delete(Run), runs::restore),
         //
-        Route::new("POST", "runs/log-metric", Update(ExperimentOfRun), logging::log_metric),
-        Route::new("POST", "runs/log-parameter", Update(ExperimentOfRun), logging::log_param),
-        Route::new("POST", "runs/log-batch", Update(ExperimentOfRun), logging::log_batch),
-        Route::new("POST", "runs/log-model", Update(ExperimentOfRun), logging::log_model),
-        Route::new("POST", "runs/log-inputs", Update(ExperimentOfRun), logging::log_inputs),
-        Route::new("POST", "runs/outputs", Update(ExperimentOfRun), logging::log_outputs),
-        Route::new("POST", "runs/set-tag", Update(ExperimentOfRun), logging::set_tag),
-        Route::new("POST", "runs/delete-tag", Update(ExperimentOfRun), logging::delete_tag),
+        Route::new("POST", "runs/log-metric", Update(Run), logging::log_metric),
+        Route::new("POST", "runs/log-parameter", Update(Run), logging::log_param),
+        Route::new("POST", "runs/log-batch", Update(Run), logging::log_batch),
+        Route::new("POST", "runs/log-model", Update(Run), logging::log_model),
+        Route::new("POST", "runs/log-inputs", Update(Run), logging::log_inputs),
+        Route::new("POST", "runs/outputs", Update(Run), logging::log_outputs),
+        Route::new("POST", "runs/set-tag", Update(Run), logging::set_tag),
+        Route::new("POST", "runs/delete-tag", Update(Run), logging::delete_tag),
         //
-        Route::new("GET", "metrics/get-history", Read(ExperimentOfRun), metrics::history),
-        Route::new("GET", "metrics/get-history-bulk", Read(ExperimentOfRun), metrics::history_bulk)
+        Route::new("GET", "metrics/get-history", Read(Run), metrics::history),
+        Route::new("GET", "metrics/get-history-bulk", Read(Run), metrics::history_bulk)
             .under(Paths::AjaxV2),
-        Route::new("GET", "metrics/get-history-bulk-interval", Read(ExperimentOfRun), metrics::history_bulk_interval),
+        Route::new("GET", "metrics/get-history-bulk-interval", Read(Run), metrics::history_bulk_interval),
         //
         Route::new("POST", "logged-models", Update(Experiment), logged_models::create),
-        Route::new("POST", "logged-models/search", List(ExperimentOfModel), logged_models::search),
-        Route::new("GET", "logged-models/{model_id}", Read(ExperimentOfModel), logged_models::get),
-        Route::new("PATCH", "logged-models/{model_id}", Update(ExperimentOfModel), logged_models::finalize),
-        Route::new("DELETE", "logged-models/{model_id}", Delete(ExperimentOfModel), logged_models::delete),
-        Route::new("POST", "logged-models/{model_id}/params", Update(ExperimentOfModel), logged_models::log_params),
-        Route::new("PATCH", "logged-models/{model_id}/tags", Update(ExperimentOfModel), logged_models::set_tags),
+        Route::new("POST", "logged-models/search", List(LoggedModel), logged_models::search),
+        Route::new("GET", "logged-models/{model_id}", Read(LoggedModel), logged_models::get),
+        Route::new("PATCH", "logged-models/{model_id}", Update(LoggedModel), logged_models::finalize),
+        Route::new("DELETE", "logged-models/{model_id}", Delete(LoggedModel), logged_models::delete),
+        Route::new("POST", "logged-models/{model_id}/params", Update(LoggedModel), logged_models::log_params),
+        Route::new("PATCH", "logged-models/{model_id}/tags", Update(LoggedModel), logged_models::set_tags),
         Route::new(
             "DELETE",
             "logged-models/{model_id}/tags/{tag_key}",
-            Update(ExperimentOfModel),
+            Update(LoggedModel),
             logged_models::delete_tag,
         ),
         Route::new(
             "GET",
             "logged-models/{model_id}/artifacts/directories",
-            Read(ExperimentOfModel),
+            Read(LoggedModel),
             logged_models::list_artifacts,
         ),
-        Route::answering(
+        Route::new(
             "GET",
             "logged-models/{model_id}/artifacts/files",
-            Read(ExperimentOfModel),
+            Read(LoggedModel),
             logged_models::get_artifact,
         )
         .under(Paths::AjaxV2),
@@ -104,15 +104,15 @@ pub fn routes() -> Vec<Route<Store>> {
         .under(Paths::V3),
         //
         Route::new("POST", "scorers/register", Update(Experiment), scorers::register).under(Paths::V3),
-        Route::new("GET", "scorers/list", List(Scorer), scorers::list).under(Paths::V3),
-        Route::new("GET", "scorers/versions", Read(Scorer), scorers::versions).under(Paths::V3),
-        Route::new("GET", "scorers/get", Read(Scorer), scorers::get).under(Paths::V3),
-        Route::new("DELETE", "scorers/delete", Delete(Scorer), scorers::delete).under(Paths::V3),
-        Route::new("PUT", "scorers/online-config", Update(Scorer), scorers::set_online_config).under(Paths::V3),
-        Route::new("GET", "scorers/online-configs", List(Scorer), scorers::online_configs).under(Paths::V3),
+        Route::new("GET", "scorers/list", List(Experiment), scorers::list).under(Paths::V3),
+        Route::new("GET", "scorers/versions", Read(Experiment), scorers::versions).under(Paths::V3),
+        Route::new("GET", "scorers/get", Read(Experiment), scorers::get).under(Paths::V3),
+        Route::new("DELETE", "scorers/delete", Delete(Experiment), scorers::delete).under(Paths::V3),
+        Route::new("PUT", "scorers/online-config", Update(Experiment), scorers::set_online_config).under(Paths::V3),
+        Route::new("GET", "scorers/online-configs", List(Experiment), scorers::online_configs).under(Paths::V3),
         //
         Route::new("GET", "server-info", Public, server::info).under(Paths::V3),
-        Route::text("/health", Public, "OK"),
-        Route::text("/version", Public, server::VERSION),
+        Route::text("/health", "OK"),
+        Route::text("/version", server::VERSION),
     ]
 }

@@ -1,39 +1,17 @@
-//! What a caller needs to be allowed, route by route.
+//! What an endpoint needs, who is calling, and what the caller was allowed.
 //!
-//! Every row of a function's route table carries a [`Permission`]; there is no default. Who is calling is settled before a
-//! request gets here: in AWS by the API Gateway's IAM authorizer, on a laptop by listening on the loopback address only.
-//! Permissions per user are not kept yet, so whoever gets past that may do everything.
+//! An endpoint names everything that it will touch ([`Needs`]), from the same parsed message that it acts on. The router resolves what is
+//! named to what is stored, asks the [`Authorizer`], and hands the endpoint a [`Scope`]. The stores take [`Granted`] entities, and a
+//! scope is the only source of them: a handler cannot act on what its needs did not name.
+//!
+//! So far there is one authorizer, [`AdmitEverybody`]: in AWS the gateway's IAM authorizer decides who gets here, on a laptop the loopback
+//! address does.
 
-/// What a route does, and to what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permission {
-    /// Open to everybody, without a word about anybody's data: health, version, what the server can do.
-    Public,
-    /// Create an entity of this kind.
-    Create(Resource),
-    /// List entities of this kind; the answer holds those the caller may read.
-    List(Resource),
-    /// Read the entity the request names.
-    Read(Resource),
-    /// Change it.
-    Update(Resource),
-    /// Delete or restore it.
-    Delete(Resource),
-}
+mod authorizer;
+mod needs;
+mod resolve;
+mod scope;
 
-/// What permissions are granted for. Runs and logged models are guarded by their experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resource {
-    /// An experiment, named by its id or its name.
-    Experiment,
-    /// The experiment of the run that the request names.
-    ExperimentOfRun,
-    /// A registered model or a prompt, named by its name; its versions are guarded by it.
-    RegisteredModel,
-    /// The experiment of the logged model that the request names.
-    ExperimentOfModel,
-    /// An evaluation dataset, named by its id. It belongs to no experiment, but may be listed by several.
-    EvaluationDataset,
-    /// A scorer, named by its experiment and its name, or by its id.
-    Scorer,
-}
+pub use authorizer::{AdmitEverybody, Authorizer, Caller, Guarded, Visible};
+pub use needs::{Action, Need, Needs, Permission, Resource, Target};
+pub use scope::{Granted, Scope};

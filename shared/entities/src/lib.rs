@@ -33,5 +33,5 @@ pub use model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_mode
 pub use run::{run_info, run_whole};
 pub use run_items::{RunItems, RunLocation, group_by_run, locate_run, read_run_items, read_runs};
 pub use searched::{Searched, find, searched_dataset};
-pub use stage::{ExperimentState, experiment_state, run_stage, stage_from};
+pub use stage::{ExperimentState, experiment_of_name, experiment_state, run_stage, stage_from};
 pub use time::now_ms;

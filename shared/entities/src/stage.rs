@@ -1,9 +1,10 @@
 //! Lifecycle stages: a run's is a function of its own item and of its experiment's state.
 
+use mlflow_api::ExperimentId;
 use mlflow_api::tracking::LifecycleStage;
 use table::Item;
 
-use crate::attributes::{LOCATION, STAGE, STAGE_VERSION};
+use crate::attributes::{EXPERIMENT, LOCATION, STAGE, STAGE_VERSION};
 
 /// The state of an experiment that its runs depend on.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,12 @@ pub fn experiment_state(item: &Item) -> ExperimentState {
         version: item.number(STAGE_VERSION).and_then(|version| version.try_into().ok()).unwrap_or_default(),
         artifact_location: item.text(LOCATION).unwrap_or_default().to_owned(),
     }
+}
+
+/// The experiment that a row of a name names.
+#[must_use]
+pub fn experiment_of_name(row: &Item) -> Option<ExperimentId> {
+    row.text(EXPERIMENT)?.parse().ok().and_then(ExperimentId::from_number)
 }
 
 /// A stage from its name.

@@ -101,6 +101,14 @@ impl RunId {
         &self.0
     }
 
+    /// The id in a request. What no run can have is the id of none.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`
+    pub fn named(text: &str) -> Result<Self> {
+        Self::parse(text).ok_or_else(|| Self::not_found(text))
+    }
+
     /// The error for a run that is not there.
     #[must_use]
     pub fn not_found(text: &str) -> Error {
@@ -143,6 +151,14 @@ impl ModelId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The id in a request. What no logged model can have is the id of none.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`
+    pub fn named(text: &str) -> Result<Self> {
+        Self::parse(text).ok_or_else(|| Self::not_found(text))
     }
 
     /// The error for a logged model that is not there.

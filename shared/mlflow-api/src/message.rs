@@ -69,13 +69,20 @@ pub const fn messages(name: &'static str, fields: &'static [Field]) -> Field {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message(BTreeMap<&'static str, Content>);
 
+/// What was read of a field.
 #[derive(Clone, Debug, PartialEq)]
-enum Content {
+pub enum Content {
+    /// A string.
     Text(String),
+    /// An integer, or an enum's number.
     Int(i64),
+    /// A float.
     Double(f64),
+    /// A bool.
     Bool(bool),
+    /// A message.
     Message(Message),
+    /// What was read of a list.
     List(Vec<Content>),
 }
 
@@ -93,7 +100,7 @@ impl Message {
 
     fn read(&mut self, fields: &'static [Field], json: &Map<String, Value>) -> Result<(), Misfit> {
         for (key, value) in json {
-            let Some(field) = fields.iter().find(|field| field.name == key || camel_case(field.name) == *key) else {
+            let Some(field) = fields.iter().find(|field| field.name == key || is_camel_case_of(field.name, key)) else {
                 continue;
             };
             self.0.remove(field.name);
@@ -142,6 +149,11 @@ impl Message {
 
     fn read_value(&mut self, fields: &'static [Field], value: &Value) -> Result<(), Misfit> {
         self.read(fields, value.as_object().ok_or(Misfit)?)
+    }
+
+    /// Takes what was read of a field out of the message; `None` if it was not sent.
+    pub fn take(&mut self, field: &str) -> Option<Content> {
+        self.0.remove(field)
     }
 
     /// Whether the field was sent.
@@ -325,6 +337,24 @@ pub(crate) fn reject_both_names(fields: &[Field], json: &Value) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether `key` is protobuf's JSON name of a field. A request may have a million keys, so this makes no text of its own.
+fn is_camel_case_of(name: &str, key: &str) -> bool {
+    let mut key = key.bytes();
+    let mut upper = false;
+    for byte in name.bytes() {
+        if byte == b'_' {
+            upper = true;
+            continue;
+        }
+        let expected = if upper { byte.to_ascii_uppercase() } else { byte };
+        if key.next() != Some(expected) {
+            return false;
+        }
+        upper = false;
+    }
+    key.next().is_none()
 }
 
 /// protobuf's JSON name of a field.

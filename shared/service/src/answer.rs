@@ -35,6 +35,27 @@ impl Answer {
     }
 }
 
+/// What an endpoint may answer with: anything that becomes JSON, or an [`Answer`] that it made itself.
+pub trait IntoAnswer {
+    /// The answer.
+    ///
+    /// # Errors
+    /// An internal one, for what cannot be JSON.
+    fn into_answer(self) -> mlflow_api::Result<Answer>;
+}
+
+impl<T: Serialize> IntoAnswer for T {
+    fn into_answer(self) -> mlflow_api::Result<Answer> {
+        Answer::json(&self)
+    }
+}
+
+impl IntoAnswer for Answer {
+    fn into_answer(self) -> mlflow_api::Result<Answer> {
+        Ok(self)
+    }
+}
+
 /// The answer to a failed call. What the client does not see is logged here, and only here.
 pub(crate) fn error_response(error: &Error) -> Response {
     if error.code.http_status() >= 500 {

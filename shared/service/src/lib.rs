@@ -1,14 +1,16 @@
 //! The HTTP frame of every function: route rows, requests, answers, MLflow's 404.
 //!
-//! A function is a list of [`Route`]s over a state of its own; [`router`] makes the axum router that Lambda's adapter, the
-//! laptop's server and the tests run alike.
+//! A function is a list of [`Route`]s over its [`Store`]; each row names an [`Endpoint`]. [`router`] makes the axum router that Lambda's
+//! adapter, the laptop's server and the tests run alike.
 
 mod answer;
 mod attachment;
+mod endpoint;
 mod route;
 mod router;
 
-pub use answer::{Answer, html_not_found};
+pub use answer::{Answer, IntoAnswer, html_not_found};
 pub use attachment::Attachment;
+pub use endpoint::{Endpoint, Frame, Store};
 pub use route::{Paths, Route};
 pub use router::{joined, router};

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use access::Permission;
 use futures::future::BoxFuture;
+use http::HeaderMap;
 use mlflow_api::{Request, Result};
-use serde::Serialize;
 
-use crate::Answer;
+use crate::answer::{Answer, IntoAnswer};
+use crate::endpoint::{Endpoint, Frame, Store, serve};
 
-type Handler<S> = Arc<dyn Fn(S, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
+type Handler<S> = Arc<dyn Fn(Frame<S>, HeaderMap, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
 /// Under which paths an endpoint stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub enum Paths {
     Bare,
 }
 
-/// A row: method, path, permission, handler. There is no way to make one without a permission.
+/// A row: method, path, permission, endpoint. There is no way to make one without a permission.
 pub struct Route<S> {
     /// Method, in upper case.
     pub method: &'static str,
@@ -37,8 +38,16 @@ pub struct Route<S> {
     pub(crate) handler: Handler<S>,
 }
 
-impl<S: Send + 'static> Route<S> {
-    /// A row whose handler answers with JSON.
+impl<S: Store> Route<S> {
+    /// A row of an endpoint. The permission is the least that it needs, for the reader of the table.
+    #[must_use]
+    pub fn to<E: Endpoint<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
+        let handler: Handler<S> =
+            Arc::new(move |frame, headers, request| Box::pin(serve::<E>(frame, permission, headers, request)));
+        Self { method, path, paths: Paths::V2, permission, handler }
+    }
+
+    /// A row of a handler that is not an endpoint yet: it reads the request itself and says nothing of what it needs.
     pub fn new<F, A>(
         method: &'static str,
         path: &'static str,
@@ -47,34 +56,20 @@ impl<S: Send + 'static> Route<S> {
     ) -> Self
     where
         F: Future<Output = Result<A>> + Send + 'static,
-        A: Serialize,
+        A: IntoAnswer,
     {
-        let handler: Handler<S> = Arc::new(move |state, request| {
-            let answer = handler(state, request);
-            Box::pin(async move { Answer::json(&answer.await?) })
+        let handler: Handler<S> = Arc::new(move |frame, _, request| {
+            let answer = handler(frame.store, request);
+            Box::pin(async move { answer.await?.into_answer() })
         });
         Self { method, path, paths: Paths::V2, permission, handler }
     }
 
-    /// A row whose handler makes the whole answer.
-    pub fn answering<F>(
-        method: &'static str,
-        path: &'static str,
-        permission: Permission,
-        handler: fn(S, Request) -> F,
-    ) -> Self
-    where
-        F: Future<Output = Result<Answer>> + Send + 'static,
-    {
-        let handler: Handler<S> = Arc::new(move |state, request| Box::pin(handler(state, request)));
-        Self { method, path, paths: Paths::V2, permission, handler }
-    }
-
-    /// A row that always answers with the same text.
+    /// A row that always answers everybody with the same text.
     #[must_use]
-    pub fn text(path: &'static str, permission: Permission, text: &'static str) -> Self {
-        let handler: Handler<S> = Arc::new(move |_, _| Box::pin(async move { Ok(Answer::Text(text)) }));
-        Self { method: "GET", path, paths: Paths::Bare, permission, handler }
+    pub fn text(path: &'static str, text: &'static str) -> Self {
+        let handler: Handler<S> = Arc::new(move |_, _, _| Box::pin(async move { Ok(Answer::Text(text)) }));
+        Self { method: "GET", path, paths: Paths::Bare, permission: Permission::Public, handler }
     }
 
     /// The same row under other paths.

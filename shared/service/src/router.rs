@@ -15,6 +15,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 
 use crate::answer::{error_response, html_method_not_allowed, html_not_found};
+use crate::endpoint::{Frame, Store};
 use crate::route::Route;
 
 /// Longest body, in bytes. MLflow has no limit of its own; a Lambda gets at most 6 MB.
@@ -23,14 +24,15 @@ const LONGEST_BODY: usize = 32 << 20;
 const COMPRESS_FROM: u64 = 4 << 10;
 
 /// The router of a function: its rows, MLflow's kind of 404 for everything else, and an answer even where code panics.
-pub fn router<S: Clone + Send + Sync + 'static>(routes: Vec<Route<S>>, state: &S) -> Router {
+pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
     let mut rows = Router::new();
     for route in routes {
         for path in route.full_paths() {
-            let (state, handler) = (state.clone(), route.handler.clone());
+            let (frame, handler) = (frame.clone(), route.handler.clone());
             let serve = move |request: HttpRequest| async move {
+                let headers = request.headers().clone();
                 let answer = match read(request).await {
-                    Ok(request) => handler(state, request).await,
+                    Ok(request) => handler(frame, headers, request).await,
                     Err(error) => Err(error),
                 };
                 answer.map_or_else(|error| error_response(&error), crate::Answer::into_response)
@@ -98,36 +100,72 @@ async fn no_sniff(mut response: Response<Body>) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
-    use access::Permission;
+    use access::{Needs, Permission, Scope};
     use http::StatusCode;
     use serde_json::{Value, json};
+    use table::Table;
     use tower::ServiceExt;
 
     use super::*;
-    use crate::Paths;
+    use crate::{Endpoint, Paths};
 
-    async fn echo(prefix: String, request: Request) -> Result<Value> {
-        match request.argument("fail") {
-            None => Ok(json!({
-                "prefix": prefix,
-                "body": String::from_utf8_lossy(&request.body),
-                "name": request.path_part("name"),
-            })),
-            Some("panic") => panic!("of the test"),
-            Some(message) => Err(Error::invalid(message)),
+    #[derive(Clone)]
+    struct Echoing {
+        prefix: &'static str,
+        table: Table,
+    }
+
+    impl Store for Echoing {
+        fn table(&self) -> &Table {
+            &self.table
         }
+    }
+
+    /// Answers what it was asked.
+    struct Echo {
+        fail: Option<String>,
+        body: String,
+        name: String,
+    }
+
+    impl Endpoint for Echo {
+        type Store = Echoing;
+        type Answer = Value;
+
+        fn read(request: &Request) -> Result<Self> {
+            let fail = request.argument("fail").map(str::to_owned);
+            let body = String::from_utf8_lossy(&request.body).into_owned();
+            Ok(Self { fail, body, name: request.path_part("name").to_owned() })
+        }
+
+        fn needs(&self) -> Needs {
+            Needs::nothing()
+        }
+
+        async fn act(self, _: &Scope, store: &Echoing) -> Result<Value> {
+            match self.fail.as_deref() {
+                None => Ok(json!({ "prefix": store.prefix, "body": self.body, "name": self.name })),
+                Some("panic") => panic!("of the test"),
+                Some(message) => Err(Error::invalid(message)),
+            }
+        }
+    }
+
+    fn frame() -> Frame<Echoing> {
+        let engine = embedded_engine::Engine::memory().unwrap();
+        Frame::new(Echoing { prefix: "p", table: Table::new(engine.client(), "none") })
     }
 
     async fn call(method: &str, uri: &str, body: Body) -> (StatusCode, String, String) {
         let routes = vec![
-            Route::new("GET", "things/get", Permission::Public, echo),
-            Route::new("POST", "things/get", Permission::Public, echo),
-            Route::new("GET", "only", Permission::Public, echo).under(Paths::AjaxV2),
-            Route::new("DELETE", "things/{name}", Permission::Public, echo),
-            Route::text("/health", Permission::Public, "OK"),
+            Route::to::<Echo>("GET", "things/get", Permission::Public),
+            Route::to::<Echo>("POST", "things/get", Permission::Public),
+            Route::to::<Echo>("GET", "only", Permission::Public).under(Paths::AjaxV2),
+            Route::to::<Echo>("DELETE", "things/{name}", Permission::Public),
+            Route::text("/health", "OK"),
         ];
         let request = http::Request::builder().method(method).uri(uri).body(body).unwrap();
-        let response = router(routes, &"p".to_owned()).oneshot(request).await.unwrap();
+        let response = router(routes, &frame()).oneshot(request).await.unwrap();
         let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         let status = response.status();
         let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -167,9 +205,9 @@ mod tests {
 
     #[tokio::test]
     async fn joined_routers_answer_for_each_other() {
-        let routes = |path| vec![Route::new("GET", path, Permission::Public, echo)];
-        let state = "p".to_owned();
-        let app = joined(router(routes("a"), &state), [router(routes("b"), &state), router(routes("c"), &state)]);
+        let routes = |path| vec![Route::to::<Echo>("GET", path, Permission::Public)];
+        let frame = frame();
+        let app = joined(router(routes("a"), &frame), [router(routes("b"), &frame), router(routes("c"), &frame)]);
         for (method, path, expected) in [
             ("GET", "/api/2.0/mlflow/a", StatusCode::OK),
             ("GET", "/ajax-api/2.0/mlflow/c", StatusCode::OK),

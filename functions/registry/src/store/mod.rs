@@ -70,3 +70,9 @@ impl Store {
         Ok(())
     }
 }
+
+impl service::Store for Store {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+}

@@ -3,7 +3,7 @@
 use entities::attributes::{
     CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::{entries, experiment_state, now_ms, stage_from};
+use entities::{entries, experiment_of_name, experiment_state, now_ms, stage_from};
 use key_schema::index::ExperimentsByStage;
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, KeyValue, LifecycleStage};
@@ -141,7 +141,7 @@ impl Store {
     /// Reads an experiment by its name, if there is one. Two requests.
     pub async fn experiment_get_by_name(&self, name: &str) -> Result<Option<tracking::Experiment>> {
         let Some(row) = self.table.get(&name_key(name)).await? else { return Ok(None) };
-        let Some(id) = experiment_of(&row) else { return Ok(None) };
+        let Some(id) = experiment_of_name(&row) else { return Ok(None) };
         let Some(item) = self.table.get(&rows::Experiment::key(&id)).await? else { return Ok(None) };
         Ok(Some(self.experiment_whole(id, &item).await?))
     }
@@ -255,7 +255,3 @@ fn unchanged(item: &Item, id: ExperimentId) -> Update {
     update
 }
 
-/// The experiment a name's row names.
-fn experiment_of(row: &Item) -> Option<ExperimentId> {
-    row.text(EXPERIMENT)?.parse().ok().and_then(ExperimentId::from_number)
-}

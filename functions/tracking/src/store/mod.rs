@@ -82,3 +82,9 @@ impl Store {
         &self.artifact_root
     }
 }
+
+impl service::Store for Store {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+}

@@ -1,0 +1,66 @@
+//! From what a request names to what is stored.
+
+use entities::{ModelLocation, RunLocation, locate_model, locate_run};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::{Name, rows};
+use mlflow_api::{ErrorCode, EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, Workspace};
+use table::Table;
+
+use crate::authorizer::Guarded;
+use crate::needs::Target;
+
+/// Targets that are looked up at a time.
+const AT_ONCE: usize = 16;
+
+/// What a target is in the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nothing there yet, or nothing in particular.
+    Workspace,
+    Experiment(ExperimentId),
+    Run(RunLocation),
+    LoggedModel(ModelLocation),
+    RegisteredModel(RegisteredModelName),
+    EvaluationDataset(EvaluationDatasetId),
+}
+
+impl Place {
+    /// What guards it.
+    pub(crate) fn guarded(&self, target: &Target) -> Guarded {
+        match self {
+            Self::Workspace => Guarded::Workspace(target.resource()),
+            Self::Experiment(experiment) => Guarded::Experiment(*experiment),
+            Self::Run(at) => Guarded::Experiment(at.experiment),
+            Self::LoggedModel(at) => Guarded::Experiment(at.experiment),
+            Self::RegisteredModel(name) => Guarded::RegisteredModel(name.clone()),
+            Self::EvaluationDataset(dataset) => Guarded::EvaluationDataset(dataset.clone()),
+        }
+    }
+}
+
+/// Resolves targets, in their order; `None` where there is no such entity. Ids made by this server say where their entity is: no request.
+/// One request for each run or logged model whose id was made elsewhere, and one for each name of an experiment.
+pub(crate) async fn resolve(table: &Table, workspace: &Workspace, targets: Vec<&Target>) -> Result<Vec<Option<Place>>> {
+    let places = targets.into_iter().map(|target| place(table, workspace, target));
+    stream::iter(places).buffered(AT_ONCE).try_collect().await
+}
+
+async fn place(table: &Table, workspace: &Workspace, target: &Target) -> Result<Option<Place>> {
+    Ok(match target {
+        Target::Any(_) => Some(Place::Workspace),
+        Target::Experiment(experiment) => Some(Place::Experiment(*experiment)),
+        Target::ExperimentNamed(name) => {
+            let key = rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name.as_str()));
+            let row = table.get(&key).await?;
+            row.as_ref().and_then(entities::experiment_of_name).map(Place::Experiment)
+        }
+        Target::Run(run) => match locate_run(table, run.as_str()).await {
+            Ok(at) => Some(Place::Run(at)),
+            Err(error) if error.code == ErrorCode::ResourceDoesNotExist => None,
+            Err(error) => return Err(error),
+        },
+        Target::LoggedModel(model) => locate_model(table, model.as_str()).await?.map(Place::LoggedModel),
+        Target::RegisteredModel(name) => Some(Place::RegisteredModel(name.clone())),
+        Target::EvaluationDataset(dataset) => Some(Place::EvaluationDataset(dataset.clone())),
+    })
+}

@@ -1,0 +1,174 @@
+//! What a request may touch.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+
+use entities::{ModelLocation, RunLocation};
+use mlflow_api::{
+    Error, ErrorCode, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, Workspace,
+};
+use table::Table;
+
+use crate::authorizer::{Authorizer, Caller, Visible};
+use crate::needs::{Action, Needs, Target};
+use crate::resolve::{Place, resolve};
+
+/// An entity that the needs of a request named and that its caller was allowed to act on. Only a [`Scope`] makes one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Granted<T>(T);
+
+impl<T> Deref for Granted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// What a request may touch: who is calling, in which workspace, and what its needs were resolved to.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    caller: Caller,
+    workspace: Workspace,
+    visible: Visible,
+    found: HashMap<Target, Outcome>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    Granted(Place),
+    /// There is no such entity.
+    Absent,
+    /// The caller may not read it, and it was to be listed.
+    Hidden,
+}
+
+impl Scope {
+    /// Resolves what a request needs, and asks the authorizer. Costs what [`Target`]s do: no request for ids made by this server.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED`, where the caller may not do something that is no listing.
+    pub async fn enter(
+        authorizer: &dyn Authorizer,
+        caller: Caller,
+        workspace: Workspace,
+        table: &Table,
+        needs: &Needs,
+    ) -> Result<Self> {
+        let places = resolve(table, &workspace, needs.iter().map(|need| &need.target).collect()).await?;
+        let stored = needs.iter().zip(&places).filter_map(|(need, place)| Some((need, place.as_ref()?)));
+        let wanted: Vec<_> = stored.map(|(need, place)| (need.action, place.guarded(&need.target))).collect();
+        let mut allowed = authorizer.authorize(&caller, &workspace, &wanted).await?.into_iter();
+        let mut found = HashMap::new();
+        for (need, place) in needs.iter().zip(places) {
+            let outcome = match place {
+                None => Outcome::Absent,
+                Some(place) => match (allowed.next().unwrap_or(false), need.action) {
+                    (true, _) => Outcome::Granted(place),
+                    (false, Action::List) => Outcome::Hidden,
+                    (false, _) => return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied")),
+                },
+            };
+            found.insert(need.target.clone(), outcome);
+        }
+        let lists = needs.iter().any(|need| need.action == Action::List);
+        let visible =
+            if lists { authorizer.visible(&caller, &workspace).await? } else { Visible::Only(std::sync::Arc::default()) };
+        Ok(Self { caller, workspace, visible, found })
+    }
+
+    /// Who is calling.
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The workspace that the request is about.
+    #[must_use]
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// What lists may show. Nothing, unless the needs say that something is listed.
+    #[must_use]
+    pub fn visible(&self) -> &Visible {
+        &self.visible
+    }
+
+    /// An experiment by its id. It need not be there.
+    ///
+    /// # Errors
+    /// An internal one, if the needs did not name it; so with all that follow.
+    pub fn experiment(&self, experiment: ExperimentId) -> Result<Granted<ExperimentId>> {
+        self.listed_experiment(experiment)?.ok_or_else(|| experiment.not_found())
+    }
+
+    /// An experiment that is to be listed; `None` if the caller may not read it.
+    pub fn listed_experiment(&self, experiment: ExperimentId) -> Result<Option<Granted<ExperimentId>>> {
+        self.granted(&Target::Experiment(experiment), |place| match place {
+            Place::Experiment(experiment) => Some(*experiment),
+            _ => None,
+        })
+    }
+
+    /// An experiment by its name; `None` where there is none of this name.
+    pub fn experiment_named(&self, name: &str) -> Result<Option<Granted<ExperimentId>>> {
+        self.granted(&Target::ExperimentNamed(name.to_owned()), |place| match place {
+            Place::Experiment(experiment) => Some(*experiment),
+            _ => None,
+        })
+    }
+
+    /// A run.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST` for an id made elsewhere that no run has. An id made here need not be that of a run.
+    pub fn run(&self, run: &RunId) -> Result<Granted<RunLocation>> {
+        let found = self.granted(&Target::Run(run.clone()), |place| match place {
+            Place::Run(at) => Some(at.clone()),
+            _ => None,
+        });
+        found?.ok_or_else(|| RunId::not_found(run.as_str()))
+    }
+
+    /// A logged model.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST` as for a run.
+    pub fn logged_model(&self, model: &ModelId) -> Result<Granted<ModelLocation>> {
+        let found = self.granted(&Target::LoggedModel(model.clone()), |place| match place {
+            Place::LoggedModel(at) => Some(at.clone()),
+            _ => None,
+        });
+        found?.ok_or_else(|| ModelId::not_found(model.as_str()))
+    }
+
+    /// A registered model or a prompt. It need not be there.
+    pub fn registered_model(&self, name: &RegisteredModelName) -> Result<Granted<RegisteredModelName>> {
+        let found = self.granted(&Target::RegisteredModel(name.clone()), |place| match place {
+            Place::RegisteredModel(name) => Some(name.clone()),
+            _ => None,
+        });
+        found?.ok_or_else(|| name.not_found())
+    }
+
+    /// An evaluation dataset. It need not be there.
+    pub fn evaluation_dataset(&self, dataset: &EvaluationDatasetId) -> Result<Granted<EvaluationDatasetId>> {
+        let found = self.granted(&Target::EvaluationDataset(dataset.clone()), |place| match place {
+            Place::EvaluationDataset(dataset) => Some(dataset.clone()),
+            _ => None,
+        });
+        found?.ok_or_else(|| EvaluationDatasetId::not_found(dataset.as_str()))
+    }
+
+    fn granted<T>(&self, target: &Target, place: impl Fn(&Place) -> Option<T>) -> Result<Option<Granted<T>>> {
+        match self.found.get(target) {
+            Some(Outcome::Granted(found)) => match place(found) {
+                Some(granted) => Ok(Some(Granted(granted))),
+                None => Err(Error::internal(format!("{target:?} was resolved to {found:?}"))),
+            },
+            Some(Outcome::Absent | Outcome::Hidden) => Ok(None),
+            None => Err(Error::internal(format!("{target:?} is not among the needs of this request"))),
+        }
+    }
+}

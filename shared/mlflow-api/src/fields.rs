@@ -1,0 +1,297 @@
+//! Messages declared once: [`messages!`](crate::messages) makes a struct, the protobuf fields it is read from, and its checks.
+
+use crate::checks::FieldChecks;
+use crate::error::Result;
+use crate::ids::{ExperimentId, ModelId, RunId};
+use crate::ids_registry::RegisteredModelName;
+use crate::message::{Content, Field, Kind, Message};
+
+/// A message with typed fields, as [`messages!`](crate::messages) declares it.
+pub trait Declared: Sized {
+    /// The protobuf fields.
+    const FIELDS: &'static [Field];
+    /// The checks that MLflow makes of them, in its order.
+    const CHECKS: &'static [FieldChecks];
+
+    /// Takes the fields out of a message as read.
+    ///
+    /// # Errors
+    /// An id that no entity can have.
+    fn of(message: Message) -> Result<Self>;
+}
+
+/// What one value of a field is read into.
+pub trait Scalar: Sized {
+    /// What the field holds.
+    const KIND: Kind;
+
+    /// Takes the value, which is of [`Scalar::KIND`].
+    ///
+    /// # Errors
+    /// An id that no entity can have.
+    fn of(content: Content) -> Result<Self>;
+}
+
+/// What a field is read into: a value, which is protobuf's default where the field was not sent; an `Option`, which is `None` then;
+/// or a list.
+pub trait FieldValue: Sized {
+    /// What the field holds.
+    const KIND: Kind;
+    /// Whether it is a list.
+    const REPEATED: bool = false;
+
+    /// Takes what was sent.
+    ///
+    /// # Errors
+    /// An id that no entity can have.
+    fn of(content: Option<Content>) -> Result<Self>;
+}
+
+impl<T: Scalar> FieldValue for Option<T> {
+    const KIND: Kind = T::KIND;
+
+    fn of(content: Option<Content>) -> Result<Self> {
+        content.map(T::of).transpose()
+    }
+}
+
+impl<T: Scalar> FieldValue for Vec<T> {
+    const KIND: Kind = T::KIND;
+    const REPEATED: bool = true;
+
+    fn of(content: Option<Content>) -> Result<Self> {
+        match content {
+            Some(Content::List(list)) => list.into_iter().map(T::of).collect(),
+            _ => Ok(Self::new()),
+        }
+    }
+}
+
+/// A list that tells an empty one from none.
+impl<T: Scalar> FieldValue for Option<Vec<T>> {
+    const KIND: Kind = T::KIND;
+    const REPEATED: bool = true;
+
+    fn of(content: Option<Content>) -> Result<Self> {
+        content.map(|content| Vec::of(Some(content))).transpose()
+    }
+}
+
+/// A type of a single value; as a field of its own it is the default where it was not sent.
+macro_rules! scalars {
+    ($($type:ty: $kind:expr, $pattern:pat => $value:expr;)+) => {$(
+        impl Scalar for $type {
+            const KIND: Kind = $kind;
+
+            fn of(content: Content) -> Result<Self> {
+                Ok(match content {
+                    $pattern => $value,
+                    _ => Self::default(),
+                })
+            }
+        }
+
+        impl FieldValue for $type {
+            const KIND: Kind = $kind;
+
+            fn of(content: Option<Content>) -> Result<Self> {
+                content.map_or_else(|| Ok(Self::default()), <Self as Scalar>::of)
+            }
+        }
+    )+};
+}
+
+scalars! {
+    String: Kind::Text, Content::Text(text) => text;
+    i64: Kind::Int64, Content::Int(number) => number;
+    i32: Kind::Int32, Content::Int(number) => number.try_into().unwrap_or_default();
+    f64: Kind::Double, Content::Double(number) => number;
+    bool: Kind::Bool, Content::Bool(value) => value;
+}
+
+/// A type of ids; where none was sent, the empty text is read as one.
+macro_rules! ids {
+    ($($type:ty: $parse:expr;)+) => {$(
+        impl Scalar for $type {
+            const KIND: Kind = Kind::Text;
+
+            fn of(content: Content) -> Result<Self> {
+                let text = <String as Scalar>::of(content)?;
+                let parse: fn(&str) -> Result<Self> = $parse;
+                parse(&text)
+            }
+        }
+
+        impl FieldValue for $type {
+            const KIND: Kind = Kind::Text;
+
+            fn of(content: Option<Content>) -> Result<Self> {
+                <Self as Scalar>::of(content.unwrap_or_else(|| Content::Text(String::new())))
+            }
+        }
+    )+};
+}
+
+ids! {
+    ExperimentId: ExperimentId::parse;
+    RunId: RunId::named;
+    ModelId: ModelId::named;
+    RegisteredModelName: |text| Ok(RegisteredModelName::named(text));
+}
+
+/// Declares messages: fields in the order of MLflow's checks, each with its type and the checks made of it.
+///
+/// The type says what protobuf expects ([`FieldValue`]): `String`, `i64`, `i32`, `f64`, `bool`, an enum, an id, another message; each also as
+/// `Option` (was it sent?) or `Vec` (a list).
+///
+/// ```
+/// mlflow_api::messages! {
+///     /// A tag.
+///     Tag {
+///         key: String,
+///         value: String,
+///     }
+///     /// `things/set-tags`
+///     SetTags {
+///         thing_id: String [Required, Text],
+///         tags: Vec<Tag> [List],
+///         step: Option<i64>,
+///     }
+/// }
+/// # let json = serde_json::json!({"thing_id": "t", "tags": [{"key": "a"}]});
+/// # let (read, _) = mlflow_api::message::Message::parse(<SetTags as mlflow_api::fields::Declared>::FIELDS, json.as_object().unwrap());
+/// # let message = <SetTags as mlflow_api::fields::Declared>::of(read).unwrap();
+/// # assert_eq!((message.thing_id.as_str(), message.tags[0].key.as_str(), message.step), ("t", "a", None));
+/// ```
+#[macro_export]
+macro_rules! messages {
+    ($(
+        $(#[$about:meta])+
+        $name:ident { $(
+            $(#[$field_about:meta])*
+            $field:ident : $type:ty $([ $($check:expr),+ $(,)? ])?
+        ),* $(,)? }
+    )+) => {$(
+        $(#[$about])+
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name { $(
+            #[doc = concat!("`", stringify!($field), "`")]
+            $(#[$field_about])*
+            pub $field: $type,
+        )* }
+
+        impl $crate::fields::Declared for $name {
+            const FIELDS: &'static [$crate::message::Field] = &[$($crate::message::Field {
+                name: stringify!($field),
+                kind: <$type as $crate::fields::FieldValue>::KIND,
+                repeated: <$type as $crate::fields::FieldValue>::REPEATED,
+            }),*];
+            const CHECKS: &'static [$crate::checks::FieldChecks] = {
+                #[allow(unused_imports, reason = "a message may need none")]
+                use $crate::checks::Check::*;
+                &[$($((stringify!($field), &[$($check),+]),)?)*]
+            };
+
+            #[allow(unused_mut, unused_variables, reason = "a message may have no fields")]
+            fn of(mut message: $crate::message::Message) -> $crate::Result<Self> {
+                Ok(Self { $($field: $crate::fields::FieldValue::of(message.take(stringify!($field)))?,)* })
+            }
+        }
+
+        impl $crate::fields::Scalar for $name {
+            const KIND: $crate::message::Kind =
+                $crate::message::Kind::Message(<Self as $crate::fields::Declared>::FIELDS);
+
+            fn of(content: $crate::message::Content) -> $crate::Result<Self> {
+                let message = match content {
+                    $crate::message::Content::Message(message) => message,
+                    _ => $crate::message::Message::default(),
+                };
+                <Self as $crate::fields::Declared>::of(message)
+            }
+        }
+    )+};
+}
+
+/// Makes an enum of protobuf the type of a field: its names and numbers, and the variant of each.
+#[macro_export]
+macro_rules! enum_field {
+    ($type:ty { $($name:literal = $number:literal => $variant:expr),+ $(,)? }) => {
+        impl $crate::fields::Scalar for $type {
+            const KIND: $crate::message::Kind = $crate::message::Kind::Enum(&[$(($name, $number)),+]);
+
+            fn of(content: $crate::message::Content) -> $crate::Result<Self> {
+                match content {
+                    $($crate::message::Content::Int($number) => Ok($variant),)+
+                    // The reader lets no other number pass.
+                    other => Err($crate::Error::internal(format!("{other:?} is not of the enum"))),
+                }
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Request;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Color {
+        Red,
+        Blue,
+    }
+    enum_field!(Color { "RED" = 1 => Color::Red, "BLUE" = 3 => Color::Blue });
+
+    messages! {
+        /// A tag.
+        Tag { key: String, value: String }
+        /// A message of the test.
+        Sample {
+            experiment_id: ExperimentId [Required, Text],
+            step: i64 [Integer],
+            small: Option<i32>,
+            color: Option<Color>,
+            tags: Vec<Tag> [List],
+            names: Option<Vec<String>>,
+            nested: Option<Tag>,
+        }
+        /// No fields.
+        Nothing {}
+    }
+
+    fn read(json: &serde_json::Value) -> Result<Sample> {
+        let content_type = Some("application/json".to_owned());
+        Request { method: "POST".to_owned(), content_type, body: json.to_string().into_bytes(), ..Request::default() }
+            .read()
+    }
+
+    #[test]
+    fn fields_are_read_into_their_types() {
+        let sample = read(&json!({"experiment_id": "07", "step": "3", "small": 4, "color": "BLUE",
+            "tags": [{"key": "k"}], "names": [], "nested": {"value": "v"}}))
+        .unwrap();
+        assert_eq!(sample.experiment_id.number(), 7);
+        assert_eq!((sample.step, sample.small, sample.color), (3, Some(4), Some(Color::Blue)));
+        assert_eq!(sample.tags, [Tag { key: "k".to_owned(), value: String::new() }]);
+        assert_eq!((sample.names, sample.nested.unwrap().value.as_str()), (Some(Vec::new()), "v"));
+    }
+
+    #[test]
+    fn what_was_not_sent_is_protobufs_default_or_none() {
+        let sample = read(&json!({"experiment_id": "1"})).unwrap();
+        assert_eq!((sample.step, sample.small, sample.color), (0, None, None));
+        assert_eq!((sample.tags.len(), sample.names, sample.nested), (0, None, None));
+        assert_eq!(Nothing::of(Message::default()).unwrap(), Nothing {});
+    }
+
+    #[test]
+    fn checks_come_in_the_order_of_the_declaration_and_ids_after_them() {
+        let message = |json| read(&json).unwrap_err().message;
+        assert!(message(json!({"step": "x"})).starts_with("Missing value for required parameter 'experiment_id'."));
+        assert!(message(json!({"experiment_id": "x", "step": "x"})).contains("for parameter 'step'"));
+        assert!(message(json!({"experiment_id": "x", "step": 1})).starts_with("Invalid experiment ID 'x'."));
+    }
+}

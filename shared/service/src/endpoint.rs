@@ -1,0 +1,83 @@
+//! Endpoints: what a request asks for, what that needs, and doing it.
+
+use std::sync::Arc;
+
+use access::{AdmitEverybody, Authorizer, Needs, Permission, Scope};
+use http::HeaderMap;
+use mlflow_api::{Error, Request, Result, Workspace};
+use table::Table;
+
+use crate::answer::{Answer, IntoAnswer};
+
+/// Bodies from this size on, in bytes, are read where that holds nobody up: an async worker has others to serve.
+const READ_ASIDE: usize = 256 << 10;
+
+/// The store of a function.
+pub trait Store: Clone + Send + Sync + 'static {
+    /// The table, in which the router looks up what a request names.
+    fn table(&self) -> &Table;
+}
+
+/// What one request asks for. The router authenticates the caller, reads the endpoint from the request, authorizes what it needs, and
+/// lets it act.
+pub trait Endpoint: Sized + Send + 'static {
+    /// The store of the function.
+    type Store: Store;
+    /// What it answers.
+    type Answer: IntoAnswer;
+
+    /// Reads the request: fields and checks in MLflow's order. From here on, ids are types.
+    ///
+    /// # Errors
+    /// MLflow's, for a request that it refuses without looking at what is stored.
+    fn read(request: &Request) -> Result<Self>;
+
+    /// Everything that [`Endpoint::act`] touches.
+    fn needs(&self) -> Needs;
+
+    /// Does it. The scope hands out the entities that the needs named, and no others.
+    fn act(self, scope: &Scope, store: &Self::Store) -> impl Future<Output = Result<Self::Answer>> + Send;
+}
+
+/// What all requests to a function share.
+#[derive(Clone)]
+pub struct Frame<S> {
+    pub(crate) store: S,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+}
+
+impl<S: Store> Frame<S> {
+    /// The frame of a function in service.
+    pub fn new(store: S) -> Self {
+        Self::guarded(store, Arc::new(AdmitEverybody))
+    }
+
+    /// A frame in which this authorizer decides what callers may do.
+    pub fn guarded(store: S, authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { store, authorizer }
+    }
+}
+
+/// The way of a request through an endpoint, from its headers and its body on.
+pub(crate) async fn serve<E: Endpoint>(
+    frame: Frame<E::Store>,
+    permission: Permission,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Answer> {
+    let caller = frame.authorizer.authenticate(&headers).await?;
+    let endpoint = read::<E>(request).await?;
+    let needs = endpoint.needs();
+    debug_assert!(needs.include(permission), "the row says {permission:?}, the endpoint {needs:?}");
+    // The edge: there are no other workspaces yet.
+    let workspace = Workspace::default();
+    let scope = Scope::enter(frame.authorizer.as_ref(), caller, workspace, frame.store.table(), &needs).await?;
+    endpoint.act(&scope, &frame.store).await?.into_answer()
+}
+
+async fn read<E: Endpoint>(request: Request) -> Result<E> {
+    if request.body.len() < READ_ASIDE {
+        return E::read(&request);
+    }
+    tokio::task::spawn_blocking(move || E::read(&request)).await.map_err(Error::internal)?
+}
