@@ -1,113 +1,161 @@
-//! Handlers of `metrics/…`.
+//! Endpoints of `metrics/…`.
 
-use mlflow_api::checks::Check::{Custom, Integer, List, Required, Text, TextItems};
-use mlflow_api::checks::as_integer;
-use mlflow_api::tracking::{self as wire, BulkMetrics, Metrics};
-use mlflow_api::{Error, Request, Result, python};
-use serde_json::Value;
+use access::{Action, Granted, Needs, Scope, Target};
+use entities::RunLocation;
+use mlflow_api::requests::metrics::{BULK_RUNS, GetHistory, GetHistoryBulkInterval, SAMPLE_POINTS};
+use mlflow_api::requests::runs::new_or_old;
+use mlflow_api::tracking::{BulkMetrics, Metrics};
+use mlflow_api::{Error, Request, Result, RunId, python};
+use service::Endpoint;
 
-use crate::runs::run_id;
 use crate::store::{SampleRange, Store};
 
-/// Runs in one bulk request.
-const BULK_RUNS: usize = 100;
 /// Points in the answer to `get-history-bulk`.
 const BULK_POINTS: i64 = 25_000;
-/// Points a run in the answer to `get-history-bulk-interval`.
-const SAMPLE_POINTS: i64 = 2_500;
 
-pub(crate) async fn history(store: Store, request: Request) -> Result<Metrics> {
-    let message = request.message(
-        wire::GET_METRIC_HISTORY,
-        &[("run_id", &[Text, Required]), ("metric_key", &[Text, Required]), ("page_token", &[Text])],
-    )?;
-    let max_results = message.optional_int("max_results");
-    if let Some(results) = max_results
-        && results <= 0
-    {
-        return Err(Error::invalid(format!(
-            "Invalid value {results} for parameter 'max_results' supplied. It must be a positive integer."
-        )));
+pub(crate) struct History {
+    run_id: String,
+    metric: String,
+    max_results: Option<usize>,
+    page_token: String,
+}
+
+impl Endpoint for History {
+    type Store = Store;
+    type Answer = Metrics;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: GetHistory = request.read()?;
+        if let Some(results) = message.max_results
+            && results <= 0
+        {
+            return Err(Error::invalid(format!(
+                "Invalid value {results} for parameter 'max_results' supplied. It must be a positive integer."
+            )));
+        }
+        Ok(Self {
+            run_id: new_or_old(&message.run_id, &message.run_uuid).to_owned(),
+            metric: message.metric_key,
+            max_results: message.max_results.map(|results| usize::try_from(results).unwrap_or(usize::MAX)),
+            page_token: message.page_token,
+        })
     }
-    let max_results = max_results.map(|results| usize::try_from(results).unwrap_or(usize::MAX));
-    let (metrics, next_page_token) = store
-        .metric_history(run_id(&message), message.text("metric_key"), max_results, message.text("page_token"))
-        .await?;
-    Ok(Metrics { metrics, next_page_token })
+
+    fn needs(&self) -> Needs {
+        runs_needed([&self.run_id])
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Metrics> {
+        let run = (self.run_id.clone(), known_run(scope, &self.run_id)?);
+        let (metrics, next_page_token) =
+            store.metric_history(&run, &self.metric, self.max_results, &self.page_token).await?;
+        Ok(Metrics { metrics, next_page_token })
+    }
 }
 
 /// Reads its arguments without a message, as MLflow does.
-pub(crate) async fn history_bulk(store: Store, request: Request) -> Result<BulkMetrics> {
-    let run_ids = request.arguments("run_id");
-    if run_ids.is_empty() {
-        return Err(Error::invalid("GetMetricHistoryBulk request must specify at least one run_id."));
-    }
-    if run_ids.len() > BULK_RUNS {
-        return Err(Error::invalid(format!(
-            "GetMetricHistoryBulk request cannot specify more than {BULK_RUNS} run_ids. Received {} run_ids.",
-            run_ids.len()
-        )));
-    }
-    let Some(metric) = request.argument("metric_key") else {
-        return Err(Error::invalid("GetMetricHistoryBulk request must specify a metric_key."));
-    };
-    let max_results = match request.argument("max_results") {
-        None => BULK_POINTS,
-        Some(text) => integer_argument("max_results", text)?.min(BULK_POINTS),
-    };
-    let Ok(max_results) = usize::try_from(max_results) else {
-        return Err(Error::invalid(format!("Invalid value {max_results} for parameter 'max_results' supplied.")));
-    };
-    let metrics = store.metric_history_bulk(&run_ids, metric, max_results).await?;
-    Ok(BulkMetrics { metrics })
+pub(crate) struct HistoryBulk {
+    run_ids: Vec<String>,
+    metric: String,
+    max_results: usize,
 }
 
-pub(crate) async fn history_bulk_interval(store: Store, request: Request) -> Result<Metrics> {
-    let message = request.message(
-        wire::GET_METRIC_HISTORY_BULK_INTERVAL,
-        &[
-            ("run_ids", &[Required, List, TextItems, Custom(at_most_bulk_runs)]),
-            ("metric_key", &[Required, Text]),
-            ("start_step", &[Integer]),
-            ("end_step", &[Integer]),
-            ("max_results", &[Integer, Custom(within_sample_points)]),
-        ],
-    )?;
-    // MLflow reads these three from the query string whatever the message says.
-    let argument = |name| request.argument(name).map(|text| integer_argument(name, text)).transpose();
-    let max_results = argument("max_results")?.unwrap_or(SAMPLE_POINTS);
-    let range = match (argument("start_step")?, argument("end_step")?) {
-        (None, None) => None,
-        (Some(start), Some(end)) if start > end => {
+impl Endpoint for HistoryBulk {
+    type Store = Store;
+    type Answer = BulkMetrics;
+
+    fn read(request: &Request) -> Result<Self> {
+        let run_ids = request.arguments("run_id");
+        if run_ids.is_empty() {
+            return Err(Error::invalid("GetMetricHistoryBulk request must specify at least one run_id."));
+        }
+        if run_ids.len() > BULK_RUNS {
             return Err(Error::invalid(format!(
-                "end_step must be greater than start_step. Found start_step={start} and end_step={end}."
+                "GetMetricHistoryBulk request cannot specify more than {BULK_RUNS} run_ids. Received {} run_ids.",
+                run_ids.len()
             )));
         }
-        (Some(start), Some(end)) => Some(SampleRange { start, end }),
-        _ => return Err(Error::invalid("If either start step or end step are specified, both must be specified.")),
-    };
-    let max_results = usize::try_from(max_results).unwrap_or(1);
-    let metrics =
-        store.metric_history_sample(message.texts("run_ids"), message.text("metric_key"), range, max_results).await?;
-    Ok(Metrics { metrics, next_page_token: None })
-}
+        let Some(metric) = request.argument("metric_key") else {
+            return Err(Error::invalid("GetMetricHistoryBulk request must specify a metric_key."));
+        };
+        let max_results = match request.argument("max_results") {
+            None => BULK_POINTS,
+            Some(text) => integer_argument("max_results", text)?.min(BULK_POINTS),
+        };
+        let Ok(max_results) = usize::try_from(max_results) else {
+            return Err(Error::invalid(format!("Invalid value {max_results} for parameter 'max_results' supplied.")));
+        };
+        let run_ids = run_ids.into_iter().map(str::to_owned).collect();
+        Ok(Self { run_ids, metric: metric.to_owned(), max_results })
+    }
 
-fn at_most_bulk_runs(value: &Value) -> std::result::Result<(), Option<String>> {
-    match value.as_array().map(Vec::len) {
-        Some(runs) if runs > BULK_RUNS => Err(Some(format!(
-            "GetMetricHistoryBulkInterval request must specify at most {BULK_RUNS} run_ids. Received {runs} run_ids."
-        ))),
-        _ => Ok(()),
+    fn needs(&self) -> Needs {
+        runs_needed(&self.run_ids)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<BulkMetrics> {
+        let runs = known_runs(scope, self.run_ids)?;
+        Ok(BulkMetrics { metrics: store.metric_history_bulk(runs, &self.metric, self.max_results).await? })
     }
 }
 
-fn within_sample_points(value: &Value) -> std::result::Result<(), Option<String>> {
-    match as_integer(value) {
-        Some(points) if !(1..=SAMPLE_POINTS).contains(&points) => {
-            Err(Some(format!("max_results must be between 1 and {SAMPLE_POINTS}.")))
-        }
-        _ => Ok(()),
+pub(crate) struct HistoryBulkInterval {
+    run_ids: Vec<String>,
+    metric: String,
+    range: Option<SampleRange>,
+    max_results: usize,
+}
+
+impl Endpoint for HistoryBulkInterval {
+    type Store = Store;
+    type Answer = Metrics;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: GetHistoryBulkInterval = request.read()?;
+        // MLflow reads these three from the query string whatever the message says.
+        let argument = |name| request.argument(name).map(|text| integer_argument(name, text)).transpose();
+        let max_results = argument("max_results")?.unwrap_or(SAMPLE_POINTS);
+        let range = match (argument("start_step")?, argument("end_step")?) {
+            (None, None) => None,
+            (Some(start), Some(end)) if start > end => {
+                return Err(Error::invalid(format!(
+                    "end_step must be greater than start_step. Found start_step={start} and end_step={end}."
+                )));
+            }
+            (Some(start), Some(end)) => Some(SampleRange { start, end }),
+            _ => {
+                let message = "If either start step or end step are specified, both must be specified.";
+                return Err(Error::invalid(message));
+            }
+        };
+        let max_results = usize::try_from(max_results).unwrap_or(1);
+        Ok(Self { run_ids: message.run_ids, metric: message.metric_key, range, max_results })
     }
+
+    fn needs(&self) -> Needs {
+        runs_needed(&self.run_ids)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Metrics> {
+        let runs = known_runs(scope, self.run_ids)?;
+        let metrics = store.metric_history_sample(runs, &self.metric, self.range, self.max_results).await?;
+        Ok(Metrics { metrics, next_page_token: None })
+    }
+}
+
+/// The runs of these ids. What no run can have is the id of none, whose history is empty.
+fn runs_needed<'a>(run_ids: impl IntoIterator<Item = &'a String>) -> Needs {
+    let runs = run_ids.into_iter().filter_map(|run_id| RunId::parse(run_id));
+    Needs::of(Action::Read, runs.map(Target::Run))
+}
+
+fn known_run(scope: &Scope, run_id: &str) -> Result<Option<Granted<RunLocation>>> {
+    RunId::parse(run_id).map_or(Ok(None), |run| scope.known_run(&run))
+}
+
+fn known_runs(scope: &Scope, run_ids: Vec<String>) -> Result<Vec<(String, Option<Granted<RunLocation>>)>> {
+    let runs = run_ids.into_iter().map(|run_id| Ok((run_id.clone(), known_run(scope, &run_id)?)));
+    runs.collect()
 }
 
 /// A query argument that is an integer.

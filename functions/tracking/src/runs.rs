@@ -1,92 +1,149 @@
-//! Handlers of `runs/…` but for what logs to a run.
+//! Endpoints of `runs/…`, but for what is logged.
 
-use mlflow_api::checks::Check::{Custom, Integer, List, Required, Text, TextItems};
-use mlflow_api::checks::at_most;
-use mlflow_api::message::Message;
-use mlflow_api::tracking::{self as wire, Empty, OneRun, RunStatus, Runs, UpdatedRun};
-use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, limits};
+use access::{Action, Needs, Scope, Target};
+use mlflow_api::key_value::pairs;
+use mlflow_api::requests::runs::{self as message, new_or_old};
+use mlflow_api::tracking::{Empty, OneRun, Runs, UpdatedRun};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, RunId};
+use service::Endpoint;
 
-use crate::experiments::view;
 use crate::store::{NewRun, RunChange, RunSearch, Store};
 
-/// Runs on a page where the request does not say (`SearchRuns` in `service.proto`).
-const DEFAULT_PAGE: i64 = 1_000;
+pub(crate) struct Create {
+    experiment: ExperimentId,
+    new: NewRun,
+}
 
-pub(crate) async fn create(store: Store, request: Request) -> Result<OneRun> {
-    let message = request
-        .message(wire::CREATE_RUN, &[("experiment_id", &[Text]), ("start_time", &[Integer]), ("run_name", &[Text])])?;
-    let new = NewRun {
-        user_id: message.text("user_id").to_owned(),
-        name: message.text("run_name").to_owned(),
-        start_time: message.int("start_time"),
-        tags: message.key_values("tags"),
-    };
-    let experiment = message.text("experiment_id");
-    if experiment.is_empty() {
-        // MLflow looks for the default experiment, and then fails to write a run that names none.
-        return Err(Error::new(ErrorCode::BadRequest, "A run needs the id of its experiment."));
+impl Endpoint for Create {
+    type Store = Store;
+    type Answer = OneRun;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::CreateRun = request.read()?;
+        if message.experiment_id.is_empty() {
+            // MLflow looks for the default experiment, and then fails to write a run that names none.
+            return Err(Error::new(ErrorCode::BadRequest, "A run needs the id of its experiment."));
+        }
+        let new = NewRun {
+            user_id: message.user_id,
+            name: message.run_name,
+            start_time: message.start_time,
+            tags: pairs(message.tags),
+        };
+        Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, new })
     }
-    let run = store.run_create(ExperimentId::parse(experiment)?, &new).await?;
-    Ok(OneRun { run })
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Experiment(self.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneRun> {
+        Ok(OneRun { run: store.run_create(&scope.experiment(self.experiment)?, &self.new).await? })
+    }
 }
 
-pub(crate) async fn get(store: Store, request: Request) -> Result<OneRun> {
-    let message = request.message(wire::GET_RUN, &[("run_id", &[Required, Text])])?;
-    let run = store.run_get(run_id(&message)).await?;
-    Ok(OneRun { run })
+pub(crate) struct Get(RunId);
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneRun;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::GetRun = request.read()?;
+        RunId::named(new_or_old(&message.run_id, &message.run_uuid)).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Run(self.0.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneRun> {
+        Ok(OneRun { run: store.run_get(&scope.run(&self.0)?).await? })
+    }
 }
 
-pub(crate) async fn search(store: Store, request: Request) -> Result<Runs> {
-    let message = request.message(
-        wire::SEARCH_RUNS,
-        &[
-            ("experiment_ids", &[List]),
-            ("filter", &[Text]),
-            ("max_results", &[Integer, Custom(|value| at_most(value, limits::SEARCH_RESULTS))]),
-            ("order_by", &[List, TextItems]),
-        ],
-    )?;
-    let search = RunSearch {
-        experiment_ids: message.texts("experiment_ids"),
-        filter: message.text("filter").to_owned(),
-        view: view(&message, "run_view_type"),
-        max_results: message.optional_int("max_results").unwrap_or(DEFAULT_PAGE),
-        order_by: message.texts("order_by"),
-        page_token: message.text("page_token").to_owned(),
-    };
-    store.run_search(&search).await
+pub(crate) struct Search(RunSearch);
+
+impl Endpoint for Search {
+    type Store = Store;
+    type Answer = Runs;
+
+    fn read(request: &Request) -> Result<Self> {
+        RunSearch::read(&request.read()?).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::List, self.0.experiments.iter().copied().map(Target::Experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Runs> {
+        store.run_search(&scope.listed_experiments(&self.0.experiments)?, self.0).await
+    }
 }
 
-pub(crate) async fn update(store: Store, request: Request) -> Result<UpdatedRun> {
-    let message = request.message(
-        wire::UPDATE_RUN,
-        &[("run_id", &[Required, Text]), ("end_time", &[Integer]), ("status", &[Text]), ("run_name", &[Text])],
-    )?;
-    let change = RunChange {
-        status: message.optional_int("status").and_then(RunStatus::from_number),
-        end_time: message.optional_int("end_time"),
-        name: message.optional_text("run_name").map(str::to_owned),
-    };
-    let run_info = store.run_update(run_id(&message), &change).await?;
-    Ok(UpdatedRun { run_info })
+pub(crate) struct Update {
+    run: RunId,
+    change: RunChange,
 }
 
-pub(crate) async fn delete(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(wire::RUN_ID, &[("run_id", &[Required, Text])])?;
-    store.run_delete(message.text("run_id")).await?;
-    Ok(Empty {})
+impl Endpoint for Update {
+    type Store = Store;
+    type Answer = UpdatedRun;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::UpdateRun = request.read()?;
+        let run = RunId::named(new_or_old(&message.run_id, &message.run_uuid))?;
+        Ok(Self {
+            run,
+            change: RunChange { status: message.status, end_time: message.end_time, name: message.run_name },
+        })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Run(self.run.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<UpdatedRun> {
+        Ok(UpdatedRun { run_info: store.run_update(&scope.run(&self.run)?, &self.change).await? })
+    }
 }
 
-pub(crate) async fn restore(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(wire::RUN_ID, &[("run_id", &[Required, Text])])?;
-    store.run_restore(message.text("run_id")).await?;
-    Ok(Empty {})
+pub(crate) struct Delete(RunId);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        RunId::named(&request.read::<message::RunById>()?.run_id).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::delete(Target::Run(self.0.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.run_delete(&scope.run(&self.0)?).await?;
+        Ok(Empty {})
+    }
 }
 
-/// The run a message names, under its new or its old name.
-pub(crate) fn run_id(message: &Message) -> &str {
-    match message.text("run_id") {
-        "" => message.text("run_uuid"),
-        run_id => run_id,
+pub(crate) struct Restore(RunId);
+
+impl Endpoint for Restore {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        RunId::named(&request.read::<message::RunById>()?.run_id).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::delete(Target::Run(self.0.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.run_restore(&scope.run(&self.0)?).await?;
+        Ok(Empty {})
     }
 }

@@ -2,19 +2,20 @@
 //! dearer than its budget fails.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod calls;
 mod capacity;
 
 use std::time::Duration;
 
+use calls::Calls;
 use capacity::{evaluation, inputs, logged_models, searches};
 use embedded_engine::Engine;
 use ledger::Ledger;
 use mlflow_api::ExperimentId;
+use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::{RunStatus, ViewType};
 use table::{Meter, Table};
-use tracking::store::{
-    Batch, ExperimentSearch, LoggedMetric, NewExperiment, NewRun, RunChange, RunSearch, SampleRange, Store,
-};
+use tracking::store::{Batch, ExperimentSearch, LoggedMetric, NewExperiment, NewRun, RunChange, SampleRange, Store};
 
 const HEAD: &str = "\
 # What calls cost
@@ -41,7 +42,7 @@ const TIME: i64 = 1_700_000_000_000;
 
 /// A store on a table of its own, its calls metered.
 struct Bench {
-    store: Store,
+    store: Calls,
     meter: Meter,
 }
 
@@ -50,7 +51,7 @@ impl Bench {
         let meter = Meter::default();
         let table = Table::new(Engine::memory().unwrap().client(), "capacity");
         table.create_if_missing().await.unwrap();
-        let store = Store::with_lease(table.metered(meter.clone()), "s3://bucket/root", lease);
+        let store = Calls(Store::with_lease(table.metered(meter.clone()), "s3://bucket/root", lease));
         Self { store, meter }
     }
 
@@ -100,12 +101,12 @@ fn params(numbers: std::ops::Range<usize>, value: &str) -> Vec<(String, String)>
     numbers.map(|number| (format!("param_{number:04}"), format!("{value}{number}"))).collect()
 }
 
-fn search(experiment: ExperimentId) -> RunSearch {
-    RunSearch {
+fn search(experiment: ExperimentId) -> SearchRuns {
+    SearchRuns {
         experiment_ids: vec![experiment.to_string()],
         filter: String::new(),
-        view: ViewType::ActiveOnly,
-        max_results: 100,
+        run_view_type: Some(ViewType::ActiveOnly),
+        max_results: Some(100),
         order_by: Vec::new(),
         page_token: String::new(),
     }

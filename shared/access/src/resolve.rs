@@ -41,7 +41,7 @@ impl Place {
 /// Resolves targets, in their order; `None` where there is no such entity. Ids made by this server say where their entity is: no request.
 /// One request for each run or logged model whose id was made elsewhere, and one for each name of an experiment.
 pub(crate) async fn resolve(table: &Table, workspace: &Workspace, targets: Vec<&Target>) -> Result<Vec<Option<Place>>> {
-    let places = targets.into_iter().map(|target| place(table, workspace, target));
+    let places: Vec<_> = targets.into_iter().map(|target| place(table, workspace, target)).collect();
     stream::iter(places).buffered(AT_ONCE).try_collect().await
 }
 

@@ -72,8 +72,11 @@ impl Scope {
             found.insert(need.target.clone(), outcome);
         }
         let lists = needs.iter().any(|need| need.action == Action::List);
-        let visible =
-            if lists { authorizer.visible(&caller, &workspace).await? } else { Visible::Only(std::sync::Arc::default()) };
+        let visible = if lists {
+            authorizer.visible(&caller, &workspace).await?
+        } else {
+            Visible::Only(std::sync::Arc::default())
+        };
         Ok(Self { caller, workspace, visible, found })
     }
 
@@ -111,6 +114,11 @@ impl Scope {
         })
     }
 
+    /// Those of these experiments that the caller may read.
+    pub fn listed_experiments(&self, experiments: &[ExperimentId]) -> Result<Vec<Granted<ExperimentId>>> {
+        experiments.iter().filter_map(|experiment| self.listed_experiment(*experiment).transpose()).collect()
+    }
+
     /// An experiment by its name; `None` where there is none of this name.
     pub fn experiment_named(&self, name: &str) -> Result<Option<Granted<ExperimentId>>> {
         self.granted(&Target::ExperimentNamed(name.to_owned()), |place| match place {
@@ -124,11 +132,15 @@ impl Scope {
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST` for an id made elsewhere that no run has. An id made here need not be that of a run.
     pub fn run(&self, run: &RunId) -> Result<Granted<RunLocation>> {
-        let found = self.granted(&Target::Run(run.clone()), |place| match place {
+        self.known_run(run)?.ok_or_else(|| RunId::not_found(run.as_str()))
+    }
+
+    /// A run; `None` for an id made elsewhere that no run has.
+    pub fn known_run(&self, run: &RunId) -> Result<Option<Granted<RunLocation>>> {
+        self.granted(&Target::Run(run.clone()), |place| match place {
             Place::Run(at) => Some(at.clone()),
             _ => None,
-        });
-        found?.ok_or_else(|| RunId::not_found(run.as_str()))
+        })
     }
 
     /// A logged model.

@@ -17,7 +17,7 @@ pub trait Declared: Sized {
     ///
     /// # Errors
     /// An id that no entity can have.
-    fn of(message: Message) -> Result<Self>;
+    fn from_message(message: Message) -> Result<Self>;
 }
 
 /// What one value of a field is read into.
@@ -160,7 +160,7 @@ ids! {
 /// }
 /// # let json = serde_json::json!({"thing_id": "t", "tags": [{"key": "a"}]});
 /// # let (read, _) = mlflow_api::message::Message::parse(<SetTags as mlflow_api::fields::Declared>::FIELDS, json.as_object().unwrap());
-/// # let message = <SetTags as mlflow_api::fields::Declared>::of(read).unwrap();
+/// # let message = <SetTags as mlflow_api::fields::Declared>::from_message(read).unwrap();
 /// # assert_eq!((message.thing_id.as_str(), message.tags[0].key.as_str(), message.step), ("t", "a", None));
 /// ```
 #[macro_export]
@@ -174,6 +174,7 @@ macro_rules! messages {
     )+) => {$(
         $(#[$about])+
         #[derive(Clone, Debug, PartialEq)]
+        #[allow(unreachable_pub, reason = "a module may keep its messages to itself")]
         pub struct $name { $(
             #[doc = concat!("`", stringify!($field), "`")]
             $(#[$field_about])*
@@ -193,7 +194,7 @@ macro_rules! messages {
             };
 
             #[allow(unused_mut, unused_variables, reason = "a message may have no fields")]
-            fn of(mut message: $crate::message::Message) -> $crate::Result<Self> {
+            fn from_message(mut message: $crate::message::Message) -> $crate::Result<Self> {
                 Ok(Self { $($field: $crate::fields::FieldValue::of(message.take(stringify!($field)))?,)* })
             }
         }
@@ -207,7 +208,7 @@ macro_rules! messages {
                     $crate::message::Content::Message(message) => message,
                     _ => $crate::message::Message::default(),
                 };
-                <Self as $crate::fields::Declared>::of(message)
+                <Self as $crate::fields::Declared>::from_message(message)
             }
         }
     )+};
@@ -238,9 +239,13 @@ mod tests {
     use super::*;
     use crate::Request;
 
+    /// A color.
     #[derive(Clone, Copy, Debug, PartialEq)]
-    enum Color {
+    #[allow(unreachable_pub, reason = "the type of a public field")]
+    pub enum Color {
+        /// Red.
         Red,
+        /// Blue.
         Blue,
     }
     enum_field!(Color { "RED" = 1 => Color::Red, "BLUE" = 3 => Color::Blue });
@@ -284,7 +289,7 @@ mod tests {
         let sample = read(&json!({"experiment_id": "1"})).unwrap();
         assert_eq!((sample.step, sample.small, sample.color), (0, None, None));
         assert_eq!((sample.tags.len(), sample.names, sample.nested), (0, None, None));
-        assert_eq!(Nothing::of(Message::default()).unwrap(), Nothing {});
+        assert_eq!(Nothing::from_message(Message::default()).unwrap(), Nothing {});
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::fields::{FieldValue, Scalar};
+use crate::key_value::KeyValue;
 use crate::limits;
-use crate::message::{Field, Kind, Message, field, messages, text, texts};
-use crate::tracking::KeyValue;
+use crate::message::{Content, Field, Kind, texts};
+use crate::messages;
 
 /// The tag of a dataset input that says what the dataset was used for: training, evaluation.
 pub const CONTEXT_TAG: &str = "mlflow.data.context";
@@ -21,45 +23,49 @@ const TAG_KEY: usize = 255;
 /// Characters in its value.
 const TAG_VALUE: usize = 500;
 
-const TAG: &[Field] = &[text("key"), text("value")];
-const DATASET: &[Field] =
-    &[text("name"), text("digest"), text("source_type"), text("source"), text("schema"), text("profile")];
-const DATASET_INPUT: &[Field] = &[messages("tags", TAG), field("dataset", Kind::Message(DATASET))];
-const MODEL_INPUT: &[Field] = &[text("model_id")];
-
-/// `runs/log-inputs`
-pub const LOG_INPUTS: &[Field] =
-    &[text("run_id"), messages("datasets", DATASET_INPUT), messages("models", MODEL_INPUT)];
 /// `experiments/search-datasets`
 pub const SEARCH_DATASETS: &[Field] = &[texts("experiment_ids")];
 
-/// A dataset, by its name and digest one of its experiment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Dataset {
-    /// Name.
-    pub name: String,
-    /// What the client computed of its content.
-    pub digest: String,
-    /// Kind of the source.
-    pub source_type: String,
-    /// Where it came from, as JSON.
-    pub source: String,
-    /// Its schema, as JSON; left out while empty.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub schema: String,
-    /// Its profile, as JSON; left out while empty.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub profile: String,
+messages! {
+    /// A dataset, by its name and digest one of its experiment.
+    #[derive(Default, Eq, Serialize)]
+    Dataset {
+        /// Name.
+        name: String,
+        /// What the client computed of its content.
+        digest: String,
+        /// Kind of the source.
+        source_type: String,
+        /// Where it came from, as JSON.
+        source: String,
+        /// Its schema, as JSON; left out while empty.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        schema: String,
+        /// Its profile, as JSON; left out while empty.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        profile: String,
+    }
 }
 
-/// A dataset that a run read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct DatasetInput {
-    /// Tags of this use of it, by key.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<KeyValue>,
-    /// The dataset.
-    pub dataset: Dataset,
+messages! {
+    /// A dataset that a run read.
+    #[derive(Default, Eq, Serialize)]
+    DatasetInput {
+        /// Tags of this use of it, by key.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tags: Vec<KeyValue>,
+        /// The dataset.
+        dataset: Dataset,
+    }
+}
+
+/// An input without a dataset is of one without a name.
+impl FieldValue for Dataset {
+    const KIND: Kind = <Self as Scalar>::KIND;
+
+    fn of(content: Option<Content>) -> Result<Self> {
+        content.map_or_else(|| Ok(Self::default()), <Self as Scalar>::of)
+    }
 }
 
 impl DatasetInput {
@@ -67,24 +73,6 @@ impl DatasetInput {
     #[must_use]
     pub fn context(&self) -> Option<&str> {
         self.tags.iter().find(|tag| tag.key == CONTEXT_TAG).map(|tag| tag.value.as_str())
-    }
-
-    /// Reads one from a message.
-    #[must_use]
-    pub fn of(message: &Message) -> Self {
-        let empty = Message::default();
-        let dataset = message.message("dataset").unwrap_or(&empty);
-        let part = |name| dataset.text(name).to_owned();
-        let tags = message.key_values("tags").into_iter().map(|(key, value)| KeyValue { key, value });
-        let dataset = Dataset {
-            name: part("name"),
-            digest: part("digest"),
-            source_type: part("source_type"),
-            source: part("source"),
-            schema: part("schema"),
-            profile: part("profile"),
-        };
-        Self { tags: tags.collect(), dataset }
     }
 
     /// Checks the lengths of its parts (`_validate_dataset_inputs`).
@@ -107,11 +95,13 @@ impl DatasetInput {
     }
 }
 
-/// A logged model that a run read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ModelInput {
-    /// Id of the logged model.
-    pub model_id: String,
+messages! {
+    /// A logged model that a run read.
+    #[derive(Eq, Serialize)]
+    ModelInput {
+        /// Id of the logged model.
+        model_id: String,
+    }
 }
 
 /// What a run read.

@@ -65,7 +65,7 @@ impl Request {
     /// # Errors
     /// MLflow's, for what does not pass the checks, and for ids that no entity can have.
     pub fn read<M: Declared>(&self) -> Result<M> {
-        M::of(self.message(M::FIELDS, M::CHECKS)?)
+        M::from_message(self.message(M::FIELDS, M::CHECKS)?)
     }
 
     /// Reads the request as a message of these fields and runs the endpoint's checks.
@@ -263,7 +263,8 @@ mod tests {
     #[test]
     fn many_arguments_are_read_in_linear_time() {
         let shortest = |arguments: usize| {
-            let query: Vec<_> = (0..arguments).map(|position| format!("ids={position}&other{position}=x&y=z")).collect();
+            let query: Vec<_> =
+                (0..arguments).map(|position| format!("ids={position}&other{position}=x&y=z")).collect();
             let query = query.join("&");
             let read = || {
                 let begin = std::time::Instant::now();

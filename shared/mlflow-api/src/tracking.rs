@@ -3,7 +3,9 @@
 use serde::{Serialize, Serializer};
 
 use crate::inputs::RunInputs;
-use crate::message::{Field, Kind, field, messages, text, texts};
+pub use crate::key_value::KeyValue;
+use crate::message::{Field, Kind, field, text, texts};
+use crate::{enum_field, messages};
 
 /// Name of the workspace of a server that has no others.
 pub const DEFAULT_WORKSPACE: &str = "default";
@@ -15,22 +17,11 @@ pub const LOGGED_MODELS_TAG: &str = "mlflow.log-model.history";
 pub const CUSTOM_VIEW_TAG_PREFIX: &str = "mlflow.customView.view";
 
 const VIEW_TYPES: &[(&str, i64)] = &[("ACTIVE_ONLY", 1), ("DELETED_ONLY", 2), ("ALL", 3)];
-const RUN_STATUSES: &[(&str, i64)] = &[("RUNNING", 1), ("SCHEDULED", 2), ("FINISHED", 3), ("FAILED", 4), ("KILLED", 5)];
 const TAG: &[Field] = &[text("key"), text("value")];
-const METRIC: &[Field] = &[
-    text("key"),
-    field("value", Kind::Double),
-    field("timestamp", Kind::Int64),
-    field("step", Kind::Int64),
-    text("dataset_name"),
-    text("dataset_digest"),
-    text("model_id"),
-    text("run_id"),
-];
-const MODEL_OUTPUT: &[Field] = &[text("model_id"), field("step", Kind::Int64)];
 
 /// `experiments/create`
-pub const CREATE_EXPERIMENT: &[Field] = &[text("name"), text("artifact_location"), messages("tags", TAG)];
+pub const CREATE_EXPERIMENT: &[Field] =
+    &[text("name"), text("artifact_location"), crate::message::messages("tags", TAG)];
 /// `experiments/search`
 pub const SEARCH_EXPERIMENTS: &[Field] = &[
     field("max_results", Kind::Int64),
@@ -49,71 +40,6 @@ pub const UPDATE_EXPERIMENT: &[Field] = &[text("experiment_id"), text("new_name"
 pub const SET_EXPERIMENT_TAG: &[Field] = &[text("experiment_id"), text("key"), text("value")];
 /// `experiments/delete-experiment-tag`
 pub const DELETE_EXPERIMENT_TAG: &[Field] = &[text("experiment_id"), text("key")];
-/// `runs/create`
-pub const CREATE_RUN: &[Field] = &[
-    text("experiment_id"),
-    text("user_id"),
-    text("run_name"),
-    field("start_time", Kind::Int64),
-    messages("tags", TAG),
-];
-/// `runs/update`
-pub const UPDATE_RUN: &[Field] = &[
-    text("run_id"),
-    text("run_uuid"),
-    field("status", Kind::Enum(RUN_STATUSES)),
-    field("end_time", Kind::Int64),
-    text("run_name"),
-];
-/// `runs/delete`, `restore`
-pub const RUN_ID: &[Field] = &[text("run_id")];
-/// `runs/get`
-pub const GET_RUN: &[Field] = &[text("run_id"), text("run_uuid")];
-/// `runs/search`
-pub const SEARCH_RUNS: &[Field] = &[
-    texts("experiment_ids"),
-    text("filter"),
-    field("run_view_type", Kind::Enum(VIEW_TYPES)),
-    field("max_results", Kind::Int32),
-    texts("order_by"),
-    text("page_token"),
-];
-/// `runs/log-metric`
-pub const LOG_METRIC: &[Field] = &[
-    text("run_id"),
-    text("run_uuid"),
-    text("key"),
-    field("value", Kind::Double),
-    field("timestamp", Kind::Int64),
-    field("step", Kind::Int64),
-    text("model_id"),
-    text("dataset_name"),
-    text("dataset_digest"),
-];
-/// `runs/log-parameter`
-pub const LOG_PARAM: &[Field] = &[text("run_id"), text("run_uuid"), text("key"), text("value")];
-/// `runs/log-batch`
-pub const LOG_BATCH: &[Field] =
-    &[text("run_id"), messages("metrics", METRIC), messages("params", TAG), messages("tags", TAG)];
-/// `runs/log-model`
-pub const LOG_MODEL: &[Field] = &[text("run_id"), text("model_json")];
-/// `runs/outputs`
-pub const LOG_OUTPUTS: &[Field] = &[text("run_id"), messages("models", MODEL_OUTPUT)];
-/// `runs/set-tag`
-pub const SET_TAG: &[Field] = &[text("run_id"), text("run_uuid"), text("key"), text("value")];
-/// `runs/delete-tag`
-pub const DELETE_TAG: &[Field] = &[text("run_id"), text("key")];
-/// `metrics/get-history`
-pub const GET_METRIC_HISTORY: &[Field] =
-    &[text("run_id"), text("run_uuid"), text("metric_key"), text("page_token"), field("max_results", Kind::Int32)];
-/// `metrics/get-history-bulk-interval`
-pub const GET_METRIC_HISTORY_BULK_INTERVAL: &[Field] = &[
-    texts("run_ids"),
-    text("metric_key"),
-    field("start_step", Kind::Int32),
-    field("end_step", Kind::Int32),
-    field("max_results", Kind::Int32),
-];
 
 /// Which lifecycle stages a search shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +74,12 @@ impl ViewType {
         }
     }
 }
+
+enum_field!(ViewType {
+    "ACTIVE_ONLY" = 1 => Self::ActiveOnly,
+    "DELETED_ONLY" = 2 => Self::DeletedOnly,
+    "ALL" = 3 => Self::All,
+});
 
 /// Lifecycle stage of an experiment or a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -206,23 +138,15 @@ impl RunStatus {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
-
-    /// The status with this number in `service.proto`.
-    #[must_use]
-    pub fn from_number(number: i64) -> Option<Self> {
-        let name = RUN_STATUSES.iter().find(|(_, known)| *known == number).map(|(name, _)| *name);
-        name.and_then(Self::from_name)
-    }
 }
 
-/// A key and its value: a tag, a param.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct KeyValue {
-    /// Key.
-    pub key: String,
-    /// Value.
-    pub value: String,
-}
+enum_field!(RunStatus {
+    "RUNNING" = 1 => Self::Running,
+    "SCHEDULED" = 2 => Self::Scheduled,
+    "FINISHED" = 3 => Self::Finished,
+    "FAILED" = 4 => Self::Failed,
+    "KILLED" = 5 => Self::Killed,
+});
 
 /// An experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -320,13 +244,13 @@ pub struct RunData {
     pub tags: Vec<KeyValue>,
 }
 
-/// A model a run logged.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ModelOutput {
-    /// Id of the logged model.
-    pub model_id: String,
-    /// Step at which it was logged.
-    pub step: i64,
+messages! {
+    /// A logged model that a run put out.
+    #[derive(Serialize)]
+    ModelOutput {
+        model_id: String,
+        step: i64,
+    }
 }
 
 /// What a run produced.

@@ -254,4 +254,3 @@ fn unchanged(item: &Item, id: ExperimentId) -> Update {
     }
     update
 }
-

@@ -1,12 +1,13 @@
 //! The history of a metric: segments and waiting points, merged.
 
+use access::Granted;
 use entities::attributes::WIDE;
 use entities::points::{self, Point};
-use entities::{RunLocation, locate_run, waiting};
+use entities::{RunLocation, waiting};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use key_schema::{Ascending, Bucket, Digest, Name, rows};
+use mlflow_api::Result;
 use mlflow_api::tracking::Metric;
-use mlflow_api::{Result, RunId};
 use search::{Fingerprint, decode_page_token, encode_page_token};
 use serde::{Deserialize, Serialize};
 use table::{Item, Query};
@@ -16,6 +17,9 @@ use super::metric::POINTS;
 
 /// Runs whose histories are read at a time.
 const RUNS_AT_A_TIME: usize = 8;
+
+/// A run's id as it was asked for, and the run, if there is one.
+pub type AskedRun = (String, Option<Granted<RunLocation>>);
 
 /// Steps of which a sample is taken, both included.
 #[derive(Clone, Copy, Debug)]
@@ -61,25 +65,30 @@ impl Store {
     /// With `max_results`, reads only what the page needs, and returns the token of the next page if there is one.
     pub async fn metric_history(
         &self,
-        run_id: &str,
+        run: &AskedRun,
         metric: &str,
         max_results: Option<usize>,
         page_token: &str,
     ) -> Result<(Vec<Metric>, Option<String>)> {
+        let (run_id, at) = run;
         let search = Fingerprint::of_metric_history(run_id, metric);
         let cursor: Option<Cursor> = decode_page_token(search, page_token)?;
-        let Some(at) = self.run_locate_leniently(run_id).await? else { return Ok((Vec::new(), None)) };
-        let (points, next) = self.history_from(&at, metric, cursor, max_results).await?;
+        let Some(at) = at else { return Ok((Vec::new(), None)) };
+        let (points, next) = self.history_from(at, metric, cursor, max_results).await?;
         let token = next.map(|cursor| encode_page_token(search, &cursor)).transpose()?;
         Ok((points.into_iter().map(|point| metric_of(metric, point, None)).collect(), token))
     }
 
     /// The histories of several runs, one after the other in the order of their ids, `max_results` points in all.
-    pub async fn metric_history_bulk(&self, run_ids: &[&str], metric: &str, max_results: usize) -> Result<Vec<Metric>> {
-        let mut run_ids: Vec<_> = run_ids.iter().map(|run_id| (*run_id).to_owned()).collect();
-        run_ids.sort_unstable();
-        run_ids.dedup();
-        let mut histories = std::pin::pin!(self.histories(run_ids, metric, Some(max_results)));
+    pub async fn metric_history_bulk(
+        &self,
+        mut runs: Vec<AskedRun>,
+        metric: &str,
+        max_results: usize,
+    ) -> Result<Vec<Metric>> {
+        runs.sort_unstable();
+        runs.dedup();
+        let mut histories = std::pin::pin!(self.histories(runs, metric, Some(max_results)));
         let mut all = Vec::new();
         while all.len() < max_results
             && let Some((run_id, points)) = histories.try_next().await?
@@ -94,12 +103,12 @@ impl Store {
     /// and the last among them.
     pub async fn metric_history_sample(
         &self,
-        run_ids: Vec<String>,
+        runs: Vec<AskedRun>,
         metric: &str,
         range: Option<SampleRange>,
         max_results: usize,
     ) -> Result<Vec<Metric>> {
-        let mut histories = std::pin::pin!(self.histories(run_ids, metric, None));
+        let mut histories = std::pin::pin!(self.histories(runs, metric, None));
         let mut all = Vec::new();
         while let Some((run_id, mut points)) = histories.try_next().await? {
             points.retain(|point| range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
@@ -112,15 +121,15 @@ impl Store {
     /// The histories of runs, in their order, some read at a time; of each at least as many points as the limit.
     fn histories(
         &self,
-        run_ids: Vec<String>,
+        runs: Vec<AskedRun>,
         metric: &str,
         limit: Option<usize>,
     ) -> impl Stream<Item = Result<(String, Vec<Point>)>> + use<> {
         let (store, metric) = (self.clone(), metric.to_owned());
-        let histories = run_ids.into_iter().map(move |run_id| {
+        let histories = runs.into_iter().map(move |(run_id, at)| {
             let (store, metric) = (store.clone(), metric.clone());
             async move {
-                let points = match store.run_locate_leniently(&run_id).await? {
+                let points = match at {
                     Some(at) => store.history_from(&at, &metric, None, limit).await?.0,
                     None => Vec::new(),
                 };
@@ -128,18 +137,6 @@ impl Store {
             }
         });
         stream::iter(histories).buffered(RUNS_AT_A_TIME)
-    }
-
-    /// Where a run is, if it is anywhere.
-    async fn run_locate_leniently(&self, run_id: &str) -> Result<Option<RunLocation>> {
-        if RunId::parse(run_id).is_none() {
-            return Ok(None);
-        }
-        match locate_run(&self.table, run_id).await {
-            Ok(at) => Ok(Some(at)),
-            Err(error) if error.code == mlflow_api::ErrorCode::ResourceDoesNotExist => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     /// The points from where a page begins, in the order of history: all of them, or as many as the limit and where the next page

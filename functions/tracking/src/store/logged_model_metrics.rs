@@ -9,8 +9,9 @@
 
 use std::collections::BTreeMap;
 
+use access::Granted;
 use entities::attributes::SEGMENTS;
-use entities::{ModelLocation, ModelPoint, ModelSeries, locate_model, metric_attribute, waiting_model_points};
+use entities::{ModelLocation, ModelPoint, ModelSeries, metric_attribute, waiting_model_points};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::{Error, ErrorCode, ModelId, Result};
 use table::{Condition, Failure, Item, Update, Write, bytes_set, number};
@@ -26,10 +27,10 @@ const UPDATE_METRICS: usize = 256;
 const AT_ONCE: usize = 16;
 
 /// A point of a logged model's metric, as it was logged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ModelMetric {
-    /// The model's id, as the client says.
-    pub model: String,
+    /// The model.
+    pub model: Granted<ModelLocation>,
     /// Name of the metric.
     pub key: String,
     /// Value; NaN is kept as 0, as in MLflow.
@@ -53,25 +54,14 @@ impl Store {
     /// # Errors
     /// `BAD_REQUEST` for a model that is not there, like a foreign key of MLflow's table.
     pub async fn logged_model_log_metrics(&self, points: &[ModelMetric]) -> Result<()> {
-        let mut by_model: BTreeMap<&str, ModelSeries> = BTreeMap::new();
+        let mut by_model: BTreeMap<&Granted<ModelLocation>, ModelSeries> = BTreeMap::new();
         for point in points {
             let series = by_model.entry(&point.model).or_default();
             series.entry(point.key.clone()).or_default().push(point.packed());
         }
-        let models = self.logged_models_locate(by_model.keys().copied()).await?;
-        let logged: Vec<_> =
-            models.iter().zip(by_model.values()).map(|(at, series)| self.model_metrics_add(at, series)).collect();
+        let logged: Vec<_> = by_model.iter().map(|(at, series)| self.model_metrics_add(at, series)).collect();
         stream::iter(logged).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
         Ok(())
-    }
-
-    /// Where logged models are. No request for ids made here, one for each other.
-    pub(super) async fn logged_models_locate(&self, ids: impl Iterator<Item = &str>) -> Result<Vec<ModelLocation>> {
-        let mut found = Vec::new();
-        for id in ids {
-            found.push(locate_model(&self.table, id).await?.ok_or_else(|| missing_model(id))?);
-        }
-        Ok(found)
     }
 
     /// Adds points to a model, and seals what has come together.
@@ -148,6 +138,6 @@ fn packed_size(series: &ModelSeries) -> usize {
 }
 
 /// To MLflow, a point of a model that is not there breaks a constraint of its table.
-pub(super) fn missing_model(model: &str) -> Error {
+pub(crate) fn missing_model(model: &str) -> Error {
     Error::new(ErrorCode::BadRequest, ModelId::not_found(model).message)
 }

@@ -1,7 +1,8 @@
 //! Runs: create and update.
 
+use access::Granted;
 use entities::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
-use entities::{Marked, marked_item, now_ms, run_info};
+use entities::{Marked, RunLocation, marked_item, now_ms, run_info};
 use key_schema::index::{RunsByStage, RunsByTime};
 use key_schema::{Descending, Stage, rows};
 use mlflow_api::inputs::RunInputs;
@@ -43,7 +44,8 @@ pub struct RunChange {
 impl Store {
     /// Creates a run in an active experiment. Two requests, one while a lease on the experiment lasts; five write units and
     /// one per further KB.
-    pub async fn run_create(&self, experiment: ExperimentId, new: &NewRun) -> Result<tracking::Run> {
+    pub async fn run_create(&self, experiment: &Granted<ExperimentId>, new: &NewRun) -> Result<tracking::Run> {
+        let experiment = **experiment;
         let state = self.experiment_state(experiment).await?.ok_or_else(|| experiment.not_found())?;
         check_is_active(experiment, state.stage)?;
         let (name, tags) = name_and_tags(new)?;
@@ -103,9 +105,9 @@ impl Store {
     }
 
     /// Changes a run's info and returns it. One request, and one for the experiment where no lease lasts.
-    pub async fn run_update(&self, run_id: &str, change: &RunChange) -> Result<tracking::RunInfo> {
-        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
-        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+    pub async fn run_update(&self, at: &Granted<RunLocation>, change: &RunChange) -> Result<tracking::RunInfo> {
+        let experiment = self.run_experiment(at).await?;
+        let document = RunDocument { at, experiment: &experiment, single_param: false };
         let mut written = Change::default();
         if let Some(status) = change.status {
             written.set.push((STATUS, text(status.name())));

@@ -1,6 +1,6 @@
 //! A run as a document: its item, its rows, and when it may be written.
 
-use entities::{ExperimentState, Marked, RunLocation, locate_run, run_stage};
+use entities::{ExperimentState, Marked, RunLocation, run_stage};
 use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, Result};
 use table::{Condition, Item, Update};
@@ -59,10 +59,8 @@ impl Document for RunDocument<'_> {
 }
 
 impl Store {
-    /// Where a run is, and the state of its experiment.
-    pub(super) async fn run_locate_with_experiment(&self, text: &str) -> Result<(RunLocation, ExperimentState)> {
-        let at = locate_run(&self.table, text).await?;
-        let experiment = self.experiment_state(at.experiment).await?.ok_or_else(|| at.not_found())?;
-        Ok((at, experiment))
+    /// The state of a run's experiment. No request while a lease lasts, else one.
+    pub(super) async fn run_experiment(&self, at: &RunLocation) -> Result<ExperimentState> {
+        self.experiment_state(at.experiment).await?.ok_or_else(|| at.not_found())
     }
 }

@@ -1,7 +1,8 @@
 //! Runs: delete and restore.
 
+use access::Granted;
 use entities::attributes::{STAGE, STAGE_VERSION, START_TIME};
-use entities::{Marked, locate_run, run_stage};
+use entities::{Marked, RunLocation, run_stage};
 use key_schema::index::RunsByStage;
 use key_schema::{Descending, Stage, rows};
 use mlflow_api::tracking::LifecycleStage;
@@ -13,18 +14,17 @@ use super::gate::moment;
 
 impl Store {
     /// Deletes a run. Two requests, however much it logged. Deleting it again changes nothing.
-    pub async fn run_delete(&self, run_id: &str) -> Result<()> {
-        self.run_set_stage(run_id, LifecycleStage::Deleted).await
+    pub async fn run_delete(&self, at: &Granted<RunLocation>) -> Result<()> {
+        self.run_set_stage(at, LifecycleStage::Deleted).await
     }
 
     /// Restores a run, even one whose experiment is deleted. Two requests.
-    pub async fn run_restore(&self, run_id: &str) -> Result<()> {
-        self.run_set_stage(run_id, LifecycleStage::Active).await
+    pub async fn run_restore(&self, at: &Granted<RunLocation>) -> Result<()> {
+        self.run_set_stage(at, LifecycleStage::Active).await
     }
 
     /// Sets a run's own stage, on its item and on its metrics document: metrics are logged without looking at the run.
-    async fn run_set_stage(&self, run_id: &str, stage: LifecycleStage) -> Result<()> {
-        let at = locate_run(&self.table, run_id).await?;
+    async fn run_set_stage(&self, at: &Granted<RunLocation>, stage: LifecycleStage) -> Result<()> {
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
             let experiment_key = rows::Experiment::key(&at.experiment);

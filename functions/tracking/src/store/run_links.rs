@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use access::Granted;
 use documents::Document;
 use entities::attributes::{LINKS, MODEL, STEP};
 use entities::{RunLocation, dataset_digest, dataset_link, now_ms};
 use key_schema::{Key, Name, rows};
 use mlflow_api::inputs::{DatasetInput, ModelInput};
 use mlflow_api::tracking::ModelOutput;
-use mlflow_api::{Error, ErrorCode, Result, limits};
+use mlflow_api::{Error, ErrorCode, Result};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
@@ -28,14 +29,17 @@ impl Store {
     /// Records datasets and logged models that a run read. Two requests, and one for the experiment where no lease lasts; more
     /// only for big datasets that are new, or for more than 33. A dataset is one of its experiment, by name and digest; of what
     /// is told of it, the first word counts. So do the first tags of a run's use of it.
-    pub async fn run_log_inputs(&self, run_id: &str, datasets: &[DatasetInput], models: &[ModelInput]) -> Result<()> {
-        limits::run_id(run_id)?;
-        datasets.iter().try_for_each(DatasetInput::check)?;
+    pub async fn run_log_inputs(
+        &self,
+        at: &Granted<RunLocation>,
+        datasets: &[DatasetInput],
+        models: &[ModelInput],
+    ) -> Result<()> {
         if datasets.iter().any(|input| size(input) > MOST_BYTES) {
             return Err(Failure::TooLarge.into());
         }
-        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
-        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+        let experiment = self.run_experiment(at).await?;
+        let document = RunDocument { at, experiment: &experiment, single_param: false };
         let mut seen = HashSet::new();
         let datasets: Vec<_> =
             datasets.iter().filter(|input| seen.insert((&input.dataset.name, &input.dataset.digest))).collect();
@@ -100,9 +104,9 @@ impl Store {
     }
 
     /// Records models that a run put out. One transaction per 99; the same call a second time changes nothing.
-    pub async fn run_log_outputs(&self, run_id: &str, models: &[ModelOutput]) -> Result<()> {
-        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
-        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+    pub async fn run_log_outputs(&self, at: &Granted<RunLocation>, models: &[ModelOutput]) -> Result<()> {
+        let experiment = self.run_experiment(at).await?;
+        let document = RunDocument { at, experiment: &experiment, single_param: false };
         if models.is_empty() {
             return document.check(self.table.get(&at.key()).await?.as_ref());
         }

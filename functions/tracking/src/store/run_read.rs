@@ -1,6 +1,7 @@
 //! Reading runs whole: the document, the metrics, and the rows where a run has any.
 
-use entities::{locate_run, read_run_items, run_whole};
+use access::Granted;
+use entities::{RunLocation, read_run_items, run_whole};
 use key_schema::rows;
 use mlflow_api::{Result, tracking};
 
@@ -9,8 +10,7 @@ use super::gate::moment;
 
 impl Store {
     /// Reads a run. One request; one more for each kind of row it has, and one for its datasets.
-    pub async fn run_get(&self, run_id: &str) -> Result<tracking::Run> {
-        let at = locate_run(&self.table, run_id).await?;
+    pub async fn run_get(&self, at: &Granted<RunLocation>) -> Result<tracking::Run> {
         let experiment_key = rows::Experiment::key(&at.experiment);
         let since = moment();
         let mut items = self.table.get_many(&[experiment_key.clone(), at.key(), at.metrics_key()]).await?;
@@ -19,8 +19,8 @@ impl Store {
         };
         let experiment = self.keep_lease(at.experiment, since, &experiment);
         let metrics = items.remove(&at.metrics_key());
-        let items = read_run_items(&self.table, &at, run, metrics).await?;
-        let mut run = run_whole(&at, &items, &experiment);
+        let items = read_run_items(&self.table, at, run, metrics).await?;
+        let mut run = run_whole(at, &items, &experiment);
         self.run_datasets_fill(std::slice::from_mut(&mut run)).await?;
         Ok(run)
     }

@@ -1,8 +1,10 @@
 //! Params and tags of runs, one at a time; batches are in `log_batch`.
 
+use access::Granted;
 use documents::{Change, Document, append_to_tag};
+use entities::RunLocation;
 use mlflow_api::tracking::{LOGGED_MODELS_TAG, RUN_NAME_TAG};
-use mlflow_api::{Error, Result, limits};
+use mlflow_api::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::Store;
@@ -11,20 +13,18 @@ use super::run_document::RunDocument;
 
 impl Store {
     /// Logs a param. One request, and one for the experiment where no lease lasts.
-    pub async fn run_log_param(&self, run_id: &str, key: &str, value: &str) -> Result<()> {
-        let value = limits::param(key, value, "")?;
-        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
-        let document = RunDocument { at: &at, experiment: &experiment, single_param: true };
+    pub async fn run_log_param(&self, at: &Granted<RunLocation>, key: &str, value: String) -> Result<()> {
+        let experiment = self.run_experiment(at).await?;
+        let document = RunDocument { at, experiment: &experiment, single_param: true };
         let change = Change { params: vec![(key.to_owned(), value)], ..Change::default() };
         documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
     /// Sets a tag. One request, and one for the experiment where no lease lasts.
-    pub async fn run_set_tag(&self, run_id: &str, key: &str, value: &str) -> Result<()> {
-        let value = limits::run_tag(key, value, "")?;
-        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
-        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+    pub async fn run_set_tag(&self, at: &Granted<RunLocation>, key: &str, value: String) -> Result<()> {
+        let experiment = self.run_experiment(at).await?;
+        let document = RunDocument { at, experiment: &experiment, single_param: false };
         let mut change = Change::default();
         if !add_tag(&mut change, key, value) {
             // Nothing to write, but still something to refuse.
@@ -35,19 +35,19 @@ impl Store {
     }
 
     /// Deletes a tag. One request, and one for the experiment where no lease lasts.
-    pub async fn run_delete_tag(&self, run_id: &str, key: &str) -> Result<()> {
-        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
-        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+    pub async fn run_delete_tag(&self, at: &Granted<RunLocation>, key: &str) -> Result<()> {
+        let experiment = self.run_experiment(at).await?;
+        let document = RunDocument { at, experiment: &experiment, single_param: false };
         if documents::remove_tag(&self.table, &document, key).await? {
             return Ok(());
         }
-        Err(Error::not_found(format!("No tag with name: {key} in run with id {run_id}")))
+        Err(Error::not_found(format!("No tag with name: {key} in run with id {}", at.run)))
     }
 
     /// Appends a model's description to the tag in which clients before logged models kept their history.
-    pub async fn run_record_model(&self, run_id: &str, model: &Map<String, Value>) -> Result<()> {
-        let (at, experiment) = self.run_locate_with_experiment(run_id).await?;
-        let document = RunDocument { at: &at, experiment: &experiment, single_param: false };
+    pub async fn run_record_model(&self, at: &Granted<RunLocation>, model: &Map<String, Value>) -> Result<()> {
+        let experiment = self.run_experiment(at).await?;
+        let document = RunDocument { at, experiment: &experiment, single_param: false };
         append_to_tag(&self.table, &document, LOGGED_MODELS_TAG, &describe(model)).await
     }
 }

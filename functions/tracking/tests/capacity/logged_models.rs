@@ -1,10 +1,11 @@
 //! What logged models cost.
 
+use crate::calls::ModelPoint;
 use ledger::Ledger;
 use mlflow_api::ExperimentId;
 use mlflow_api::logged_models::ModelStatus;
 use search::ModelOrderBy;
-use tracking::store::{LoggedModelSearch, ModelMetric, NewLoggedModel};
+use tracking::store::{LoggedModelSearch, NewLoggedModel};
 
 use crate::{Bench, TIME, params};
 
@@ -19,8 +20,8 @@ fn new_model(number: usize) -> NewLoggedModel {
     }
 }
 
-fn point(model: &str, key: &str, step: i64) -> ModelMetric {
-    ModelMetric {
+fn point(model: &str, key: &str, step: i64) -> ModelPoint {
+    ModelPoint {
         model: model.to_owned(),
         key: key.to_owned(),
         value: f64::from(i32::try_from(step).unwrap()) / 7.0,

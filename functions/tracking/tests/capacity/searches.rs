@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::calls::Calls;
 use embedded_engine::Engine;
 use fts_indexer::{Batch as Records, Indexer};
 use futures::stream::{self, StreamExt};
@@ -10,10 +11,11 @@ use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
 use ledger::Ledger;
 use mlflow_api::ExperimentId;
+use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::{RunStatus, ViewType};
 use serde_json::json;
 use table::{Meter, Table};
-use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, RunChange, RunSearch, Store};
+use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, RunChange, Store};
 
 const TIME: i64 = 1_700_000_000_000;
 const RUNS: i64 = 10_000;
@@ -133,12 +135,12 @@ const SEARCHES: &[Search] = &[
 ];
 
 impl Search {
-    fn of(&self, experiment: ExperimentId) -> RunSearch {
-        RunSearch {
+    fn of(&self, experiment: ExperimentId) -> SearchRuns {
+        SearchRuns {
             experiment_ids: vec![experiment.to_string()],
             filter: self.filter.to_owned(),
-            view: ViewType::ActiveOnly,
-            max_results: 100,
+            run_view_type: Some(ViewType::ActiveOnly),
+            max_results: Some(100),
             order_by: self.order_by.iter().map(|&clause| clause.to_owned()).collect(),
             page_token: String::new(),
         }
@@ -148,7 +150,7 @@ impl Search {
 /// A table whose requests are metered, and those of its indexer.
 #[derive(Clone)]
 struct Bench {
-    store: Store,
+    store: Calls,
     indexer: Indexer,
     meter: Meter,
 }
@@ -163,7 +165,7 @@ impl Bench {
         let table = Table::new(engine.client(), "capacity");
         table.create_if_missing().await.unwrap();
         let table = table.metered(meter.clone());
-        let store = Store::with_lease(table.clone(), "s3://bucket/root", Duration::ZERO);
+        let store = Calls(Store::with_lease(table.clone(), "s3://bucket/root", Duration::ZERO));
         Self { store, indexer: Indexer::new(table), meter }
     }
 
@@ -289,7 +291,7 @@ pub(crate) async fn searches(ledger: &mut Ledger) {
     // The fiftieth page costs what the first does.
     for search in [&SEARCHES[0], &SEARCHES[1], &SEARCHES[4]] {
         let mut wanted = search.of(experiment);
-        wanted.max_results = 10;
+        wanted.max_results = Some(10);
         let mut cost = Vec::new();
         for page in 1..=50 {
             bench.meter.take();

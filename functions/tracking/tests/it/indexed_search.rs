@@ -4,12 +4,13 @@
 use entities::Searched;
 use mlflow_api::ExperimentId;
 use mlflow_api::inputs::{CONTEXT_TAG, Dataset, DatasetInput};
+use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::{KeyValue, Run, RunStatus, ViewType};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use search::parse_run_search;
-use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, RunChange, RunSearch};
+use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, RunChange};
 
 use crate::indexed::{changes, index, index_records};
 use crate::server::Site;
@@ -252,14 +253,14 @@ impl Corpus {
         clauses.collect()
     }
 
-    fn search(&mut self) -> RunSearch {
+    fn search(&mut self) -> SearchRuns {
         let count = self.random.random_range(1..=self.experiments.len());
         let view = [ViewType::ActiveOnly, ViewType::ActiveOnly, ViewType::All, ViewType::DeletedOnly];
-        RunSearch {
+        SearchRuns {
             experiment_ids: self.experiments.sample(&mut self.random, count).map(ToString::to_string).collect(),
             filter: self.filter(),
-            view: *view.choose(&mut self.random).unwrap(),
-            max_results: *[3, 20, 100, 1_000].choose(&mut self.random).unwrap(),
+            run_view_type: Some(*view.choose(&mut self.random).unwrap()),
+            max_results: Some(*[3, 20, 100, 1_000].choose(&mut self.random).unwrap()),
             order_by: self.order_by(),
             page_token: String::new(),
         }
@@ -281,7 +282,7 @@ impl Corpus {
             let (filter, order) = parse_run_search(&search.filter, &search.order_by).unwrap();
             let passes = |run: &&Run| {
                 search.experiment_ids.contains(&run.info.experiment_id)
-                    && search.view.shows(run.info.lifecycle_stage)
+                    && search.run_view_type.unwrap().shows(run.info.lifecycle_stage)
                     && filter.matches(&Searched(run))
             };
             let mut expected: Vec<_> = runs.iter().filter(passes).collect();
@@ -290,7 +291,7 @@ impl Corpus {
             let mut found = Vec::new();
             for page in 0.. {
                 let answer = self.site.server.store.run_search(&search).await.unwrap();
-                assert!(answer.runs.len() <= usize::try_from(search.max_results).unwrap());
+                assert!(answer.runs.len() <= usize::try_from(search.max_results.unwrap()).unwrap());
                 found.extend(answer.runs.iter().map(|run| serde_json::to_value(run).unwrap()));
                 let Some(token) = answer.next_page_token else { break };
                 assert!(page < 1_000 && !answer.runs.is_empty(), "an empty page, or no end: {search:?}");

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::calls::ModelPoint;
 use axum::body::Body;
 use futures::future::join_all;
 use http::Request;
@@ -10,7 +11,6 @@ use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
-use tracking::store::{ModelMetric, Store};
 
 use crate::server::{Answer, Server, Site, by_key};
 
@@ -56,15 +56,15 @@ async fn names(server: &Server, search: Value) -> Vec<String> {
     pages(server, search).await.concat()
 }
 
-fn point(model: &str, key: &str, (timestamp, step, value): (i64, i64, f64)) -> ModelMetric {
-    ModelMetric {
+fn point(model: &str, key: &str, (timestamp, step, value): (i64, i64, f64)) -> ModelPoint {
+    ModelPoint {
         model: model.to_owned(),
         key: key.to_owned(),
         value,
         timestamp,
         step,
         run_id: "0123456789abcdef0123456789abcdef".to_owned(),
-        ..ModelMetric::default()
+        ..ModelPoint::default()
     }
 }
 
@@ -501,7 +501,7 @@ fn text_base64(text: &str) -> String {
 /// A server whose artifacts are in a directory of this machine, and an experiment of it.
 async fn local(root: &str) -> (Site, Server, String) {
     let site = Site::new().await;
-    let store = Store::with_lease(site.table.clone(), root, Duration::ZERO);
+    let store = tracking::store::Store::with_lease(site.table.clone(), root, Duration::ZERO);
     let server = Server::with(&store);
     let experiment = server.experiment("local").await;
     (site, server, experiment)

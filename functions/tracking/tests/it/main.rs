@@ -1,6 +1,8 @@
 //! The tracking function as its clients see it, over an engine that throttles, forgets and lags.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+#[path = "../calls/mod.rs"]
+mod calls;
 mod conformance;
 mod cost;
 mod documents;

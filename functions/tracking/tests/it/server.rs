@@ -16,6 +16,8 @@ use table::Table;
 use tower::ServiceExt;
 use tracking::store::Store;
 
+use crate::calls::Calls;
+
 pub(crate) const ROOT: &str = "s3://bucket/artifacts";
 pub(crate) const TABLE: &str = "mlflow";
 /// Short, as most tests only wait for it.
@@ -25,7 +27,7 @@ const LEASE: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub(crate) struct Server {
     router: Router,
-    pub(crate) store: Store,
+    pub(crate) store: Calls,
 }
 
 /// An answer as it came.
@@ -95,7 +97,7 @@ impl Server {
     }
 
     pub(crate) fn with(store: &Store) -> Self {
-        Self { router: tracking::router(store), store: store.clone() }
+        Self { router: tracking::router(store), store: Calls(store.clone()) }
     }
 
     pub(crate) fn router(&self) -> Router {

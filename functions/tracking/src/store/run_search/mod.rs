@@ -12,14 +12,16 @@ mod source;
 
 use std::collections::{HashMap, HashSet};
 
+use access::Granted;
 use entities::RunLocation;
 use futures::future::try_join;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::{Runs, ViewType};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, limits};
 use search::{
-    AccessPath, Fingerprint, Head, Heads, Options, RunList, RunOrder, RunPlan, choose, decode_page_token,
-    encode_page_token, parse_run_search,
+    AccessPath, Fingerprint, Head, Heads, Options, RunFilter, RunList, RunOrder, RunPlan, SortKey, choose,
+    decode_page_token, encode_page_token, parse_run_search,
 };
 
 use super::Store;
@@ -28,21 +30,38 @@ use list::{Cursor, HEAD, Keys, LARGEST_PAGE};
 use scope::{ListsOf, Scope, Unlisted};
 use source::{Join, Source, Walker};
 
-/// A search over runs, as it was asked.
+/// Runs on a page where the request does not say (`SearchRuns` in `service.proto`).
+const DEFAULT_PAGE: i64 = 1_000;
+
+/// A search over runs.
 #[derive(Clone, Debug)]
 pub struct RunSearch {
-    /// Experiments.
-    pub experiment_ids: Vec<String>,
-    /// Filter string.
-    pub filter: String,
+    /// The experiments it names, each once.
+    pub experiments: Vec<ExperimentId>,
+    filter: RunFilter,
+    order: RunOrder,
     /// Which lifecycle stages to show.
-    pub view: ViewType,
-    /// Runs on a page.
-    pub max_results: i64,
-    /// Order clauses.
-    pub order_by: Vec<String>,
-    /// Token of an earlier page.
-    pub page_token: String,
+    view: ViewType,
+    page_size: usize,
+    fingerprint: Fingerprint,
+    /// Sort key of the last run of the page before.
+    after: Option<SortKey>,
+}
+
+impl RunSearch {
+    /// Reads what was asked. Its mistakes come to light in MLflow's order: size of the page, filter, order, token, experiments.
+    pub fn read(asked: &SearchRuns) -> Result<Self> {
+        let max_results = asked.max_results.map_or(DEFAULT_PAGE, i64::from);
+        limits::max_results(max_results)?;
+        let (filter, order) = parse_run_search(&asked.filter, &asked.order_by)?;
+        let view = asked.run_view_type.unwrap_or(ViewType::ActiveOnly);
+        let experiments = known_experiments(&asked.experiment_ids);
+        let known = experiments.as_deref().unwrap_or_default();
+        let fingerprint = Fingerprint::of_run_search(known, &asked.filter, &asked.order_by, view);
+        let after = decode_page_token(fingerprint, &asked.page_token)?;
+        let page_size = usize::try_from(max_results).unwrap_or(usize::MAX);
+        Ok(Self { experiments: experiments?, filter, order, view, page_size, fingerprint, after })
+    }
 }
 
 /// Requests about experiments under way at a time.
@@ -52,27 +71,19 @@ const AT_ONCE: usize = 16;
 type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
 
 impl Store {
-    /// Searches runs. The mistakes of a request come to light in MLflow's order: size of the page, filter, order, token,
-    /// experiments. `docs/search.md` says what which search costs.
-    pub async fn run_search(&self, search: &RunSearch) -> Result<Runs> {
-        limits::max_results(search.max_results)?;
-        let (filter, order) = parse_run_search(&search.filter, &search.order_by)?;
-        let ids = known_experiments(&search.experiment_ids);
-        let known: Vec<_> = ids.iter().flatten().copied().collect();
-        let fingerprint = Fingerprint::of_run_search(&known, &search.filter, &search.order_by, search.view);
-        let after = decode_page_token(fingerprint, &search.page_token)?;
-        ids?;
-        let scopes = self.search_scopes(&known).await?;
-        let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
+    /// Searches runs of these experiments. `docs/search.md` says what which search costs.
+    pub async fn run_search(&self, experiments: &[Granted<ExperimentId>], search: RunSearch) -> Result<Runs> {
+        let RunSearch { experiments: _, filter, order, view, page_size, fingerprint, after } = search;
+        let scopes = self.search_scopes(experiments).await?;
 
         let fields = self.indexed_fields().await?;
         let mut options = Options::of(&filter, &order, &fields);
-        if search.view == ViewType::DeletedOnly {
+        if view == ViewType::DeletedOnly {
             // What the indexer lists are active runs. The deleted ones are in a list of their own.
             options = without_lists(options);
         }
-        let unlisted = self.unlisted(&scopes, &options, search.view);
-        let (mut unlisted, mut probed) = if needs_active_runs_only(&scopes, &options, search.view) {
+        let unlisted = self.unlisted(&scopes, &options, view);
+        let (mut unlisted, mut probed) = if needs_active_runs_only(&scopes, &options, view) {
             // One more than the page: whether there is another page shows in the list already.
             let least = if options.probes().is_empty() { 1 } else { HEAD };
             let entries = page_size.saturating_add(1).max(least);
@@ -84,8 +95,8 @@ impl Store {
             (unlisted, self.read_beginnings(&scopes, &options.probes(), &options, after.as_ref(), HEAD).await?)
         };
         let heads = heads(&options, &probed);
-        let mut plan = choose(&options, &heads, filter, order, search.view, page_size);
-        if search.view == ViewType::DeletedOnly && plan.path == AccessPath::Whole {
+        let mut plan = choose(&options, &heads, filter, order, view, page_size);
+        if view == ViewType::DeletedOnly && plan.path == AccessPath::Whole {
             plan.path = AccessPath::Gather { lists: vec![RunList::Runs] };
         }
         tracing::debug!(%plan, "a search of runs");
@@ -133,8 +144,9 @@ impl Store {
     }
 
     /// The experiments that are there, with their states. One request per 100 without a lease.
-    async fn search_scopes(&self, ids: &[ExperimentId]) -> Result<Vec<Scope>> {
-        let states = self.experiment_states(ids).await?;
+    async fn search_scopes(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<Scope>> {
+        let ids: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
+        let states = self.experiment_states(&ids).await?;
         Ok(states.into_iter().map(|(id, state)| Scope { id, state }).collect())
     }
 

@@ -1,0 +1,48 @@
+//! Requests for histories of metrics.
+
+use serde_json::Value;
+
+use crate::checks::as_integer;
+use crate::messages;
+
+/// Runs in one bulk request.
+pub const BULK_RUNS: usize = 100;
+/// Points a run in the answer to `get-history-bulk-interval`.
+pub const SAMPLE_POINTS: i64 = 2_500;
+
+messages! {
+    /// `metrics/get-history`
+    GetHistory {
+        run_id: String [Text, Required],
+        metric_key: String [Text, Required],
+        page_token: String [Text],
+        max_results: Option<i32>,
+        run_uuid: String,
+    }
+    /// `metrics/get-history-bulk-interval`
+    GetHistoryBulkInterval {
+        run_ids: Vec<String> [Required, List, TextItems, Custom(at_most_bulk_runs)],
+        metric_key: String [Required, Text],
+        start_step: Option<i32> [Integer],
+        end_step: Option<i32> [Integer],
+        max_results: Option<i32> [Integer, Custom(within_sample_points)],
+    }
+}
+
+fn at_most_bulk_runs(value: &Value) -> Result<(), Option<String>> {
+    match value.as_array().map(Vec::len) {
+        Some(runs) if runs > BULK_RUNS => Err(Some(format!(
+            "GetMetricHistoryBulkInterval request must specify at most {BULK_RUNS} run_ids. Received {runs} run_ids."
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn within_sample_points(value: &Value) -> Result<(), Option<String>> {
+    match as_integer(value) {
+        Some(points) if !(1..=SAMPLE_POINTS).contains(&points) => {
+            Err(Some(format!("max_results must be between 1 and {SAMPLE_POINTS}.")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,5 @@
+//! Request messages (`service.proto`), each declared once: fields, types, and checks in MLflow's order.
+
+pub mod logging;
+pub mod metrics;
+pub mod runs;
