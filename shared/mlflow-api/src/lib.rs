@@ -3,6 +3,7 @@
 //! Nothing here does I/O or knows the table. Where MLflow's behaviour surprises, the surprise is deliberate: stock clients and
 //! their tests rely on it, and a comparison with the real server pins it.
 
+pub mod answer_size;
 pub mod artifact_path;
 pub mod checks;
 mod error;

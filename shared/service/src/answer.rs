@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::Response;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
-use mlflow_api::Error;
+use mlflow_api::{Error, answer_size};
 use serde::Serialize;
 
 use crate::attachment::Attachment;
@@ -21,9 +21,9 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// A JSON answer.
+    /// A JSON answer. One that is longer than [`answer_size::LONGEST`] is refused.
     pub fn json(content: &impl Serialize) -> mlflow_api::Result<Self> {
-        serde_json::to_vec(content).map(Self::Json).map_err(Error::internal)
+        answer_size::to_json(content).map(Self::Json)
     }
 
     pub(crate) fn into_response(self) -> Response {

@@ -55,7 +55,10 @@ impl Table {
             let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&self.name));
             match left {
                 Some(left) if !left.keys().is_empty() => wanted = left.keys,
-                _ => return Ok(found),
+                _ => {
+                    self.count_items(&found);
+                    return Ok(found);
+                }
             }
             self.rest(idle_rounds).await?;
         }

@@ -20,7 +20,7 @@ pub use connect::client;
 pub use expression::{Condition, Path, Update};
 pub use failure::{Failure, Reason, Result};
 pub use item::{Item, Map, Value, bytes, bytes_set, map, number, text};
-pub use meter::{Meter, Usage};
+pub use meter::{Meter, ReadBytes, Usage};
 pub use query::{Page, Query};
 pub use retry::{Retry, timeouts};
 pub use table::Table;

@@ -1,6 +1,7 @@
 //! Requests and capacity units, counted.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
@@ -27,6 +28,23 @@ pub struct Usage {
     pub global_index_units: f64,
     /// Requests by operation.
     pub operations: BTreeMap<&'static str, u32>,
+}
+
+/// Adds up the bytes of items read through one [`crate::Table`] handle, so that a search can end its page by them. Clones share the
+/// sum.
+#[derive(Clone, Debug, Default)]
+pub struct ReadBytes(Arc<AtomicUsize>);
+
+impl ReadBytes {
+    /// Bytes read so far: names and values of attributes, as DynamoDB charges them.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
 }
 
 /// Whether an operation reads or writes.

@@ -10,7 +10,7 @@ use key_schema::Key;
 use key_schema::definition::{PK, SK};
 
 use crate::expression::Expressions;
-use crate::meter::{Direction, Meter};
+use crate::meter::{Direction, Meter, ReadBytes};
 use crate::{Condition, Failure, Item, Result, Retry, Update, Value};
 
 /// A handle on the table. Cheap to clone.
@@ -20,19 +20,26 @@ pub struct Table {
     pub(crate) name: String,
     pub(crate) retry: Retry,
     meter: Option<Meter>,
+    read_bytes: Option<ReadBytes>,
 }
 
 impl Table {
     /// The table `name`, reached through `client`. The client's own retries should be off: this crate has its own.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into(), retry: Retry::default(), meter: None }
+        Self { client, name: name.into(), retry: Retry::default(), meter: None, read_bytes: None }
     }
 
     /// The same table, its calls counted by `meter`.
     #[must_use]
     pub fn metered(&self, meter: Meter) -> Self {
         Self { meter: Some(meter), ..self.clone() }
+    }
+
+    /// The same table; what is read through it is added up in `read_bytes`.
+    #[must_use]
+    pub fn counting(&self, read_bytes: &ReadBytes) -> Self {
+        Self { read_bytes: Some(read_bytes.clone()), ..self.clone() }
     }
 
     /// The same table with another patience.
@@ -63,7 +70,9 @@ impl Table {
             })
             .await?;
         self.consumed(Direction::Read, answer.consumed_capacity.as_slice());
-        Ok(answer.item.map(Item))
+        let item = answer.item.map(Item);
+        self.count_items(item.as_slice());
+        Ok(item)
     }
 
     /// Writes an item that must not be there yet. Sent twice, it succeeds twice: if the item is there and equal, it is ours.
@@ -152,6 +161,13 @@ impl Table {
     pub(crate) fn count(&self, operation: &'static str) {
         if let Some(meter) = &self.meter {
             meter.count_request(operation);
+        }
+    }
+
+    /// Counts items that were read.
+    pub(crate) fn count_items(&self, items: &[Item]) {
+        if let Some(read_bytes) = &self.read_bytes {
+            read_bytes.add(items.iter().map(Item::size).sum());
         }
     }
 
