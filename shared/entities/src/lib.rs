@@ -34,4 +34,4 @@ pub use run::{run_info, run_whole};
 pub use run_items::{RunItems, RunLocation, group_by_run, locate_run, read_run_items, read_runs};
 pub use searched::{Searched, find, searched_dataset};
 pub use stage::{ExperimentState, experiment_of_name, experiment_state, run_stage, stage_from};
-pub use time::now_ms;
+pub use time::{Moment, now_ms};

@@ -3,15 +3,14 @@
 use entities::attributes::{
     CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::{entries, experiment_of_name, experiment_state, now_ms, stage_from};
-use key_schema::index::ExperimentsByStage;
+use entities::{Moment, entries, experiment_of_name, experiment_state, now_ms, stage_from};
 use key_schema::{Descending, Key, Name, Stage, rows};
+use key_schema::index::ExperimentsByStage;
 use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits, location};
 use table::{Condition, Failure, Item, Query, Reason, Update, Write, number, text};
 
 use super::Store;
-use super::gate::moment;
 use super::names::DEFAULT_EXPERIMENT_NAME;
 
 /// The setting that counts experiment ids.
@@ -27,17 +26,6 @@ pub struct NewExperiment {
     pub artifact_location: String,
     /// Tags.
     pub tags: Vec<(String, String)>,
-}
-
-/// MLflow's refusal to use a deleted experiment.
-pub(super) fn check_is_active(experiment: ExperimentId, stage: LifecycleStage) -> Result<()> {
-    match stage {
-        LifecycleStage::Active => Ok(()),
-        LifecycleStage::Deleted => Err(Error::invalid(format!(
-            "The experiment {experiment} must be in the 'active' state. Current state is {}.",
-            stage.name()
-        ))),
-    }
 }
 
 /// The key of the row that claims a name.
@@ -132,9 +120,9 @@ impl Store {
 
     /// Reads an experiment. One request; one more if it has tags too big for its document.
     pub async fn experiment_get(&self, id: ExperimentId) -> Result<tracking::Experiment> {
-        let since = moment();
+        let since = Moment::now();
         let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
-        self.keep_lease(id, since, &item);
+        self.experiments.keep_lease(id, since, &item);
         self.experiment_whole(id, &item).await
     }
 
@@ -205,7 +193,7 @@ impl Store {
     /// relies any more on its having been active.
     pub async fn experiment_delete(&self, id: ExperimentId) -> Result<()> {
         self.experiment_set_stage(id, LifecycleStage::Deleted).await?;
-        self.gate.wait_out(id).await;
+        self.experiments.wait_out(id).await;
         Ok(())
     }
 

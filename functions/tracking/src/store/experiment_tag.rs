@@ -8,7 +8,6 @@ use mlflow_api::{Error, ExperimentId, Result, limits};
 use table::{Condition, Item, text};
 
 use super::Store;
-use super::experiment;
 use documents::{Change, Document};
 
 /// An experiment as a document.
@@ -29,7 +28,7 @@ impl Document for ExperimentDocument {
 
     fn check(&self, item: Option<&Item>) -> Result<()> {
         let item = item.ok_or_else(|| self.0.not_found())?;
-        experiment::check_is_active(self.0, experiment_state(item).stage)
+        experiments::check_is_active(self.0, experiment_state(item).stage)
     }
 }
 

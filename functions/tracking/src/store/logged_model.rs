@@ -3,8 +3,9 @@
 use documents::{Change, LoggedModelDocument};
 use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, STATUS, UPDATED};
 use entities::{ModelItems, ModelLocation, locate_model, model_whole, now_ms, read_model_items, stage_from};
-use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
+use experiments::check_is_active;
 use key_schema::{Descending, Field, IndexKey, Stage, rows};
+use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use mlflow_api::logged_models::{LoggedModel, ModelStatus};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, location};
@@ -12,7 +13,6 @@ use rand::RngExt;
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
-use super::experiment::check_is_active;
 use super::names::random_run_name;
 
 /// A logged model to create.
@@ -35,7 +35,7 @@ impl Store {
     /// four with a source run, and one per further KB.
     pub async fn logged_model_create(&self, experiment: ExperimentId, new: &NewLoggedModel) -> Result<LoggedModel> {
         mlflow_api::logged_models::check_name(&new.name)?;
-        let state = self.experiment_state(experiment).await?.ok_or_else(|| experiment.not_found())?;
+        let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
         check_is_active(experiment, state.stage)?;
         // None of the texts has a limit in MLflow.
         let info = (format!("{}{}", new.name, new.model_type), new.source_run_id.clone());

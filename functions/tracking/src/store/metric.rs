@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, HashSet};
 use entities::attributes::{STAGE, STAGE_VERSION, WIDE};
 use entities::points::{self, Point};
 use entities::{ExperimentState, Marked, RunLocation, marked_item, metric_attribute, pack_set, run_stage, waiting};
+use experiments::{check_run_is_active, run_is_active};
 use futures::future::try_join_all;
 use key_schema::{Ascending, Bucket, Digest, Key, Name, fnv1a_128, halves, rows};
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Update, Value, Write, number};
 
 use super::Store;
-use super::gate::{check_run_is_active, run_is_active};
 use super::run_lifecycle::unchanged_stage;
 
 /// Points of a metric that wait in the document before they are sealed. A segment is an item of its own and costs at least a

@@ -1,13 +1,10 @@
 //! What the tracking domain keeps in the table. One file per resource; methods are named noun first.
 
-mod content;
 mod evaluation_dataset;
 mod experiment;
 mod experiment_search;
 mod experiment_tag;
-mod gate;
 mod history;
-mod indexed_fields;
 mod log_batch;
 mod logged_model;
 mod logged_model_metrics;
@@ -32,6 +29,8 @@ pub use evaluation_dataset::{DatasetSearch, NewDataset};
 pub use experiment::NewExperiment;
 pub use experiment_search::ExperimentSearch;
 pub(crate) use experiment_tag::too_many_custom_views;
+use experiments::Experiments;
+use listing::IndexedFieldsCache;
 pub use history::{AskedRun, SampleRange};
 pub use log_batch::{Batch, LoggedMetric, MeasuredModel, Models};
 pub use logged_model::NewLoggedModel;
@@ -44,36 +43,30 @@ pub(crate) use run_search::known_experiments;
 pub use scorer::ScorerName;
 use table::Table;
 
-use gate::Gate;
-use indexed_fields::FieldsCache;
-
-/// How long a process may rely on what it read of an experiment's lifecycle stage.
-pub const LEASE: Duration = Duration::from_millis(300);
-
 /// The tracking store. Cheap to clone; one a process.
 #[derive(Clone)]
 pub struct Store {
     table: Table,
     artifact_root: Arc<str>,
-    gate: Arc<Gate>,
-    indexed_fields: Arc<FieldsCache>,
+    experiments: Experiments,
+    indexed_fields: IndexedFieldsCache,
 }
 
 impl Store {
     /// A store over the table. Experiments without a location of their own keep their artifacts below `artifact_root`.
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
-        Self::with_lease(table, artifact_root, LEASE)
+        Self::with_lease(table, artifact_root, experiments::LEASE)
     }
 
     /// A store whose leases are of another length; every process on one table needs the same.
     #[must_use]
     pub fn with_lease(table: Table, artifact_root: &str, lease: Duration) -> Self {
         Self {
+            experiments: Experiments::new(table.clone(), lease),
+            indexed_fields: IndexedFieldsCache::new(table.clone()),
             table,
             artifact_root: artifact_root.into(),
-            gate: Arc::new(Gate::new(lease)),
-            indexed_fields: Arc::default(),
         }
     }
 

@@ -3,8 +3,9 @@
 use access::Granted;
 use entities::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
 use entities::{Marked, RunLocation, marked_item, now_ms, run_info};
-use key_schema::index::{RunsByStage, RunsByTime};
+use experiments::check_is_active;
 use key_schema::{Descending, Stage, rows};
+use key_schema::index::{RunsByStage, RunsByTime};
 use mlflow_api::inputs::RunInputs;
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunStatus};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
@@ -12,7 +13,6 @@ use rand::RngExt;
 use table::{Condition, Failure, Item, Map, Update, Write, map, number, text};
 
 use super::Store;
-use super::experiment::check_is_active;
 use super::names::random_run_name;
 use super::run_document::RunDocument;
 use documents::Change;
@@ -46,7 +46,7 @@ impl Store {
     /// one per further KB.
     pub async fn run_create(&self, experiment: &Granted<ExperimentId>, new: &NewRun) -> Result<tracking::Run> {
         let experiment = **experiment;
-        let state = self.experiment_state(experiment).await?.ok_or_else(|| experiment.not_found())?;
+        let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
         check_is_active(experiment, state.stage)?;
         let (name, tags) = name_and_tags(new)?;
         for _ in 0..self.table.retry().attempts {

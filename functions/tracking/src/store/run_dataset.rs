@@ -83,7 +83,7 @@ impl Store {
         let [name, digest, source_type] =
             [NAME, DIGEST, SOURCE_TYPE].map(|attribute| item.text(attribute).unwrap_or_default().to_owned());
         let experiment = rows::Dataset::parse(key).map(|row| row.experiment).ok_or_else(unreadable)?;
-        let content = self.content(item, part_key(experiment, &name, &digest)).await?;
+        let content = content::read(&self.table, item, part_key(experiment, &name, &digest)).await?;
         let json = content.ok_or_else(unreadable)?;
         let [source, schema, profile] = serde_json::from_str(&json).map_err(|_| unreadable())?;
         Ok(Dataset { name, digest, source_type, source, schema, profile })

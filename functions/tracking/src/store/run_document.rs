@@ -1,12 +1,12 @@
 //! A run as a document: its item, its rows, and when it may be written.
 
 use entities::{ExperimentState, Marked, RunLocation, run_stage};
+use experiments::{check_run_is_active, run_is_active};
 use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, Result};
 use table::{Condition, Item, Update};
 
 use super::Store;
-use super::gate::{check_run_is_active, run_is_active};
 use documents::{Conflict, Document, print_conflicts};
 
 /// A run's document, and the state of its experiment.
@@ -61,6 +61,6 @@ impl Document for RunDocument<'_> {
 impl Store {
     /// The state of a run's experiment. No request while a lease lasts, else one.
     pub(super) async fn run_experiment(&self, at: &RunLocation) -> Result<ExperimentState> {
-        self.experiment_state(at.experiment).await?.ok_or_else(|| at.not_found())
+        self.experiments.state(at.experiment).await?.ok_or_else(|| at.not_found())
     }
 }

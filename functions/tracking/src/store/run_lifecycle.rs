@@ -2,15 +2,14 @@
 
 use access::Granted;
 use entities::attributes::{STAGE, STAGE_VERSION, START_TIME};
-use entities::{Marked, RunLocation, run_stage};
-use key_schema::index::RunsByStage;
+use entities::{Marked, Moment, RunLocation, run_stage};
 use key_schema::{Descending, Stage, rows};
+use key_schema::index::RunsByStage;
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
-use super::gate::moment;
 
 impl Store {
     /// Deletes a run. Two requests, however much it logged. Deleting it again changes nothing.
@@ -28,12 +27,12 @@ impl Store {
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
             let experiment_key = rows::Experiment::key(&at.experiment);
-            let since = moment();
+            let since = Moment::now();
             let items = self.table.get_many(&[experiment_key.clone(), at.key(), at.metrics_key()]).await?;
             let (Some(experiment), Some(run)) = (items.get(&experiment_key), items.get(&at.key())) else {
                 return Err(at.not_found());
             };
-            let experiment = self.keep_lease(at.experiment, since, experiment);
+            let experiment = self.experiments.keep_lease(at.experiment, since, experiment);
             if run.number(STAGE_VERSION).is_some_and(|version| version > i64::from(experiment.version)) {
                 // The three were not read at one moment: the experiment has changed since.
                 continue;

@@ -1,23 +1,22 @@
 //! Reading runs whole: the document, the metrics, and the rows where a run has any.
 
 use access::Granted;
-use entities::{RunLocation, read_run_items, run_whole};
+use entities::{Moment, RunLocation, read_run_items, run_whole};
 use key_schema::rows;
 use mlflow_api::{Result, tracking};
 
 use super::Store;
-use super::gate::moment;
 
 impl Store {
     /// Reads a run. One request; one more for each kind of row it has, and one for its datasets.
     pub async fn run_get(&self, at: &Granted<RunLocation>) -> Result<tracking::Run> {
         let experiment_key = rows::Experiment::key(&at.experiment);
-        let since = moment();
+        let since = Moment::now();
         let mut items = self.table.get_many(&[experiment_key.clone(), at.key(), at.metrics_key()]).await?;
         let (Some(experiment), Some(run)) = (items.remove(&experiment_key), items.remove(&at.key())) else {
             return Err(at.not_found());
         };
-        let experiment = self.keep_lease(at.experiment, since, &experiment);
+        let experiment = self.experiments.keep_lease(at.experiment, since, &experiment);
         let metrics = items.remove(&at.metrics_key());
         let items = read_run_items(&self.table, at, run, metrics).await?;
         let mut run = run_whole(at, &items, &experiment);

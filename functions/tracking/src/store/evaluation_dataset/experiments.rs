@@ -30,7 +30,7 @@ impl Store {
         // An id counts only as it is printed: MLflow compares texts.
         let canonical = |text: &String| ExperimentId::parse(text).ok().filter(|id| id.to_string() == *text);
         let ids: BTreeSet<_> = experiments.iter().filter_map(canonical).collect();
-        let states = self.experiment_states(&ids.into_iter().collect::<Vec<_>>()).await?;
+        let states = self.experiments.states(&ids.into_iter().collect::<Vec<_>>()).await?;
         let there: HashSet<_> = states.into_iter().map(|(id, _)| id.to_string()).collect();
         if let Some(missing) = experiments.iter().find(|experiment| !there.contains(*experiment)) {
             return Err(Error::not_found(format!("No Experiment with id={missing}")));

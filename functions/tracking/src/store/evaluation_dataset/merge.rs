@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use content::Packed;
 use entities::attributes::{
     CREATED_BY, DIGEST, INPUTS, NAME, RECORD, RECORDS, SCHEMA_VERSION, UPDATED, UPDATED_BY, VERSION,
 };
@@ -19,7 +20,6 @@ use table::{Condition, Failure, Item, Reason, Update, Write, number, text};
 
 use super::record::{Content, SentRecord};
 use super::{Store, TRANSACTION, digest, part_key, schema, unchanged};
-use crate::store::content::{self, Packed};
 
 /// Records whose claims are read, or that are planned, at a time.
 const PORTION: usize = 2_000;
@@ -264,7 +264,7 @@ impl Store {
         let Some(record) = record else { return Ok(None) };
         let part_keys = content::part_keys(&record, part_key(merge.id));
         let found = match content::unpack(&record, &part_keys, parts) {
-            None => self.item_and_content(record, part_key(merge.id)).await?,
+            None => content::read_with_item(&self.table, record, part_key(merge.id)).await?,
             Some(content) => Some((record, content)),
         };
         let Some((record, content)) = found else { return Ok(None) };

@@ -208,7 +208,7 @@ impl Store {
         if !item.has(SCHEMA_VERSION) {
             return Ok(None);
         }
-        self.item_and_content(item.clone(), part_key(id)).await
+        content::read_with_item(&self.table, item.clone(), part_key(id)).await
     }
 
     /// Deletes an evaluation dataset, if it is there. Two requests, whatever the number of records: the indexer removes those,

@@ -10,7 +10,6 @@ use search::{Fingerprint, decode_page_token, encode_page_token};
 use table::{Item, Query};
 
 use super::{Store, part_key};
-use crate::store::content;
 
 /// Bytes of records on a page, beyond which it ends early: a function's answer may have 6 MB.
 const PAGE_BYTES: usize = 4 << 20;
@@ -77,7 +76,7 @@ impl Store {
         let mut json = String::from("[");
         for (item, part_keys) in items.into_iter().zip(&part_keys) {
             let found = match content::unpack(&item, part_keys, &parts) {
-                None => self.item_and_content(item, part_key(dataset)).await?,
+                None => content::read_with_item(&self.table, item, part_key(dataset)).await?,
                 Some(content) => Some((item, content)),
             };
             // One that was deleted meanwhile is left out.

@@ -8,7 +8,6 @@ use mlflow_api::{DatasetRecordId, Error, EvaluationDatasetId, Result};
 use table::{Condition, Failure, Item, Reason, Update, Write, number};
 
 use super::{Store, TRANSACTION, part_key, unchanged};
-use crate::store::content;
 
 /// Records that are deleted, with their claims, in one transaction. One place is the dataset's.
 const GROUP: usize = (TRANSACTION - 1) / 2;

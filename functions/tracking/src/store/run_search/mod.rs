@@ -76,7 +76,7 @@ impl Store {
         let RunSearch { experiments: _, filter, order, view, page_size, fingerprint, after } = search;
         let scopes = self.search_scopes(experiments).await?;
 
-        let fields = self.indexed_fields().await?;
+        let fields = self.indexed_fields.get().await?;
         let mut options = Options::of(&filter, &order, &fields);
         if view == ViewType::DeletedOnly {
             // What the indexer lists are active runs. The deleted ones are in a list of their own.
@@ -146,7 +146,7 @@ impl Store {
     /// The experiments that are there, with their states. One request per 100 without a lease.
     async fn search_scopes(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<Scope>> {
         let ids: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
-        let states = self.experiment_states(&ids).await?;
+        let states = self.experiments.states(&ids).await?;
         Ok(states.into_iter().map(|(id, state)| Scope { id, state }).collect())
     }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use entities::attributes::{CREATED, NAME, VERSION};
 use entities::now_ms;
+use experiments::check_is_active;
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, KeyRange, Name, Ordinal, WideDigest, part, rows};
@@ -20,8 +21,6 @@ use rand::RngExt;
 use table::{Condition, Failure, Item, Query, Write, number, text};
 
 use super::Store;
-use super::content;
-use super::experiment::check_is_active;
 
 /// In a scorer's row: its id.
 const SCORER: &str = "scorer";
@@ -112,7 +111,7 @@ impl Store {
     /// The experiment a request names, which must be active. One request; none while a lease on it lasts.
     async fn scorer_experiment(&self, experiment: &str) -> Result<ExperimentId> {
         let id = ExperimentId::parse(experiment)?;
-        let state = self.experiment_state(id).await?.ok_or_else(|| id.not_found())?;
+        let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
         Ok(id)
     }
@@ -198,7 +197,7 @@ impl Store {
 
     /// A version from its row, or from the scorer's. No request unless it is big.
     async fn scorer_whole(&self, found: &Found, row: &Item) -> Result<Option<wire::Scorer>> {
-        let whole = self.item_and_content(row.clone(), part_key(found.experiment)).await?;
+        let whole = content::read_with_item(&self.table, row.clone(), part_key(found.experiment)).await?;
         let Some((row, serialized_scorer)) = whole else { return Ok(None) };
         // The scorer may be another of its name by now.
         let id = row.text(SCORER).map_or_else(|| found.id.to_string(), str::to_owned);
@@ -241,7 +240,7 @@ impl Store {
     /// The same for those of several experiments that are active. Two requests per experiment.
     pub async fn scorer_list_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {
         let once: BTreeSet<_> = experiments.iter().copied().collect();
-        let states = self.experiment_states(&once.into_iter().collect::<Vec<_>>()).await?;
+        let states = self.experiments.states(&once.into_iter().collect::<Vec<_>>()).await?;
         let active = states.into_iter().filter(|(_, state)| state.stage == LifecycleStage::Active);
         self.scorers_of(&active.map(|(id, _)| id).collect::<Vec<_>>()).await
     }

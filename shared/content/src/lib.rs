@@ -1,40 +1,38 @@
 //! Long contents: compressed in an item or, where they are too big for it, in parts beside it.
 //!
+//! A crate of its own, because several domains keep long texts: datasets of runs, records and schemas of evaluation datasets,
+//! scorers. How texts are compressed and cut is a matter of `entities::content`; the keys of parts are the caller's.
+//!
 //! Parts are named by a hash of the content and of what it belongs to. So they may be written again, and are never changed. Where
 //! the content may be replaced or deleted, its parts are of one packing only: see [`pack_once`].
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use entities::attributes::{CONTENT, CONTENT_ID, CONTENT_PARTS, CONTENT_SIZE};
 use entities::content::{compress, decompress, parts};
 use key_schema::{Key, Ordinal, Segment, WideDigest};
 use mlflow_api::{Error, Result};
 use rand::RngExt;
-use table::{Item, Update, Value, bytes, number, text};
-
-use super::Store;
+use table::{Item, Table, Update, Value, bytes, number, text};
 
 /// Bytes of compressed content that an item holds itself. An item has room for 400 KB, a transaction for 4 MB.
-pub(super) const INLINE: usize = 256 << 10;
+pub const INLINE: usize = 256 << 10;
 
 /// What an item holds of a long content.
 const ATTRIBUTES: [&str; 4] = [CONTENT, CONTENT_SIZE, CONTENT_ID, CONTENT_PARTS];
 
 /// A content as it is kept.
-pub(super) struct Packed {
+pub struct Packed {
     attributes: Vec<(&'static str, Value)>,
     /// Items to be written before the one that names them.
-    pub(super) parts: Vec<Item>,
+    pub parts: Vec<Item>,
 }
 
 /// Packs the content of what is called `owner`: in the item itself if that is at most so many bytes compressed. `part_key` makes the
 /// keys of its parts.
-pub(super) fn pack(
-    owner: &str,
-    content: &str,
-    inline: usize,
-    part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
-) -> Packed {
+#[must_use]
+pub fn pack(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Packed {
     let compressed = compress(content);
     let size = (CONTENT_SIZE, number(i64::try_from(content.len()).unwrap_or(i64::MAX)));
     if compressed.len() <= inline {
@@ -54,24 +52,22 @@ pub(super) fn pack(
 
 /// The same with parts that no other packing has, not even of the same content. So they may be deleted at any later time, and more
 /// than once: nobody else names them.
-pub(super) fn pack_once(
-    owner: &str,
-    content: &str,
-    inline: usize,
-    part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
-) -> Packed {
+#[must_use]
+pub fn pack_once(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Packed {
     let once: u64 = rand::rng().random();
     pack(&format!("{owner} {once:016x}"), content, inline, part_key)
 }
 
 impl Packed {
     /// The item with the content.
-    pub(super) fn on(&self, item: Item) -> Item {
+    #[must_use]
+    pub fn on(&self, item: Item) -> Item {
         self.attributes.iter().fold(item, |item, (name, value)| item.with(*name, value.clone()))
     }
 
     /// The update, which then sets the content in place of another.
-    pub(super) fn set_by(&self, update: Update) -> Update {
+    #[must_use]
+    pub fn set_by(&self, update: Update) -> Update {
         ATTRIBUTES.into_iter().fold(update, |update, name| {
             match self.attributes.iter().find(|(attribute, _)| *attribute == name) {
                 Some((_, value)) => update.set(name, value.clone()),
@@ -81,20 +77,23 @@ impl Packed {
     }
 
     /// Keys of the parts.
-    pub(super) fn part_keys(&self) -> Vec<Key> {
+    #[must_use]
+    pub fn part_keys(&self) -> Vec<Key> {
         self.parts.iter().filter_map(Item::key).collect()
     }
 }
 
 /// The keys of the parts of an item's content, if it has any.
-pub(super) fn part_keys(item: &Item, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Vec<Key> {
+#[must_use]
+pub fn part_keys(item: &Item, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Vec<Key> {
     let Some(id) = item.text(CONTENT_ID).and_then(WideDigest::read) else { return Vec::new() };
     let count = item.number(CONTENT_PARTS).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
     (0..count).map(|part| part_key(&id, &Ordinal(part))).collect()
 }
 
 /// An item's content; its parts are among `found`. Nothing, where one is missing: the item was changed since it was read.
-pub(super) fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item>) -> Option<String> {
+#[must_use]
+pub fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item, impl BuildHasher>) -> Option<String> {
     let held = |item: &Item| Some(item.0.get(CONTENT)?.as_b().ok()?.as_ref().to_vec());
     let bytes = if part_keys.is_empty() {
         held(item)
@@ -105,42 +104,41 @@ pub(super) fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item>)
     decompress(&bytes?)
 }
 
-impl Store {
-    /// An item's content, of the item as it is now where its parts were replaced since it was read; nothing, where it is gone, or
-    /// has no content any more. No request unless the content has parts.
-    pub(super) async fn content(
-        &self,
-        item: &Item,
-        part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
-    ) -> Result<Option<String>> {
-        Ok(self.item_and_content(item.clone(), part_key).await?.map(|(_, content)| content))
-    }
+/// An item's content, of the item as it is now where its parts were replaced since it was read; nothing, where it is gone, or
+/// has no content any more. No request unless the content has parts.
+pub async fn read(
+    table: &Table,
+    item: &Item,
+    part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
+) -> Result<Option<String>> {
+    Ok(read_with_item(table, item.clone(), part_key).await?.map(|(_, content)| content))
+}
 
-    /// The same with the item that the content is of: the one given, or as it is now.
-    pub(super) async fn item_and_content(
-        &self,
-        mut item: Item,
-        part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
-    ) -> Result<Option<(Item, String)>> {
-        for attempt in 0..self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
-            let keys = part_keys(&item, &part_key);
-            let parts = self.table.get_many(&keys).await?;
-            if let Some(content) = unpack(&item, &keys, &parts) {
-                return Ok(Some((item, content)));
-            }
-            let Some(key) = item.key() else { break };
-            match self.table.get(&key).await? {
-                Some(now) if now.has(CONTENT_SIZE) => item = now,
-                _ => return Ok(None),
-            }
+/// The same with the item that the content is of: the one given, or as it is now.
+pub async fn read_with_item(
+    table: &Table,
+    mut item: Item,
+    part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
+) -> Result<Option<(Item, String)>> {
+    for attempt in 0..table.retry().attempts {
+        table.retry().pause(attempt).await;
+        let keys = part_keys(&item, &part_key);
+        let parts = table.get_many(&keys).await?;
+        if let Some(content) = unpack(&item, &keys, &parts) {
+            return Ok(Some((item, content)));
         }
-        // A defect of ours.
-        Err(Error::internal(format!("a content cannot be read: {:?}", item.key())))
+        let Some(key) = item.key() else { break };
+        match table.get(&key).await? {
+            Some(now) if now.has(CONTENT_SIZE) => item = now,
+            _ => return Ok(None),
+        }
     }
+    // A defect of ours.
+    Err(Error::internal(format!("a content cannot be read: {:?}", item.key())))
 }
 
 /// Bytes of an item's content.
-pub(super) fn size(item: &Item) -> usize {
+#[must_use]
+pub fn size(item: &Item) -> usize {
     item.number(CONTENT_SIZE).and_then(|size| usize::try_from(size).ok()).unwrap_or_default()
 }

@@ -1,0 +1,216 @@
+//! Experiments as every domain needs them: whether one is there and active, and whether a run of it may be written to.
+//!
+//! A crate of its own, because all functions write what belongs to experiments, and functions do not share code otherwise.
+//!
+//! Deleting or restoring an experiment with any number of runs changes one item, the experiment's, and raises its **stage
+//! version**. A run's item says only what happened to the run alone, and at which version; an older version has been
+//! overruled by the experiment since. So a run's stage is a function of two items, and every write to a run has to know
+//! the experiment's.
+//!
+//! Reading it each time would double the requests of the most frequent call, `log-metric`. Instead a process may rely on
+//! "active, version n" for the length of a **lease** after it began to read it, and whoever deletes an experiment answers only
+//! when all leases from before must have run out. So a call that begins after the deletion was answered sees it, in
+//! whichever process. `docs/adr/0004-leases.md` has the reasoning.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use entities::attributes::{STAGE, STAGE_VERSION};
+use entities::{ExperimentState, Moment, experiment_state};
+use key_schema::rows;
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{Error, ExperimentId, Result, RunId};
+use table::{Condition, Item, Table, number, text};
+
+/// How long a process may rely on what it read of an experiment's lifecycle stage.
+pub const LEASE: Duration = Duration::from_millis(300);
+
+/// Leases kept at a time; beyond that, those that ran out are dropped, then all.
+const MOST_LEASES: usize = 10_000;
+
+/// The experiments of a table, and this process's leases on their states. Cheap to clone; clones share the leases.
+#[derive(Clone)]
+pub struct Experiments {
+    table: Table,
+    leases: Arc<Leases>,
+}
+
+impl Experiments {
+    /// The experiments of a table, with leases of this length; every process on one table needs the same, [`LEASE`].
+    #[must_use]
+    pub fn new(table: Table, lease: Duration) -> Self {
+        Self { table, leases: Arc::new(Leases { length: lease, held: Mutex::default() }) }
+    }
+
+    /// The experiment's state, from a lease or from the table. No request or one; a read unit per 4 KB of the experiment.
+    pub async fn state(&self, experiment: ExperimentId) -> Result<Option<ExperimentState>> {
+        if let Some(state) = self.leases.get(experiment) {
+            return Ok(Some(state));
+        }
+        let since = Moment::now();
+        let item = self.table.get(&rows::Experiment::key(&experiment)).await?;
+        Ok(item.map(|item| self.keep_lease(experiment, since, &item)))
+    }
+
+    /// The states of several experiments; those that are not there are left out. One request per 100 without a lease.
+    pub async fn states(&self, experiments: &[ExperimentId]) -> Result<Vec<(ExperimentId, ExperimentState)>> {
+        let leased: Vec<_> = experiments.iter().map(|id| (*id, self.leases.get(*id))).collect();
+        let unknown = leased.iter().filter(|(_, state)| state.is_none());
+        let keys: Vec<_> = unknown.map(|(id, _)| rows::Experiment::key(id)).collect();
+        let since = Moment::now();
+        let items = self.table.get_many(&keys).await?;
+        let states = leased.into_iter().filter_map(|(id, state)| {
+            let read = || items.get(&rows::Experiment::key(&id)).map(|item| self.keep_lease(id, since, item));
+            Some((id, state.or_else(read)?))
+        });
+        Ok(states.collect())
+    }
+
+    /// The state in an experiment's item, whose reading began at `since`; begins a lease on it.
+    #[expect(clippy::must_use_candidate, reason = "the lease is what counts to some callers")]
+    pub fn keep_lease(&self, experiment: ExperimentId, since: Moment, item: &Item) -> ExperimentState {
+        let state = experiment_state(item);
+        self.leases.keep(experiment, since, &state);
+        state
+    }
+
+    /// Waits until no process relies any more on what the experiment was before now.
+    pub async fn wait_out(&self, experiment: ExperimentId) {
+        self.leases.forget(experiment);
+        tokio::time::sleep(self.leases.length).await;
+    }
+}
+
+/// Leases of this process.
+struct Leases {
+    length: Duration,
+    // A std mutex: nothing is awaited while it is held.
+    held: Mutex<HashMap<ExperimentId, Lease>>,
+}
+
+struct Lease {
+    since: Moment,
+    state: ExperimentState,
+}
+
+impl Leases {
+    fn is_valid(&self, lease: &Lease) -> bool {
+        lease.since.age() < self.length
+    }
+
+    fn get(&self, experiment: ExperimentId) -> Option<ExperimentState> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.get(&experiment).filter(|lease| self.is_valid(lease)).map(|lease| lease.state.clone())
+    }
+
+    /// Only "active" is worth a lease: nobody waits for a lease before restoring an experiment.
+    fn keep(&self, experiment: ExperimentId, since: Moment, state: &ExperimentState) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.stage == LifecycleStage::Deleted {
+            held.remove(&experiment);
+            return;
+        }
+        if held.len() >= MOST_LEASES {
+            held.retain(|_, lease| self.is_valid(lease));
+            if held.len() >= MOST_LEASES {
+                held.clear();
+            }
+        }
+        held.insert(experiment, Lease { since, state: state.clone() });
+    }
+
+    fn forget(&self, experiment: ExperimentId) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&experiment);
+    }
+}
+
+/// MLflow's refusal to use a deleted experiment.
+pub fn check_is_active(experiment: ExperimentId, stage: LifecycleStage) -> Result<()> {
+    match stage {
+        LifecycleStage::Active => Ok(()),
+        LifecycleStage::Deleted => Err(Error::invalid(format!(
+            "The experiment {experiment} must be in the 'active' state. Current state is {}.",
+            stage.name()
+        ))),
+    }
+}
+
+/// The condition under which a run's item (or its metrics document) may be written: it is there, and active.
+#[must_use]
+pub fn run_is_active(experiment: &ExperimentState) -> Condition {
+    let overruled = Condition::Below(STAGE_VERSION.into(), number(experiment.version));
+    let by_itself = |stage: LifecycleStage| {
+        Condition::Equals(STAGE.into(), text(stage.name())).and(Condition::Not(Box::new(overruled)))
+    };
+    Condition::item_exists().and(match experiment.stage {
+        LifecycleStage::Active => Condition::Not(Box::new(by_itself(LifecycleStage::Deleted))),
+        LifecycleStage::Deleted => by_itself(LifecycleStage::Active),
+    })
+}
+
+/// MLflow's refusal to write to a deleted run.
+pub fn check_run_is_active(run: &RunId, stage: LifecycleStage) -> Result<()> {
+    match stage {
+        LifecycleStage::Active => Ok(()),
+        LifecycleStage::Deleted => Err(Error::invalid(format!(
+            "The run {run} must be in the 'active' state. Current state is {}.",
+            stage.name()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use entities::run_stage;
+    use key_schema::Key;
+
+    use super::*;
+
+    fn experiment(stage: LifecycleStage, version: u32) -> ExperimentState {
+        ExperimentState { stage, version, artifact_location: String::new() }
+    }
+
+    fn run(own: Option<(LifecycleStage, u32)>) -> Item {
+        let item = Item::new(Key { pk: String::new(), sk: String::new() });
+        match own {
+            Some((stage, version)) => item.with(STAGE, text(stage.name())).with(STAGE_VERSION, number(version)),
+            None => item,
+        }
+    }
+
+    #[test]
+    fn the_experiment_overrules_what_happened_to_the_run_before() {
+        use LifecycleStage::{Active, Deleted};
+        for (own, of_experiment, effective) in [
+            (None, (Active, 0), Active),
+            (None, (Deleted, 1), Deleted),
+            (Some((Deleted, 0)), (Active, 0), Deleted),
+            (Some((Deleted, 0)), (Deleted, 1), Deleted),
+            (Some((Deleted, 0)), (Active, 2), Active),
+            (Some((Active, 1)), (Deleted, 1), Active),
+            (Some((Deleted, 2)), (Active, 0), Deleted),
+            (Some((Active, 1)), (Active, 2), Active),
+            (Some((Active, 2)), (Deleted, 3), Deleted),
+        ] {
+            let state = experiment(of_experiment.0, of_experiment.1);
+            assert_eq!(run_stage(&run(own), &state), effective, "{own:?} {of_experiment:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lease_runs_out_and_is_not_given_on_deleted_experiments() {
+        let leases = Leases { length: Duration::from_millis(20), held: Mutex::default() };
+        let id = ExperimentId::DEFAULT;
+        leases.keep(id, Moment::now(), &experiment(LifecycleStage::Active, 3));
+        assert_eq!(leases.get(id).unwrap().version, 3);
+        leases.keep(id, Moment::now(), &experiment(LifecycleStage::Deleted, 4));
+        assert_eq!(leases.get(id), None);
+        leases.keep(id, Moment::now(), &experiment(LifecycleStage::Active, 5));
+        tokio::time::sleep(leases.length).await;
+        assert_eq!(leases.get(id), None);
+        leases.keep(id, Moment::now(), &experiment(LifecycleStage::Active, 6));
+        leases.forget(id);
+        assert_eq!(leases.get(id), None);
+    }
+}
