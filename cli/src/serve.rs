@@ -48,10 +48,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     create(&table).await?;
     let store = Store::new(table.clone(), &artifact_root);
     store.experiment_create_default().await?;
+    let evaluation = evaluation::store::Store::new(table.clone());
     let registry = registry::store::Store::new(table.clone(), &artifact_root);
 
     let allowed = guard::Allowed::new(&options.host, &options.allowed_host);
-    let app = guard::guarded(functions(&store, &registry), allowed);
+    let app = guard::guarded(functions(&store, &evaluation, &registry), allowed);
     let address = (options.host.as_str(), options.port);
     let listener = TcpListener::bind(address)
         .await
@@ -78,6 +79,6 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 }
 
 /// The routers of all functions. What none of them knows, the first answers.
-fn functions(tracking: &Store, registry: &registry::store::Store) -> Router {
-    service::joined(tracking::router(tracking), [registry::router(registry)])
+fn functions(tracking: &Store, evaluation: &evaluation::store::Store, registry: &registry::store::Store) -> Router {
+    service::joined(tracking::router(tracking), [evaluation::router(evaluation), registry::router(registry)])
 }

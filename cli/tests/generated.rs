@@ -28,8 +28,9 @@ fn repository(file: &str) -> PathBuf {
 /// Method and canonical path of every row of every function.
 fn built() -> BTreeSet<(String, String)> {
     let tracking = tracking::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
+    let evaluation = evaluation::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let registry = registry::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let routes = tracking.into_iter().chain(registry);
+    let routes = tracking.into_iter().chain(evaluation).chain(registry);
     routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0))).collect()
 }
 

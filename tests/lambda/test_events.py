@@ -63,6 +63,29 @@ def test_repeated_query_parameters(gateway, invoke):
     assert {(metric["run_id"], metric["value"]) for metric in body["metrics"]} == {(runs[0], 0.0), (runs[1], 1.0)}
 
 
+def test_create_evaluation_dataset(gateway, invoke):
+    status, body = invoke("evaluation", "create-dataset")
+    assert status == 200
+    dataset = body["dataset"]
+    assert (dataset["experiment_ids"], dataset["tags"]) == (["0"], '{"team": "search"}')
+    # What the function has written, the same is asked for through the gateway, beside what another function keeps.
+    base = f"{gateway}/ajax-api/3.0/mlflow"
+    found = requests.get(f"{base}/datasets/{dataset['dataset_id']}", timeout=60).json()
+    assert found["dataset"]["name"] == "questions"
+    added = requests.post(
+        f"{base}/datasets/{dataset['dataset_id']}/add-experiments", json={"experiment_ids": ["0"]}, timeout=60
+    )
+    assert added.status_code == 200, added.text
+    assert requests.get(f"{base}/scorers/list", {"experiment_id": "0"}, timeout=60).json() == {}
+
+
+def test_an_unknown_path_of_the_evaluation_function(gateway):
+    for path in ["datasets/a/none", "scorers/none", "scorers"]:
+        answer = requests.get(f"{gateway}/api/3.0/mlflow/{path}", timeout=60)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"].startswith("text/html")
+
+
 def test_create_registered_model(gateway, invoke):
     status, body = invoke("registry", "create-registered-model")
     assert status == 200

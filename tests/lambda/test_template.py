@@ -106,9 +106,10 @@ def actions(named: str | list[str]) -> set[str]:
 
 def test_functions_may_do_only_what_they_do(resources):
     assert set(of_type(resources, "AWS::IAM::Role")) == {
-        "TrackingFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole"
+        "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole"
     }
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE)]
+    assert statements(resources, "EvaluationFunctionRole") == [(ITEMS, TABLE[0])]
     assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE)]
     assert statements(resources, "IndexerFunctionRole") == [
         (ITEMS - {"dynamodb:ConditionCheckItem"}, TABLE),
@@ -129,6 +130,7 @@ def test_functions_know_only_what_they_need(resources):
     }
     assert known == {
         "TrackingFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
+        "EvaluationFunction": {"TABLE_NAME"},
         "RegistryFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
         "IndexerFunction": {"TABLE_NAME"},
     }

@@ -1,9 +1,8 @@
-//! The tracking function: experiments, runs, metrics, params, tags, logged models, datasets, scorers.
+//! The tracking function: experiments, runs, metrics, params, tags, logged models, datasets of runs.
 //!
 //! [`routes`] is its whole API on one page. A handler reads its request and makes one call of the [`store`], which knows the
 //! table and nothing of HTTP.
 
-mod evaluation_datasets;
 mod experiments;
 pub mod lambda;
 mod logged_models;
@@ -11,7 +10,6 @@ mod logging;
 mod metrics;
 mod routes;
 mod runs;
-mod scorers;
 mod server;
 pub mod store;
 

@@ -1,11 +1,11 @@
 //! The route table: method, path, permission, handler.
 
 use access::Permission::{Create, Delete, List, Public, Read, Update};
-use access::Resource::{EvaluationDataset, Experiment, LoggedModel, Run};
+use access::Resource::{Experiment, LoggedModel, Run};
 use service::{Paths, Route};
 
 use crate::store::Store;
-use crate::{evaluation_datasets as datasets, experiments, logged_models, logging, metrics, runs, scorers, server};
+use crate::{experiments, logged_models, logging, metrics, runs, server};
 
 /// The rows of this function.
 #[must_use]
@@ -60,45 +60,6 @@ pub fn routes() -> Vec<Route<Store>> {
         ),
         Route::new("GET", "logged-models/{model_id}/artifacts/files", Read(LoggedModel), logged_models::get_artifact)
             .under(Paths::AjaxV2),
-        //
-        Route::new("POST", "datasets/create", Create(EvaluationDataset), datasets::create).under(Paths::V3),
-        Route::new("GET", "datasets/search", List(EvaluationDataset), datasets::search).under(Paths::V3),
-        Route::new("POST", "datasets/search", List(EvaluationDataset), datasets::search).under(Paths::V3),
-        Route::new("GET", "datasets/{dataset_id}", Read(EvaluationDataset), datasets::get).under(Paths::V3),
-        Route::new("DELETE", "datasets/{dataset_id}", Delete(EvaluationDataset), datasets::delete).under(Paths::V3),
-        Route::new("PATCH", "datasets/{dataset_id}/tags", Update(EvaluationDataset), datasets::set_tags)
-            .under(Paths::V3),
-        Route::new("DELETE", "datasets/{dataset_id}/tags/{key}", Update(EvaluationDataset), datasets::delete_tag)
-            .under(Paths::V3),
-        Route::new("POST", "datasets/{dataset_id}/records", Update(EvaluationDataset), datasets::merge_records)
-            .under(Paths::V3),
-        Route::new("GET", "datasets/{dataset_id}/records", Read(EvaluationDataset), datasets::records).under(Paths::V3),
-        Route::new("DELETE", "datasets/{dataset_id}/records", Update(EvaluationDataset), datasets::delete_records)
-            .under(Paths::V3),
-        Route::new("GET", "datasets/{dataset_id}/experiment-ids", Read(EvaluationDataset), datasets::experiments)
-            .under(Paths::V3),
-        Route::new(
-            "POST",
-            "datasets/{dataset_id}/add-experiments",
-            Update(EvaluationDataset),
-            datasets::add_experiments,
-        )
-        .under(Paths::V3),
-        Route::new(
-            "POST",
-            "datasets/{dataset_id}/remove-experiments",
-            Update(EvaluationDataset),
-            datasets::remove_experiments,
-        )
-        .under(Paths::V3),
-        //
-        Route::new("POST", "scorers/register", Update(Experiment), scorers::register).under(Paths::V3),
-        Route::new("GET", "scorers/list", List(Experiment), scorers::list).under(Paths::V3),
-        Route::new("GET", "scorers/versions", Read(Experiment), scorers::versions).under(Paths::V3),
-        Route::new("GET", "scorers/get", Read(Experiment), scorers::get).under(Paths::V3),
-        Route::new("DELETE", "scorers/delete", Delete(Experiment), scorers::delete).under(Paths::V3),
-        Route::new("PUT", "scorers/online-config", Update(Experiment), scorers::set_online_config).under(Paths::V3),
-        Route::new("GET", "scorers/online-configs", List(Experiment), scorers::online_configs).under(Paths::V3),
         //
         Route::new("GET", "server-info", Public, server::info).under(Paths::V3),
         Route::text("/health", "OK"),

@@ -8,7 +8,7 @@ mod capacity;
 use std::time::Duration;
 
 use calls::Calls;
-use capacity::{evaluation, inputs, logged_models, searches};
+use capacity::{inputs, logged_models, searches};
 use embedded_engine::Engine;
 use ledger::Ledger;
 use mlflow_api::ExperimentId;
@@ -328,7 +328,6 @@ async fn the_capacity_ledger_is_up_to_date_and_within_its_budgets() {
     searches::searches(&mut ledger).await;
     ledger.section("The indexer, beside the requests");
     searches::indexing(&mut ledger).await;
-    evaluation::evaluation(&mut ledger).await;
     ledger.section("Large runs");
     wide_metrics(&mut ledger).await;
     many_params(&mut ledger).await;

@@ -4,8 +4,8 @@ use entities::attributes::{
     CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
 use entities::{Moment, entries, experiment_of_name, experiment_state, now_ms, stage_from};
-use key_schema::{Descending, Key, Name, Stage, rows};
 use key_schema::index::ExperimentsByStage;
+use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits, location};
 use table::{Condition, Failure, Item, Query, Reason, Update, Write, number, text};

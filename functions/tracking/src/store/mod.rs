@@ -1,6 +1,5 @@
 //! What the tracking domain keeps in the table. One file per resource; methods are named noun first.
 
-mod evaluation_dataset;
 mod experiment;
 mod experiment_search;
 mod experiment_tag;
@@ -19,19 +18,16 @@ mod run_links;
 mod run_read;
 mod run_search;
 mod run_tag;
-mod scorer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use evaluation_dataset::column;
-pub use evaluation_dataset::{DatasetSearch, NewDataset};
 pub use experiment::NewExperiment;
 pub use experiment_search::ExperimentSearch;
 pub(crate) use experiment_tag::too_many_custom_views;
 use experiments::Experiments;
-use listing::IndexedFieldsCache;
 pub use history::{AskedRun, SampleRange};
+use listing::IndexedFieldsCache;
 pub use log_batch::{Batch, LoggedMetric, MeasuredModel, Models};
 pub use logged_model::NewLoggedModel;
 pub use logged_model_metrics::ModelMetric;
@@ -40,7 +36,6 @@ pub use logged_model_search::LoggedModelSearch;
 pub use run::{NewRun, RunChange};
 pub use run_search::RunSearch;
 pub(crate) use run_search::known_experiments;
-pub use scorer::ScorerName;
 use table::Table;
 
 /// The tracking store. Cheap to clone; one a process.

@@ -3,8 +3,8 @@
 use access::Granted;
 use entities::attributes::{STAGE, STAGE_VERSION, START_TIME};
 use entities::{Marked, Moment, RunLocation, run_stage};
-use key_schema::{Descending, Stage, rows};
 use key_schema::index::RunsByStage;
+use key_schema::{Descending, Stage, rows};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Update, Write, number, text};

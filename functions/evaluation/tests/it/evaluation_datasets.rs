@@ -9,7 +9,6 @@ use http::header::CONTENT_TYPE;
 use key_schema::Key;
 use serde_json::{Value, json};
 
-use crate::indexed::index_records;
 use crate::server::{Answer, Server, Site, TABLE};
 
 /// A request below `/api/3.0/mlflow/`.
@@ -84,7 +83,7 @@ async fn rows(site: &Site) -> Vec<String> {
 async fn clear_up(site: &Site, dataset: &str) {
     let keys = json!({ "PK": { "S": format!("EVAL#{dataset}") }, "SK": { "S": "ED#META" } });
     let change = json!({ "Keys": keys, "OldImage": { "rev": { "N": "1" } }, "SequenceNumber": "1" });
-    index_records(site, vec![json!({ "eventName": "REMOVE", "dynamodb": change })]).await;
+    site.index(vec![json!({ "eventName": "REMOVE", "dynamodb": change })]).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,11 @@
+//! What the evaluation domain keeps in the table. One folder per resource; methods are named noun first.
+
+mod evaluation_dataset;
+mod scorer;
+#[expect(clippy::module_inception, reason = "the store itself, which the other files use")]
+mod store;
+
+pub(crate) use evaluation_dataset::column;
+pub use evaluation_dataset::{DatasetSearch, NewDataset};
+pub use scorer::ScorerName;
+pub use store::Store;

@@ -1,0 +1,41 @@
+//! The store.
+
+use std::time::Duration;
+
+use experiments::Experiments;
+use key_schema::rows;
+use mlflow_api::Result;
+use table::Table;
+
+/// The evaluation domain's store. Cheap to clone; one a process.
+#[derive(Clone)]
+pub struct Store {
+    pub(super) table: Table,
+    pub(super) experiments: Experiments,
+}
+
+impl Store {
+    /// A store over the table.
+    #[must_use]
+    pub fn new(table: Table) -> Self {
+        Self::with_lease(table, experiments::LEASE)
+    }
+
+    /// A store whose leases on experiments are of another length; every process on one table needs the same.
+    #[must_use]
+    pub fn with_lease(table: Table, lease: Duration) -> Self {
+        Self { experiments: Experiments::new(table.clone(), lease), table }
+    }
+
+    /// Makes one request, so that the connection stands.
+    pub async fn connect(&self) -> Result<()> {
+        self.table.get(&rows::Config::key(&"connection".into())).await?;
+        Ok(())
+    }
+}
+
+impl service::Store for Store {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+}
