@@ -16,12 +16,17 @@ use serde_json::{Value, json};
 use crate::connector::InProcess;
 use crate::side::SideConnection;
 use crate::wire::Answer;
-use crate::{Error, Server, StreamReader, client_over, operations};
+use crate::{Error, Server, client_over, operations};
 
 /// The database's file in the engine's directory.
 const FILE: &str = "dynamodb.sqlite";
 /// Locked by the process that reads the stream.
 const STREAM_LOCK: &str = "stream.lock";
+
+/// Held by the one process that reads the streams, as long as this lives.
+pub(crate) struct StreamLock {
+    _file: Option<File>,
+}
 
 /// An embedded DynamoDB. A clone is the same engine.
 #[derive(Clone)]
@@ -112,21 +117,15 @@ impl Engine {
         serde_json::from_str(&body).map_err(|error| io::Error::from(error).into())
     }
 
-    /// The stream of a table, for one reader: nothing while another process reads it, since two would carry over the same
-    /// records. (An engine in memory has one process; that it has one reader is left to that.)
-    pub async fn stream(&self, table: &str) -> Result<Option<StreamReader>, Error> {
-        let claim = match &self.directory {
-            None => None,
-            Some(directory) => {
-                let file = open_private(&directory.join(STREAM_LOCK))?;
-                match file.try_lock() {
-                    Ok(()) => Some(file),
-                    Err(TryLockError::WouldBlock) => return Ok(None),
-                    Err(TryLockError::Error(error)) => return Err(error.into()),
-                }
-            }
-        };
-        StreamReader::open(self.clone(), table, claim).await.map(Some)
+    /// The lock that the reader of streams holds; nothing, while another process holds it. An engine in memory has one process.
+    pub(crate) fn lock_streams(&self) -> Result<Option<StreamLock>, Error> {
+        let Some(directory) = &self.directory else { return Ok(Some(StreamLock { _file: None })) };
+        let file = open_private(&directory.join(STREAM_LOCK))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(StreamLock { _file: Some(file) })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error.into()),
+        }
     }
 
     /// Deletes the records of a table's stream up to this one, and says how many there were.

@@ -1,12 +1,12 @@
 //! A table's stream as Lambda reads it.
 
 use std::fmt;
-use std::fs::File;
 use std::io;
 
 use serde_json::{Value, json};
 
-use crate::{Engine, Error};
+use crate::engine::{Engine, StreamLock};
+use crate::error::Error;
 
 /// Records asked for in one request. Two images of 400 KB each may be in a record.
 const PAGE: usize = 100;
@@ -23,8 +23,7 @@ pub struct StreamReader {
     arn: String,
     /// Where the stream begins. The engine's iterators do not expire.
     horizon: Value,
-    /// Locked as long as this lives.
-    _claim: Option<File>,
+    _lock: StreamLock,
 }
 
 impl fmt::Debug for StreamReader {
@@ -33,8 +32,19 @@ impl fmt::Debug for StreamReader {
     }
 }
 
+impl Engine {
+    /// The stream of a table, for one reader: nothing while another process reads it, since two would carry over the same
+    /// records. (An engine in memory has one process; that it has one reader is left to that.)
+    pub async fn stream(&self, table: &str) -> Result<Option<StreamReader>, Error> {
+        match self.lock_streams()? {
+            None => Ok(None),
+            Some(lock) => StreamReader::open(self.clone(), table, lock).await.map(Some),
+        }
+    }
+}
+
 impl StreamReader {
-    pub(crate) async fn open(engine: Engine, table: &str, claim: Option<File>) -> Result<Self, Error> {
+    async fn open(engine: Engine, table: &str, lock: StreamLock) -> Result<Self, Error> {
         let streams = engine.call("ListStreams", json!({ "TableName": table })).await?;
         let Some(arn) = streams.pointer("/Streams/0/StreamArn").and_then(Value::as_str).map(str::to_owned) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("the table {table} has no stream")).into());
@@ -45,7 +55,7 @@ impl StreamReader {
         let from_start = json!({ "StreamArn": arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
         let mut iterator = engine.call("GetShardIterator", from_start).await?;
         let horizon = iterator["ShardIterator"].take();
-        Ok(Self { engine, table: table.to_owned(), arn, horizon, _claim: claim })
+        Ok(Self { engine, table: table.to_owned(), arn, horizon, _lock: lock })
     }
 
     /// The oldest records, at most so many and about 4 MB of them, in the form in which Lambda delivers them. The same ones

@@ -10,8 +10,8 @@ use mlflow_api::{Error, Result, limits_registry as limits};
 use table::{Condition, Failure, Item, Query, Update, Write, number};
 
 use super::attributes::ALIASES;
-use super::model::{Model, model_key, model_not_found};
-use super::version::Found;
+use super::model_item::{Model, model_key, model_not_found};
+use super::version_item::Found;
 use super::{ATTEMPTS, Store};
 
 /// Versions that one request reads beside their model.

@@ -1,13 +1,10 @@
 //! Registered models: create, read, update, rename.
 
-use std::collections::BTreeMap;
-
 use documents::Change;
-use entities::{entries, find, now_ms};
+use entities::now_ms;
+use key_schema::{ModelKind, Name, Ordinal, rows};
 use key_schema::index::AliasedVersions;
-use key_schema::{Key, ModelKind, Name, Ordinal, rows};
-use mlflow_api::registry::{IS_PROMPT_TAG, ModelAlias, ModelStage, ModelVersion, RegisteredModel};
-use mlflow_api::tracking::{DEFAULT_WORKSPACE, KeyValue};
+use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::{Error, ErrorCode, Result, limits_registry as limits, python};
 use table::{Condition, Failure, Item, Map, Query, Reason, Update, Value, Write, map, number, text};
 
@@ -15,8 +12,9 @@ use super::attributes::{
     ALIASES, COUNT, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED,
 };
 use super::home::{home_key, home_row, new_home};
+use super::model_item::{Model, kind_of_tag, list_key, list_row, model_entity, model_key, model_not_found};
 use super::model_tag::ModelDocument;
-use super::version::version_entity;
+use super::version_item::version_entity;
 use super::{ATTEMPTS, Store};
 
 /// A model to register.
@@ -28,124 +26,6 @@ pub struct NewModel {
     pub description: String,
     /// Tags; of one that comes twice, the last value counts.
     pub tags: Vec<(String, String)>,
-}
-
-/// A model as it was found under its name.
-#[derive(Clone, Debug)]
-pub(super) struct Model {
-    pub(super) name: String,
-    pub(super) item: Item,
-}
-
-/// The key of a model.
-pub(super) fn model_key(name: &str) -> Key {
-    rows::RegisteredModel::key(&Name::from(name))
-}
-
-/// MLflow's error for a model that is not there.
-pub(super) fn model_not_found(name: &str) -> Error {
-    Error::not_found(format!("Registered Model with name={name} not found"))
-}
-
-/// The row by which a workspace lists a model.
-pub(super) fn list_key(name: &str, kind: ModelKind) -> Key {
-    rows::ModelName::key(&DEFAULT_WORKSPACE.into(), &kind, &Name::from(name))
-}
-
-pub(super) fn list_row(name: &str, kind: ModelKind) -> Item {
-    Item::new(list_key(name, kind)).with(NAME, text(name))
-}
-
-/// The kind a model is searched as; only this one value of the tag makes a prompt of it (`_update_query_to_exclude_prompts`).
-pub(super) fn kind_of_tag(value: Option<&str>) -> ModelKind {
-    if value == Some("true") { ModelKind::Prompt } else { ModelKind::Model }
-}
-
-/// A map of names to versions, as an attribute.
-pub(super) fn versions_map<K: Into<String>>(versions: impl IntoIterator<Item = (K, u32)>) -> Value {
-    map(versions.into_iter().map(|(name, version)| (name.into(), number(version))).collect())
-}
-
-impl Model {
-    /// From its item.
-    pub(super) fn of(item: Item) -> Option<Self> {
-        Some(Self { name: item.text(NAME)?.to_owned(), item })
-    }
-
-    pub(super) fn id(&self) -> &str {
-        self.item.text(ID).unwrap_or_default()
-    }
-
-    /// The name of its home.
-    pub(super) fn home(&self) -> Name {
-        Name::from(self.item.text(HOME).unwrap_or(&self.name))
-    }
-
-    pub(super) fn is_at_home(&self) -> bool {
-        !self.item.has(HOME)
-    }
-
-    /// How many versions it has had.
-    pub(super) fn count(&self) -> u32 {
-        self.item.number(COUNT).and_then(|count| count.try_into().ok()).unwrap_or_default()
-    }
-
-    pub(super) fn renamed(&self) -> i64 {
-        self.item.number(RENAMED).unwrap_or_default()
-    }
-
-    fn versions(&self, attribute: &str) -> BTreeMap<String, u32> {
-        let versions = self.item.map(attribute).into_iter().flatten();
-        versions.filter_map(|(name, version)| Some((name.clone(), version.as_n().ok()?.parse().ok()?))).collect()
-    }
-
-    /// The greatest version of each stage.
-    pub(super) fn latest(&self) -> BTreeMap<ModelStage, u32> {
-        let latest = self.versions(LATEST).into_iter();
-        latest.filter_map(|(stage, version)| Some((ModelStage::from_name(&stage)?, version))).collect()
-    }
-
-    /// The version of each alias.
-    pub(super) fn aliases(&self) -> BTreeMap<String, u32> {
-        self.versions(ALIASES)
-    }
-
-    /// The aliases of a version.
-    pub(super) fn aliases_of(&self, version: u32) -> Vec<String> {
-        self.aliases().into_iter().filter(|(_, of)| *of == version).map(|(alias, _)| alias).collect()
-    }
-
-    /// Whether its tag says that it is a prompt, in any case (`RegisteredModel._is_prompt`).
-    pub(super) fn is_prompt(&self) -> bool {
-        self.prompt_tag().is_some_and(|tag| tag.to_lowercase() == "true")
-    }
-
-    fn prompt_tag(&self) -> Option<&str> {
-        Some(self.item.map(TAGS)?.get(IS_PROMPT_TAG)?.as_s().ok()?.as_str())
-    }
-
-    pub(super) fn kind(&self) -> ModelKind {
-        kind_of_tag(self.prompt_tag())
-    }
-
-    /// A change of the model, if nothing of it has changed since it was read.
-    pub(super) fn unchanged(&self) -> Update {
-        Update::new(model_key(&self.name)).only_if(self.is_unchanged()).add(EDITS, number(1))
-    }
-
-    pub(super) fn is_unchanged(&self) -> Condition {
-        let edits = self.item.number(EDITS).unwrap_or_default();
-        self.is_same().and(Condition::Equals(EDITS.into(), number(edits)))
-    }
-
-    /// A change of the model, if it is still this one.
-    pub(super) fn same(&self) -> Update {
-        Update::new(model_key(&self.name)).only_if(self.is_same()).add(EDITS, number(1))
-    }
-
-    pub(super) fn is_same(&self) -> Condition {
-        Condition::Equals(ID.into(), text(self.id()))
-    }
 }
 
 impl Store {
@@ -329,21 +209,6 @@ fn moved(model: &Model, new_name: &str, now: i64) -> Item {
     item
 }
 
-/// A model from its item, its rows of tags and its latest versions.
-pub(super) fn model_entity(model: &Model, rows: &[Item], latest_versions: Vec<ModelVersion>) -> RegisteredModel {
-    let tags = entries(&model.item, TAGS, rows).into_iter().map(|(key, value)| KeyValue { key, value });
-    let aliases = model.aliases().into_iter();
-    RegisteredModel {
-        name: model.name.clone(),
-        creation_timestamp: model.item.number(CREATED).unwrap_or_default(),
-        last_updated_timestamp: model.item.number(UPDATED).unwrap_or_default(),
-        description: model.item.text(DESCRIPTION).unwrap_or_default().to_owned(),
-        latest_versions,
-        tags: tags.collect(),
-        aliases: aliases.map(|(alias, version)| ModelAlias { alias, version: version.to_string() }).collect(),
-    }
-}
-
 /// Whether a model's item says that it is a prompt, whatever the tag's value (`has_prompt_tag`).
 fn has_prompt_tag(item: &Item) -> bool {
     item.map(TAGS).is_some_and(|tags| tags.contains_key(IS_PROMPT_TAG))
@@ -369,9 +234,4 @@ fn taken(name: &str, old_is_prompt: bool, new_is_prompt: bool) -> Error {
         )
     };
     Error::new(ErrorCode::ResourceAlreadyExists, message)
-}
-
-/// A tag of an entity.
-pub(super) fn tag<'a>(tags: &'a [KeyValue], key: &str) -> Option<&'a str> {
-    find(tags, key)
 }

@@ -6,7 +6,7 @@ use table::{Condition, Failure, Item, Query, Update, Write, text};
 
 use super::attributes::{ID, NAME, RUN};
 use super::home::home_key;
-use super::model::{list_key, model_key};
+use super::model_item::{list_key, model_key};
 use super::{ATTEMPTS, Store};
 
 /// Deletions in one transaction, beside the check of the home.

@@ -13,8 +13,8 @@ use search::{
 use table::{Item, Query};
 
 use super::attributes::{NAME, TAGS, UPDATED};
-use super::model::{Model, list_key, model_entity, model_key, tag};
-use super::version::version_entity;
+use super::model_item::{Model, list_key, model_entity, model_key, tag};
+use super::version_item::version_entity;
 use super::{Search, Store};
 
 /// Names that are read at least where a filter may refuse some.

@@ -9,7 +9,7 @@ use mlflow_api::{Error, Result, limits_registry as limits};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::attributes::{EDITS, ID, TAGS};
-use super::model::{Model, kind_of_tag, list_key, list_row, model_key, model_not_found};
+use super::model_item::{Model, kind_of_tag, list_key, list_row, model_key, model_not_found};
 use super::{ATTEMPTS, Store};
 
 /// A model as a document. Where its rows are, only its item says.

@@ -1,23 +1,22 @@
 //! Model versions: create and read.
 
-use entities::{entries, now_ms};
-use key_schema::{Key, Name, Ordinal, rows};
+use entities::now_ms;
+use key_schema::{Name, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
-use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, Result, limits_registry as limits};
 use table::{Condition, Failure, Item, Query, Reason, Write, number, text};
 
 use super::attributes::{
-    COUNT, CREATED, DESCRIPTION, HOME, LATEST, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAG_ROWS, TAGS, UPDATED,
+    COUNT, CREATED, DESCRIPTION, HOME, LATEST, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAG_ROWS, UPDATED,
 };
-use super::model::{Model, model_key};
+use super::model_item::{Model, model_key};
+use super::version_item::{Found, storage_of, version_entity};
 use super::version_source::{Resolved, VersionSource};
 use super::{ATTEMPTS, Store};
 
 /// Longest tag, in bytes, that stands in a version's document while that is not full: a version is written seldom and read whole, and
 /// the text of a prompt is a tag.
 pub(super) const INLINE_VALUE: usize = 32 << 10;
-const READY: &str = "READY";
 
 /// A version to create.
 #[derive(Clone, Debug, Default)]
@@ -34,28 +33,6 @@ pub struct NewVersion {
     pub run_link: String,
     /// Description; may be empty.
     pub description: String,
-}
-
-/// A version as it was found, with its model.
-pub(super) struct Found {
-    pub(super) model: Model,
-    pub(super) number: u32,
-    pub(super) item: Item,
-}
-
-impl Found {
-    pub(super) fn key(&self) -> Key {
-        rows::ModelVersion::key(&self.model.home(), &Ordinal(self.number))
-    }
-
-    pub(super) fn stage(&self) -> ModelStage {
-        stage_of(&self.item)
-    }
-}
-
-/// The stage in a version's item.
-pub(super) fn stage_of(item: &Item) -> ModelStage {
-    item.text(STAGE).and_then(ModelStage::from_name).unwrap_or(ModelStage::None)
 }
 
 impl Store {
@@ -99,7 +76,7 @@ impl Store {
                 }
                 Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
                     Some(Reason::Refused(Some(item))) => {
-                        Model::of(item).ok_or_else(|| super::model::model_not_found(&new.name))?
+                        Model::of(item).ok_or_else(|| super::model_item::model_not_found(&new.name))?
                     }
                     _ => self.model_find(&new.name).await?,
                 },
@@ -155,11 +132,6 @@ impl Store {
     }
 }
 
-/// Where a version's artifacts are.
-pub(super) fn storage_of(item: &Item) -> &str {
-    item.text(STORAGE).or_else(|| item.text(SOURCE)).unwrap_or_default()
-}
-
 fn new_item(model: &Model, version: u32, new: &NewVersion, source: &Resolved) -> (Item, Vec<Item>) {
     let home = model.home();
     let now = now_ms();
@@ -186,24 +158,4 @@ fn of_run(model: &Model, version: u32, run: Option<&str>) -> Option<Item> {
     let run = run.filter(|run| !run.is_empty())?;
     let home = model.home();
     Some(Item::new(rows::VersionOfRun::key(&Name::from(run), &home, &Ordinal(version))).with(HOME, text(&home.0)))
-}
-
-/// A version from its item and its rows of tags, without its aliases. To MLflow, renaming a model changes its versions.
-pub(super) fn version_entity(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64) -> ModelVersion {
-    let text = |attribute: &str| item.text(attribute).map(str::to_owned);
-    let tags = entries(item, TAGS, rows).into_iter().map(|(key, value)| KeyValue { key, value });
-    ModelVersion {
-        name: name.to_owned(),
-        version: version.to_string(),
-        creation_timestamp: item.number(CREATED).unwrap_or_default(),
-        last_updated_timestamp: item.number(UPDATED).unwrap_or_default().max(renamed),
-        current_stage: stage_of(item),
-        description: text(DESCRIPTION),
-        source: text(SOURCE).unwrap_or_default(),
-        run_id: text(RUN),
-        status: READY,
-        tags: tags.collect(),
-        run_link: text(RUN_LINK),
-        aliases: Vec::new(),
-    }
 }

@@ -11,8 +11,8 @@ use mlflow_api::{Error, ErrorCode, Result, limits_registry as limits};
 use table::{Condition, Failure, Item, Query, Update, Value, Write, number, text};
 
 use super::attributes::{ALIASES, DESCRIPTION, LATEST, RUN, STAGE, TAG_ROWS, UPDATED};
-use super::model::{Model, versions_map};
-use super::version::{Found, stage_of};
+use super::model_item::{Model, versions_map};
+use super::version_item::{Found, stage_of};
 use super::version_tag::VersionDocument;
 use super::{ATTEMPTS, Store};
 

@@ -13,8 +13,8 @@ use table::{Item, Query};
 
 use super::attributes::{HOME, NAME, RENAMED};
 use super::home::home_key;
-use super::model::{Model, tag};
-use super::version::version_entity;
+use super::model_item::{Model, tag};
+use super::version_item::version_entity;
 use super::{Search, Store};
 
 /// Models whose versions are read at a time.

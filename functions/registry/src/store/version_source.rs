@@ -7,7 +7,7 @@ use mlflow_api::{Error, ErrorCode, ModelId, Result, location};
 
 use super::Store;
 use super::attributes::RUN;
-use super::version::storage_of;
+use super::version_item::storage_of;
 use crate::source::{ModelUri, Source};
 
 /// A source as it was asked for.

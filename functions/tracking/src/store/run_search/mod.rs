@@ -27,7 +27,7 @@ use search::{
 use super::Store;
 use finder::Finder;
 use list::{Cursor, HEAD, Keys, LARGEST_PAGE};
-use scope::{ListsOf, Scope, Unlisted};
+use scope::{ListsOf, Scope, Unlisted, uses_lists};
 use source::{Join, Source, Walker};
 
 /// Runs on a page where the request does not say (`SearchRuns` in `service.proto`).
@@ -276,16 +276,6 @@ fn without_lists(mut options: Options) -> Options {
 fn reads_lists(options: &Options) -> bool {
     let by_indexer = |list: &RunList| *list != RunList::Runs;
     options.lists.iter().any(by_indexer) || options.walk.iter().flat_map(|walk| &walk.segments).any(by_indexer)
-}
-
-/// Whether a plan reads lists that the indexer keeps.
-fn uses_lists(plan: &RunPlan) -> bool {
-    let by_indexer = |lists: &[RunList]| lists.iter().any(|list| *list != RunList::Runs);
-    match &plan.path {
-        AccessPath::Ids(_) | AccessPath::Whole => false,
-        AccessPath::Newest { lists } | AccessPath::Gather { lists } => by_indexer(lists) || by_indexer(&plan.narrow_by),
-        AccessPath::Walk(walk) => by_indexer(&walk.segments) || by_indexer(&plan.narrow_by),
-    }
 }
 
 /// Where runs of these ids may be.

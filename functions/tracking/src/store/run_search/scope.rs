@@ -8,11 +8,10 @@ use key_schema::index::RunsChanged;
 use key_schema::{KeyRange, place, ranges};
 use mlflow_api::tracking::{LifecycleStage, ViewType};
 use mlflow_api::{ExperimentId, Result};
-use search::{RunList, RunPlan, TimeRange};
+use search::{AccessPath, RunList, RunPlan, TimeRange};
 use table::{Query, Table};
 
 use super::list::Keys;
-use super::uses_lists;
 
 /// Items with changes that are read at most. An experiment with more of them is read as if it had no index.
 const MOST_CHANGED: usize = 1_000;
@@ -69,6 +68,16 @@ impl Scope {
             Some(RunLocation { experiment: self.id, run })
         });
         Ok(is_all.then(|| runs.collect()))
+    }
+}
+
+/// Whether a plan reads lists that the indexer keeps.
+pub(super) fn uses_lists(plan: &RunPlan) -> bool {
+    let by_indexer = |lists: &[RunList]| lists.iter().any(|list| *list != RunList::Runs);
+    match &plan.path {
+        AccessPath::Ids(_) | AccessPath::Whole => false,
+        AccessPath::Newest { lists } | AccessPath::Gather { lists } => by_indexer(lists) || by_indexer(&plan.narrow_by),
+        AccessPath::Walk(walk) => by_indexer(&walk.segments) || by_indexer(&plan.narrow_by),
     }
 }
 

@@ -1,0 +1,59 @@
+//! What a version's item says.
+
+use entities::entries;
+use key_schema::{Key, Ordinal, rows};
+use mlflow_api::registry::{ModelStage, ModelVersion};
+use mlflow_api::tracking::KeyValue;
+use table::Item;
+
+use super::attributes::{CREATED, DESCRIPTION, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAGS, UPDATED};
+use super::model_item::Model;
+
+const READY: &str = "READY";
+
+/// A version as it was found, with its model.
+pub(super) struct Found {
+    pub(super) model: Model,
+    pub(super) number: u32,
+    pub(super) item: Item,
+}
+
+impl Found {
+    pub(super) fn key(&self) -> Key {
+        rows::ModelVersion::key(&self.model.home(), &Ordinal(self.number))
+    }
+
+    pub(super) fn stage(&self) -> ModelStage {
+        stage_of(&self.item)
+    }
+}
+
+/// The stage in a version's item.
+pub(super) fn stage_of(item: &Item) -> ModelStage {
+    item.text(STAGE).and_then(ModelStage::from_name).unwrap_or(ModelStage::None)
+}
+
+/// Where a version's artifacts are.
+pub(super) fn storage_of(item: &Item) -> &str {
+    item.text(STORAGE).or_else(|| item.text(SOURCE)).unwrap_or_default()
+}
+
+/// A version from its item and its rows of tags, without its aliases. To MLflow, renaming a model changes its versions.
+pub(super) fn version_entity(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64) -> ModelVersion {
+    let text = |attribute: &str| item.text(attribute).map(str::to_owned);
+    let tags = entries(item, TAGS, rows).into_iter().map(|(key, value)| KeyValue { key, value });
+    ModelVersion {
+        name: name.to_owned(),
+        version: version.to_string(),
+        creation_timestamp: item.number(CREATED).unwrap_or_default(),
+        last_updated_timestamp: item.number(UPDATED).unwrap_or_default().max(renamed),
+        current_stage: stage_of(item),
+        description: text(DESCRIPTION),
+        source: text(SOURCE).unwrap_or_default(),
+        run_id: text(RUN),
+        status: READY,
+        tags: tags.collect(),
+        run_link: text(RUN_LINK),
+        aliases: Vec::new(),
+    }
+}
