@@ -2,8 +2,8 @@
 
 use documents::Change;
 use entities::now_ms;
-use key_schema::{ModelKind, Name, Ordinal, rows};
 use key_schema::index::AliasedVersions;
+use key_schema::{ModelKind, Name, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::{Error, ErrorCode, Result, limits_registry as limits, python};
 use table::{Condition, Failure, Item, Map, Query, Reason, Update, Value, Write, map, number, text};

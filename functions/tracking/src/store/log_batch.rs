@@ -8,11 +8,11 @@ use entities::points::Point;
 use entities::{ModelLocation, RunLocation};
 use mlflow_api::{ModelId, Result};
 
-use super::Store;
-use super::logged_model_metrics::{ModelMetric, missing_model};
-use super::metric::Series;
-use super::run_document::RunDocument;
-use super::run_tag::add_tag;
+use crate::store::Store;
+use crate::store::logged_model::{ModelMetric, missing_model};
+use crate::store::metric::Series;
+use crate::store::run::RunDocument;
+use crate::store::run::add_tag;
 
 /// A metric as a client logs it.
 #[derive(Clone, Debug, Default)]

@@ -10,9 +10,9 @@ use mlflow_api::{ExperimentId, Result};
 use search::{FirstValue, RunPlan, SortKey};
 use table::Query;
 
-use super::Store;
 use super::scope::{Scope, Unlisted, uses_lists};
 use super::source::{Candidate, Source};
+use crate::store::Store;
 
 /// Candidates read at a time at most: 16 requests at once.
 const LARGEST_PORTION: usize = 1_600;

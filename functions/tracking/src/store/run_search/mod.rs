@@ -24,7 +24,7 @@ use search::{
     decode_page_token, encode_page_token, parse_run_search,
 };
 
-use super::Store;
+use crate::store::Store;
 use finder::Finder;
 use list::{Cursor, HEAD, Keys, LARGEST_PAGE};
 use scope::{ListsOf, Scope, Unlisted, uses_lists};

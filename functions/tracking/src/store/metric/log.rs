@@ -18,14 +18,14 @@ use key_schema::{Ascending, Bucket, Digest, Key, Name, fnv1a_128, halves, rows};
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Update, Value, Write, number};
 
-use super::Store;
-use super::run_lifecycle::unchanged_stage;
+use crate::store::Store;
+use crate::store::run::unchanged_stage;
 
 /// Points of a metric that wait in the document before they are sealed. A segment is an item of its own and costs at least a
 /// write unit; a waiting point costs its bytes with every later point. The two meet at about ten.
-pub(super) const SEAL_AT: usize = 10;
+pub(crate) const SEAL_AT: usize = 10;
 /// Metrics in the first document.
-pub(super) const DOCUMENT_KEYS: usize = 128;
+pub(crate) const DOCUMENT_KEYS: usize = 128;
 /// Metrics that one update changes: an expression has 4 KB.
 const UPDATE_KEYS: usize = 256;
 /// Metrics that are logged on the off-chance that the run is not wide; for more, the document is read first.
@@ -35,10 +35,10 @@ const CHECKED_KEYS: usize = 8;
 /// Points in one segment.
 const SEGMENT_POINTS: usize = 2_000;
 /// In a segment: its points, packed.
-pub(super) const POINTS: &str = "points";
+pub(crate) const POINTS: &str = "points";
 
 /// Points by metric.
-pub(super) type Series = BTreeMap<String, Vec<Point>>;
+pub(crate) type Series = BTreeMap<String, Vec<Point>>;
 
 /// A segment of points that are in the order of history.
 fn segment(at: &RunLocation, metric: &str, points: &[Point]) -> Option<Item> {
@@ -62,7 +62,7 @@ fn segments<'a>(at: &'a RunLocation, metric: &'a str, points: &'a [Point]) -> im
 
 impl Store {
     /// Logs points to an active run. One request for a few metrics; two more when points are sealed.
-    pub(super) async fn metrics_log(
+    pub(crate) async fn metrics_log(
         &self,
         at: &RunLocation,
         experiment: &ExperimentState,

@@ -15,10 +15,10 @@ use mlflow_api::inputs::{Dataset, DatasetInput, DatasetSummary};
 use mlflow_api::{Error, ExperimentId, Result, tracking};
 use table::{Condition, Item, Query, Update, Write, bytes_set, text};
 
-use super::{Store, content};
+use crate::store::Store;
 
 /// Bytes of compressed content in the item itself.
-pub(super) const DATASET_BYTES: usize = 8 << 10;
+pub(crate) const DATASET_BYTES: usize = 8 << 10;
 /// Summaries in an answer (`_search_datasets`).
 const MOST_SUMMARIES: usize = 1_000;
 
@@ -29,7 +29,7 @@ const CONTEXTS: &str = "contexts";
 impl Store {
     /// What has to be written for a dataset that a run reads, given the item it has; its parts are written at once, so that
     /// whoever sees the item sees them.
-    pub(super) async fn run_dataset_written(
+    pub(crate) async fn run_dataset_written(
         &self,
         experiment: ExperimentId,
         input: &DatasetInput,
@@ -56,7 +56,7 @@ impl Store {
 
     /// Fills in what the datasets of runs are, of which only names and digests are known. One request per 100 datasets, and one
     /// more for each that is big.
-    pub(super) async fn run_datasets_fill(&self, runs: &mut [tracking::Run]) -> Result<()> {
+    pub(crate) async fn run_datasets_fill(&self, runs: &mut [tracking::Run]) -> Result<()> {
         let mut keys = BTreeSet::new();
         for_each_dataset(runs, |key, _| {
             keys.insert(key);
@@ -119,7 +119,7 @@ impl Store {
 }
 
 /// The row that leads from a dataset to a run that read it.
-pub(super) fn link_to_run(at: &RunLocation, input: &DatasetInput) -> Item {
+pub(crate) fn link_to_run(at: &RunLocation, input: &DatasetInput) -> Item {
     let digest = dataset_digest(&input.dataset.name, &input.dataset.digest);
     Item::new(rows::DatasetLink::key(&at.experiment, &digest, &at.run)).indexed(RunsOfDataset::key(&digest, &at.run))
 }

@@ -13,7 +13,7 @@ use search::{
 };
 use table::{Item, Query};
 
-use super::Store;
+use crate::store::Store;
 
 /// A search over experiments, as it was asked.
 #[derive(Clone, Debug)]

@@ -12,9 +12,9 @@ use mlflow_api::tracking::ModelOutput;
 use mlflow_api::{Error, ErrorCode, Result};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
-use super::Store;
-use super::run_dataset::{self, DATASET_BYTES};
-use super::run_document::RunDocument;
+use super::dataset::{self, DATASET_BYTES};
+use super::document::RunDocument;
+use crate::store::Store;
 
 /// Rows in one transaction, beside the run.
 const ROWS: usize = 99;
@@ -88,7 +88,7 @@ impl Store {
                 let order = logged.saturating_add(i64::try_from(number).unwrap_or_default());
                 let row = dataset_link(Item::new(keys.input.clone()), input, order);
                 writes.push(Write::Put(row, Condition::item_missing()));
-                writes.push(Write::Put(run_dataset::link_to_run(at, input), Condition::All(Vec::new())));
+                writes.push(Write::Put(dataset::link_to_run(at, input), Condition::All(Vec::new())));
                 writes.extend(self.run_dataset_written(at.experiment, input, found.get(&keys.dataset)).await?);
             }
             if writes.is_empty() {

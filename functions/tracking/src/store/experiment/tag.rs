@@ -7,7 +7,7 @@ use mlflow_api::tracking::CUSTOM_VIEW_TAG_PREFIX;
 use mlflow_api::{Error, ExperimentId, Result, limits};
 use table::{Condition, Item, text};
 
-use super::Store;
+use crate::store::Store;
 use documents::{Change, Document};
 
 /// An experiment as a document.

@@ -12,8 +12,8 @@ use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, location};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
-use super::Store;
-use super::names::random_run_name;
+use crate::store::Store;
+use crate::store::names::random_run_name;
 
 /// A logged model to create.
 #[derive(Clone, Debug, Default)]
@@ -200,7 +200,7 @@ fn places(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<Inde
 }
 
 /// Whether a model's document says that it is deleted.
-pub(super) fn is_deleted(model: &Item) -> bool {
+pub(crate) fn is_deleted(model: &Item) -> bool {
     stage_from(model.text(STAGE).unwrap_or_default()) == LifecycleStage::Deleted
 }
 

@@ -6,15 +6,15 @@ use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, Result};
 use table::{Condition, Item, Update};
 
-use super::Store;
+use crate::store::Store;
 use documents::{Conflict, Document, print_conflicts};
 
 /// A run's document, and the state of its experiment.
-pub(super) struct RunDocument<'a> {
-    pub(super) at: &'a RunLocation,
-    pub(super) experiment: &'a ExperimentState,
+pub(crate) struct RunDocument<'a> {
+    pub(crate) at: &'a RunLocation,
+    pub(crate) experiment: &'a ExperimentState,
     /// MLflow words the refusal of a single param otherwise than that of a batch.
-    pub(super) single_param: bool,
+    pub(crate) single_param: bool,
 }
 
 impl Document for RunDocument<'_> {
@@ -60,7 +60,7 @@ impl Document for RunDocument<'_> {
 
 impl Store {
     /// The state of a run's experiment. No request while a lease lasts, else one.
-    pub(super) async fn run_experiment(&self, at: &RunLocation) -> Result<ExperimentState> {
+    pub(crate) async fn run_experiment(&self, at: &RunLocation) -> Result<ExperimentState> {
         self.experiments.state(at.experiment).await?.ok_or_else(|| at.not_found())
     }
 }

@@ -19,9 +19,9 @@ use search::{
 };
 use table::Query;
 
-use super::Store;
-use super::logged_model::is_deleted;
-use super::run_search::known_experiments;
+use super::lifecycle::is_deleted;
+use crate::store::Store;
+use crate::store::run_search::known_experiments;
 
 /// Models on a page where the request asks for none (`SEARCH_LOGGED_MODEL_MAX_RESULTS_DEFAULT`).
 const DEFAULT_PAGE: usize = 100;

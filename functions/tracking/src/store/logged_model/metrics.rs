@@ -16,7 +16,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::{Error, ErrorCode, ModelId, Result};
 use table::{Condition, Failure, Item, Update, Write, bytes_set, number};
 
-use super::Store;
+use crate::store::Store;
 
 /// Size, in bytes, from which on a metrics document is sealed: every point that is logged costs a write unit per KB of it, and
 /// a model whose points all wait in it is read with one request less. It holds some 200 points.

@@ -10,8 +10,8 @@ use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits, location};
 use table::{Condition, Failure, Item, Query, Reason, Update, Write, number, text};
 
-use super::Store;
-use super::names::DEFAULT_EXPERIMENT_NAME;
+use crate::store::Store;
+use crate::store::names::DEFAULT_EXPERIMENT_NAME;
 
 /// The setting that counts experiment ids.
 const COUNTER: &str = "experiment_counter";
@@ -135,7 +135,7 @@ impl Store {
     }
 
     /// An experiment from its item, its rows of tags read where it has any.
-    pub(super) async fn experiment_whole(&self, id: ExperimentId, item: &Item) -> Result<tracking::Experiment> {
+    pub(crate) async fn experiment_whole(&self, id: ExperimentId, item: &Item) -> Result<tracking::Experiment> {
         let rows = if item.has(TAG_ROWS) {
             self.table.query(Query::of(rows::ExperimentTag::all(&id))).await?
         } else {

@@ -9,7 +9,7 @@ use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
-use super::Store;
+use crate::store::Store;
 
 impl Store {
     /// Deletes a run. Two requests, however much it logged. Deleting it again changes nothing.
@@ -68,7 +68,7 @@ impl Store {
 }
 
 /// The condition that an item's own stage is what it was.
-pub(super) fn unchanged_stage(item: &Item) -> Condition {
+pub(crate) fn unchanged_stage(item: &Item) -> Condition {
     let attributes = [STAGE, STAGE_VERSION].map(|attribute| match item.0.get(attribute) {
         Some(value) => Condition::Equals(attribute.into(), value.clone()),
         None => Condition::Missing(attribute.into()),

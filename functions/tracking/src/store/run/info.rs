@@ -12,9 +12,9 @@ use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Map, Update, Write, map, number, text};
 
-use super::Store;
-use super::names::random_run_name;
-use super::run_document::RunDocument;
+use super::document::RunDocument;
+use crate::store::Store;
+use crate::store::names::random_run_name;
 use documents::Change;
 
 /// A run to create.
@@ -130,7 +130,7 @@ impl Store {
 }
 
 /// Adds to a change that the run gets a name: its info and its tag.
-pub(super) fn rename(change: &mut Change, name: &str) {
+pub(crate) fn rename(change: &mut Change, name: &str) {
     change.set.retain(|(attribute, _)| *attribute != NAME);
     change.set.push((NAME, text(name)));
     change.tags.push((RUN_NAME_TAG.to_owned(), name.to_owned()));

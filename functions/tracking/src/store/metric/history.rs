@@ -12,8 +12,8 @@ use search::{Fingerprint, decode_page_token, encode_page_token};
 use serde::{Deserialize, Serialize};
 use table::{Item, Query};
 
-use super::Store;
-use super::metric::POINTS;
+use super::log::POINTS;
+use crate::store::Store;
 
 /// Runs whose histories are read at a time.
 const RUNS_AT_A_TIME: usize = 8;

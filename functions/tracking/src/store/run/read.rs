@@ -5,7 +5,7 @@ use entities::{Moment, RunLocation, read_run_items, run_whole};
 use key_schema::rows;
 use mlflow_api::{Result, tracking};
 
-use super::Store;
+use crate::store::Store;
 
 impl Store {
     /// Reads a run. One request; one more for each kind of row it has, and one for its datasets.

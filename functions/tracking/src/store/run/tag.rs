@@ -7,9 +7,9 @@ use mlflow_api::tracking::{LOGGED_MODELS_TAG, RUN_NAME_TAG};
 use mlflow_api::{Error, Result};
 use serde_json::{Map, Value};
 
-use super::Store;
-use super::run::rename;
-use super::run_document::RunDocument;
+use super::document::RunDocument;
+use super::info::rename;
+use crate::store::Store;
 
 impl Store {
     /// Logs a param. One request, and one for the experiment where no lease lasts.
@@ -53,7 +53,7 @@ impl Store {
 }
 
 /// Adds a tag to a change; `false` for the one tag that changes nothing: an empty name.
-pub(super) fn add_tag(change: &mut Change, key: &str, value: String) -> bool {
+pub(crate) fn add_tag(change: &mut Change, key: &str, value: String) -> bool {
     if key != RUN_NAME_TAG {
         change.tags.push((key.to_owned(), value));
         return true;

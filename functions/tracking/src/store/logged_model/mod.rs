@@ -1,0 +1,10 @@
+//! Logged models.
+
+mod lifecycle;
+mod metrics;
+mod search;
+
+pub use lifecycle::NewLoggedModel;
+pub use metrics::ModelMetric;
+pub(crate) use metrics::missing_model;
+pub use search::LoggedModelSearch;

@@ -1,0 +1,14 @@
+//! Runs: their items, what is logged to them beside metrics, and what they read and put out.
+
+mod dataset;
+mod document;
+mod info;
+mod lifecycle;
+mod links;
+mod read;
+mod tag;
+
+pub(crate) use document::RunDocument;
+pub use info::{NewRun, RunChange};
+pub(crate) use lifecycle::unchanged_stage;
+pub(crate) use tag::add_tag;

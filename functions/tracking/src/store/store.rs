@@ -1,0 +1,48 @@
+//! The store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use experiments::Experiments;
+use listing::IndexedFieldsCache;
+use table::Table;
+
+/// The tracking store. Cheap to clone; one a process.
+#[derive(Clone)]
+pub struct Store {
+    pub(super) table: Table,
+    pub(super) artifact_root: Arc<str>,
+    pub(super) experiments: Experiments,
+    pub(super) indexed_fields: IndexedFieldsCache,
+}
+
+impl Store {
+    /// A store over the table. Experiments without a location of their own keep their artifacts below `artifact_root`.
+    #[must_use]
+    pub fn new(table: Table, artifact_root: &str) -> Self {
+        Self::with_lease(table, artifact_root, experiments::LEASE)
+    }
+
+    /// A store whose leases are of another length; every process on one table needs the same.
+    #[must_use]
+    pub fn with_lease(table: Table, artifact_root: &str, lease: Duration) -> Self {
+        Self {
+            experiments: Experiments::new(table.clone(), lease),
+            indexed_fields: IndexedFieldsCache::new(table.clone()),
+            table,
+            artifact_root: artifact_root.into(),
+        }
+    }
+
+    /// The server's artifact root.
+    #[must_use]
+    pub fn artifact_root(&self) -> &str {
+        &self.artifact_root
+    }
+}
+
+impl service::Store for Store {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+}
