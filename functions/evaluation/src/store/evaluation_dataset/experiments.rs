@@ -9,7 +9,8 @@ use mlflow_api::evaluation_datasets::EvaluationDataset;
 use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result};
 use table::{Condition, Failure, Reason, Update, Write, number};
 
-use super::{Store, TRANSACTION, experiment_key, experiments_of, listed};
+use super::item::{TRANSACTION, experiment_key, experiments_of, listed};
+use crate::store::Store;
 
 /// MLflow's error where experiments are to be added to, or removed from, a dataset that is not there.
 fn no_dataset(id: &str) -> Error {

@@ -9,7 +9,8 @@ use mlflow_api::{DatasetRecordId, Error, EvaluationDatasetId, Json, Result};
 use search::{Fingerprint, decode_page_token, encode_page_token};
 use table::{Item, Query};
 
-use super::{Store, part_key};
+use super::item::part_key;
+use crate::store::Store;
 
 /// Bytes of records on a page, beyond which it ends early: a function's answer may have 6 MB.
 const PAGE_BYTES: usize = 4 << 20;

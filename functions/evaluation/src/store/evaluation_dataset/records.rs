@@ -7,7 +7,8 @@ use key_schema::{Key, Segment, WideDigest, rows};
 use mlflow_api::{DatasetRecordId, Error, EvaluationDatasetId, Result};
 use table::{Condition, Failure, Item, Reason, Update, Write, number};
 
-use super::{Store, TRANSACTION, part_key, unchanged};
+use super::item::{TRANSACTION, part_key, unchanged};
+use crate::store::Store;
 
 /// Records that are deleted, with their claims, in one transaction. One place is the dataset's.
 const GROUP: usize = (TRANSACTION - 1) / 2;

@@ -14,7 +14,7 @@ use search::{
 };
 use table::{Item, Query};
 
-use super::Store;
+use crate::store::Store;
 
 /// Lists read at a time.
 const AT_ONCE: usize = 8;

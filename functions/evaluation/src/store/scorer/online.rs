@@ -7,7 +7,8 @@ use mlflow_api::{Error, Result, ScorerId, python};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Write, text};
 
-use super::{SCORER, ScorerName, header_key, payload};
+use super::payload;
+use super::row::{SCORER, ScorerName, header_key};
 use crate::store::Store;
 
 const CONFIG: &str = "config";

@@ -5,7 +5,7 @@ use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Json, Result};
 use table::{Condition, Item};
 
-use super::Store;
+use crate::store::Store;
 
 /// An evaluation dataset as a document.
 struct DatasetDocument<'a>(&'a EvaluationDatasetId);

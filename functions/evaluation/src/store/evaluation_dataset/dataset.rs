@@ -1,0 +1,96 @@
+//! Evaluation datasets: create, delete.
+
+use entities::attributes::{CREATED_BY, DIGEST, EXPERIMENTS, NAME, REVISION, TAGS, UPDATED, UPDATED_BY};
+use entities::{entries, entry_name, now_ms};
+use key_schema::rows;
+use mlflow_api::evaluation_datasets as wire;
+use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Result};
+use rand::RngExt;
+use table::{Condition, Failure, Item, Reason, Write, map, number, text};
+
+use super::item::{TRANSACTION, digest, experiment_key, experiments_of, listed, workspace_key};
+use crate::store::Store;
+
+/// Longest id of an experiment, in characters. Any text will do: MLflow does not look whether there is such an experiment.
+const EXPERIMENT_ID: usize = 1_000;
+
+/// An evaluation dataset to create.
+#[derive(Clone, Debug, Default)]
+pub struct NewDataset {
+    /// Name.
+    pub name: String,
+    /// Tags.
+    pub tags: Vec<(String, String)>,
+    /// Who creates it, as its tags say.
+    pub user: Option<String>,
+    /// Experiments, as the client names them; they need not be there.
+    pub experiment_ids: Vec<String>,
+}
+
+impl Store {
+    /// Creates an evaluation dataset. One request; one more per 25 experiments, or tags that are big, beyond a hundred.
+    pub async fn dataset_create(&self, new: &NewDataset) -> Result<wire::EvaluationDataset> {
+        let mut experiments: Vec<_> = new.experiment_ids.iter().map(String::as_str).collect();
+        experiments.sort_unstable();
+        if experiments.windows(2).any(|pair| pair.first() == pair.get(1)) {
+            return Err(Error::new(ErrorCode::BadRequest, "An experiment is given twice."));
+        }
+        if experiments.iter().any(|experiment| experiment.chars().count() > EXPERIMENT_ID) {
+            return Err(Error::invalid(format!("An experiment's id has more than {EXPERIMENT_ID} characters.")));
+        }
+        documents::check_sizes(&new.tags)?;
+        let created = now_ms();
+        let id = EvaluationDatasetId::new(created, rand::rng().random());
+        let added = experiments.iter().map(|experiment| (entry_name(experiment).into_owned(), number(created)));
+        let mut item = Item::new(rows::EvaluationDataset::key(&id))
+            .with(NAME, text(&new.name))
+            .with(DIGEST, text(digest(&new.name, created)))
+            .with(UPDATED, number(created))
+            .with(EXPERIMENTS, map(added.collect()))
+            // The stream's consumer is told when an item that has it is removed, and clears up.
+            .with(REVISION, number(1));
+        if let Some(user) = &new.user {
+            item = item.with(CREATED_BY, text(user)).with(UPDATED_BY, text(user));
+        }
+        let (item, tag_rows) =
+            documents::new_document(item, &new.tags, |tag| rows::EvaluationDatasetTag::key(&id, tag));
+        let user = new.user.as_deref();
+        let lists = experiments.iter().map(|experiment| listed(experiment_key(&id, experiment), &new.name, user));
+        let mut lists: Vec<_> = lists.collect();
+        // A list that names a dataset which never came to be does no harm.
+        let too_many = lists.split_off(lists.len().min(TRANSACTION - 2));
+        self.table.write_many(too_many, &[]).await?;
+        let always = || Condition::All(Vec::new());
+        let mut writes = vec![
+            Write::Put(item.clone(), Condition::item_missing()),
+            Write::Put(listed(workspace_key(&id), &new.name, user), always()),
+        ];
+        writes.extend(lists.into_iter().map(|row| Write::Put(row, always())));
+        let more_rows = documents::take_rows(&mut writes, tag_rows.clone());
+        self.table.transact(&writes).await?;
+        self.table.write_many(more_rows, &[]).await?;
+        let dataset = self.dataset_whole(&id, &item, &entries(&item, TAGS, &tag_rows)).await?;
+        Ok(wire::EvaluationDataset { experiment_ids: new.experiment_ids.clone(), ..dataset })
+    }
+
+    /// Deletes an evaluation dataset, if it is there. Two requests, whatever the number of records: the indexer removes those,
+    /// when the stream tells it that the dataset is gone.
+    pub async fn dataset_delete(&self, id: &str) -> Result<()> {
+        let Some((id, item)) = self.dataset_item(id).await? else { return Ok(()) };
+        let mut lists: Vec<_> =
+            experiments_of(&item).iter().map(|experiment| experiment_key(&id, experiment)).collect();
+        let too_many = lists.split_off(lists.len().min(TRANSACTION - 2));
+        let always = || Condition::All(Vec::new());
+        let mut writes = vec![
+            Write::Delete(rows::EvaluationDataset::key(&id), Condition::item_exists()),
+            Write::Delete(workspace_key(&id), always()),
+        ];
+        writes.extend(lists.into_iter().map(|key| Write::Delete(key, always())));
+        match self.table.transact(&writes).await {
+            // Somebody else was faster.
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(Reason::Refused(_))) => {}
+            outcome => outcome?,
+        }
+        Ok(self.table.write_many(Vec::new(), &too_many).await?)
+    }
+}

@@ -1,0 +1,76 @@
+//! What a dataset's item says, and the keys of what belongs to it.
+
+use entities::attributes::{CREATED_BY, EXPERIMENTS, NAME, VERSION};
+use entities::entry_key;
+use key_schema::{Key, Name, Ordinal, WideDigest, rows};
+use mlflow_api::EvaluationDatasetId;
+use mlflow_api::tracking::DEFAULT_WORKSPACE;
+use sha2::{Digest, Sha256};
+use table::{Condition, Item, Map, number, text};
+
+/// Writes in one transaction.
+pub(super) const TRANSACTION: usize = 100;
+/// Longest text, in bytes, that the lists of datasets repeat.
+pub(super) const LISTED: usize = 1_024;
+
+/// The key of a part of a dataset's schema or of a record.
+pub(super) fn part_key(id: &EvaluationDatasetId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
+    |content, part| rows::EvaluationPart::key(id, content, part)
+}
+
+/// A dataset's digest (`_compute_dataset_digest` in MLflow's SQL store).
+pub(super) fn digest(name: &str, updated: i64) -> String {
+    let hash = Sha256::digest(format!("{name}:{updated}"));
+    let bits = hash.iter().take(4).fold(0_u32, |bits, byte| (bits << 8) | u32::from(*byte));
+    format!("{bits:08x}")
+}
+
+/// The condition that a record is there and is what was read.
+pub(super) fn unchanged(record: &Item) -> Condition {
+    Condition::item_exists().and(match record.number(VERSION) {
+        None => Condition::Missing(VERSION.into()),
+        Some(version) => Condition::Equals(VERSION.into(), number(version)),
+    })
+}
+
+/// A row of a list of datasets: what never changes of the dataset, unless it is long.
+pub(super) fn listed(key: Key, name: &str, user: Option<&str>) -> Item {
+    let row = Item::new(key);
+    if name.len() > LISTED || user.is_some_and(|user| user.len() > LISTED) {
+        return row;
+    }
+    let row = row.with(NAME, text(name));
+    user.into_iter().fold(row, |row, user| row.with(CREATED_BY, text(user)))
+}
+
+/// The key of a dataset in the list of the workspace.
+pub(super) fn workspace_key(id: &EvaluationDatasetId) -> Key {
+    rows::WorkspaceEvaluationDataset::key(&DEFAULT_WORKSPACE.into(), id)
+}
+
+/// The key of a dataset in the list of an experiment.
+pub(super) fn experiment_key(id: &EvaluationDatasetId, experiment: &str) -> Key {
+    rows::ExperimentEvaluationDataset::key(&Name::from(experiment), id)
+}
+
+/// A dataset's experiments, in the order in which they were added.
+pub(super) fn experiments_of(item: &Item) -> Vec<String> {
+    let empty = Map::new();
+    let entries = item.map(EXPERIMENTS).unwrap_or(&empty).iter();
+    let added = |value: &table::Value| value.as_n().ok().and_then(|digits| digits.parse::<i64>().ok());
+    let mut experiments: Vec<_> =
+        entries.map(|(name, value)| (added(value).unwrap_or_default(), entry_key(name).to_owned())).collect();
+    experiments.sort_unstable();
+    experiments.into_iter().map(|(_, experiment)| experiment).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_mlflows() {
+        // sha256("questions:1700000000000")
+        assert_eq!(digest("questions", 1_700_000_000_000), "c81a0239");
+    }
+}

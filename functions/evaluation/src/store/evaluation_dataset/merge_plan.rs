@@ -1,0 +1,226 @@
+//! Which records a transaction of a merge writes, and what it writes of them.
+
+use std::collections::{HashMap, HashSet};
+
+use content::Packed;
+use entities::attributes::{CREATED_BY, INPUTS, RECORD, UPDATED, UPDATED_BY, VERSION};
+use key_schema::definition::{PK, SK};
+use key_schema::{Key, Segment, rows};
+use mlflow_api::evaluation_datasets::MergedRecords;
+use mlflow_api::{Error, Result};
+use table::{Condition, Item, Write, number, text};
+
+use super::item::{TRANSACTION, part_key, unchanged};
+use super::merge_request::{Merge, Wanted};
+use super::record::Content;
+use crate::store::Store;
+
+/// Records whose claims are read, or that are planned, at a time.
+pub(super) const PORTION: usize = 2_000;
+/// Bytes of the contents of known records that are read at a time.
+const CONTENT_BYTES: usize = 64 << 20;
+/// Bytes of items in one transaction, of which DynamoDB takes 4 MB.
+const TRANSACTION_BYTES: usize = 3 << 20;
+
+/// Writes that go into one transaction, for as many of the wanted records as it says.
+#[derive(Default)]
+pub(super) struct Group {
+    pub(super) writes: Vec<Write>,
+    pub(super) bytes: usize,
+    /// Parts of big records, written before.
+    pub(super) parts: Vec<Item>,
+    /// Parts that nothing names any more, deleted after.
+    pub(super) stale: Vec<Key>,
+    pub(super) wanted: usize,
+    pub(super) new: usize,
+    pub(super) count: MergedRecords,
+}
+
+impl Store {
+    /// Plans writes for the first of the wanted records: reads those that are known, as many as one transaction takes, and of as
+    /// many bytes as there is room for.
+    pub(super) async fn dataset_plan(&self, merge: &Merge<'_>, wanted: &[Wanted]) -> Result<Vec<Group>> {
+        let claim_key = |wanted: &Wanted| rows::EvaluationInputs::key(merge.id, &wanted.inputs);
+        let key = |wanted: &Wanted| Some(rows::EvaluationRecord::key(merge.id, wanted.known.as_ref()?));
+        let wanted = portion(wanted);
+        let mut records = self.table.get_many(&wanted.iter().filter_map(key).collect::<Vec<_>>()).await?;
+        let size = |wanted: &Wanted| key(wanted).and_then(|key| records.get(&key)).map_or(0, content::size);
+        let wanted = wanted.get(..fitting(wanted.iter().map(size))).unwrap_or_default();
+        records.retain({
+            let kept: HashSet<_> = wanted.iter().filter_map(key).collect();
+            move |key, _| kept.contains(key)
+        });
+        let part_keys: Vec<_> =
+            records.values().flat_map(|record| content::part_keys(record, part_key(merge.id))).collect();
+        let parts = self.table.get_many(&part_keys).await?;
+
+        let mut groups: Vec<Group> = Vec::new();
+        for one in wanted {
+            let (writes, packed, stale, is_new) = match key(one) {
+                None => {
+                    let (item, packed) = merge.new_record(one);
+                    let claim = Item::new(claim_key(one)).with(RECORD, text(one.record.as_str()));
+                    let put = |item| Write::Put(item, Condition::item_missing());
+                    (vec![put(item), put(claim)], packed, Vec::new(), true)
+                }
+                Some(key) => match self.dataset_known_record(merge, records.remove(&key), &parts).await? {
+                    // It was deleted between the two reads: the transaction fails, and the claim is read again.
+                    None => (vec![Write::Check(key, Condition::item_exists())], None, Vec::new(), false),
+                    Some((record, content)) => {
+                        let (item, condition, packed, stale) = merge.changed_record(one, &record, content);
+                        (vec![Write::Put(item, condition)], Some(packed), stale, false)
+                    }
+                },
+            };
+            let bytes = writes.iter().map(bytes_of).sum::<usize>();
+            // One place is the dataset's.
+            let is_full = |group: &Group| {
+                group.writes.len() + writes.len() >= TRANSACTION || group.bytes + bytes > TRANSACTION_BYTES
+            };
+            if groups.last().is_none_or(|group| !group.writes.is_empty() && is_full(group)) {
+                groups.push(Group::default());
+            }
+            let Some(group) = groups.last_mut() else { continue };
+            group.writes.extend(writes);
+            group.bytes += bytes;
+            group.parts.extend(packed.map(|packed| packed.parts).unwrap_or_default());
+            group.stale.extend(stale);
+            group.wanted += 1;
+            group.new += usize::from(is_new);
+            group.count.inserted_count += usize::from(is_new);
+            group.count.updated_count += one.sent.len() - usize::from(is_new);
+        }
+        Ok(groups)
+    }
+
+    /// A record that was read, or as it is now, and its content; `None` where it is gone.
+    async fn dataset_known_record(
+        &self,
+        merge: &Merge<'_>,
+        record: Option<Item>,
+        parts: &HashMap<Key, Item>,
+    ) -> Result<Option<(Item, Content)>> {
+        let Some(record) = record else { return Ok(None) };
+        let part_keys = content::part_keys(&record, part_key(merge.id));
+        let found = match content::unpack(&record, &part_keys, parts) {
+            None => content::read_with_item(&self.table, record, part_key(merge.id)).await?,
+            Some(content) => Some((record, content)),
+        };
+        let Some((record, content)) = found else { return Ok(None) };
+        let content = Content::parse(&content).ok_or_else(|| Error::internal("a record is no JSON object"))?;
+        Ok(Some((record, content)))
+    }
+}
+
+/// The first of the wanted records, of which one transaction takes all that are known.
+fn portion(wanted: &[Wanted]) -> &[Wanted] {
+    let known = wanted.iter().enumerate().filter(|(_, wanted)| wanted.known.is_some());
+    let too_many = known.map(|(place, _)| place).nth(TRANSACTION - 1);
+    let portion = too_many.unwrap_or(wanted.len()).min(PORTION);
+    wanted.get(..portion).unwrap_or_default()
+}
+
+/// How many contents of these sizes are read at a time: at least one.
+fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
+    let mut bytes = 0_usize;
+    sizes
+        .enumerate()
+        .take_while(|(place, size)| {
+            bytes = bytes.saturating_add(*size);
+            *place == 0 || bytes <= CONTENT_BYTES
+        })
+        .count()
+}
+
+fn bytes_of(write: &Write) -> usize {
+    if let Write::Put(item, _) = write { item.size() } else { 0 }
+}
+
+impl Merge<'_> {
+    /// The item of a new record, and its content if that has parts.
+    fn new_record(&self, wanted: &Wanted) -> (Item, Option<Packed>) {
+        let item = Item::new(rows::EvaluationRecord::key(self.id, &wanted.record));
+        let Some((first, others)) = wanted.sent.split_first() else { return (item, None) };
+        let mut content = Content::new(first);
+        let creator = first.user.after(None);
+        let mut updater = creator.clone();
+        for sent in others {
+            content.merge(sent);
+            updater = sent.user.after(updater);
+        }
+        let packed = content::pack_once(wanted.record.as_str(), &content.print(), content::INLINE, part_key(self.id));
+        let mut digits = String::new();
+        wanted.inputs.write(&mut digits);
+        let item = packed.on(item).with(INPUTS, text(digits)).with(UPDATED, number(self.now));
+        let item = creator.into_iter().fold(item, |item, user| item.with(CREATED_BY, text(user)));
+        (with_updater(item, updater), Some(packed))
+    }
+
+    /// The item of a record that was there, the condition that it is still what was read, its content, and the parts of
+    /// the one before.
+    fn changed_record(
+        &self,
+        wanted: &Wanted,
+        record: &Item,
+        mut content: Content,
+    ) -> (Item, Condition, Packed, Vec<Key>) {
+        let mut updater = record.text(UPDATED_BY).map(str::to_owned);
+        for sent in &wanted.sent {
+            content.merge(sent);
+            updater = sent.user.after(updater);
+        }
+        let id = record.key().map(|key| key.sk).unwrap_or_default();
+        let packed = content::pack_once(&id, &content.print(), content::INLINE, part_key(self.id));
+        let kept = [PK, SK, INPUTS, CREATED_BY];
+        let attributes = record.0.iter().filter(|(name, _)| kept.contains(&name.as_str()));
+        let item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect())
+            .with(UPDATED, number(self.now))
+            .with(VERSION, number(record.number(VERSION).unwrap_or_default() + 1));
+        let item = with_updater(packed.on(item), updater);
+        let stale = content::part_keys(record, part_key(self.id));
+        (item, unchanged(record), packed, stale)
+    }
+}
+
+fn with_updater(item: Item, updater: Option<String>) -> Item {
+    updater.into_iter().fold(item, |item, user| item.with(UPDATED_BY, text(user)))
+}
+
+#[cfg(test)]
+mod tests {
+    use key_schema::WideDigest;
+    use mlflow_api::DatasetRecordId;
+
+    use super::*;
+
+    #[test]
+    fn as_many_contents_are_read_as_there_is_room_for() {
+        assert_eq!(fitting([].into_iter()), 0);
+        assert_eq!(fitting([0, 0, 5].into_iter()), 3);
+        assert_eq!(fitting([CONTENT_BYTES - 1, 1, 0, 1, 0].into_iter()), 3);
+        assert_eq!(fitting([CONTENT_BYTES + 1, 0].into_iter()), 1);
+        assert_eq!(fitting([usize::MAX, usize::MAX].into_iter()), 1);
+    }
+
+    #[test]
+    fn a_portion_has_as_many_known_records_as_a_transaction() {
+        let wanted = |new: usize, known: usize| -> Vec<Wanted> {
+            let id = DatasetRecordId::new(1, 1);
+            let claimed = |place| (place >= new).then(|| id.clone());
+            let wanted =
+                |place| Wanted { inputs: WideDigest(0), known: claimed(place), record: id.clone(), sent: vec![] };
+            (0..new + known).map(wanted).collect()
+        };
+        for (new, known, expected) in [
+            (0, 0, 0),
+            (0, 99, 99),
+            (0, 100, 99),
+            (10, 98, 108),
+            (10, 500, 109),
+            (PORTION - 1, 5, PORTION),
+            (5_000, 0, PORTION),
+        ] {
+            assert_eq!(portion(&wanted(new, known)).len(), expected, "{new} {known}");
+        }
+    }
+}

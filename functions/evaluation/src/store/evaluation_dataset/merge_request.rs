@@ -1,0 +1,85 @@
+//! What a request to merge says: of each record, and of the dataset.
+
+use std::collections::HashMap;
+
+use content::Packed;
+use entities::attributes::{DIGEST, NAME, SCHEMA_VERSION, UPDATED, UPDATED_BY};
+use key_schema::{Key, WideDigest, rows};
+use mlflow_api::{DatasetRecordId, EvaluationDatasetId};
+use rand::RngExt;
+use table::{Condition, Item, Update, number, text};
+
+use super::item::digest;
+use super::record::SentRecord;
+
+/// What a request says of the record with certain inputs.
+pub(super) struct Wanted {
+    pub(super) inputs: WideDigest,
+    /// The record that has them, as far as was read.
+    pub(super) known: Option<DatasetRecordId>,
+    /// The id it gets, if it is new.
+    pub(super) record: DatasetRecordId,
+    /// What was sent, in the order of the request; at least one.
+    pub(super) sent: Vec<SentRecord>,
+}
+
+/// What every transaction of a request does to the dataset.
+pub(super) struct Merge<'a> {
+    pub(super) id: &'a EvaluationDatasetId,
+    /// In ms; of the whole request.
+    pub(super) now: i64,
+    /// Whose records these are, as the tags of the last that has any say.
+    pub(super) user: Option<String>,
+    pub(super) sent: &'a [SentRecord],
+}
+
+/// A schema to be written.
+pub(super) struct NewSchema {
+    pub(super) packed: Packed,
+    /// The parts of the one before.
+    pub(super) stale: Vec<Key>,
+    /// The version of the one before.
+    pub(super) version: Option<i64>,
+}
+
+impl Merge<'_> {
+    /// The records by their inputs, in the order of the request.
+    pub(super) fn wanted(&self) -> Vec<Wanted> {
+        let mut wanted: Vec<Wanted> = Vec::new();
+        let mut places: HashMap<WideDigest, usize> = HashMap::new();
+        let chance: u64 = rand::rng().random();
+        for record in self.sent {
+            let inputs = record.inputs_hash();
+            if let Some(known) = places.get(&inputs).and_then(|place| wanted.get_mut(*place)) {
+                known.sent.push(record.clone());
+                continue;
+            }
+            let place = wanted.len();
+            places.insert(inputs, place);
+            // Records of one request keep its order: 32 bits of place, then 48 of chance.
+            let random = ((place as u128) << 48) | u128::from(chance >> 16);
+            let id = DatasetRecordId::new(self.now, random);
+            wanted.push(Wanted { inputs, known: None, record: id, sent: vec![record.clone()] });
+        }
+        wanted
+    }
+
+    /// What a transaction changes of the dataset, the number of its records aside.
+    pub(super) fn update(&self, item: &Item, new_schema: Option<&NewSchema>) -> Update {
+        let name = item.text(NAME).unwrap_or_default();
+        let update = Update::new(rows::EvaluationDataset::key(self.id))
+            .set(UPDATED, number(self.now))
+            .set(DIGEST, text(digest(name, self.now)));
+        let update = match &self.user {
+            Some(user) => update.set(UPDATED_BY, text(user)),
+            None => update.remove(UPDATED_BY),
+        };
+        let Some(schema) = new_schema else { return update };
+        let unchanged = match schema.version {
+            None => Condition::Missing(SCHEMA_VERSION.into()),
+            Some(version) => Condition::Equals(SCHEMA_VERSION.into(), number(version)),
+        };
+        let version = schema.version.unwrap_or_default() + 1;
+        schema.packed.set_by(update).set(SCHEMA_VERSION, number(version)).only_if(unchanged)
+    }
+}

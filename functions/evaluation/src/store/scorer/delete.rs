@@ -1,0 +1,81 @@
+//! Deleting scorers and their versions.
+
+use entities::attributes::VERSION;
+use key_schema::{Key, rows};
+use mlflow_api::tracking::DEFAULT_WORKSPACE;
+use mlflow_api::{Error, Result};
+use table::{Condition, Failure, Item, Query, Write};
+
+use super::row::{Found, ScorerName, header, header_key, part_key, same_version, with_version};
+use crate::store::Store;
+
+/// Versions deleted together with their scorer; a transaction has room for 100 writes.
+const DELETED_TOGETHER: usize = 90;
+
+impl Store {
+    /// Deletes a version of a scorer, or the whole of it with all versions and its online configuration. Two or three requests, and
+    /// one for the experiment where no lease lasts.
+    pub async fn scorer_delete(&self, scorer: &ScorerName<'_>, version: Option<i64>) -> Result<()> {
+        for attempt in 0..self.table.retry().attempts {
+            self.table.retry().pause(attempt).await;
+            let found = self.scorer_found(scorer).await?;
+            let (writes, rest) = match version {
+                None => self.scorer_deletion(scorer, &found).await?,
+                Some(version) => self.scorer_version_deletion(scorer, &found, version).await?,
+            };
+            match self.table.transact(&writes).await {
+                Ok(()) => return Ok(self.table.write_many(Vec::new(), &rest).await?),
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a scorer kept changing"))
+    }
+
+    /// What deletes a scorer, and what may follow.
+    async fn scorer_deletion(&self, scorer: &ScorerName<'_>, found: &Found) -> Result<(Vec<Write>, Vec<Key>)> {
+        let versions = self.table.query(Query::of(found.versions())).await?;
+        if versions.is_empty() {
+            return Err(scorer.not_found(None));
+        }
+        let listed = rows::WorkspaceScorer::key(&DEFAULT_WORKSPACE.into(), &found.experiment, &scorer.name.into());
+        let always = || Condition::All(Vec::new());
+        let mut writes = vec![
+            Write::Delete(header_key(found.experiment, scorer.name), found.unchanged()),
+            Write::Delete(rows::ScorerOnlineConfig::key(&found.experiment, &found.id), always()),
+            Write::Delete(listed, always()),
+        ];
+        // Nothing finds a version without its scorer, so that many more may follow one by one.
+        let mut keys: Vec<_> = versions.iter().filter_map(Item::key).collect();
+        let mut rest = keys.split_off(keys.len().min(DELETED_TOGETHER));
+        writes.extend(keys.into_iter().map(|key| Write::Delete(key, always())));
+        rest.extend(versions.iter().flat_map(|version| content::part_keys(version, part_key(found.experiment))));
+        Ok((writes, rest))
+    }
+
+    /// What deletes a version, and what may follow. If it is the latest, the one before takes its place.
+    async fn scorer_version_deletion(
+        &self,
+        scorer: &ScorerName<'_>,
+        found: &Found,
+        version: i64,
+    ) -> Result<(Vec<Write>, Vec<Key>)> {
+        let row = self.scorer_version(found, version).await?.ok_or_else(|| scorer.not_found(Some(version)))?;
+        let rest = content::part_keys(&row, part_key(found.experiment));
+        let key = row.key().unwrap_or_else(|| header_key(found.experiment, scorer.name));
+        let delete = Write::Delete(key, same_version(&row));
+        let header_writes = if found.latest().map(i64::from) == Some(version) {
+            let query = Query::of(found.versions()).backwards().limit(2);
+            let rows = self.table.query_page(&query).await?.items;
+            let before = rows.iter().find(|row| row.number(VERSION) != Some(version));
+            let header = header(found.experiment, scorer.name, &found.id);
+            let header = before.into_iter().fold(header, with_version);
+            // The one before must not go meanwhile.
+            let is_there = before.and_then(|row| Some(Write::Check(row.key()?, same_version(row))));
+            [Some(Write::Put(header, found.unchanged())), is_there]
+        } else {
+            [Some(Write::Check(header_key(found.experiment, scorer.name), found.unchanged())), None]
+        };
+        Ok((header_writes.into_iter().flatten().chain([delete]).collect(), rest))
+    }
+}

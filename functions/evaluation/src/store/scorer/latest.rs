@@ -1,0 +1,60 @@
+//! Lists of scorers, each in its latest version.
+
+use std::collections::BTreeSet;
+
+use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::{part, rows};
+use mlflow_api::scorers as wire;
+use mlflow_api::tracking::{DEFAULT_WORKSPACE, LifecycleStage};
+use mlflow_api::{ExperimentId, Result};
+use table::{Item, Query};
+
+use super::row::Found;
+use crate::store::Store;
+
+/// Experiments whose scorers are read at a time.
+const AT_ONCE: usize = 8;
+
+impl Store {
+    /// The latest versions of an experiment's scorers, by name. A request per MB of them, and one for the experiment where no lease
+    /// lasts.
+    pub async fn scorer_list(&self, experiment: &str) -> Result<Vec<wire::Scorer>> {
+        let experiment = self.scorer_experiment(experiment).await?;
+        self.scorers_of(&[experiment]).await
+    }
+
+    /// The same for those of several experiments that are active. Two requests per experiment.
+    pub async fn scorer_list_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {
+        let once: BTreeSet<_> = experiments.iter().copied().collect();
+        let states = self.experiments.states(&once.into_iter().collect::<Vec<_>>()).await?;
+        let active = states.into_iter().filter(|(_, state)| state.stage == LifecycleStage::Active);
+        self.scorers_of(&active.map(|(id, _)| id).collect::<Vec<_>>()).await
+    }
+
+    /// The same for all active experiments of the workspace. A request per MB of the list of scorers, and two for each experiment
+    /// that has any.
+    pub async fn scorer_list_all(&self) -> Result<Vec<wire::Scorer>> {
+        let rows = self.table.query(Query::of(rows::WorkspaceScorer::all(&DEFAULT_WORKSPACE.into()))).await?;
+        let experiment = |row: &Item| part::experiment_of_listed_scorer(&row.key()?.sk);
+        self.scorer_list_of(&rows.iter().filter_map(experiment).collect::<Vec<_>>()).await
+    }
+
+    async fn scorers_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {
+        let mut experiments = experiments.to_vec();
+        experiments.sort_unstable();
+        let scorers: Vec<_> = experiments.into_iter().map(|experiment| self.scorers_of_one(experiment)).collect();
+        let scorers: Vec<Vec<_>> = stream::iter(scorers).buffered(AT_ONCE).try_collect().await?;
+        Ok(scorers.into_iter().flatten().collect())
+    }
+
+    async fn scorers_of_one(&self, experiment: ExperimentId) -> Result<Vec<wire::Scorer>> {
+        let rows = self.table.query(Query::of(rows::Scorer::all(&experiment))).await?;
+        let found: Vec<_> = rows.into_iter().filter_map(|row| Found::of(experiment, row)).collect();
+        let with_versions = found.iter().filter(|found| found.latest().is_some());
+        let scorers = try_join_all(with_versions.map(|found| self.scorer_in_list(found, &found.item))).await?;
+        let mut scorers: Vec<_> = scorers.into_iter().flatten().collect();
+        scorers.sort_by(|a, b| a.scorer_name.cmp(&b.scorer_name));
+        Ok(scorers)
+    }
+}

@@ -1,0 +1,83 @@
+//! Reading scorers and their versions.
+
+use entities::attributes::{CREATED, NAME, VERSION};
+use experiments::check_is_active;
+use futures::future::try_join_all;
+use key_schema::{Ordinal, rows};
+use mlflow_api::scorers as wire;
+use mlflow_api::{ExperimentId, Json, Result};
+use table::{Item, Query};
+
+use super::row::{Found, SCORER, ScorerName, header_key, part_key};
+use crate::store::Store;
+
+impl Store {
+    /// The experiment a request names, which must be active. One request; none while a lease on it lasts.
+    pub(super) async fn scorer_experiment(&self, experiment: &str) -> Result<ExperimentId> {
+        let id = ExperimentId::parse(experiment)?;
+        let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
+        check_is_active(id, state.stage)?;
+        Ok(id)
+    }
+
+    /// A scorer's row. One request, and one for the experiment where no lease lasts.
+    pub(super) async fn scorer_found(&self, scorer: &ScorerName<'_>) -> Result<Found> {
+        let experiment = self.scorer_experiment(scorer.experiment).await?;
+        let item = self.table.get(&header_key(experiment, scorer.name)).await?;
+        item.and_then(|item| Found::of(experiment, item)).ok_or_else(|| scorer.not_found(None))
+    }
+
+    /// Reads the latest version of a scorer, or another. One request, two for another; one more for the experiment where no lease
+    /// lasts, and for a big one.
+    pub async fn scorer_get(&self, scorer: &ScorerName<'_>, version: Option<i64>) -> Result<wire::Scorer> {
+        let found = self.scorer_found(scorer).await?;
+        let not_found = || scorer.not_found(version);
+        let version_row = match version {
+            None => found.latest().map(|_| found.item.clone()),
+            Some(version) => self.scorer_version(&found, version).await?,
+        };
+        let version_row = version_row.ok_or_else(not_found)?;
+        self.scorer_whole(&found, &version_row).await?.ok_or_else(not_found)
+    }
+
+    /// The row of a version, if there is one. One request.
+    pub(super) async fn scorer_version(&self, found: &Found, version: i64) -> Result<Option<Item>> {
+        let Ok(version) = u32::try_from(version) else { return Ok(None) };
+        Ok(self.table.get(&rows::ScorerVersion::key(&found.experiment, &found.id, &Ordinal(version))).await?)
+    }
+
+    /// A version from its row, or from the scorer's. No request unless it is big.
+    pub(super) async fn scorer_whole(&self, found: &Found, row: &Item) -> Result<Option<wire::Scorer>> {
+        let whole = content::read_with_item(&self.table, row.clone(), part_key(found.experiment)).await?;
+        let Some((row, serialized_scorer)) = whole else { return Ok(None) };
+        // The scorer may be another of its name by now.
+        let id = row.text(SCORER).map_or_else(|| found.id.to_string(), str::to_owned);
+        Ok(Some(wire::Scorer {
+            experiment_id: found.experiment.number(),
+            scorer_name: found.item.text(NAME).unwrap_or_default().to_owned(),
+            scorer_version: row.number(VERSION).and_then(|version| u32::try_from(version).ok()).unwrap_or_default(),
+            serialized_scorer,
+            creation_time: row.number(CREATED).unwrap_or_default(),
+            scorer_id: id,
+        }))
+    }
+
+    /// The same as lists have it: MLflow prints the JSON anew for them.
+    pub(super) async fn scorer_in_list(&self, found: &Found, row: &Item) -> Result<Option<wire::Scorer>> {
+        let scorer = self.scorer_whole(found, row).await?;
+        Ok(scorer.map(|scorer| {
+            let printed = Json::parse(&scorer.serialized_scorer).map(|json| json.print());
+            wire::Scorer { serialized_scorer: printed.unwrap_or(scorer.serialized_scorer.clone()), ..scorer }
+        }))
+    }
+
+    /// All versions of a scorer, the oldest first. Two requests, more where they are more than a MB; one for the experiment where
+    /// no lease lasts.
+    pub async fn scorer_versions(&self, scorer: &ScorerName<'_>) -> Result<Vec<wire::Scorer>> {
+        let found = self.scorer_found(scorer).await?;
+        let rows = self.table.query(Query::of(found.versions())).await?;
+        let versions = try_join_all(rows.iter().map(|row| self.scorer_in_list(&found, row))).await?;
+        let versions: Vec<_> = versions.into_iter().flatten().collect();
+        if versions.is_empty() { Err(scorer.not_found(None)) } else { Ok(versions) }
+    }
+}

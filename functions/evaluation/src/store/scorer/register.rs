@@ -1,0 +1,69 @@
+//! Registering scorers.
+
+use entities::attributes::{CREATED, NAME, VERSION};
+use entities::now_ms;
+use key_schema::{Ordinal, rows};
+use mlflow_api::scorers as wire;
+use mlflow_api::tracking::DEFAULT_WORKSPACE;
+use mlflow_api::{Error, Result, ScorerId};
+use rand::RngExt;
+use table::{Condition, Failure, Item, Write, number, text};
+
+use super::payload;
+use super::row::{Found, ScorerName, header, header_key, part_key, with_version};
+use crate::store::Store;
+
+impl Store {
+    /// Registers a version of a scorer, the first of which makes it. Two requests, and one for the experiment where no lease lasts;
+    /// one more per 25 parts of a big one.
+    pub async fn scorer_register(&self, scorer: &ScorerName<'_>, serialized: &str) -> Result<wire::RegisteredScorer> {
+        payload::check(serialized)?;
+        if scorer.name.trim().is_empty() {
+            return Err(Error::invalid("Scorer name cannot be empty or contain only whitespace."));
+        }
+        let experiment = self.scorer_experiment(scorer.experiment).await?;
+        payload::check_model(serialized)?;
+        for attempt in 0..self.table.retry().attempts {
+            self.table.retry().pause(attempt).await;
+            let item = self.table.get(&header_key(experiment, scorer.name)).await?;
+            let found = item.and_then(|item| Found::of(experiment, item));
+            let latest = found.as_ref().and_then(Found::latest).unwrap_or_default();
+            let version = latest.checked_add(1).ok_or_else(|| Error::internal("no versions left"))?;
+            let created = now_ms();
+            let (id, condition) = if let Some(found) = &found {
+                (found.id.clone(), found.unchanged())
+            } else {
+                let time = u64::try_from(created).unwrap_or_default();
+                (ScorerId::new(time, experiment, rand::rng().random()), Condition::item_missing())
+            };
+            let key = rows::ScorerVersion::key(&experiment, &id, &Ordinal(version));
+            let packed =
+                content::pack_once(&format!("{id} {version}"), serialized, content::INLINE, part_key(experiment));
+            let row = packed.on(Item::new(key)).with(VERSION, number(version)).with(CREATED, number(created));
+            let header = with_version(header(experiment, scorer.name, &id), &row);
+            let mut writes = vec![Write::Put(header, condition), Write::Put(row, Condition::item_missing())];
+            if found.is_none() {
+                let listed = rows::WorkspaceScorer::key(&DEFAULT_WORKSPACE.into(), &experiment, &scorer.name.into());
+                writes.push(Write::Put(Item::new(listed).with(NAME, text(scorer.name)), Condition::All(Vec::new())));
+            }
+            let parts = packed.part_keys();
+            self.table.write_many(packed.parts, &[]).await?;
+            match self.table.transact(&writes).await {
+                Ok(()) => {
+                    return Ok(wire::RegisteredScorer {
+                        version,
+                        scorer_id: id.to_string(),
+                        experiment_id: experiment.to_string(),
+                        name: scorer.name.to_owned(),
+                        serialized_scorer: serialized.to_owned(),
+                        creation_time: created,
+                    });
+                }
+                // Somebody else registered a version. Nothing will ever name the parts.
+                Err(Failure::Cancelled(_)) => self.table.write_many(Vec::new(), &parts).await?,
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Error::unavailable("a scorer kept changing"))
+    }
+}

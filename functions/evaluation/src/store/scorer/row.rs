@@ -1,0 +1,87 @@
+//! A scorer's row, and what names a scorer.
+
+use entities::attributes::{CREATED, NAME, VERSION};
+use key_schema::{Key, KeyRange, Name, Ordinal, WideDigest, rows};
+use mlflow_api::{Error, ExperimentId, ScorerId};
+use table::{Condition, Item, number, text};
+
+/// In a scorer's row: its id.
+pub(super) const SCORER: &str = "scorer";
+
+/// A scorer, as a request names it.
+#[derive(Clone, Debug)]
+pub struct ScorerName<'a> {
+    /// The experiment, as the client wrote it.
+    pub experiment: &'a str,
+    /// The name.
+    pub name: &'a str,
+}
+
+impl ScorerName<'_> {
+    /// MLflow's error for a scorer, or a version, that is not there.
+    pub(super) fn not_found(&self, version: Option<i64>) -> Error {
+        let version = version.map(|version| format!(" and version {version}")).unwrap_or_default();
+        Error::not_found(format!(
+            "Scorer with name '{}'{version} not found for experiment {}.",
+            self.name, self.experiment
+        ))
+    }
+}
+
+/// A scorer as its row has it.
+pub(super) struct Found {
+    pub(super) experiment: ExperimentId,
+    pub(super) id: ScorerId,
+    pub(super) item: Item,
+}
+
+impl Found {
+    pub(super) fn of(experiment: ExperimentId, item: Item) -> Option<Self> {
+        let id = item.text(SCORER).and_then(ScorerId::parse)?;
+        Some(Self { experiment, id, item })
+    }
+
+    /// The range of its versions.
+    pub(super) fn versions(&self) -> KeyRange {
+        rows::ScorerVersion::all(&self.experiment).scorer(&self.id).range()
+    }
+
+    /// The latest version; none, where all were deleted one by one.
+    pub(super) fn latest(&self) -> Option<u32> {
+        self.item.number(VERSION).and_then(|version| u32::try_from(version).ok())
+    }
+
+    /// The condition that its latest version is what was read.
+    pub(super) fn unchanged(&self) -> Condition {
+        Condition::Equals(SCORER.into(), text(self.id.as_str())).and(same_version(&self.item))
+    }
+}
+
+/// The condition that a row is of the version it was of when it was read. A number may be given again; the time tells which it is.
+pub(super) fn same_version(row: &Item) -> Condition {
+    let same = |attribute: &'static str| match row.number(attribute) {
+        None => Condition::Missing(attribute.into()),
+        Some(value) => Condition::Equals(attribute.into(), number(value)),
+    };
+    same(VERSION).and(same(CREATED))
+}
+
+pub(super) fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
+    move |content, part| rows::ScorerPart::key(&experiment, content, part)
+}
+
+pub(super) fn header_key(experiment: ExperimentId, name: &str) -> Key {
+    rows::Scorer::key(&experiment, &Name::from(name))
+}
+
+/// A scorer's row without a version.
+pub(super) fn header(experiment: ExperimentId, name: &str, id: &ScorerId) -> Item {
+    Item::new(header_key(experiment, name)).with(NAME, text(name)).with(SCORER, text(id.as_str()))
+}
+
+/// The row with a copy of what another says of a version.
+pub(super) fn with_version(item: Item, version: &Item) -> Item {
+    let copied =
+        version.0.iter().filter(|(name, _)| name.starts_with("content") || [VERSION, CREATED].contains(&name.as_str()));
+    copied.fold(item, |item, (name, value)| item.with(name.clone(), value.clone()))
+}
