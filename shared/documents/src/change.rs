@@ -1,0 +1,129 @@
+//! Changing a document.
+//!
+//! The update is sent as if nothing stood in its way, with conditions; a refusal brings the document as it is, and the next
+//! attempt is planned from that.
+
+use entities::attributes::{PARAM_ROWS, PARAMS, TAGS};
+use entities::entry_name;
+use mlflow_api::{Error, Result};
+use table::{Condition, Failure, Item, Table, Update, Write, number, text};
+
+use crate::document::{Change, Document, INLINE_VALUE};
+use crate::entries::{FULL, FULL_AT, last_of_each, maps_size};
+use crate::plan::{ENTRIES, Plan, plan_change};
+
+/// A change of more bytes than this is planned from the document, not sent on the off-chance.
+const OPTIMISTIC: usize = 16 << 10;
+/// Params whose equality an optimistic update checks; of more it only checks that they are new. An expression has 4 KB.
+const CHECKED_PARAMS: usize = 20;
+
+impl Change {
+    fn bytes(&self) -> usize {
+        self.params.iter().chain(&self.tags).map(|(key, value)| key.len() + value.len()).sum()
+    }
+
+    fn is_sure_to_fit(&self) -> bool {
+        let values = || self.params.iter().chain(&self.tags).map(|(_, value)| value.len());
+        let few = self.params.len().max(self.tags.len()) <= ENTRIES;
+        few && values().all(|bytes| bytes <= INLINE_VALUE) && self.bytes() <= OPTIMISTIC
+    }
+}
+
+/// Changes a document; returns it as it is then. One request where nothing stands in the way.
+///
+/// # Errors
+/// The document's own, and that of params that differ; then nothing was written.
+pub async fn change(table: &Table, document: &impl Document, change: Change) -> Result<Item> {
+    let mut change = change;
+    let mut seen = None;
+    if !change.is_sure_to_fit() {
+        seen = table.get(&document.key()).await?;
+        document.check(seen.as_ref())?;
+    }
+    let mut attempt = 0;
+    while attempt < table.retry().attempts {
+        if attempt > 1 {
+            table.retry().pause(attempt - 1).await;
+        }
+        attempt += 1;
+        let plan = match &seen {
+            None => optimistic(document, &change),
+            Some(item) => plan_change(table, document, &change, item).await?,
+        };
+        let nothing_to_do = plan.update.is_empty() && plan.rows.is_empty();
+        if let Some(item) = seen.take_if(|_| nothing_to_do) {
+            return Ok(item);
+        }
+        match carry_out(table, document, &plan).await {
+            Ok(item) => {
+                let Some(rest) = plan.rest else { return close_if_full(table, item).await };
+                change = rest;
+                seen = Some(item);
+                attempt = 0;
+            }
+            Err(Failure::Refused { item, .. }) => {
+                document.check(item.as_ref())?;
+                seen = item;
+            }
+            // Somebody else changed it between our read and our transaction, or it has no room for what we did not know
+            // to need rows.
+            Err(failure @ (Failure::Cancelled(_) | Failure::TooLarge)) => {
+                if seen.is_some() && failure == Failure::TooLarge {
+                    return Err(failure.into());
+                }
+                seen = table.get(&document.key()).await?;
+                document.check(seen.as_ref())?;
+            }
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+    Err(Error::unavailable("a document kept changing"))
+}
+
+async fn carry_out(table: &Table, document: &impl Document, plan: &Plan) -> table::Result<Item> {
+    let update = document.finished(plan.update.clone());
+    if plan.rows.is_empty() {
+        return table.update(&update).await;
+    }
+    let rows = plan.rows.iter().map(|row| Write::Put(row.clone(), Condition::All(Vec::new())));
+    let writes: Vec<_> = std::iter::once(Write::Update(update)).chain(rows).collect();
+    table.transact(&writes).await?;
+    let item = table.get(plan.update.key()).await?;
+    item.ok_or_else(|| Failure::Unexpected("a document vanished".to_owned()))
+}
+
+/// Marks a document full when it has become so.
+async fn close_if_full(table: &Table, item: Item) -> Result<Item> {
+    let Some(key) = item.key().filter(|_| !item.has(FULL) && maps_size(&item) > FULL_AT) else { return Ok(item) };
+    match table.update(&Update::new(key).set(FULL, number(1))).await {
+        // A document that is gone by now needs no mark.
+        Err(Failure::Refused { .. }) => Ok(item),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// The update to send when nothing is known of the document: all of it inline, refused if anything stands against it.
+fn optimistic(document: &impl Document, change: &Change) -> Plan {
+    let mut update = Update::new(document.key()).only_if(document.writable());
+    for (attribute, value) in &change.set {
+        update = update.set(*attribute, value.clone());
+    }
+    let equality_too = change.params.len() <= CHECKED_PARAMS;
+    for (key, value) in &change.params {
+        let path = || (PARAMS, entry_name(key).as_ref()).into();
+        let missing = Condition::Missing(path());
+        let equal = || Condition::Equals(path(), text(value));
+        update = update.set((PARAMS, entry_name(key).as_ref()), text(value));
+        update = update.only_if(if equality_too { Condition::Any(vec![missing, equal()]) } else { missing });
+    }
+    for (key, value) in last_of_each(&change.tags) {
+        update = update.set((TAGS, entry_name(key).as_ref()), text(value));
+    }
+    if !change.params.is_empty() {
+        update = update.only_if(Condition::Missing(PARAM_ROWS.into()));
+    }
+    if !change.params.is_empty() || !change.tags.is_empty() {
+        update = update.only_if(Condition::Missing(FULL.into()));
+    }
+    Plan { update, rows: Vec::new(), rest: None }
+}

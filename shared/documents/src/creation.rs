@@ -1,0 +1,73 @@
+//! What a new document begins with.
+
+use entities::attributes::{PARAM_ROWS, PARAMS, TAG_ROWS, TAGS};
+use entities::entry_name;
+use key_schema::{Key, Name};
+use table::{Item, Map, map, number, text};
+
+use crate::document::{Document, INLINE_VALUE};
+use crate::entries::{FULL, FULL_AT, last_of_each, row};
+
+/// What a new document begins with: its map of tags and flags, and the rows beside it.
+#[must_use]
+pub fn new_document(item: Item, tags: &[(String, String)], row_key: impl Fn(&Name) -> Key) -> (Item, Vec<Item>) {
+    new_document_with(INLINE_VALUE, item, tags, row_key)
+}
+
+/// The same for a document whose values may be of another length ([`Document::inline_value`]).
+#[must_use]
+pub fn new_document_with(
+    inline_value: usize,
+    item: Item,
+    tags: &[(String, String)],
+    row_key: impl Fn(&Name) -> Key,
+) -> (Item, Vec<Item>) {
+    let mut room = FULL_AT;
+    let mut rows = Vec::new();
+    (begin(inline_value, item, (TAGS, TAG_ROWS), tags, row_key, &mut room, &mut rows), rows)
+}
+
+/// What a new document with params begins with, likewise.
+#[must_use]
+pub fn new_document_with_params(
+    item: Item,
+    params: &[(String, String)],
+    tags: &[(String, String)],
+    document: &impl Document,
+) -> (Item, Vec<Item>) {
+    let mut room = FULL_AT;
+    let mut rows = Vec::new();
+    let param_row = |param: &Name| document.param_row(param);
+    let tag_row = |tag: &Name| document.tag_row(tag);
+    let inline = document.inline_value();
+    let item = begin(inline, item, (PARAMS, PARAM_ROWS), params, param_row, &mut room, &mut rows);
+    (begin(inline, item, (TAGS, TAG_ROWS), tags, tag_row, &mut room, &mut rows), rows)
+}
+
+/// Gives a new document one of its maps, with what it has room for, and the flag that there are rows of the others.
+fn begin(
+    inline_value: usize,
+    item: Item,
+    (attribute, flag): (&str, &str),
+    entries: &[(String, String)],
+    row_key: impl Fn(&Name) -> Key,
+    room: &mut usize,
+    rows: &mut Vec<Item>,
+) -> Item {
+    let mut inline = Map::new();
+    let mut item = item;
+    for (key, value) in last_of_each(entries) {
+        let bytes = key.len() + value.len();
+        if value.len() <= inline_value && bytes <= *room {
+            *room -= bytes;
+            inline.insert(entry_name(key).into_owned(), text(value));
+        } else {
+            if value.len() <= INLINE_VALUE {
+                item = item.with(FULL, number(1));
+            }
+            rows.push(row(row_key(&Name::from(key)), key, value));
+            item = item.with(flag, number(1));
+        }
+    }
+    item.with(attribute, map(inline))
+}

@@ -1,0 +1,136 @@
+//! Planning a change from the document as it was seen.
+
+use entities::attributes::{PARAM_ROWS, PARAMS, ROW_VALUE, TAG_ROWS, TAGS};
+use entities::entry_name;
+use key_schema::Name;
+use mlflow_api::Result;
+use table::{Condition, Item, Map, Table, Update, number, text};
+
+use crate::document::{Change, Document, INLINE_VALUE, conflict};
+use crate::entries::{FULL, FULL_AT, Rows, last_of_each, maps_size, row};
+
+/// Params, and tags, in one update: an expression has 4 KB. What is more goes into the next.
+pub(crate) const ENTRIES: usize = 100;
+
+/// What to send, and what to do after.
+pub(crate) struct Plan {
+    pub(crate) update: Update,
+    pub(crate) rows: Vec<Item>,
+    /// What did not go into this transaction.
+    pub(crate) rest: Option<Change>,
+}
+
+/// Plans a change from the document as it was seen.
+pub(crate) async fn plan_change(table: &Table, document: &impl Document, change: &Change, item: &Item) -> Result<Plan> {
+    let new_params = new_params(table, document, change, item).await?;
+    let is_full = item.has(FULL);
+    let mut room = if is_full { 0 } else { FULL_AT.saturating_sub(maps_size(item)) };
+    let mut update = Update::new(document.key()).only_if(document.writable());
+    for (attribute, value) in &change.set {
+        update = update.set(*attribute, value.clone());
+    }
+    let mut rows = Rows::default();
+    let mut rest = Change::default();
+    let (mut param_rows, mut tag_rows, mut inline_keys, mut overflow) = (false, false, false, false);
+
+    for (position, (key, value)) in new_params.iter().enumerate() {
+        let bytes = key.len() + value.len();
+        if position >= ENTRIES {
+            rest.params.push((key.clone(), value.clone()));
+            continue;
+        }
+        update = update.only_if(Condition::Missing((PARAMS, entry_name(key).as_ref()).into()));
+        if value.len() <= INLINE_VALUE && bytes <= room {
+            room -= bytes;
+            inline_keys = true;
+            update = update.set((PARAMS, entry_name(key).as_ref()), text(value));
+        } else if rows.take(bytes) {
+            overflow |= value.len() <= INLINE_VALUE;
+            param_rows = true;
+            rows.items.push(row(document.param_row(&Name::from(key.as_str())), key, value));
+        } else {
+            rest.params.push((key.clone(), value.clone()));
+        }
+    }
+    for (position, (key, value)) in last_of_each(&change.tags).into_iter().enumerate() {
+        if position >= ENTRIES {
+            rest.tags.push((key.to_owned(), value.to_owned()));
+            continue;
+        }
+        let name = entry_name(key);
+        let held = item.map(TAGS).and_then(|tags| tags.get(name.as_ref()));
+        let path = || (TAGS, name.as_ref());
+        let bytes = key.len() + value.len();
+        if held.is_some_and(|held| held.as_s().is_ok_and(|held| held == value)) {
+            continue;
+        }
+        let replaces = held.is_some() && value.len() <= INLINE_VALUE;
+        if value.len() <= document.inline_value() && (replaces || bytes <= room) {
+            room = if replaces { room } else { room - bytes };
+            inline_keys |= held.is_none();
+            update = update.set(path(), text(value));
+        } else if rows.take(bytes) {
+            overflow |= value.len() <= INLINE_VALUE;
+            tag_rows = true;
+            update = if held.is_some() { update.remove(path()) } else { update };
+            rows.items.push(row(document.tag_row(&Name::from(key)), key, value));
+        } else {
+            rest.tags.push((key.to_owned(), value.to_owned()));
+        }
+    }
+
+    if inline_keys {
+        update = update.only_if(Condition::Missing(FULL.into()));
+    }
+    if !new_params.is_empty() {
+        update = update.only_if(match item.number(PARAM_ROWS) {
+            None => Condition::Missing(PARAM_ROWS.into()),
+            Some(count) => Condition::Equals(PARAM_ROWS.into(), number(count)),
+        });
+    }
+    if param_rows {
+        update = update.add(PARAM_ROWS, number(1));
+    }
+    if tag_rows {
+        update = update.set(TAG_ROWS, number(1));
+    }
+    if overflow && !is_full {
+        update = update.set(FULL, number(1));
+    }
+    let rest = (!rest.params.is_empty() || !rest.tags.is_empty()).then_some(rest);
+    Ok(Plan { update, rows: rows.items, rest })
+}
+
+/// The params of a change that the document does not have yet; an error if it has one with another value.
+async fn new_params(
+    table: &Table,
+    document: &impl Document,
+    change: &Change,
+    item: &Item,
+) -> Result<Vec<(String, String)>> {
+    let empty = Map::new();
+    let held = item.map(PARAMS).unwrap_or(&empty);
+    let mut conflicts = Vec::new();
+    let mut new = Vec::new();
+    for (key, value) in &change.params {
+        match held.get(entry_name(key).as_ref()).and_then(|held| held.as_s().ok()) {
+            None => new.push((key.clone(), value.clone())),
+            Some(old) if old != value => conflicts.push(conflict(key, old, value)),
+            Some(_) => {}
+        }
+    }
+    if item.has(PARAM_ROWS) && !new.is_empty() {
+        let keys: Vec<_> = new.iter().map(|(key, _)| document.param_row(&Name::from(key.as_str()))).collect();
+        let rows = table.get_many(&keys).await?;
+        let mut missing = Vec::new();
+        for ((key, value), row_key) in new.into_iter().zip(keys) {
+            match rows.get(&row_key).and_then(|row| row.text(ROW_VALUE)) {
+                None => missing.push((key, value)),
+                Some(old) if old != value => conflicts.push(conflict(&key, old, &value)),
+                Some(_) => {}
+            }
+        }
+        new = missing;
+    }
+    if conflicts.is_empty() { Ok(new) } else { Err(document.params_differ(&conflicts)) }
+}

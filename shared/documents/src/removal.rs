@@ -1,0 +1,44 @@
+//! Removing a tag of a document.
+
+use entities::attributes::{TAG_ROWS, TAGS};
+use entities::entry_name;
+use key_schema::Name;
+use mlflow_api::{Error, Result};
+use table::{Condition, Failure, Table, Update, Write};
+
+use crate::document::Document;
+
+/// Removes a tag; whether it was there. One request where the document has no rows of tags.
+pub async fn remove_tag(table: &Table, document: &impl Document, key: &str) -> Result<bool> {
+    let name = entry_name(key);
+    let path = || (TAGS, name.as_ref());
+    let alone = Update::new(document.key())
+        .remove(path())
+        .only_if(document.writable())
+        .only_if(Condition::Exists(path().into()))
+        .only_if(Condition::Missing(TAG_ROWS.into()));
+    let alone = document.finished(alone);
+    let (item, after_lost_answer) = match table.update(&alone).await {
+        Ok(_) => return Ok(true),
+        Err(Failure::Refused { item, after_lost_answer }) => (item, after_lost_answer),
+        Err(failure) => return Err(failure.into()),
+    };
+    document.check(item.as_ref())?;
+    let item = item.unwrap_or_default();
+    let in_document = item.map(TAGS).is_some_and(|tags| tags.contains_key(name.as_ref()));
+    let row_key = document.tag_row(&Name::from(key));
+    let in_row = item.has(TAG_ROWS) && table.get(&row_key).await?.is_some();
+    if !in_document && !in_row {
+        return Ok(after_lost_answer);
+    }
+    let removal = Update::new(document.key()).remove(path()).only_if(document.writable());
+    let writes = [Write::Update(document.finished(removal)), Write::Delete(row_key, Condition::All(Vec::new()))];
+    match table.transact(&writes).await {
+        Ok(()) => Ok(true),
+        Err(Failure::Cancelled(_)) => {
+            document.check(table.get(&document.key()).await?.as_ref())?;
+            Err(Error::unavailable("a document changed while a tag was removed"))
+        }
+        Err(failure) => Err(failure.into()),
+    }
+}
