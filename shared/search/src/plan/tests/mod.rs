@@ -1,6 +1,7 @@
 //! Tests of plans.
 
 mod orders;
+mod page;
 mod plans;
 mod soundness;
 

@@ -6,7 +6,7 @@ use super::Known::{self, Every, Whole};
 use super::{heads, options, parsed, shown};
 use crate::{RunPlan, choose};
 
-fn plan(filter: &str, order_by: &[&str], known: &[(&str, Known)]) -> RunPlan {
+pub(super) fn plan(filter: &str, order_by: &[&str], known: &[(&str, Known)]) -> RunPlan {
     let options = options(filter, order_by);
     let heads = heads(&options, known);
     let (filter, order) = parsed(filter, order_by);
