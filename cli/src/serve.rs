@@ -47,7 +47,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let embedded = engine.filter(|_| !options.no_indexer);
     create(&table).await?;
     let store = Store::new(table.clone(), &artifact_root);
-    store.experiment_create_default().await?;
+    store.experiment_create_default(&mlflow_api::Workspace::default()).await?;
     let evaluation = evaluation::store::Store::new(table.clone());
     let registry = registry::store::Store::new(table.clone(), &artifact_root);
 

@@ -1,131 +1,259 @@
-//! Handlers of `experiments/…`.
+//! Endpoints of `experiments/…`.
 
-use mlflow_api::checks::Check::{Integer, List, Required, Text};
-use mlflow_api::inputs::{DatasetSummaries, SEARCH_DATASETS};
-use mlflow_api::message::Message;
-use mlflow_api::tracking::{
-    self as wire, CUSTOM_VIEW_TAG_PREFIX, CreatedExperiment, Empty, Experiments, OneExperiment, ViewType,
-};
+use access::{Action, Needs, Resource, Scope, Target};
+use mlflow_api::inputs::DatasetSummaries;
+use mlflow_api::key_value::pairs;
+use mlflow_api::requests::experiments as message;
+use mlflow_api::tracking::{CUSTOM_VIEW_TAG_PREFIX, CreatedExperiment, Empty, Experiments, OneExperiment, ViewType};
 use mlflow_api::{Error, ExperimentId, Request, Result, limits, location};
+use service::Endpoint;
 
 use crate::store::{ExperimentSearch, NewExperiment, Store, known_experiments, too_many_custom_views};
 
-pub(crate) async fn create(store: Store, request: Request) -> Result<CreatedExperiment> {
-    let message = request.message(
-        wire::CREATE_EXPERIMENT,
-        &[("name", &[Required, Text]), ("artifact_location", &[Text]), ("tags", &[List])],
-    )?;
-    let tags = message.key_values("tags");
-    if tags.iter().filter(|(key, _)| key.starts_with(CUSTOM_VIEW_TAG_PREFIX)).count() > limits::CUSTOM_VIEWS {
-        return Err(too_many_custom_views(""));
+pub(crate) struct Create(NewExperiment);
+
+impl Endpoint for Create {
+    type Store = Store;
+    type Answer = CreatedExperiment;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::CreateExperiment = request.read()?;
+        let tags = pairs(message.tags);
+        if tags.iter().filter(|(key, _)| key.starts_with(CUSTOM_VIEW_TAG_PREFIX)).count() > limits::CUSTOM_VIEWS {
+            return Err(too_many_custom_views(""));
+        }
+        Ok(Self(NewExperiment { name: message.name, artifact_location: message.artifact_location, tags }))
     }
-    let artifact_location = message.text("artifact_location").to_owned();
-    if !artifact_location.is_empty() {
-        location::check(&artifact_location, store.artifact_root())?;
+
+    fn needs(&self) -> Needs {
+        Needs::create(Resource::Experiment)
     }
-    let new = NewExperiment { name: message.text("name").to_owned(), artifact_location, tags };
-    let id = store.experiment_create(&new).await?;
-    Ok(CreatedExperiment { experiment_id: id.to_string() })
-}
 
-pub(crate) async fn get(store: Store, request: Request) -> Result<OneExperiment> {
-    let message = request.message(wire::EXPERIMENT_ID, &[("experiment_id", &[Required, Text])])?;
-    let experiment = store.experiment_get(ExperimentId::parse(message.text("experiment_id"))?).await?;
-    Ok(OneExperiment { experiment })
-}
-
-pub(crate) async fn get_by_name(store: Store, request: Request) -> Result<OneExperiment> {
-    let message = request.message(wire::GET_EXPERIMENT_BY_NAME, &[("experiment_name", &[Required, Text])])?;
-    let name = message.text("experiment_name");
-    let experiment = store.experiment_get_by_name(name).await?;
-    let experiment =
-        experiment.ok_or_else(|| Error::not_found(format!("Could not find experiment with name '{name}'")))?;
-    Ok(OneExperiment { experiment })
-}
-
-pub(crate) async fn search(store: Store, request: Request) -> Result<Experiments> {
-    let message = request.message(
-        wire::SEARCH_EXPERIMENTS,
-        &[
-            ("view_type", &[Integer]),
-            ("max_results", &[Integer]),
-            ("order_by", &[List]),
-            ("filter", &[Text]),
-            ("page_token", &[Text]),
-        ],
-    )?;
-    let search = ExperimentSearch {
-        view: view(&message, "view_type"),
-        filter: message.text("filter").to_owned(),
-        order_by: message.texts("order_by"),
-        max_results: message.int("max_results"),
-        page_token: message.text("page_token").to_owned(),
-    };
-    store.experiment_search(&search).await
-}
-
-pub(crate) async fn search_datasets(store: Store, request: Request) -> Result<DatasetSummaries> {
-    let message = request.message(SEARCH_DATASETS, &[])?;
-    let ids = message.texts("experiment_ids");
-    if ids.is_empty() {
-        return Err(Error::invalid("SearchDatasets request must specify at least one experiment_id."));
+    async fn act(self, scope: &Scope, store: &Store) -> Result<CreatedExperiment> {
+        if !self.0.artifact_location.is_empty() {
+            location::check(&self.0.artifact_location, store.artifact_root())?;
+        }
+        let id = store.experiment_create(scope.workspace(), &self.0).await?;
+        Ok(CreatedExperiment { experiment_id: id.to_string() })
     }
-    if ids.len() > limits::DATASET_EXPERIMENTS {
-        return Err(Error::invalid(format!(
-            "SearchDatasets request cannot specify more than {} experiment_ids. Received {} experiment_ids.",
-            limits::DATASET_EXPERIMENTS,
-            ids.len()
-        )));
+}
+
+pub(crate) struct Get(ExperimentId);
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneExperiment;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self(request.read::<message::ExperimentById>()?.experiment_id))
     }
-    let dataset_summaries = store.run_datasets_search(&known_experiments(&ids)?).await?;
-    Ok(DatasetSummaries { dataset_summaries })
-}
 
-pub(crate) async fn update(store: Store, request: Request) -> Result<Empty> {
-    let message = request
-        .message(wire::UPDATE_EXPERIMENT, &[("experiment_id", &[Required, Text]), ("new_name", &[Text, Required])])?;
-    let new_name = message.text("new_name");
-    if !new_name.is_empty() {
-        limits::experiment_name(new_name)?;
-        store.experiment_rename(ExperimentId::parse(message.text("experiment_id"))?, new_name).await?;
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Experiment(self.0))
     }
-    Ok(Empty {})
-}
 
-pub(crate) async fn delete(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(wire::EXPERIMENT_ID, &[("experiment_id", &[Required, Text])])?;
-    store.experiment_delete(ExperimentId::parse(message.text("experiment_id"))?).await?;
-    Ok(Empty {})
-}
-
-pub(crate) async fn restore(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(wire::EXPERIMENT_ID, &[("experiment_id", &[Required, Text])])?;
-    store.experiment_restore(ExperimentId::parse(message.text("experiment_id"))?).await?;
-    Ok(Empty {})
-}
-
-pub(crate) async fn set_tag(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(
-        wire::SET_EXPERIMENT_TAG,
-        &[("experiment_id", &[Required, Text]), ("key", &[Required, Text]), ("value", &[Text])],
-    )?;
-    let (key, value) = (message.text("key"), message.text("value"));
-    if !key.starts_with(CUSTOM_VIEW_TAG_PREFIX) {
-        limits::experiment_tag(key, value)?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneExperiment> {
+        Ok(OneExperiment { experiment: store.experiment_get(scope.workspace(), &scope.experiment(self.0)?).await? })
     }
-    store.experiment_set_tag(ExperimentId::parse(message.text("experiment_id"))?, key, value).await?;
-    Ok(Empty {})
 }
 
-pub(crate) async fn delete_tag(store: Store, request: Request) -> Result<Empty> {
-    let message = request
-        .message(wire::DELETE_EXPERIMENT_TAG, &[("experiment_id", &[Required, Text]), ("key", &[Required, Text])])?;
-    let text = message.text("experiment_id");
-    store.experiment_delete_tag(ExperimentId::parse(text)?, text, message.text("key")).await?;
-    Ok(Empty {})
+pub(crate) struct GetByName(String);
+
+impl Endpoint for GetByName {
+    type Store = Store;
+    type Answer = OneExperiment;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self(request.read::<message::GetExperimentByName>()?.experiment_name))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::ExperimentNamed(self.0.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneExperiment> {
+        let missing = || Error::not_found(format!("Could not find experiment with name '{}'", self.0));
+        let experiment = scope.experiment_named(&self.0)?.ok_or_else(missing)?;
+        Ok(OneExperiment { experiment: store.experiment_get(scope.workspace(), &experiment).await? })
+    }
 }
 
-/// The view a message asks for; active entities where it does not say.
-pub(crate) fn view(message: &Message, field: &str) -> ViewType {
-    message.optional_int(field).and_then(ViewType::from_number).unwrap_or(ViewType::ActiveOnly)
+pub(crate) struct Search(ExperimentSearch);
+
+impl Endpoint for Search {
+    type Store = Store;
+    type Answer = Experiments;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::SearchExperiments = request.read()?;
+        Ok(Self(ExperimentSearch {
+            view: message.view_type.unwrap_or(ViewType::ActiveOnly),
+            filter: message.filter,
+            order_by: message.order_by,
+            max_results: message.max_results,
+            page_token: message.page_token,
+        }))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::list(Resource::Experiment)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Experiments> {
+        store.experiment_search(scope.workspace(), scope.visible(), &self.0).await
+    }
+}
+
+pub(crate) struct SearchDatasets(Vec<ExperimentId>);
+
+impl Endpoint for SearchDatasets {
+    type Store = Store;
+    type Answer = DatasetSummaries;
+
+    fn read(request: &Request) -> Result<Self> {
+        let ids = request.read::<message::SearchDatasets>()?.experiment_ids;
+        if ids.is_empty() {
+            return Err(Error::invalid("SearchDatasets request must specify at least one experiment_id."));
+        }
+        if ids.len() > limits::DATASET_EXPERIMENTS {
+            return Err(Error::invalid(format!(
+                "SearchDatasets request cannot specify more than {} experiment_ids. Received {} experiment_ids.",
+                limits::DATASET_EXPERIMENTS,
+                ids.len()
+            )));
+        }
+        Ok(Self(known_experiments(&ids)?))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::List, self.0.iter().copied().map(Target::Experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetSummaries> {
+        let experiments = scope.listed_experiments(&self.0)?;
+        Ok(DatasetSummaries { dataset_summaries: store.run_datasets_search(&experiments).await? })
+    }
+}
+
+pub(crate) struct Update {
+    experiment: ExperimentId,
+    new_name: String,
+}
+
+impl Endpoint for Update {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::UpdateExperiment = request.read()?;
+        limits::experiment_name(&message.new_name)?;
+        Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, new_name: message.new_name })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Experiment(self.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let experiment = scope.experiment(self.experiment)?;
+        store.experiment_rename(scope.workspace(), &experiment, &self.new_name).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct Delete(ExperimentId);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self(request.read::<message::ExperimentById>()?.experiment_id))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::delete(Target::Experiment(self.0))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.experiment_delete(scope.workspace(), &scope.experiment(self.0)?).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct Restore(ExperimentId);
+
+impl Endpoint for Restore {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self(request.read::<message::ExperimentById>()?.experiment_id))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::delete(Target::Experiment(self.0))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.experiment_restore(scope.workspace(), &scope.experiment(self.0)?).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct SetTag {
+    experiment: ExperimentId,
+    key: String,
+    value: String,
+}
+
+impl Endpoint for SetTag {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message::SetExperimentTag { experiment_id, key, value } = request.read()?;
+        if !key.starts_with(CUSTOM_VIEW_TAG_PREFIX) {
+            limits::experiment_tag(&key, &value)?;
+        }
+        Ok(Self { experiment: ExperimentId::parse(&experiment_id)?, key, value })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Experiment(self.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store
+            .experiment_set_tag(scope.workspace(), &scope.experiment(self.experiment)?, &self.key, &self.value)
+            .await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct DeleteTag {
+    experiment: ExperimentId,
+    /// The id as it was sent: MLflow's message quotes it.
+    text: String,
+    key: String,
+}
+
+impl Endpoint for DeleteTag {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::DeleteExperimentTag = request.read()?;
+        let experiment = ExperimentId::parse(&message.experiment_id)?;
+        Ok(Self { experiment, text: message.experiment_id, key: message.key })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Experiment(self.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.experiment_delete_tag(&scope.experiment(self.experiment)?, &self.text, &self.key).await?;
+        Ok(Empty {})
+    }
 }

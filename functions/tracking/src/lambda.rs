@@ -1,5 +1,6 @@
 //! What a cold start prepares, from the function's environment.
 
+use mlflow_api::Workspace;
 use table::Table;
 
 use crate::store::Store;
@@ -13,6 +14,6 @@ pub async fn store_from_environment() -> Result<Store, Box<dyn std::error::Error
     let artifact_root =
         std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;
     let store = Store::new(Table::from_environment().await?, &artifact_root);
-    store.experiment_create_default().await?;
+    store.experiment_create_default(&Workspace::default()).await?;
     Ok(store)
 }

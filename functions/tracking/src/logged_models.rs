@@ -1,129 +1,264 @@
-//! Handlers of `logged-models/…`.
+//! Endpoints of `logged-models/…`.
 
+use access::{Action, Needs, Scope, Target};
 use artifacts::Directory;
-use mlflow_api::checks::Check::{Integer, List, Required, Text, TextItems};
-use mlflow_api::logged_models::{self as wire, Artifacts, LoggedModels, ModelStatus, OneModel};
-use mlflow_api::message::Message;
+use mlflow_api::key_value::pairs;
+use mlflow_api::logged_models::{Artifacts, LoggedModels, ModelStatus, OneModel, check_name};
+use mlflow_api::requests::logged_models as message;
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, artifact_path};
-use search::ModelOrderBy;
-use service::Answer;
+use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Request, Result, artifact_path};
+use service::{Answer, Endpoint};
 
 use crate::store::{LoggedModelSearch, NewLoggedModel, Store};
 
-/// The variable part of the paths.
-const MODEL: &str = "model_id";
-/// Models on a page where the request does not say (`SearchLoggedModels` in `service.proto`).
-const DEFAULT_PAGE: i64 = 50;
-
-pub(crate) async fn create(store: Store, request: Request) -> Result<OneModel> {
-    let message = request.message(
-        wire::CREATE,
-        &[
-            ("experiment_id", &[Text, Required]),
-            ("name", &[Text]),
-            ("model_type", &[Text]),
-            ("source_run_id", &[Text]),
-            ("params", &[List]),
-            ("tags", &[List]),
-        ],
-    )?;
-    let new = NewLoggedModel {
-        name: message.text("name").to_owned(),
-        model_type: message.text("model_type").to_owned(),
-        source_run_id: message.text("source_run_id").to_owned(),
-        params: message.key_values("params"),
-        tags: message.key_values("tags"),
-    };
-    wire::check_name(&new.name)?;
-    let experiment = ExperimentId::parse(message.text("experiment_id"))?;
-    let model = store.logged_model_create(experiment, &new).await?;
-    Ok(OneModel { model })
+pub(crate) struct Create {
+    experiment: ExperimentId,
+    new: NewLoggedModel,
 }
 
-pub(crate) async fn get(store: Store, request: Request) -> Result<OneModel> {
-    let allow_deleted = request.argument("allow_deleted").is_some_and(|value| value.to_lowercase() == "true");
-    let model = store.logged_model_get(request.path_part(MODEL), allow_deleted).await?;
-    Ok(OneModel { model })
+impl Endpoint for Create {
+    type Store = Store;
+    type Answer = OneModel;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::CreateLoggedModel = request.read()?;
+        check_name(&message.name)?;
+        let new = NewLoggedModel {
+            name: message.name,
+            model_type: message.model_type,
+            source_run_id: message.source_run_id,
+            params: pairs(message.params),
+            tags: pairs(message.tags),
+        };
+        Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, new })
+    }
+
+    /// The source run is only named: MLflow does not look whether there is such a run.
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Experiment(self.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        Ok(OneModel { model: store.logged_model_create(&scope.experiment(self.experiment)?, &self.new).await? })
+    }
+}
+
+pub(crate) struct Get {
+    model: ModelId,
+    allow_deleted: bool,
+}
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneModel;
+
+    fn read(request: &Request) -> Result<Self> {
+        let allow_deleted = request.argument("allow_deleted").is_some_and(|value| value.to_lowercase() == "true");
+        Ok(Self { model: model_of_path(request)?, allow_deleted })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::LoggedModel(self.model.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        let model = store.logged_model_get(&scope.logged_model(&self.model)?, self.allow_deleted).await?;
+        Ok(OneModel { model })
+    }
 }
 
 /// The model is the one that the body names, whatever the path says; as in MLflow.
-pub(crate) async fn finalize(store: Store, request: Request) -> Result<OneModel> {
-    let message =
-        request.message(wire::FINALIZE, &[("model_id", &[Text, Required]), ("status", &[Integer, Required])])?;
-    let status = ModelStatus::from_number(message.int("status"));
-    let model = store.logged_model_finalize(message.text("model_id"), status).await?;
-    Ok(OneModel { model })
+pub(crate) struct Finalize {
+    model: ModelId,
+    status: ModelStatus,
 }
 
-pub(crate) async fn delete(store: Store, request: Request) -> Result<Empty> {
-    store.logged_model_delete(request.path_part(MODEL)).await?;
-    Ok(Empty {})
+impl Endpoint for Finalize {
+    type Store = Store;
+    type Answer = OneModel;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::FinalizeLoggedModel = request.read()?;
+        Ok(Self { model: ModelId::named(&message.model_id)?, status: message.status.unwrap_or_default() })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::LoggedModel(self.model.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        let model = store.logged_model_finalize(&scope.logged_model(&self.model)?, self.status).await?;
+        Ok(OneModel { model })
+    }
+}
+
+pub(crate) struct Delete(ModelId);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        model_of_path(request).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::delete(Target::LoggedModel(self.0.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.logged_model_delete(&scope.logged_model(&self.0)?).await?;
+        Ok(Empty {})
+    }
 }
 
 /// The model is the one of the path; the body has to name one, too.
-pub(crate) async fn log_params(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(wire::LOG_PARAMS, &[("model_id", &[Text, Required]), ("params", &[List])])?;
-    store.logged_model_log_params(request.path_part(MODEL), message.key_values("params")).await?;
-    Ok(Empty {})
+pub(crate) struct LogParams {
+    model: ModelId,
+    params: Vec<(String, String)>,
 }
 
-pub(crate) async fn set_tags(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(wire::SET_TAGS, &[("tags", &[List])])?;
-    store.logged_model_set_tags(request.path_part(MODEL), message.key_values("tags")).await?;
-    Ok(Empty {})
+impl Endpoint for LogParams {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::LogModelParams = request.read()?;
+        Ok(Self { model: model_of_path(request)?, params: pairs(message.params) })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::LoggedModel(self.model.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.logged_model_log_params(&scope.logged_model(&self.model)?, self.params).await?;
+        Ok(Empty {})
+    }
 }
 
-pub(crate) async fn delete_tag(store: Store, request: Request) -> Result<Empty> {
-    store.logged_model_delete_tag(request.path_part(MODEL), request.path_part("tag_key")).await?;
-    Ok(Empty {})
+pub(crate) struct SetTags {
+    model: ModelId,
+    tags: Vec<(String, String)>,
 }
 
-pub(crate) async fn search(store: Store, request: Request) -> Result<LoggedModels> {
-    let message = request.message(
-        wire::SEARCH,
-        &[
-            ("experiment_ids", &[List, TextItems, Required]),
-            ("filter", &[Text]),
-            ("datasets", &[List]),
-            ("max_results", &[Integer]),
-            ("order_by", &[List]),
-            ("page_token", &[Text]),
-        ],
-    )?;
-    let dataset = |field: &Message| (field.text("dataset_name").to_owned(), field.text("dataset_digest").to_owned());
-    let order_by = |clause: &Message| {
-        let (dataset_name, dataset_digest) = dataset(clause);
-        let ascending = clause.optional_bool("ascending").unwrap_or(true);
-        ModelOrderBy { field: clause.text("field_name").to_owned(), ascending, dataset_name, dataset_digest }
-    };
-    let search = LoggedModelSearch {
-        experiment_ids: message.texts("experiment_ids"),
-        filter: message.text("filter").to_owned(),
-        datasets: message.messages("datasets").map(dataset).collect(),
-        order_by: message.messages("order_by").map(order_by).collect(),
-        max_results: message.optional_int("max_results").unwrap_or(DEFAULT_PAGE),
-        page_token: message.text("page_token").to_owned(),
-    };
-    store.logged_model_search(&search).await
+impl Endpoint for SetTags {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::SetModelTags = request.read()?;
+        Ok(Self { model: model_of_path(request)?, tags: pairs(message.tags) })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::LoggedModel(self.model.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.logged_model_set_tags(&scope.logged_model(&self.model)?, self.tags).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct DeleteTag {
+    model: ModelId,
+    key: String,
+}
+
+impl Endpoint for DeleteTag {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self { model: model_of_path(request)?, key: request.path_part("tag_key").to_owned() })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::LoggedModel(self.model.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.logged_model_delete_tag(&scope.logged_model(&self.model)?, &self.key).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct Search(LoggedModelSearch);
+
+impl Endpoint for Search {
+    type Store = Store;
+    type Answer = LoggedModels;
+
+    fn read(request: &Request) -> Result<Self> {
+        LoggedModelSearch::read(request.read()?).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::List, self.0.experiments.iter().copied().map(Target::Experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<LoggedModels> {
+        store.logged_model_search(&scope.listed_experiments(&self.0.experiments)?, self.0).await
+    }
 }
 
 /// Lists artifacts of a model that keeps them below the artifact root of this server, on its own disk.
-pub(crate) async fn list_artifacts(store: Store, request: Request) -> Result<Artifacts> {
-    let message = request.message(wire::LIST_ARTIFACTS, &[("artifact_directory_path", &[Text])])?;
-    let path = artifact_path::checked(message.text("artifact_directory_path"))?;
-    let root_uri = store.logged_model_artifact_uri(request.path_part(MODEL)).await?;
-    let files = Directory::below(store.artifact_root(), &root_uri)?.list(path).await?;
-    Ok(Artifacts { root_uri, files })
+pub(crate) struct ListArtifacts {
+    model: ModelId,
+    path: String,
+}
+
+impl Endpoint for ListArtifacts {
+    type Store = Store;
+    type Answer = Artifacts;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::ListModelArtifacts = request.read()?;
+        let path = artifact_path::checked(&message.artifact_directory_path)?.to_owned();
+        Ok(Self { model: model_of_path(request)?, path })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::LoggedModel(self.model.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Artifacts> {
+        let root_uri = store.logged_model_artifact_uri(&scope.logged_model(&self.model)?).await?;
+        let files = Directory::below(store.artifact_root(), &root_uri)?.list(self.path).await?;
+        Ok(Artifacts { root_uri, files })
+    }
 }
 
 /// Sends an artifact, likewise.
-pub(crate) async fn get_artifact(store: Store, request: Request) -> Result<Answer> {
-    let path = request.argument("artifact_file_path").filter(|path| !path.is_empty()).ok_or_else(|| {
-        let message = "Request must include the \"artifact_file_path\" query parameter.";
-        Error::new(ErrorCode::BadRequest, message)
-    })?;
-    let path = artifact_path::checked(path)?;
-    let location = store.logged_model_artifact_uri(request.path_part(MODEL)).await?;
-    Directory::below(store.artifact_root(), &location)?.file(path).await
+pub(crate) struct GetArtifact {
+    model: ModelId,
+    path: String,
+}
+
+impl Endpoint for GetArtifact {
+    type Store = Store;
+    type Answer = Answer;
+
+    fn read(request: &Request) -> Result<Self> {
+        let path = request.argument("artifact_file_path").filter(|path| !path.is_empty()).ok_or_else(|| {
+            let message = "Request must include the \"artifact_file_path\" query parameter.";
+            Error::new(ErrorCode::BadRequest, message)
+        })?;
+        let path = artifact_path::checked(path)?.to_owned();
+        Ok(Self { model: model_of_path(request)?, path })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::LoggedModel(self.model.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+        let location = store.logged_model_artifact_uri(&scope.logged_model(&self.model)?).await?;
+        Directory::below(store.artifact_root(), &location)?.file(self.path).await
+    }
+}
+
+fn model_of_path(request: &Request) -> Result<ModelId> {
+    ModelId::named(request.path_part("model_id"))
 }

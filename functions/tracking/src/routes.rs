@@ -11,18 +11,18 @@ use crate::{experiments, logged_models, logging, metrics, runs, server};
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
-        Route::new("POST", "experiments/create", Create(Experiment), experiments::create),
-        Route::new("GET", "experiments/get", Read(Experiment), experiments::get),
-        Route::new("GET", "experiments/get-by-name", Read(Experiment), experiments::get_by_name),
-        Route::new("GET", "experiments/search", List(Experiment), experiments::search),
-        Route::new("POST", "experiments/search", List(Experiment), experiments::search),
-        Route::new("POST", "experiments/update", Update(Experiment), experiments::update),
-        Route::new("POST", "experiments/delete", Delete(Experiment), experiments::delete),
-        Route::new("POST", "experiments/restore", Delete(Experiment), experiments::restore),
-        Route::new("POST", "experiments/search-datasets", List(Experiment), experiments::search_datasets)
+        Route::to::<experiments::Create>("POST", "experiments/create", Create(Experiment)),
+        Route::to::<experiments::Get>("GET", "experiments/get", Read(Experiment)),
+        Route::to::<experiments::GetByName>("GET", "experiments/get-by-name", Read(Experiment)),
+        Route::to::<experiments::Search>("GET", "experiments/search", List(Experiment)),
+        Route::to::<experiments::Search>("POST", "experiments/search", List(Experiment)),
+        Route::to::<experiments::Update>("POST", "experiments/update", Update(Experiment)),
+        Route::to::<experiments::Delete>("POST", "experiments/delete", Delete(Experiment)),
+        Route::to::<experiments::Restore>("POST", "experiments/restore", Delete(Experiment)),
+        Route::to::<experiments::SearchDatasets>("POST", "experiments/search-datasets", List(Experiment))
             .under(Paths::AjaxV2),
-        Route::new("POST", "experiments/set-experiment-tag", Update(Experiment), experiments::set_tag),
-        Route::new("POST", "experiments/delete-experiment-tag", Update(Experiment), experiments::delete_tag),
+        Route::to::<experiments::SetTag>("POST", "experiments/set-experiment-tag", Update(Experiment)),
+        Route::to::<experiments::DeleteTag>("POST", "experiments/delete-experiment-tag", Update(Experiment)),
         //
         Route::to::<runs::Create>("POST", "runs/create", Update(Experiment)),
         Route::to::<runs::Get>("GET", "runs/get", Read(Run)),
@@ -44,24 +44,23 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<metrics::HistoryBulk>("GET", "metrics/get-history-bulk", Read(Run)).under(Paths::AjaxV2),
         Route::to::<metrics::HistoryBulkInterval>("GET", "metrics/get-history-bulk-interval", Read(Run)),
         //
-        Route::new("POST", "logged-models", Update(Experiment), logged_models::create),
-        Route::new("POST", "logged-models/search", List(LoggedModel), logged_models::search),
-        Route::new("GET", "logged-models/{model_id}", Read(LoggedModel), logged_models::get),
-        Route::new("PATCH", "logged-models/{model_id}", Update(LoggedModel), logged_models::finalize),
-        Route::new("DELETE", "logged-models/{model_id}", Delete(LoggedModel), logged_models::delete),
-        Route::new("POST", "logged-models/{model_id}/params", Update(LoggedModel), logged_models::log_params),
-        Route::new("PATCH", "logged-models/{model_id}/tags", Update(LoggedModel), logged_models::set_tags),
-        Route::new("DELETE", "logged-models/{model_id}/tags/{tag_key}", Update(LoggedModel), logged_models::delete_tag),
-        Route::new(
+        Route::to::<logged_models::Create>("POST", "logged-models", Update(Experiment)),
+        Route::to::<logged_models::Search>("POST", "logged-models/search", List(Experiment)),
+        Route::to::<logged_models::Get>("GET", "logged-models/{model_id}", Read(LoggedModel)),
+        Route::to::<logged_models::Finalize>("PATCH", "logged-models/{model_id}", Update(LoggedModel)),
+        Route::to::<logged_models::Delete>("DELETE", "logged-models/{model_id}", Delete(LoggedModel)),
+        Route::to::<logged_models::LogParams>("POST", "logged-models/{model_id}/params", Update(LoggedModel)),
+        Route::to::<logged_models::SetTags>("PATCH", "logged-models/{model_id}/tags", Update(LoggedModel)),
+        Route::to::<logged_models::DeleteTag>("DELETE", "logged-models/{model_id}/tags/{tag_key}", Update(LoggedModel)),
+        Route::to::<logged_models::ListArtifacts>(
             "GET",
             "logged-models/{model_id}/artifacts/directories",
             Read(LoggedModel),
-            logged_models::list_artifacts,
         ),
-        Route::new("GET", "logged-models/{model_id}/artifacts/files", Read(LoggedModel), logged_models::get_artifact)
+        Route::to::<logged_models::GetArtifact>("GET", "logged-models/{model_id}/artifacts/files", Read(LoggedModel))
             .under(Paths::AjaxV2),
         //
-        Route::new("GET", "server-info", Public, server::info).under(Paths::V3),
+        Route::to::<server::Info>("GET", "server-info", Public).under(Paths::V3),
         Route::text("/health", "OK"),
         Route::text("/version", server::VERSION),
     ]

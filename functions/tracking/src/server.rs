@@ -1,7 +1,9 @@
 //! What the server says of itself.
 
+use access::{Needs, Scope};
 use mlflow_api::{Request, Result};
 use serde::Serialize;
+use service::Endpoint;
 
 use crate::store::Store;
 
@@ -27,16 +29,33 @@ struct Features {
     gateway: bool,
 }
 
-pub(crate) async fn info(_: Store, _: Request) -> Result<ServerInfo> {
-    Ok(ServerInfo {
-        // The UI hides what only MLflow's SQL store has; this server has it.
-        store_type: "SqlStore",
-        workspaces_enabled: false,
-        trace_archival_enabled: false,
-        multipart_uploads_enabled: false,
-        multipart_downloads_enabled: false,
-        presigned_upload_run_id_supported: false,
-        presigned_upload_model_id_supported: false,
-        features_enabled: Features { gateway: false },
-    })
+pub(crate) struct Info;
+
+impl Endpoint for Info {
+    type Store = Store;
+    type Answer = ServerInfo;
+
+    fn read(_: &Request) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::nothing()
+    }
+
+    async fn act(self, _: &Scope, _: &Store) -> Result<ServerInfo> {
+        Ok(INFO)
+    }
 }
+
+const INFO: ServerInfo = ServerInfo {
+    // The UI hides what only MLflow's SQL store has; this server has it.
+    store_type: "SqlStore",
+    workspaces_enabled: false,
+    trace_archival_enabled: false,
+    multipart_uploads_enabled: false,
+    multipart_downloads_enabled: false,
+    presigned_upload_run_id_supported: false,
+    presigned_upload_model_id_supported: false,
+    features_enabled: Features { gateway: false },
+};

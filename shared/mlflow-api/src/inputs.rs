@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::fields::{FieldValue, Scalar};
 use crate::key_value::KeyValue;
 use crate::limits;
-use crate::message::{Content, Field, Kind, texts};
+use crate::message::{Content, Kind};
 use crate::messages;
 
 /// The tag of a dataset input that says what the dataset was used for: training, evaluation.
@@ -22,9 +22,6 @@ const PROFILE: usize = 16_777_215;
 const TAG_KEY: usize = 255;
 /// Characters in its value.
 const TAG_VALUE: usize = 500;
-
-/// `experiments/search-datasets`
-pub const SEARCH_DATASETS: &[Field] = &[texts("experiment_ids")];
 
 messages! {
     /// A dataset, by its name and digest one of its experiment.

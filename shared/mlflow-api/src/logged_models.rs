@@ -2,48 +2,10 @@
 
 use serde::Serialize;
 
+use crate::enum_field;
 use crate::error::{Error, Result};
-use crate::message::{Field, Kind, field, messages, text, texts};
 use crate::python::repr;
 use crate::tracking::{KeyValue, serialize_double};
-
-const STATUSES: &[(&str, i64)] = &[
-    ("LOGGED_MODEL_STATUS_UNSPECIFIED", 0),
-    ("LOGGED_MODEL_PENDING", 1),
-    ("LOGGED_MODEL_READY", 2),
-    ("LOGGED_MODEL_UPLOAD_FAILED", 3),
-];
-const KEY_VALUE: &[Field] = &[text("key"), text("value")];
-const DATASET: &[Field] = &[text("dataset_name"), text("dataset_digest")];
-const ORDER_BY: &[Field] =
-    &[text("field_name"), field("ascending", Kind::Bool), text("dataset_name"), text("dataset_digest")];
-
-/// `POST logged-models`
-pub const CREATE: &[Field] = &[
-    text("experiment_id"),
-    text("name"),
-    text("model_type"),
-    text("source_run_id"),
-    messages("params", KEY_VALUE),
-    messages("tags", KEY_VALUE),
-];
-/// `PATCH logged-models/{model_id}`
-pub const FINALIZE: &[Field] = &[text("model_id"), field("status", Kind::Enum(STATUSES))];
-/// `POST logged-models/{model_id}/params`
-pub const LOG_PARAMS: &[Field] = &[text("model_id"), messages("params", KEY_VALUE)];
-/// `PATCH logged-models/{model_id}/tags`
-pub const SET_TAGS: &[Field] = &[text("model_id"), messages("tags", KEY_VALUE)];
-/// `POST logged-models/search`
-pub const SEARCH: &[Field] = &[
-    texts("experiment_ids"),
-    text("filter"),
-    messages("datasets", DATASET),
-    field("max_results", Kind::Int32),
-    messages("order_by", ORDER_BY),
-    text("page_token"),
-];
-/// `GET logged-models/{model_id}/artifacts/directories`
-pub const LIST_ARTIFACTS: &[Field] = &[text("model_id"), text("artifact_directory_path"), text("page_token")];
 
 /// What no name of a logged model may hold.
 const NOT_IN_NAMES: [char; 6] = ['/', ':', '.', '%', '"', '\''];
@@ -103,6 +65,13 @@ impl ModelStatus {
         }
     }
 }
+
+enum_field!(ModelStatus {
+    "LOGGED_MODEL_STATUS_UNSPECIFIED" = 0 => Self::Unspecified,
+    "LOGGED_MODEL_PENDING" = 1 => Self::Pending,
+    "LOGGED_MODEL_READY" = 2 => Self::Ready,
+    "LOGGED_MODEL_UPLOAD_FAILED" = 3 => Self::UploadFailed,
+});
 
 /// A logged model's info.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -217,6 +186,8 @@ pub struct Artifacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::Scalar;
+    use crate::message::{Content, Kind};
 
     #[test]
     fn names_are_checked_as_in_mlflow() {
@@ -232,9 +203,11 @@ mod tests {
 
     #[test]
     fn every_status_has_its_number() {
-        for (name, number) in STATUSES {
+        let Kind::Enum(statuses) = <ModelStatus as Scalar>::KIND else { panic!("no enum") };
+        for (name, number) in statuses {
             let status = ModelStatus::from_number(*number);
             assert_eq!((status.number(), serde_json::to_value(status).unwrap()), (*number, (*name).into()));
+            assert_eq!(ModelStatus::of(Content::Int(*number)).unwrap(), status);
         }
         assert_eq!(ModelStatus::from_number(9), ModelStatus::Unspecified);
     }

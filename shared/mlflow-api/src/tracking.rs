@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::inputs::RunInputs;
 pub use crate::key_value::KeyValue;
-use crate::message::{Field, Kind, field, text, texts};
+use crate::workspace::Workspace;
 use crate::{enum_field, messages};
 
 /// Name of the workspace of a server that has no others.
@@ -15,31 +15,6 @@ pub const RUN_NAME_TAG: &str = "mlflow.runName";
 pub const LOGGED_MODELS_TAG: &str = "mlflow.log-model.history";
 /// Beginning of the tags that hold custom views of an experiment.
 pub const CUSTOM_VIEW_TAG_PREFIX: &str = "mlflow.customView.view";
-
-const VIEW_TYPES: &[(&str, i64)] = &[("ACTIVE_ONLY", 1), ("DELETED_ONLY", 2), ("ALL", 3)];
-const TAG: &[Field] = &[text("key"), text("value")];
-
-/// `experiments/create`
-pub const CREATE_EXPERIMENT: &[Field] =
-    &[text("name"), text("artifact_location"), crate::message::messages("tags", TAG)];
-/// `experiments/search`
-pub const SEARCH_EXPERIMENTS: &[Field] = &[
-    field("max_results", Kind::Int64),
-    text("page_token"),
-    text("filter"),
-    texts("order_by"),
-    field("view_type", Kind::Enum(VIEW_TYPES)),
-];
-/// `experiments/get`, `delete`, `restore`
-pub const EXPERIMENT_ID: &[Field] = &[text("experiment_id")];
-/// `experiments/get-by-name`
-pub const GET_EXPERIMENT_BY_NAME: &[Field] = &[text("experiment_name")];
-/// `experiments/update`
-pub const UPDATE_EXPERIMENT: &[Field] = &[text("experiment_id"), text("new_name")];
-/// `experiments/set-experiment-tag`
-pub const SET_EXPERIMENT_TAG: &[Field] = &[text("experiment_id"), text("key"), text("value")];
-/// `experiments/delete-experiment-tag`
-pub const DELETE_EXPERIMENT_TAG: &[Field] = &[text("experiment_id"), text("key")];
 
 /// Which lifecycle stages a search shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,17 +28,6 @@ pub enum ViewType {
 }
 
 impl ViewType {
-    /// The view with this number in `service.proto`.
-    #[must_use]
-    pub const fn from_number(number: i64) -> Option<Self> {
-        match number {
-            1 => Some(Self::ActiveOnly),
-            2 => Some(Self::DeletedOnly),
-            3 => Some(Self::All),
-            _ => None,
-        }
-    }
-
     /// Whether it shows entities of this stage.
     #[must_use]
     pub fn shows(self, stage: LifecycleStage) -> bool {
@@ -167,7 +131,7 @@ pub struct Experiment {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<KeyValue>,
     /// Workspace.
-    pub workspace: &'static str,
+    pub workspace: Workspace,
 }
 
 /// A run's info.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::error::{Error, Result};
 
 /// Shortest and longest name, in characters (`WorkspaceNameValidator` in MLflow's `store/workspace/abstract_store.py`).
@@ -10,7 +12,7 @@ const LENGTH: std::ops::RangeInclusive<usize> = 2..=63;
 const RESERVED: [&str; 4] = ["workspaces", "api", "ajax-api", "static-files"];
 
 /// The name of a workspace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Workspace(String);
 
 impl Workspace {

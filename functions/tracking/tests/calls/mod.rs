@@ -3,14 +3,17 @@
 
 use std::ops::Deref;
 
-use access::{Action, AdmitEverybody, Caller, Granted, Needs, Scope, Target};
+use access::{Action, AdmitEverybody, Caller, Granted, Needs, Scope, Target, Visible};
 use entities::{ModelLocation, RunLocation};
-use mlflow_api::inputs::{DatasetInput, ModelInput};
+use mlflow_api::inputs::{DatasetInput, DatasetSummary, ModelInput};
+use mlflow_api::logged_models::{LoggedModel, LoggedModels, ModelStatus};
+use mlflow_api::requests::logged_models::SearchLoggedModels;
 use mlflow_api::requests::runs::SearchRuns;
-use mlflow_api::tracking::{Metric, Run, RunInfo, Runs};
+use mlflow_api::tracking::{Experiment, Experiments, Metric, Run, RunInfo, Runs};
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, RunId, Workspace};
 use tracking::store::{
-    AskedRun, Batch, LoggedMetric, ModelMetric, Models, NewRun, RunChange, RunSearch, SampleRange, Store,
+    AskedRun, Batch, LoggedMetric, ModelMetric, Models, NewExperiment, NewLoggedModel, NewRun, RunChange, RunSearch,
+    SampleRange, Store,
 };
 
 /// A point of a logged model's metric, the model by its id.
@@ -164,5 +167,76 @@ impl Calls {
             metrics.push(ModelMetric { model, key, value, timestamp, step, run_id, dataset_name, dataset_digest });
         }
         self.0.logged_model_log_metrics(&metrics).await
+    }
+
+    pub(crate) async fn experiment_create(&self, new: &NewExperiment) -> Result<ExperimentId> {
+        self.0.experiment_create(&Workspace::default(), new).await
+    }
+
+    pub(crate) async fn experiment_get(&self, id: ExperimentId) -> Result<Experiment> {
+        self.0.experiment_get(&Workspace::default(), &self.experiment(id).await?).await
+    }
+
+    pub(crate) async fn experiment_get_by_name(&self, name: &str) -> Result<Option<Experiment>> {
+        let scope = self.scope([Target::ExperimentNamed(name.to_owned())]).await?;
+        match scope.experiment_named(name)? {
+            Some(id) => self.0.experiment_get(scope.workspace(), &id).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) async fn experiment_search(&self, search: &ExperimentSearch) -> Result<Experiments> {
+        self.0.experiment_search(&Workspace::default(), &Visible::Everything, search).await
+    }
+
+    pub(crate) async fn experiment_rename(&self, id: ExperimentId, name: &str) -> Result<()> {
+        self.0.experiment_rename(&Workspace::default(), &self.experiment(id).await?, name).await
+    }
+
+    pub(crate) async fn experiment_delete(&self, id: ExperimentId) -> Result<()> {
+        self.0.experiment_delete(&Workspace::default(), &self.experiment(id).await?).await
+    }
+
+    pub(crate) async fn experiment_restore(&self, id: ExperimentId) -> Result<()> {
+        self.0.experiment_restore(&Workspace::default(), &self.experiment(id).await?).await
+    }
+
+    pub(crate) async fn experiment_set_tag(&self, id: ExperimentId, key: &str, value: &str) -> Result<()> {
+        self.0.experiment_set_tag(&Workspace::default(), &self.experiment(id).await?, key, value).await
+    }
+
+    pub(crate) async fn run_datasets_search(&self, ids: &[ExperimentId]) -> Result<Vec<DatasetSummary>> {
+        let scope = self.scope(ids.iter().copied().map(Target::Experiment)).await?;
+        self.0.run_datasets_search(&scope.listed_experiments(ids)?).await
+    }
+
+    pub(crate) async fn logged_model_create(&self, id: ExperimentId, new: &NewLoggedModel) -> Result<LoggedModel> {
+        self.0.logged_model_create(&self.experiment(id).await?, new).await
+    }
+
+    pub(crate) async fn logged_model_get(&self, model: &str, allow_deleted: bool) -> Result<LoggedModel> {
+        self.0.logged_model_get(&self.logged_model(model).await?, allow_deleted).await
+    }
+
+    pub(crate) async fn logged_model_finalize(&self, model: &str, status: ModelStatus) -> Result<LoggedModel> {
+        self.0.logged_model_finalize(&self.logged_model(model).await?, status).await
+    }
+
+    pub(crate) async fn logged_model_delete(&self, model: &str) -> Result<()> {
+        self.0.logged_model_delete(&self.logged_model(model).await?).await
+    }
+
+    pub(crate) async fn logged_model_log_params(&self, model: &str, params: Vec<(String, String)>) -> Result<()> {
+        self.0.logged_model_log_params(&self.logged_model(model).await?, params).await
+    }
+
+    pub(crate) async fn logged_model_set_tags(&self, model: &str, tags: Vec<(String, String)>) -> Result<()> {
+        self.0.logged_model_set_tags(&self.logged_model(model).await?, tags).await
+    }
+
+    pub(crate) async fn logged_model_search(&self, asked: SearchLoggedModels) -> Result<LoggedModels> {
+        let search = LoggedModelSearch::read(asked)?;
+        let scope = self.scope(search.experiments.iter().copied().map(Target::Experiment)).await?;
+        self.0.logged_model_search(&scope.listed_experiments(&search.experiments)?, search).await
     }
 }

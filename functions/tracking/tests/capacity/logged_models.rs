@@ -4,8 +4,8 @@ use crate::calls::ModelPoint;
 use ledger::Ledger;
 use mlflow_api::ExperimentId;
 use mlflow_api::logged_models::ModelStatus;
-use search::ModelOrderBy;
-use tracking::store::{LoggedModelSearch, NewLoggedModel};
+use mlflow_api::requests::logged_models::{ModelOrderClause, SearchLoggedModels};
+use tracking::store::NewLoggedModel;
 
 use crate::{Bench, TIME, params};
 
@@ -33,19 +33,20 @@ fn point(model: &str, key: &str, step: i64) -> ModelPoint {
     }
 }
 
-fn search(experiment: ExperimentId, filter: &str, order_by: &[&str]) -> LoggedModelSearch {
-    let clause = |field: &&str| ModelOrderBy {
-        field: (*field).to_owned(),
-        ascending: false,
+fn search(experiment: ExperimentId, filter: &str, order_by: &[&str]) -> SearchLoggedModels {
+    let clause = |field: &&str| ModelOrderClause {
+        field_name: (*field).to_owned(),
+        ascending: Some(false),
         dataset_name: String::new(),
         dataset_digest: String::new(),
     };
-    LoggedModelSearch {
+    SearchLoggedModels {
         experiment_ids: vec![experiment.to_string()],
         filter: filter.to_owned(),
         order_by: order_by.iter().map(clause).collect(),
-        max_results: 100,
-        ..LoggedModelSearch::default()
+        max_results: Some(100),
+        datasets: Vec::new(),
+        page_token: String::new(),
     }
 }
 
@@ -90,7 +91,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         ("the best 100 of 1,000 by a metric", "", &["metrics.accuracy"], 100, None),
         ("a param filter, of 1,000", "params.param_0003 = 'value3'", &[], 100, None),
     ] {
-        let page = store.logged_model_search(&search(experiment, filter, order_by)).await.unwrap();
+        let page = store.logged_model_search(search(experiment, filter, order_by)).await.unwrap();
         assert_eq!(page.models.len(), found, "{name}");
         ledger.row(&format!("search: {name}"), requests.map(|requests| (requests, 0.0)), &meter.take(), 1);
     }

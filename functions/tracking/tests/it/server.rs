@@ -92,7 +92,7 @@ fn sorted_sets(item: &Value) -> Value {
 impl Server {
     pub(crate) async fn on(table: &Table, lease: Duration) -> Self {
         let store = Store::with_lease(table.clone(), ROOT, lease);
-        store.experiment_create_default().await.unwrap();
+        store.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         Self::with(&store)
     }
 

@@ -1,5 +1,7 @@
 //! Request messages (`service.proto`), each declared once: fields, types, and checks in MLflow's order.
 
+pub mod experiments;
+pub mod logged_models;
 pub mod logging;
 pub mod metrics;
 pub mod runs;

@@ -1,13 +1,14 @@
 //! Experiments: create, read, rename, delete, restore.
 
+use access::Granted;
 use entities::attributes::{
     CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::{Moment, entries, experiment_of_name, experiment_state, now_ms, stage_from};
+use entities::{Moment, entries, experiment_state, now_ms, stage_from};
 use key_schema::index::ExperimentsByStage;
 use key_schema::{Descending, Key, Name, Stage, rows};
-use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, KeyValue, LifecycleStage};
-use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits, location};
+use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, Workspace, limits, location};
 use table::{Condition, Failure, Item, Query, Reason, Update, Write, number, text};
 
 use crate::store::Store;
@@ -29,13 +30,13 @@ pub struct NewExperiment {
 }
 
 /// The key of the row that claims a name.
-fn name_key(name: &str) -> Key {
-    rows::ExperimentName::key(&DEFAULT_WORKSPACE.into(), &Name::from(name))
+fn name_key(workspace: &Workspace, name: &str) -> Key {
+    rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name))
 }
 
 /// The row that claims a name, and by which the workspace's experiments are listed.
-fn name_row(experiment: ExperimentId, name: &str, created: i64, stage: Stage) -> Item {
-    Item::new(name_key(name))
+fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created: i64, stage: Stage) -> Item {
+    Item::new(name_key(workspace, name))
         .with(NAME, text(name))
         .with(EXPERIMENT, text(experiment.to_string()))
         .indexed(ExperimentsByStage::key(&stage, &Descending(created), &experiment))
@@ -43,7 +44,7 @@ fn name_row(experiment: ExperimentId, name: &str, created: i64, stage: Stage) ->
 
 impl Store {
     /// Creates an experiment. Two requests; five write units for the table and one for the index of names.
-    pub async fn experiment_create(&self, new: &NewExperiment) -> Result<ExperimentId> {
+    pub async fn experiment_create(&self, workspace: &Workspace, new: &NewExperiment) -> Result<ExperimentId> {
         limits::experiment_name(&new.name)?;
         for (key, value) in &new.tags {
             limits::experiment_tag(key, value)?;
@@ -59,7 +60,7 @@ impl Store {
             let number = setting.number(COUNT).and_then(|count| count.try_into().ok());
             let id =
                 number.and_then(ExperimentId::from_number).ok_or_else(|| Error::internal("no experiment ids left"))?;
-            match self.experiment_put(id, new).await {
+            match self.experiment_put(workspace, id, new).await {
                 // The number was in use: the counter was set back, or experiments came from elsewhere.
                 Ok(false) => {}
                 Ok(true) => return Ok(id),
@@ -69,12 +70,12 @@ impl Store {
     }
 
     /// Makes the experiment that every store starts with, where it is missing. One request where it is there.
-    pub async fn experiment_create_default(&self) -> Result<()> {
+    pub async fn experiment_create_default(&self, workspace: &Workspace) -> Result<()> {
         if self.table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await?.is_some() {
             return Ok(());
         }
         let new = NewExperiment { name: DEFAULT_EXPERIMENT_NAME.to_owned(), ..NewExperiment::default() };
-        match self.experiment_put(ExperimentId::DEFAULT, &new).await {
+        match self.experiment_put(workspace, ExperimentId::DEFAULT, &new).await {
             Err(error) if error.code != ErrorCode::ResourceAlreadyExists => Err(error),
             // Another process was faster.
             _ => Ok(()),
@@ -82,7 +83,7 @@ impl Store {
     }
 
     /// Writes a new experiment and its name; `false` if the id is in use.
-    async fn experiment_put(&self, id: ExperimentId, new: &NewExperiment) -> Result<bool> {
+    async fn experiment_put(&self, workspace: &Workspace, id: ExperimentId, new: &NewExperiment) -> Result<bool> {
         let created = now_ms();
         let location = if new.artifact_location.is_empty() {
             location::append(&self.artifact_root, &id.to_string())
@@ -100,7 +101,7 @@ impl Store {
             .with(REVISION, number(1));
         let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let mut writes = vec![
-            Write::Put(name_row(id, &new.name, created, Stage::Active), Condition::item_missing()),
+            Write::Put(name_row(workspace, id, &new.name, created, Stage::Active), Condition::item_missing()),
             Write::Put(item, Condition::item_missing()),
         ];
         let more_rows = documents::take_rows(&mut writes, tag_rows);
@@ -119,23 +120,25 @@ impl Store {
     }
 
     /// Reads an experiment. One request; one more if it has tags too big for its document.
-    pub async fn experiment_get(&self, id: ExperimentId) -> Result<tracking::Experiment> {
+    pub async fn experiment_get(
+        &self,
+        workspace: &Workspace,
+        id: &Granted<ExperimentId>,
+    ) -> Result<tracking::Experiment> {
+        let id = **id;
         let since = Moment::now();
         let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
         self.experiments.keep_lease(id, since, &item);
-        self.experiment_whole(id, &item).await
-    }
-
-    /// Reads an experiment by its name, if there is one. Two requests.
-    pub async fn experiment_get_by_name(&self, name: &str) -> Result<Option<tracking::Experiment>> {
-        let Some(row) = self.table.get(&name_key(name)).await? else { return Ok(None) };
-        let Some(id) = experiment_of_name(&row) else { return Ok(None) };
-        let Some(item) = self.table.get(&rows::Experiment::key(&id)).await? else { return Ok(None) };
-        Ok(Some(self.experiment_whole(id, &item).await?))
+        self.experiment_whole(workspace, id, &item).await
     }
 
     /// An experiment from its item, its rows of tags read where it has any.
-    pub(crate) async fn experiment_whole(&self, id: ExperimentId, item: &Item) -> Result<tracking::Experiment> {
+    pub(crate) async fn experiment_whole(
+        &self,
+        workspace: &Workspace,
+        id: ExperimentId,
+        item: &Item,
+    ) -> Result<tracking::Experiment> {
         let rows = if item.has(TAG_ROWS) {
             self.table.query(Query::of(rows::ExperimentTag::all(&id))).await?
         } else {
@@ -150,13 +153,18 @@ impl Store {
             last_update_time: item.number(UPDATED).unwrap_or_default(),
             creation_time: item.number(CREATED).unwrap_or_default(),
             tags: tags.collect(),
-            workspace: DEFAULT_WORKSPACE,
+            workspace: workspace.clone(),
         })
     }
 
     /// Renames an experiment. Two requests.
-    pub async fn experiment_rename(&self, id: ExperimentId, new_name: &str) -> Result<()> {
-        limits::experiment_name(new_name)?;
+    pub async fn experiment_rename(
+        &self,
+        workspace: &Workspace,
+        id: &Granted<ExperimentId>,
+        new_name: &str,
+    ) -> Result<()> {
+        let id = **id;
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
             let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
@@ -168,8 +176,11 @@ impl Store {
             let update = unchanged(&item, id).set(NAME, text(new_name)).set(UPDATED, number(now_ms()));
             let mut writes = vec![Write::Update(update)];
             if old_name != new_name {
-                writes.push(Write::Put(name_row(id, new_name, created, Stage::Active), Condition::item_missing()));
-                writes.push(Write::Delete(name_key(old_name), Condition::item_exists()));
+                writes.push(Write::Put(
+                    name_row(workspace, id, new_name, created, Stage::Active),
+                    Condition::item_missing(),
+                ));
+                writes.push(Write::Delete(name_key(workspace, old_name), Condition::item_exists()));
             }
             match self.table.transact(&writes).await {
                 Ok(()) => return Ok(()),
@@ -191,18 +202,18 @@ impl Store {
 
     /// Deletes an experiment, and with it all its runs. Two requests, whatever the number of runs; answers when no process
     /// relies any more on its having been active.
-    pub async fn experiment_delete(&self, id: ExperimentId) -> Result<()> {
-        self.experiment_set_stage(id, LifecycleStage::Deleted).await?;
-        self.experiments.wait_out(id).await;
+    pub async fn experiment_delete(&self, workspace: &Workspace, id: &Granted<ExperimentId>) -> Result<()> {
+        self.experiment_set_stage(workspace, **id, LifecycleStage::Deleted).await?;
+        self.experiments.wait_out(**id).await;
         Ok(())
     }
 
     /// Restores an experiment, and with it all its runs, those deleted on their own before included. Two requests.
-    pub async fn experiment_restore(&self, id: ExperimentId) -> Result<()> {
-        self.experiment_set_stage(id, LifecycleStage::Active).await
+    pub async fn experiment_restore(&self, workspace: &Workspace, id: &Granted<ExperimentId>) -> Result<()> {
+        self.experiment_set_stage(workspace, **id, LifecycleStage::Active).await
     }
 
-    async fn experiment_set_stage(&self, id: ExperimentId, stage: LifecycleStage) -> Result<()> {
+    async fn experiment_set_stage(&self, workspace: &Workspace, id: ExperimentId, stage: LifecycleStage) -> Result<()> {
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
             let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
@@ -221,7 +232,7 @@ impl Store {
             };
             let created = item.number(CREATED).unwrap_or_default();
             let listed = ExperimentsByStage::key(&key_stage, &Descending(created), &id);
-            let name = Update::new(name_key(item.text(NAME).unwrap_or_default())).indexed(listed);
+            let name = Update::new(name_key(workspace, item.text(NAME).unwrap_or_default())).indexed(listed);
             match self.table.transact(&[Write::Update(update), Write::Update(name)]).await {
                 Ok(()) => return Ok(()),
                 Err(Failure::Cancelled(_)) => {}

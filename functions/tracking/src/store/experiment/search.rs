@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use access::{Guarded, Visible};
 use entities::find;
 use key_schema::index::ExperimentsByStage;
 use key_schema::{Descending, Name, Stage, ranges, rows};
-use mlflow_api::tracking::{self, DEFAULT_WORKSPACE, Experiments, ViewType};
-use mlflow_api::{ExperimentId, Result, limits};
+use mlflow_api::tracking::{self, Experiments, ViewType};
+use mlflow_api::{ExperimentId, Result, Workspace, limits};
 use search::{
     ExperimentFields, ExperimentFilter, ExperimentNumber, ExperimentOrder, ExperimentPredicate, ExperimentSortBy,
     Fingerprint, decode_page_token, encode_page_token, parse_experiment_search,
@@ -65,15 +66,20 @@ impl Store {
     /// Searches experiments. A read unit per 30 experiments of the workspace, or only for those whose names begin as the filter
     /// says; then a request per 100 of those that the index does not rule out: a page of them, unless the filter asks for tags or
     /// times of change, or the order is by the latter. One more for each that has tags too big for its document.
-    pub async fn experiment_search(&self, search: &ExperimentSearch) -> Result<Experiments> {
+    pub async fn experiment_search(
+        &self,
+        workspace: &Workspace,
+        visible: &Visible,
+        search: &ExperimentSearch,
+    ) -> Result<Experiments> {
         limits::max_results(search.max_results)?;
         let (filter, order) = parse_experiment_search(&search.filter, &search.order_by)?;
         let fingerprint = Fingerprint::of_experiment_search(&search.filter, &search.order_by, search.view);
         let after = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
 
-        let mut listed = self.experiments_listed(search.view, filter.name_beginning()).await?;
-        listed.retain(|listed| listed.may_pass(&filter));
+        let mut listed = self.experiments_listed(workspace, search.view, filter.name_beginning()).await?;
+        listed.retain(|listed| visible.shows(&Guarded::Experiment(listed.id)) && listed.may_pass(&filter));
         let mut last_of_page = None;
         if is_known_from_index(&filter, &order) && listed.iter().all(|listed| listed.name.is_some()) {
             listed.sort_by_cached_key(|listed| order.key(listed));
@@ -87,7 +93,7 @@ impl Store {
         let keys: Vec<_> = listed.iter().map(|listed| rows::Experiment::key(&listed.id)).collect();
         let items = self.table.get_many(&keys).await?;
         let experiments = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((listed.id, items.get(key)?)));
-        let experiments = experiments.map(|(id, item)| self.experiment_whole(id, item));
+        let experiments = experiments.map(|(id, item)| self.experiment_whole(workspace, id, item));
         let mut found: Vec<_> = futures::future::try_join_all(experiments)
             .await?
             .into_iter()
@@ -109,8 +115,13 @@ impl Store {
 
     /// The workspace's experiments in these stages; only those whose names begin so, and perhaps more. A request per MB of
     /// names.
-    async fn experiments_listed(&self, view: ViewType, name: Option<&str>) -> Result<Vec<Listed>> {
-        let workspace = Name::from(DEFAULT_WORKSPACE);
+    async fn experiments_listed(
+        &self,
+        workspace: &Workspace,
+        view: ViewType,
+        name: Option<&str>,
+    ) -> Result<Vec<Listed>> {
+        let workspace = Name::from(workspace.as_str());
         let range = match (name, view) {
             (Some(name), _) => rows::ExperimentName::all(&workspace).beginning(&Name::from(name)),
             (None, ViewType::ActiveOnly) => ExperimentsByStage::all(&workspace).stage(&Stage::Active).range(),

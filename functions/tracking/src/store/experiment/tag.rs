@@ -1,10 +1,11 @@
 //! Tags of experiments.
 
+use access::Granted;
 use entities::attributes::STAGE;
 use entities::experiment_state;
 use key_schema::{Key, Name, rows};
 use mlflow_api::tracking::CUSTOM_VIEW_TAG_PREFIX;
-use mlflow_api::{Error, ExperimentId, Result, limits};
+use mlflow_api::{Error, ExperimentId, Result, Workspace, limits};
 use table::{Condition, Item, text};
 
 use crate::store::Store;
@@ -34,29 +35,40 @@ impl Document for ExperimentDocument {
 
 impl Store {
     /// Sets a tag of an experiment. One request; two for a custom view. A value of more than 1 KB takes three more.
-    pub async fn experiment_set_tag(&self, id: ExperimentId, key: &str, value: &str) -> Result<()> {
+    pub async fn experiment_set_tag(
+        &self,
+        workspace: &Workspace,
+        id: &Granted<ExperimentId>,
+        key: &str,
+        value: &str,
+    ) -> Result<()> {
         if key.starts_with(CUSTOM_VIEW_TAG_PREFIX) {
-            self.experiment_check_custom_views(id, key).await?;
+            self.experiment_check_custom_views(workspace, id, key).await?;
         }
         limits::experiment_tag(key, value)?;
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
-        documents::change(&self.table, &ExperimentDocument(id), change).await?;
+        documents::change(&self.table, &ExperimentDocument(**id), change).await?;
         Ok(())
     }
 
     /// Only a tag that is new counts towards the limit of custom views.
-    async fn experiment_check_custom_views(&self, id: ExperimentId, key: &str) -> Result<()> {
-        let tags = self.experiment_get(id).await?.tags;
+    async fn experiment_check_custom_views(
+        &self,
+        workspace: &Workspace,
+        id: &Granted<ExperimentId>,
+        key: &str,
+    ) -> Result<()> {
+        let tags = self.experiment_get(workspace, id).await?.tags;
         let views = tags.iter().filter(|tag| tag.key.starts_with(CUSTOM_VIEW_TAG_PREFIX)).count();
         if views < limits::CUSTOM_VIEWS || tags.iter().any(|tag| tag.key == key) {
             return Ok(());
         }
-        Err(too_many_custom_views(&format!(" for experiment {id}")))
+        Err(too_many_custom_views(&format!(" for experiment {}", **id)))
     }
 
     /// Deletes a tag of an experiment; `text` is the id as the client sent it.
-    pub async fn experiment_delete_tag(&self, id: ExperimentId, text: &str, key: &str) -> Result<()> {
-        if documents::remove_tag(&self.table, &ExperimentDocument(id), key).await? {
+    pub async fn experiment_delete_tag(&self, id: &Granted<ExperimentId>, text: &str, key: &str) -> Result<()> {
+        if documents::remove_tag(&self.table, &ExperimentDocument(**id), key).await? {
             return Ok(());
         }
         Err(Error::not_found(format!("No tag with name: {key} in experiment with id {text}")))

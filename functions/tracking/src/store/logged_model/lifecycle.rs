@@ -1,8 +1,9 @@
 //! Logged models: create, read, finalize, delete, params and tags. Their metrics are in `logged_model_metrics`.
 
+use access::Granted;
 use documents::{Change, LoggedModelDocument};
 use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, STATUS, UPDATED};
-use entities::{ModelItems, ModelLocation, locate_model, model_whole, now_ms, read_model_items, stage_from};
+use entities::{ModelItems, ModelLocation, model_whole, now_ms, read_model_items, stage_from};
 use experiments::check_is_active;
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Descending, Field, IndexKey, Stage, rows};
@@ -33,8 +34,12 @@ pub struct NewLoggedModel {
 impl Store {
     /// Creates a logged model in an active experiment. Two requests, one while a lease on the experiment lasts; three write units,
     /// four with a source run, and one per further KB.
-    pub async fn logged_model_create(&self, experiment: ExperimentId, new: &NewLoggedModel) -> Result<LoggedModel> {
-        mlflow_api::logged_models::check_name(&new.name)?;
+    pub async fn logged_model_create(
+        &self,
+        experiment: &Granted<ExperimentId>,
+        new: &NewLoggedModel,
+    ) -> Result<LoggedModel> {
+        let experiment = **experiment;
         let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
         check_is_active(experiment, state.stage)?;
         // None of the texts has a limit in MLflow.
@@ -91,47 +96,43 @@ impl Store {
     }
 
     /// Reads a logged model, with every point of its metrics. One request; one more for each kind of row it has.
-    pub async fn logged_model_get(&self, model_id: &str, allow_deleted: bool) -> Result<LoggedModel> {
-        let at = self.logged_model_locate(model_id).await?;
+    pub async fn logged_model_get(&self, at: &Granted<ModelLocation>, allow_deleted: bool) -> Result<LoggedModel> {
         let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
         let model = items.remove(&at.key()).ok_or_else(|| at.not_found())?;
         if !allow_deleted && is_deleted(&model) {
             return Err(at.not_found());
         }
         let metrics = items.remove(&at.metrics_key());
-        Ok(model_whole(&at, &read_model_items(&self.table, &at, model, metrics).await?))
+        Ok(model_whole(at, &read_model_items(&self.table, at, model, metrics).await?))
     }
 
     /// Where a logged model that is not deleted keeps its artifacts. One request.
-    pub async fn logged_model_artifact_uri(&self, model_id: &str) -> Result<String> {
-        let at = self.logged_model_locate(model_id).await?;
+    pub async fn logged_model_artifact_uri(&self, at: &Granted<ModelLocation>) -> Result<String> {
         let model = self.table.get(&at.key()).await?.filter(|model| !is_deleted(model));
         let model = model.ok_or_else(|| at.not_found())?;
         Ok(model.text(ARTIFACT_URI).unwrap_or_default().to_owned())
     }
 
     /// Sets a logged model's status and returns the model. Two requests, and one for each kind of row it has.
-    pub async fn logged_model_finalize(&self, model_id: &str, status: ModelStatus) -> Result<LoggedModel> {
-        let at = self.logged_model_locate(model_id).await?;
+    pub async fn logged_model_finalize(&self, at: &Granted<ModelLocation>, status: ModelStatus) -> Result<LoggedModel> {
         let update = Update::new(at.key()).set(STATUS, number(status.number())).set(UPDATED, number(now_ms()));
         let model = match self.table.update(&update).await {
             Err(Failure::Refused { .. }) => return Err(at.not_found()),
             outcome => outcome?,
         };
         let metrics = self.table.get(&at.metrics_key()).await?;
-        Ok(model_whole(&at, &read_model_items(&self.table, &at, model, metrics).await?))
+        Ok(model_whole(at, &read_model_items(&self.table, at, model, metrics).await?))
     }
 
     /// Deletes a logged model: searches find it no more, and reading it takes a special word. Two requests. Deleting it again
     /// changes the time of its last change only.
-    pub async fn logged_model_delete(&self, model_id: &str) -> Result<()> {
-        let at = self.logged_model_locate(model_id).await?;
+    pub async fn logged_model_delete(&self, at: &Granted<ModelLocation>) -> Result<()> {
         let model = self.table.get(&at.key()).await?.ok_or_else(|| at.not_found())?;
         // Neither changes once the model is made.
         let (created, run) = (model.number(CREATED).unwrap_or_default(), model.text(SOURCE_RUN).unwrap_or_default());
         let update =
             Update::new(at.key()).set(STAGE, text(LifecycleStage::Deleted.name())).set(UPDATED, number(now_ms()));
-        let places = places(&at, created, run, Stage::Deleted { version: 0 });
+        let places = places(at, created, run, Stage::Deleted { version: 0 });
         let update = places.into_iter().fold(update, Update::indexed);
         match self.table.update(&update).await {
             Ok(_) => Ok(()),
@@ -143,17 +144,19 @@ impl Store {
     /// Adds params to a logged model. One request per 100 of them; one more where one is too big for the document, and two
     /// where it has such params already. Params that are there with the same value are left as they are, so that the call may
     /// be repeated; MLflow refuses those, too.
-    pub async fn logged_model_log_params(&self, model_id: &str, params: Vec<(String, String)>) -> Result<()> {
-        let at = self.logged_model_locate(model_id).await?;
+    pub async fn logged_model_log_params(
+        &self,
+        at: &Granted<ModelLocation>,
+        params: Vec<(String, String)>,
+    ) -> Result<()> {
         let change = Change { params, ..Change::default() };
-        self.logged_model_change(&at, change).await
+        self.logged_model_change(at, change).await
     }
 
     /// Sets tags of a logged model; of a key that comes twice, the last value counts. One request per 100 of them.
-    pub async fn logged_model_set_tags(&self, model_id: &str, tags: Vec<(String, String)>) -> Result<()> {
-        let at = self.logged_model_locate(model_id).await?;
+    pub async fn logged_model_set_tags(&self, at: &Granted<ModelLocation>, tags: Vec<(String, String)>) -> Result<()> {
         let change = Change { tags, ..Change::default() };
-        self.logged_model_change(&at, change).await
+        self.logged_model_change(at, change).await
     }
 
     async fn logged_model_change(&self, at: &ModelLocation, change: Change) -> Result<()> {
@@ -174,18 +177,12 @@ impl Store {
     }
 
     /// Deletes a tag of a logged model. One request where it has no rows of tags.
-    pub async fn logged_model_delete_tag(&self, model_id: &str, key: &str) -> Result<()> {
-        let at = self.logged_model_locate(model_id).await?;
-        if documents::remove_tag(&self.table, &LoggedModelDocument { at: &at }, key).await? {
+    pub async fn logged_model_delete_tag(&self, at: &Granted<ModelLocation>, key: &str) -> Result<()> {
+        if documents::remove_tag(&self.table, &LoggedModelDocument { at }, key).await? {
             return Ok(());
         }
         let [key, model] = [key, at.model.as_str()].map(mlflow_api::python::repr);
         Err(Error::not_found(format!("No tag with key {key} found for model with ID {model}.")))
-    }
-
-    /// Where a logged model is, or MLflow's error.
-    async fn logged_model_locate(&self, model_id: &str) -> Result<ModelLocation> {
-        locate_model(&self.table, model_id).await?.ok_or_else(|| ModelId::not_found(model_id))
     }
 }
 

@@ -6,11 +6,13 @@
 
 use std::cmp::Reverse;
 
+use access::Granted;
 use entities::{ModelItems, ModelLocation, find, group_by_model, model_whole, read_model_segments, read_models};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Field, KeyRange, Stage, place, rows};
 use mlflow_api::logged_models::{LoggedModel, LoggedModels};
+use mlflow_api::requests::logged_models::SearchLoggedModels;
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, ModelId, Result, limits};
 use search::{
@@ -32,24 +34,50 @@ const AT_ONCE: usize = 8;
 /// Models of a run that are read at a time.
 const PORTION: usize = 50;
 
-/// A search over logged models, as it was asked.
-#[derive(Clone, Debug, Default)]
+/// Models on a page where the request does not say (`SearchLoggedModels` in `service.proto`).
+const UNSAID_PAGE: i64 = 50;
+
+/// A search over logged models.
+#[derive(Clone, Debug)]
 pub struct LoggedModelSearch {
-    /// Experiments.
-    pub experiment_ids: Vec<String>,
-    /// Filter string.
-    pub filter: String,
-    /// Name and digest of the datasets that metrics have to be of, if any are given.
-    pub datasets: Vec<(String, String)>,
-    /// Order clauses.
-    pub order_by: Vec<ModelOrderBy>,
-    /// Models on a page; 0 for the default.
-    pub max_results: i64,
-    /// Token of an earlier page.
-    pub page_token: String,
+    /// The experiments it names, each once.
+    pub experiments: Vec<ExperimentId>,
+    wanted: Wanted,
+    /// What its page tokens are bound to: experiments, filter and order as they were asked.
+    asked: (Vec<String>, String, Vec<ModelOrderBy>),
+}
+
+impl LoggedModelSearch {
+    /// Reads what was asked. Mistakes come to light in MLflow's order: datasets, token, filter, experiments, order.
+    pub fn read(asked: SearchLoggedModels) -> Result<Self> {
+        if asked.datasets.iter().any(|dataset| dataset.dataset_name.is_empty()) {
+            return Err(Error::invalid("`dataset_name` in the `datasets` clause must be specified."));
+        }
+        let datasets: Vec<_> =
+            asked.datasets.into_iter().map(|dataset| (dataset.dataset_name, dataset.dataset_digest)).collect();
+        let order_by = asked.order_by.into_iter().map(|clause| ModelOrderBy {
+            field: clause.field_name,
+            ascending: clause.ascending.unwrap_or(true),
+            dataset_name: clause.dataset_name,
+            dataset_digest: clause.dataset_digest,
+        });
+        let named = (asked.experiment_ids, asked.filter, order_by.collect());
+        let after = pages(&named).after(&asked.page_token)?;
+        let filter = parse_model_filter(&named.1, &datasets)?;
+        let experiments = known_experiments(&named.0)?;
+        let order = parse_model_order(&named.2)?;
+        let page_size = page_size(asked.max_results.map_or(UNSAID_PAGE, i64::from))?;
+        Ok(Self { experiments, wanted: Wanted { filter, order, after, page_size }, asked: named })
+    }
+}
+
+/// The pages of a search.
+fn pages((experiment_ids, filter, order_by): &(Vec<String>, String, Vec<ModelOrderBy>)) -> ModelPages<'_> {
+    ModelPages { experiment_ids, filter, order_by }
 }
 
 /// What a model on a page has to be, and where the page begins.
+#[derive(Clone, Debug)]
 struct Wanted {
     filter: ModelFilter,
     order: ModelOrder,
@@ -65,24 +93,21 @@ impl Wanted {
 }
 
 impl Store {
-    /// Searches logged models. Mistakes come to light in MLflow's order: datasets, token, filter, experiments, order.
+    /// Searches logged models of these experiments.
     ///
     /// Without a filter, newest first: one request an experiment and one per 50 models of the page. With `source_run_id = '…'`: the
     /// same, for all models of that run. Any other search reads all models of its experiments, deleted ones too: a request
     /// and 128 read units per MB. In each case one request more for each model of the page that has more points than its document
     /// holds, or for each model looked at if the search asks for metrics.
-    pub async fn logged_model_search(&self, search: &LoggedModelSearch) -> Result<LoggedModels> {
-        if search.datasets.iter().any(|(name, _)| name.is_empty()) {
-            return Err(Error::invalid("`dataset_name` in the `datasets` clause must be specified."));
-        }
-        let pages =
-            ModelPages { experiment_ids: &search.experiment_ids, filter: &search.filter, order_by: &search.order_by };
-        let after = pages.after(&search.page_token)?;
-        let filter = parse_model_filter(&search.filter, &search.datasets)?;
-        let experiments = known_experiments(&search.experiment_ids)?;
-        let order = parse_model_order(&search.order_by)?;
-        let page_size = page_size(search.max_results)?;
-        let wanted = Wanted { filter, order, after, page_size };
+    pub async fn logged_model_search(
+        &self,
+        experiments: &[Granted<ExperimentId>],
+        search: LoggedModelSearch,
+    ) -> Result<LoggedModels> {
+        let LoggedModelSearch { experiments: _, wanted, asked } = search;
+        let experiments: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
+        let pages = pages(&asked);
+        let page_size = wanted.page_size;
 
         let mut page = if wanted.filter == ModelFilter::default() && wanted.order.is_newest_first() {
             self.newest_models(&experiments, &wanted).await?

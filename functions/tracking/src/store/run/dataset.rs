@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use access::Granted;
 use entities::attributes::{DIGEST, NAME};
 use entities::{RunLocation, dataset_digest, dataset_key, dataset_parts};
 use futures::future::try_join_all;
@@ -91,13 +92,13 @@ impl Store {
 
     /// The datasets of experiments, each with each context it was read in; at most 1,000. One request an experiment, or one per
     /// MB of datasets.
-    pub async fn run_datasets_search(&self, experiments: &[ExperimentId]) -> Result<Vec<DatasetSummary>> {
+    pub async fn run_datasets_search(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<DatasetSummary>> {
         let summaries = experiments.iter().map(|experiment| async move {
             let mut query = Query::of(rows::Dataset::all(experiment));
             let mut summaries = Vec::new();
             loop {
                 let page = self.table.query_page(&query).await?;
-                summaries.extend(page.items.iter().flat_map(|item| summaries_of(*experiment, item)));
+                summaries.extend(page.items.iter().flat_map(|item| summaries_of(**experiment, item)));
                 match page.next.filter(|_| summaries.len() < MOST_SUMMARIES) {
                     Some(next) => query = query.starting_at(next),
                     None => return Ok::<_, Error>(summaries),

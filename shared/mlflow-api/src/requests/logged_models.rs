@@ -1,0 +1,59 @@
+//! Requests about logged models.
+
+use crate::key_value::KeyValue;
+use crate::logged_models::ModelStatus;
+use crate::messages;
+
+messages! {
+    /// `POST logged-models`
+    CreateLoggedModel {
+        experiment_id: String [Text, Required],
+        name: String [Text],
+        model_type: String [Text],
+        source_run_id: String [Text],
+        params: Vec<KeyValue> [List],
+        tags: Vec<KeyValue> [List],
+    }
+    /// `PATCH logged-models/{model_id}`
+    FinalizeLoggedModel {
+        model_id: String [Text, Required],
+        status: Option<ModelStatus> [Integer, Required],
+    }
+    /// `POST logged-models/{model_id}/params`
+    LogModelParams {
+        model_id: String [Text, Required],
+        params: Vec<KeyValue> [List],
+    }
+    /// `PATCH logged-models/{model_id}/tags`
+    SetModelTags {
+        tags: Vec<KeyValue> [List],
+        model_id: String,
+    }
+    /// The dataset that metrics have to be of.
+    MetricsDataset {
+        dataset_name: String,
+        dataset_digest: String,
+    }
+    /// A clause of an order.
+    ModelOrderClause {
+        field_name: String,
+        ascending: Option<bool>,
+        dataset_name: String,
+        dataset_digest: String,
+    }
+    /// `POST logged-models/search`
+    SearchLoggedModels {
+        experiment_ids: Vec<String> [List, TextItems, Required],
+        filter: String [Text],
+        datasets: Vec<MetricsDataset> [List],
+        max_results: Option<i32> [Integer],
+        order_by: Vec<ModelOrderClause> [List],
+        page_token: String [Text],
+    }
+    /// `GET logged-models/{model_id}/artifacts/directories`
+    ListModelArtifacts {
+        artifact_directory_path: String [Text],
+        model_id: String,
+        page_token: String,
+    }
+}
