@@ -215,7 +215,7 @@ impl Endpoint for ListArtifacts {
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::ListModelArtifacts = request.read()?;
-        let path = artifact_path::checked(&message.artifact_directory_path)?.to_owned();
+        let path = artifact_path::checked(&message.artifact_directory_path)?;
         Ok(Self { model: model_of_path(request)?, path })
     }
 
@@ -245,7 +245,7 @@ impl Endpoint for GetArtifact {
             let message = "Request must include the \"artifact_file_path\" query parameter.";
             Error::new(ErrorCode::BadRequest, message)
         })?;
-        let path = artifact_path::checked(path)?.to_owned();
+        let path = artifact_path::checked(path)?;
         Ok(Self { model: model_of_path(request)?, path })
     }
 

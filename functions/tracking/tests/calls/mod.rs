@@ -12,8 +12,8 @@ use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::{Experiment, Experiments, Metric, Run, RunInfo, Runs};
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, RunId, Workspace};
 use tracking::store::{
-    AskedRun, Batch, LoggedMetric, ModelMetric, Models, NewExperiment, NewLoggedModel, NewRun, RunChange, RunSearch,
-    SampleRange, Store,
+    AskedRun, Batch, ExperimentSearch, LoggedMetric, LoggedModelSearch, ModelMetric, Models, NewExperiment,
+    NewLoggedModel, NewRun, RunChange, RunSearch, SampleRange, Store,
 };
 
 /// A point of a logged model's metric, the model by its id.
