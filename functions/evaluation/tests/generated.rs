@@ -38,7 +38,7 @@ impl Bench {
         table.create_if_missing().await.unwrap();
         let new = NewExperiment { name: "experiment".to_owned(), ..NewExperiment::default() };
         let experiments = tracking::store::Store::new(table.clone(), "s3://bucket/root");
-        let experiment = experiments.experiment_create(&new).await.unwrap();
+        let experiment = experiments.experiment_create(&mlflow_api::Workspace::default(), &new).await.unwrap();
         Self { store: Store::with_lease(table.metered(meter.clone()), lease), meter, experiment }
     }
 }

@@ -92,7 +92,7 @@ fn sorted_sets(item: &Value) -> Value {
 impl Server {
     async fn on(table: &Table, lease: Duration) -> Self {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, lease);
-        tracking.experiment_create_default().await.unwrap();
+        tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         let evaluation = evaluation::store::Store::with_lease(table.clone(), lease);
         Self { router: service::joined(evaluation::router(&evaluation), [tracking::router(&tracking)]) }
     }
