@@ -1,0 +1,71 @@
+"""The operator guide says of the stack what template.yaml makes it."""
+
+import re
+
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+from .conftest import REPOSITORY
+
+_GUIDE = (REPOSITORY / "docs/operator-guide.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def template() -> dict:
+    return yaml_parse((REPOSITORY / "template.yaml").read_text())
+
+
+@pytest.fixture(scope="module")
+def functions(template: dict) -> dict[str, dict]:
+    """The properties of the functions, those they share included, by their folders."""
+    shared = template["Globals"]["Function"]
+    functions = [item["Properties"] for item in template["Resources"].values() if item["Type"].endswith("::Function")]
+    return {function["CodeUri"].removeprefix("functions/"): shared | function for function in functions}
+
+
+def _table(title: str) -> dict[str, str]:
+    """The first and second columns of the table whose header begins so, without the marks of code."""
+    lines = _GUIDE.split(f"| {title} |")[1].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.split("|")[1:]] for line in lines[: lines.index("")]]
+    return {row[0].strip("`"): row[1] for row in rows}
+
+
+def test_alarms(template: dict):
+    alarms = {name for name, item in template["Resources"].items() if item["Type"] == "AWS::CloudWatch::Alarm"}
+    assert _table("alarm").keys() == alarms
+
+
+def test_parameters(template: dict):
+    defaults = {name: str(parameter["Default"]) for name, parameter in template["Parameters"].items()}
+    told = _table("parameter")
+    assert told.keys() == defaults.keys()
+    for name, default in defaults.items():
+        assert told[name].startswith(f"`{default}`" if default else "empty"), name
+    delay = template["Parameters"]["IndexingDelay"]
+    assert f"seconds, {delay['MinValue']} to {delay['MaxValue']}" in _GUIDE
+
+
+def test_outputs(template: dict):
+    assert _table("output").keys() == template["Outputs"].keys()
+
+
+def test_functions(functions: dict[str, dict]):
+    told = re.search(r"the functions ((?:`[\w-]+`(?:, | and )?)+) \(arm64, (\d+) MB, timeout (\d+) s\)", _flat(_GUIDE))
+    api = {name: function for name, function in functions.items() if name != "fts-indexer"}
+    assert set(re.findall(r"`([\w-]+)`", told[1])) == api.keys()
+    for name, function in api.items():
+        assert (function["MemorySize"], function["Timeout"]) == (int(told[2]), int(told[3])), name
+    assert f"`fts-indexer` (timeout {functions['fts-indexer']['Timeout']} s)" in _flat(_GUIDE)
+    for name in functions:
+        assert f"`{name}`" in _GUIDE.split("`/aws/lambda/STACK/FUNCTION`")[1].split("\n\n")[0], name
+
+
+def test_logs_are_kept_so_long(template: dict):
+    groups = [item["Properties"] for item in template["Resources"].values() if item["Type"] == "AWS::Logs::LogGroup"]
+    assert len(groups) == len(list((REPOSITORY / "functions").glob("*/Cargo.toml")))
+    assert {group["RetentionInDays"] for group in groups} == {30}
+    assert "kept for 30 days" in _flat(_GUIDE)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
