@@ -45,7 +45,7 @@ def _row(page: Page, anchor: str | None, name: str) -> Row:
 
 def _metered(row: Row, unit: str) -> set[float]:
     """The figures of a unit: a row may have several columns of it."""
-    cells = [cell for column, cell in row.items() if column.startswith(unit)]
+    cells = [cell for column, cell in row.items() if unit in column]
     return {float(cell.replace(",", "")) for cell in cells if re.fullmatch(r"[\d,.]+", cell)}
 
 
