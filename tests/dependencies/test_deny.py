@@ -26,7 +26,7 @@ def check(tmp_path: Path) -> Check:
         (tmp_path / "deny.toml").write_text(rules)
         # cargo finds its subcommand `deny` beside this Python.
         environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        command = ["cargo", "deny", "--offline", "--manifest-path", str(manifest)]
+        command = ["cargo", "deny", "--manifest-path", str(manifest)]
         command += ["--config", str(tmp_path / "deny.toml"), "check", name]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
