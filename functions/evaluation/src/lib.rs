@@ -3,6 +3,7 @@
 //! [`routes`] is its whole API on one page. A handler reads its request and makes one call of the [`store`], which knows the
 //! table and nothing of HTTP.
 
+mod asked;
 mod datasets;
 pub mod lambda;
 mod routes;

@@ -11,43 +11,42 @@ use crate::{datasets, scorers};
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
-        Route::new("POST", "datasets/create", Create(EvaluationDataset), datasets::create).under(Paths::V3),
-        Route::new("GET", "datasets/search", List(EvaluationDataset), datasets::search).under(Paths::V3),
-        Route::new("POST", "datasets/search", List(EvaluationDataset), datasets::search).under(Paths::V3),
-        Route::new("GET", "datasets/{dataset_id}", Read(EvaluationDataset), datasets::get).under(Paths::V3),
-        Route::new("DELETE", "datasets/{dataset_id}", Delete(EvaluationDataset), datasets::delete).under(Paths::V3),
-        Route::new("PATCH", "datasets/{dataset_id}/tags", Update(EvaluationDataset), datasets::set_tags)
+        Route::to::<datasets::Create>("POST", "datasets/create", Create(EvaluationDataset)).under(Paths::V3),
+        Route::to::<datasets::Search>("GET", "datasets/search", List(EvaluationDataset)).under(Paths::V3),
+        Route::to::<datasets::Search>("POST", "datasets/search", List(EvaluationDataset)).under(Paths::V3),
+        Route::to::<datasets::Get>("GET", "datasets/{dataset_id}", Read(EvaluationDataset)).under(Paths::V3),
+        Route::to::<datasets::Delete>("DELETE", "datasets/{dataset_id}", Delete(EvaluationDataset)).under(Paths::V3),
+        Route::to::<datasets::SetTags>("PATCH", "datasets/{dataset_id}/tags", Update(EvaluationDataset))
             .under(Paths::V3),
-        Route::new("DELETE", "datasets/{dataset_id}/tags/{key}", Update(EvaluationDataset), datasets::delete_tag)
+        Route::to::<datasets::DeleteTag>("DELETE", "datasets/{dataset_id}/tags/{key}", Update(EvaluationDataset))
             .under(Paths::V3),
-        Route::new("POST", "datasets/{dataset_id}/records", Update(EvaluationDataset), datasets::merge_records)
+        Route::to::<datasets::MergeRecords>("POST", "datasets/{dataset_id}/records", Update(EvaluationDataset))
             .under(Paths::V3),
-        Route::new("GET", "datasets/{dataset_id}/records", Read(EvaluationDataset), datasets::records).under(Paths::V3),
-        Route::new("DELETE", "datasets/{dataset_id}/records", Update(EvaluationDataset), datasets::delete_records)
+        Route::to::<datasets::Records>("GET", "datasets/{dataset_id}/records", Read(EvaluationDataset))
             .under(Paths::V3),
-        Route::new("GET", "datasets/{dataset_id}/experiment-ids", Read(EvaluationDataset), datasets::experiments)
+        Route::to::<datasets::DeleteRecords>("DELETE", "datasets/{dataset_id}/records", Update(EvaluationDataset))
             .under(Paths::V3),
-        Route::new(
+        Route::to::<datasets::Experiments>("GET", "datasets/{dataset_id}/experiment-ids", Read(EvaluationDataset))
+            .under(Paths::V3),
+        Route::to::<datasets::AddExperiments>(
             "POST",
             "datasets/{dataset_id}/add-experiments",
             Update(EvaluationDataset),
-            datasets::add_experiments,
         )
         .under(Paths::V3),
-        Route::new(
+        Route::to::<datasets::RemoveExperiments>(
             "POST",
             "datasets/{dataset_id}/remove-experiments",
             Update(EvaluationDataset),
-            datasets::remove_experiments,
         )
         .under(Paths::V3),
         //
-        Route::new("POST", "scorers/register", Update(Experiment), scorers::register).under(Paths::V3),
-        Route::new("GET", "scorers/list", List(Experiment), scorers::list).under(Paths::V3),
-        Route::new("GET", "scorers/versions", Read(Experiment), scorers::versions).under(Paths::V3),
-        Route::new("GET", "scorers/get", Read(Experiment), scorers::get).under(Paths::V3),
-        Route::new("DELETE", "scorers/delete", Delete(Experiment), scorers::delete).under(Paths::V3),
-        Route::new("PUT", "scorers/online-config", Update(Experiment), scorers::set_online_config).under(Paths::V3),
-        Route::new("GET", "scorers/online-configs", List(Experiment), scorers::online_configs).under(Paths::V3),
+        Route::to::<scorers::Register>("POST", "scorers/register", Update(Experiment)).under(Paths::V3),
+        Route::to::<scorers::List>("GET", "scorers/list", List(Experiment)).under(Paths::V3),
+        Route::to::<scorers::Versions>("GET", "scorers/versions", Read(Experiment)).under(Paths::V3),
+        Route::to::<scorers::Get>("GET", "scorers/get", Read(Experiment)).under(Paths::V3),
+        Route::to::<scorers::Delete>("DELETE", "scorers/delete", Delete(Experiment)).under(Paths::V3),
+        Route::to::<scorers::SetOnlineConfig>("PUT", "scorers/online-config", Update(Experiment)).under(Paths::V3),
+        Route::to::<scorers::OnlineConfigs>("GET", "scorers/online-configs", List(Experiment)).under(Paths::V3),
     ]
 }

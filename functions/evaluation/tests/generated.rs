@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use embedded_engine::Engine;
-use evaluation::store::{DatasetSearch, NewDataset, ScorerName, Store};
+use access::{AdmitEverybody, Caller, Needs, Scope, Target, Visible};
+use evaluation::store::{AskedDataset, DatasetSearch, NewDataset, ScorerName, Store};
 use ledger::Ledger;
-use mlflow_api::{ExperimentId, Json};
+use mlflow_api::{EvaluationDatasetId, Workspace, ExperimentId, Json};
 use table::{Meter, Table};
 use tracking::store::NewExperiment;
 
@@ -38,9 +39,15 @@ impl Bench {
         table.create_if_missing().await.unwrap();
         let new = NewExperiment { name: "experiment".to_owned(), ..NewExperiment::default() };
         let experiments = tracking::store::Store::new(table.clone(), "s3://bucket/root");
-        let experiment = experiments.experiment_create(&mlflow_api::Workspace::default(), &new).await.unwrap();
+        let experiment = experiments.experiment_create(&Workspace::default(), &new).await.unwrap();
         Self { store: Store::with_lease(table.metered(meter.clone()), lease), meter, experiment }
     }
+}
+
+/// What a call that names this is granted.
+async fn scope(store: &Store, target: Target) -> Scope {
+    let (table, needs) = (service::Store::table(store), Needs::update(target));
+    Scope::enter(&AdmitEverybody, Caller::Somebody, Workspace::default(), table, &needs).await.unwrap()
 }
 
 /// Records of about a KB each, of words that stand for a question, its context and the answer.
@@ -69,7 +76,9 @@ async fn datasets(ledger: &mut Ledger) {
     // The lease outlasts the test; any call about the experiment begins it.
     let bench = Bench::new(Duration::from_hours(1)).await;
     let (store, meter, experiment) = (&bench.store, &bench.meter, bench.experiment);
-    store.scorer_list(&experiment.to_string()).await.unwrap();
+    let workspace = &Workspace::default();
+    let granted = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
+    store.scorer_list(&granted).await.unwrap();
     meter.take();
     let new = NewDataset {
         name: "questions".to_owned(),
@@ -77,7 +86,10 @@ async fn datasets(ledger: &mut Ledger) {
         experiment_ids: vec![experiment.to_string()],
         ..NewDataset::default()
     };
-    let dataset = store.dataset_create(&new).await.unwrap().dataset_id;
+    let text = store.dataset_create(workspace, &new).await.unwrap().dataset_id;
+    let id = EvaluationDatasetId::parse(&text).unwrap();
+    let granted = scope(store, Target::EvaluationDataset(id.clone())).await.evaluation_dataset(&id).unwrap();
+    let dataset = AskedDataset { text, dataset: Some(granted) };
     ledger.row("create a dataset", Some((2.0, 8.0)), &meter.take(), 1);
     store.dataset_get(&dataset).await.unwrap();
     ledger.row("get it", Some((2.0, 0.0)), &meter.take(), 1);
@@ -106,17 +118,17 @@ async fn datasets(ledger: &mut Ledger) {
     store.dataset_add_experiments(&dataset, &[experiment.to_string()]).await.unwrap();
     ledger.row("add to an experiment", None, &meter.take(), 1);
     for number in 0..200 {
-        store.dataset_create(&NewDataset { name: format!("dataset {number}"), ..new.clone() }).await.unwrap();
+        store.dataset_create(workspace, &NewDataset { name: format!("dataset {number}"), ..new.clone() }).await.unwrap();
     }
     meter.take();
     let mut search =
         DatasetSearch { experiment_ids: vec![experiment.to_string()], max_results: 50, ..DatasetSearch::default() };
-    assert_eq!(store.dataset_search(&search).await.unwrap().datasets.len(), 50);
+    assert_eq!(store.dataset_search(workspace, &Visible::Everything, &search).await.unwrap().datasets.len(), 50);
     ledger.row("search: the latest 50 of an experiment with 201", Some((2.0, 0.0)), &meter.take(), 1);
     search.filter.push_str("tags.team = 'search'");
-    assert_eq!(store.dataset_search(&search).await.unwrap().datasets.len(), 50);
+    assert_eq!(store.dataset_search(workspace, &Visible::Everything, &search).await.unwrap().datasets.len(), 50);
     ledger.row("search: 50 of them by a tag", Some((4.0, 0.0)), &meter.take(), 1);
-    store.dataset_delete(&dataset).await.unwrap();
+    store.dataset_delete(workspace, &dataset).await.unwrap();
     ledger.row("delete a dataset with 900 records, which the indexer removes", Some((2.0, 10.0)), &meter.take(), 1);
 }
 
@@ -130,12 +142,14 @@ async fn scorers(ledger: &mut Ledger) {
     ledger.section("Scorers, without leases");
     let bench = Bench::new(Duration::ZERO).await;
     let (store, meter) = (&bench.store, &bench.meter);
-    let experiment = bench.experiment.to_string();
-    let scorer = ScorerName { experiment: &experiment, name: "fluency" };
+    let workspace = &Workspace::default();
+    let experiment = scope(store, Target::Experiment(bench.experiment)).await.experiment(bench.experiment).unwrap();
+    let text = bench.experiment.to_string();
+    let scorer = ScorerName { experiment: experiment.clone(), text, name: "fluency".to_owned() };
     let serialized = format!(r#"{{"name": "fluency", "instructions": "{}"}}"#, "Say how fluent it is. ".repeat(50));
-    store.scorer_register(&scorer, &serialized).await.unwrap();
+    store.scorer_register(workspace, &scorer, &serialized).await.unwrap();
     ledger.row("register a scorer", Some((3.0, 6.0)), &meter.take(), 1);
-    store.scorer_register(&scorer, &serialized).await.unwrap();
+    store.scorer_register(workspace, &scorer, &serialized).await.unwrap();
     ledger.row("register another version", Some((3.0, 4.0)), &meter.take(), 1);
     store.scorer_get(&scorer, None).await.unwrap();
     ledger.row("get the latest version", Some((2.0, 0.0)), &meter.take(), 1);
@@ -147,7 +161,7 @@ async fn scorers(ledger: &mut Ledger) {
     ledger.row("list the versions", None, &meter.take(), 1);
     store.scorer_set_online_config(&scorer, 0.0, None).await.unwrap();
     ledger.row("set an online configuration", None, &meter.take(), 1);
-    store.scorer_delete(&scorer, None).await.unwrap();
+    store.scorer_delete(workspace, &scorer, None).await.unwrap();
     ledger.row("delete a scorer with two versions", None, &meter.take(), 1);
 }
 

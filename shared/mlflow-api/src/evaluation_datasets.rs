@@ -2,37 +2,6 @@
 
 use serde::Serialize;
 
-use crate::message::{Field, Kind, field, text, texts};
-
-/// `datasets/create`
-pub const CREATE_DATASET: &[Field] = &[
-    text("name"),
-    texts("experiment_ids"),
-    text("source"),
-    text("schema"),
-    text("profile"),
-    text("created_by"),
-    text("tags"),
-];
-/// `datasets/search`
-pub const SEARCH_DATASETS: &[Field] = &[
-    texts("experiment_ids"),
-    text("filter_string"),
-    field("max_results", Kind::Int32),
-    texts("order_by"),
-    text("page_token"),
-];
-/// `datasets/{dataset_id}/tags`
-pub const SET_DATASET_TAGS: &[Field] = &[text("dataset_id"), text("tags")];
-/// `POST datasets/{dataset_id}/records`
-pub const UPSERT_DATASET_RECORDS: &[Field] = &[text("dataset_id"), text("records"), text("updated_by")];
-/// `GET datasets/{dataset_id}/records`
-pub const GET_DATASET_RECORDS: &[Field] = &[text("dataset_id"), field("max_results", Kind::Int32), text("page_token")];
-/// `DELETE datasets/{dataset_id}/records`
-pub const DELETE_DATASET_RECORDS: &[Field] = &[text("dataset_id"), texts("dataset_record_ids")];
-/// `datasets/{dataset_id}/add-experiments`, `remove-experiments`
-pub const DATASET_EXPERIMENTS: &[Field] = &[text("dataset_id"), texts("experiment_ids")];
-
 /// An evaluation dataset.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EvaluationDataset {

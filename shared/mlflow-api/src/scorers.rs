@@ -2,17 +2,6 @@
 
 use serde::Serialize;
 
-use crate::message::{Field, Kind, field, text, texts};
-
-/// `scorers/register`
-pub const REGISTER_SCORER: &[Field] = &[text("experiment_id"), text("name"), text("serialized_scorer")];
-/// `scorers/list`
-pub const LIST_SCORERS: &[Field] = &[text("experiment_id"), texts("experiment_ids")];
-/// `scorers/versions`
-pub const LIST_SCORER_VERSIONS: &[Field] = &[text("experiment_id"), text("name")];
-/// `scorers/get`, `delete`
-pub const ONE_SCORER: &[Field] = &[text("experiment_id"), text("name"), field("version", Kind::Int32)];
-
 /// A version of a scorer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scorer {

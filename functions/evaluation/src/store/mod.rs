@@ -6,6 +6,7 @@ mod scorer;
 mod store;
 
 pub(crate) use evaluation_dataset::column;
-pub use evaluation_dataset::{DatasetSearch, NewDataset};
+pub use evaluation_dataset::{AskedDataset, DatasetSearch, NewDataset};
 pub use scorer::ScorerName;
+pub(crate) use scorer::check_scorer;
 pub use store::Store;

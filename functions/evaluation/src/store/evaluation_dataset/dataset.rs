@@ -4,11 +4,11 @@ use entities::attributes::{CREATED_BY, DIGEST, EXPERIMENTS, NAME, REVISION, TAGS
 use entities::{entries, entry_name, now_ms};
 use key_schema::rows;
 use mlflow_api::evaluation_datasets as wire;
-use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Result};
+use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Result, Workspace};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Reason, Write, map, number, text};
 
-use super::item::{TRANSACTION, digest, experiment_key, experiments_of, listed, workspace_key};
+use super::item::{AskedDataset, TRANSACTION, digest, experiment_key, experiments_of, listed, workspace_key};
 use crate::store::Store;
 
 /// Longest id of an experiment, in characters. Any text will do: MLflow does not look whether there is such an experiment.
@@ -29,7 +29,7 @@ pub struct NewDataset {
 
 impl Store {
     /// Creates an evaluation dataset. One request; one more per 25 experiments, or tags that are big, beyond a hundred.
-    pub async fn dataset_create(&self, new: &NewDataset) -> Result<wire::EvaluationDataset> {
+    pub async fn dataset_create(&self, workspace: &Workspace, new: &NewDataset) -> Result<wire::EvaluationDataset> {
         let mut experiments: Vec<_> = new.experiment_ids.iter().map(String::as_str).collect();
         experiments.sort_unstable();
         if experiments.windows(2).any(|pair| pair.first() == pair.get(1)) {
@@ -63,7 +63,7 @@ impl Store {
         let always = || Condition::All(Vec::new());
         let mut writes = vec![
             Write::Put(item.clone(), Condition::item_missing()),
-            Write::Put(listed(workspace_key(&id), &new.name, user), always()),
+            Write::Put(listed(workspace_key(workspace, &id), &new.name, user), always()),
         ];
         writes.extend(lists.into_iter().map(|row| Write::Put(row, always())));
         let more_rows = documents::take_rows(&mut writes, tag_rows.clone());
@@ -75,7 +75,7 @@ impl Store {
 
     /// Deletes an evaluation dataset, if it is there. Two requests, whatever the number of records: the indexer removes those,
     /// when the stream tells it that the dataset is gone.
-    pub async fn dataset_delete(&self, id: &str) -> Result<()> {
+    pub async fn dataset_delete(&self, workspace: &Workspace, id: &AskedDataset) -> Result<()> {
         let Some((id, item)) = self.dataset_item(id).await? else { return Ok(()) };
         let mut lists: Vec<_> =
             experiments_of(&item).iter().map(|experiment| experiment_key(&id, experiment)).collect();
@@ -83,7 +83,7 @@ impl Store {
         let always = || Condition::All(Vec::new());
         let mut writes = vec![
             Write::Delete(rows::EvaluationDataset::key(&id), Condition::item_exists()),
-            Write::Delete(workspace_key(&id), always()),
+            Write::Delete(workspace_key(workspace, &id), always()),
         ];
         writes.extend(lists.into_iter().map(|key| Write::Delete(key, always())));
         match self.table.transact(&writes).await {

@@ -9,7 +9,7 @@ use mlflow_api::evaluation_datasets::EvaluationDataset;
 use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result};
 use table::{Condition, Failure, Reason, Update, Write, number};
 
-use super::item::{TRANSACTION, experiment_key, experiments_of, listed};
+use super::item::{AskedDataset, TRANSACTION, experiment_key, experiments_of, listed};
 use crate::store::Store;
 
 /// MLflow's error where experiments are to be added to, or removed from, a dataset that is not there.
@@ -20,14 +20,18 @@ fn no_dataset(id: &str) -> Error {
 impl Store {
     /// The experiments of an evaluation dataset, in the order in which they were added; none, if there is no such dataset.
     /// One request.
-    pub async fn dataset_experiments(&self, id: &str) -> Result<Vec<String>> {
+    pub async fn dataset_experiments(&self, id: &AskedDataset) -> Result<Vec<String>> {
         Ok(self.dataset_item(id).await?.map(|(_, item)| experiments_of(&item)).unwrap_or_default())
     }
 
     /// Adds an evaluation dataset to experiments, which must be there, deleted or not. Three requests, two while leases on the
     /// experiments last.
-    pub async fn dataset_add_experiments(&self, id: &str, experiments: &[String]) -> Result<EvaluationDataset> {
-        let (dataset, item) = self.dataset_item(id).await?.ok_or_else(|| no_dataset(id))?;
+    pub async fn dataset_add_experiments(
+        &self,
+        id: &AskedDataset,
+        experiments: &[String],
+    ) -> Result<EvaluationDataset> {
+        let (dataset, item) = self.dataset_item(id).await?.ok_or_else(|| no_dataset(&id.text))?;
         // An id counts only as it is printed: MLflow compares texts.
         let canonical = |text: &String| ExperimentId::parse(text).ok().filter(|id| id.to_string() == *text);
         let ids: BTreeSet<_> = experiments.iter().filter_map(canonical).collect();
@@ -42,7 +46,7 @@ impl Store {
         let now = now_ms();
         self.dataset_change_experiments(
             &dataset,
-            id,
+            &id.text,
             &new.into_iter().collect::<Vec<_>>(),
             now,
             |update, experiment| {
@@ -56,15 +60,19 @@ impl Store {
     }
 
     /// Removes an evaluation dataset from experiments; from those it is not in, too. Two requests.
-    pub async fn dataset_remove_experiments(&self, id: &str, experiments: &[String]) -> Result<EvaluationDataset> {
-        let (dataset, item) = self.dataset_item(id).await?.ok_or_else(|| no_dataset(id))?;
+    pub async fn dataset_remove_experiments(
+        &self,
+        id: &AskedDataset,
+        experiments: &[String],
+    ) -> Result<EvaluationDataset> {
+        let (dataset, item) = self.dataset_item(id).await?.ok_or_else(|| no_dataset(&id.text))?;
         let held = experiments_of(&item);
         let gone: Vec<_> = held.iter().filter(|experiment| experiments.contains(experiment)).collect();
         if gone.is_empty() {
             return self.dataset_with_tags(&dataset, &item).await;
         }
         let now = now_ms();
-        self.dataset_change_experiments(&dataset, id, &gone, now, |update, experiment| {
+        self.dataset_change_experiments(&dataset, &id.text, &gone, now, |update, experiment| {
             let update = update.remove((EXPERIMENTS, entry_name(experiment).as_ref()));
             (update, Write::Delete(experiment_key(&dataset, experiment), Condition::All(Vec::new())))
         })

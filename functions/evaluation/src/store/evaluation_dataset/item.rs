@@ -1,10 +1,10 @@
 //! What a dataset's item says, and the keys of what belongs to it.
 
+use access::Granted;
 use entities::attributes::{CREATED_BY, EXPERIMENTS, NAME, VERSION};
 use entities::entry_key;
 use key_schema::{Key, Name, Ordinal, WideDigest, rows};
-use mlflow_api::EvaluationDatasetId;
-use mlflow_api::tracking::DEFAULT_WORKSPACE;
+use mlflow_api::{EvaluationDatasetId, Workspace};
 use sha2::{Digest, Sha256};
 use table::{Condition, Item, Map, number, text};
 
@@ -44,8 +44,8 @@ pub(super) fn listed(key: Key, name: &str, user: Option<&str>) -> Item {
 }
 
 /// The key of a dataset in the list of the workspace.
-pub(super) fn workspace_key(id: &EvaluationDatasetId) -> Key {
-    rows::WorkspaceEvaluationDataset::key(&DEFAULT_WORKSPACE.into(), id)
+pub(super) fn workspace_key(workspace: &Workspace, id: &EvaluationDatasetId) -> Key {
+    rows::WorkspaceEvaluationDataset::key(&workspace.as_str().into(), id)
 }
 
 /// The key of a dataset in the list of an experiment.
@@ -62,6 +62,15 @@ pub(super) fn experiments_of(item: &Item) -> Vec<String> {
         entries.map(|(name, value)| (added(value).unwrap_or_default(), entry_key(name).to_owned())).collect();
     experiments.sort_unstable();
     experiments.into_iter().map(|(_, experiment)| experiment).collect()
+}
+
+/// The dataset that a request names. A text that no dataset can have as its id is the id of none, which not every call minds.
+#[derive(Clone, Debug)]
+pub struct AskedDataset {
+    /// The id as it was sent.
+    pub text: String,
+    /// The dataset, if there can be one.
+    pub dataset: Option<Granted<EvaluationDatasetId>>,
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use mlflow_api::evaluation_datasets::MergedRecords;
 use mlflow_api::{DatasetRecordId, Error, ErrorCode, EvaluationDatasetId, Json, Result};
 use table::{Failure, Item, Reason, Write, number};
 
-use super::item::part_key;
+use super::item::{AskedDataset, part_key};
 use super::merge_plan::{Group, PORTION};
 use super::merge_request::{Merge, NewSchema, Wanted};
 use super::record::SentRecord;
@@ -38,11 +38,11 @@ fn no_dataset(id: &str) -> Error {
 impl Store {
     /// Merges records, a JSON array, into an evaluation dataset. Two requests, one more per hundred records, one per 49 that are
     /// new and two per 99 that are not; four write units for each new one of less than a KB, two for each of the others.
-    pub async fn dataset_merge_records(&self, id: &str, records: Json) -> Result<MergedRecords> {
+    pub async fn dataset_merge_records(&self, id: &AskedDataset, records: Json) -> Result<MergedRecords> {
         let sent = read(records)?;
-        let dataset = match EvaluationDatasetId::parse(id) {
+        let dataset = match id.dataset.as_deref().cloned() {
             None if sent.is_empty() => return Ok(MergedRecords::default()),
-            None => return Err(no_dataset(id)),
+            None => return Err(no_dataset(&id.text)),
             Some(dataset) => dataset,
         };
         let user = sent.iter().fold(None, |user, record| record.user.after(user));

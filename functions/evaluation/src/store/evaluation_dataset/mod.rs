@@ -18,5 +18,6 @@ mod search;
 mod tag;
 
 pub use dataset::NewDataset;
+pub use item::AskedDataset;
 pub(crate) use record::column;
 pub use search::DatasetSearch;

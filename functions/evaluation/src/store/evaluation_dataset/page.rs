@@ -9,7 +9,7 @@ use mlflow_api::{DatasetRecordId, Error, EvaluationDatasetId, Json, Result};
 use search::{Fingerprint, decode_page_token, encode_page_token};
 use table::{Item, Query};
 
-use super::item::part_key;
+use super::item::{AskedDataset, part_key};
 use crate::store::Store;
 
 /// Bytes of records on a page, beyond which it ends early: a function's answer may have 6 MB.
@@ -21,11 +21,11 @@ impl Store {
     ///
     /// A page that begins at the beginning is not one of a dataset that is gone. One that follows another may be, until the indexer
     /// has cleared up.
-    pub async fn dataset_records(&self, id: &str, max_results: usize, token: &str) -> Result<DatasetRecords> {
-        let search = Fingerprint::of_dataset_records(id);
+    pub async fn dataset_records(&self, id: &AskedDataset, max_results: usize, token: &str) -> Result<DatasetRecords> {
+        let search = Fingerprint::of_dataset_records(&id.text);
         let after = decode_page_token::<String>(search, token)?;
         let none = DatasetRecords { records: "[]".to_owned(), next_page_token: None };
-        let Some(dataset) = EvaluationDatasetId::parse(id) else { return Ok(none) };
+        let Some(dataset) = id.dataset.as_deref().cloned() else { return Ok(none) };
         let (items, is_more) = match after {
             None => {
                 let range = ranges::evaluation_dataset_with_records(&dataset);

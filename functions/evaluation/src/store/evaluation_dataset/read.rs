@@ -7,19 +7,19 @@ use mlflow_api::evaluation_datasets as wire;
 use mlflow_api::{EvaluationDatasetId, Json, Result};
 use table::{Item, Query};
 
-use super::item::part_key;
+use super::item::{AskedDataset, part_key};
 use crate::store::Store;
 
 impl Store {
     /// Reads an evaluation dataset. One request; one more if it has tags too big for its document, one if its schema is.
-    pub async fn dataset_get(&self, id: &str) -> Result<wire::EvaluationDataset> {
-        let (id, item) = self.dataset_item(id).await?.ok_or_else(|| EvaluationDatasetId::not_found(id))?;
+    pub async fn dataset_get(&self, id: &AskedDataset) -> Result<wire::EvaluationDataset> {
+        let (id, item) = self.dataset_item(id).await?.ok_or_else(|| EvaluationDatasetId::not_found(&id.text))?;
         self.dataset_with_tags(&id, &item).await
     }
 
     /// The item of a dataset, if there is one. One request.
-    pub(super) async fn dataset_item(&self, id: &str) -> Result<Option<(EvaluationDatasetId, Item)>> {
-        let Some(id) = EvaluationDatasetId::parse(id) else { return Ok(None) };
+    pub(super) async fn dataset_item(&self, id: &AskedDataset) -> Result<Option<(EvaluationDatasetId, Item)>> {
+        let Some(id) = id.dataset.as_deref().cloned() else { return Ok(None) };
         let item = self.table.get(&rows::EvaluationDataset::key(&id)).await?;
         Ok(item.map(|item| (id, item)))
     }

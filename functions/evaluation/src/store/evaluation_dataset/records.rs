@@ -7,7 +7,7 @@ use key_schema::{Key, Segment, WideDigest, rows};
 use mlflow_api::{DatasetRecordId, Error, EvaluationDatasetId, Result};
 use table::{Condition, Failure, Item, Reason, Update, Write, number};
 
-use super::item::{TRANSACTION, part_key, unchanged};
+use super::item::{AskedDataset, TRANSACTION, part_key, unchanged};
 use crate::store::Store;
 
 /// Records that are deleted, with their claims, in one transaction. One place is the dataset's.
@@ -18,8 +18,8 @@ const PORTION: usize = 4 * GROUP;
 impl Store {
     /// Deletes records of an evaluation dataset; returns how many there were. One request per hundred ids, and one per 49 records
     /// that are there; one more per 25 parts of big ones.
-    pub async fn dataset_delete_records(&self, id: &str, records: &[String]) -> Result<usize> {
-        let Some(dataset) = EvaluationDatasetId::parse(id) else { return Ok(0) };
+    pub async fn dataset_delete_records(&self, id: &AskedDataset, records: &[String]) -> Result<usize> {
+        let Some(dataset) = id.dataset.as_deref().cloned() else { return Ok(0) };
         let ids: BTreeSet<_> = records.iter().filter_map(|id| DatasetRecordId::parse(id)).collect();
         let keys: Vec<_> = ids.iter().map(|id| rows::EvaluationRecord::key(&dataset, id)).collect();
         let mut deleted = 0;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use access::{Guarded, Visible};
 use entities::attributes::{CREATED_BY, NAME, UPDATED, UPDATED_BY};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{part, rows};
 use mlflow_api::evaluation_datasets::Datasets;
-use mlflow_api::tracking::DEFAULT_WORKSPACE;
-use mlflow_api::{Error, EvaluationDatasetId, Result, limits};
+use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result, Workspace, limits};
 use search::{
     DatasetFields, DatasetFilter, DatasetNumber, DatasetOrder, DatasetPredicate, DatasetSortBy, DatasetText,
     Fingerprint, decode_page_token, encode_page_token, parse_dataset_search,
@@ -82,15 +82,21 @@ impl Store {
     /// Searches evaluation datasets. A read unit per 30 datasets of the experiments, or of the workspace where none are named; then
     /// a request per 100 of those that the lists do not rule out: a page of them, unless the filter asks for tags or the last
     /// change, or the order is by the latter. One more for each that has tags too big for its document, or a schema.
-    pub async fn dataset_search(&self, search: &DatasetSearch) -> Result<Datasets> {
+    pub async fn dataset_search(
+        &self,
+        workspace: &Workspace,
+        visible: &Visible,
+        search: &DatasetSearch,
+    ) -> Result<Datasets> {
         limits::max_results(search.max_results)?;
         let fingerprint = Fingerprint::of_dataset_search(&search.experiment_ids, &search.filter, &search.order_by);
         let after = decode_page_token(fingerprint, &search.page_token)?;
         let (filter, order) = parse_dataset_search(&search.filter, &search.order_by)?;
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
 
-        let mut listed = self.datasets_listed(&search.experiment_ids).await?;
-        listed.retain(|listed| listed.may_pass(&filter));
+        let mut listed = self.datasets_listed(workspace, visible, &search.experiment_ids).await?;
+        let is_visible = |listed: &Listed| visible.shows(&Guarded::EvaluationDataset(listed.id.clone()));
+        listed.retain(|listed| is_visible(listed) && listed.may_pass(&filter));
         let mut last_of_page = None;
         if is_known_from_lists(&filter, &order) && listed.iter().all(Listed::has_texts) {
             listed.sort_by_cached_key(|listed| order.key(listed));
@@ -126,12 +132,21 @@ impl Store {
     }
 
     /// The datasets of these experiments, or all of the workspace, each once. A request per MB of each list.
-    async fn datasets_listed(&self, experiments: &[String]) -> Result<Vec<Listed>> {
-        let experiments: BTreeSet<_> = experiments.iter().map(String::as_str).collect();
+    async fn datasets_listed(
+        &self,
+        workspace: &Workspace,
+        visible: &Visible,
+        experiments: &[String],
+    ) -> Result<Vec<Listed>> {
+        let is_hidden = |text: &str| {
+            ExperimentId::parse(text).is_ok_and(|experiment| !visible.shows(&Guarded::Experiment(experiment)))
+        };
+        let is_of_all = experiments.is_empty();
+        let experiments: BTreeSet<_> = experiments.iter().map(String::as_str).filter(|text| !is_hidden(text)).collect();
         let of_experiment = |experiment: &str| rows::ExperimentEvaluationDataset::all(&experiment.into()).range();
         let mut lists: Vec<_> = experiments.into_iter().map(of_experiment).collect();
-        if lists.is_empty() {
-            lists.push(rows::WorkspaceEvaluationDataset::all(&DEFAULT_WORKSPACE.into()).range());
+        if is_of_all {
+            lists.push(rows::WorkspaceEvaluationDataset::all(&workspace.as_str().into()).range());
         }
         let lists: Vec<_> = lists.into_iter().map(|list| self.table.query(Query::of(list))).collect();
         let mut lists = stream::iter(lists).buffered(AT_ONCE);

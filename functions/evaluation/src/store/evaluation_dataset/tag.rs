@@ -5,6 +5,7 @@ use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Json, Result};
 use table::{Condition, Item};
 
+use super::item::AskedDataset;
 use crate::store::Store;
 
 /// An evaluation dataset as a document.
@@ -36,16 +37,17 @@ fn no_dataset(id: &str) -> Error {
 impl Store {
     /// Sets tags of an evaluation dataset: a JSON object, of which null is left out and what is no text is printed as Python
     /// prints it. One request; more where values are big.
-    pub async fn dataset_set_tags(&self, id: &str, tags: Json) -> Result<()> {
-        let dataset = EvaluationDatasetId::parse(id).ok_or_else(|| no_dataset(id))?;
+    pub async fn dataset_set_tags(&self, id: &AskedDataset, tags: Json) -> Result<()> {
+        let missing = || no_dataset(&id.text);
+        let dataset = id.dataset.as_deref().cloned().ok_or_else(missing)?;
         let Json::Object(tags) = tags else {
-            self.dataset_item(id).await?.ok_or_else(|| no_dataset(id))?;
+            self.dataset_item(id).await?.ok_or_else(missing)?;
             return Err(Error::invalid(format!("The tags must be a JSON object, got {}.", tags.type_name())));
         };
         let set = tags.into_iter().filter(|(_, value)| *value != Json::Null);
         let tags: Vec<_> = set.map(|(key, value)| (key, value.to_text())).collect();
         if tags.is_empty() {
-            self.dataset_item(id).await?.ok_or_else(|| no_dataset(id))?;
+            self.dataset_item(id).await?.ok_or_else(missing)?;
             return Ok(());
         }
         documents::check_sizes(&tags)?;
@@ -54,8 +56,8 @@ impl Store {
     }
 
     /// Deletes a tag of an evaluation dataset, if both are there. One request where no tag is big.
-    pub async fn dataset_delete_tag(&self, id: &str, key: &str) -> Result<()> {
-        let Some(id) = EvaluationDatasetId::parse(id) else { return Ok(()) };
+    pub async fn dataset_delete_tag(&self, id: &AskedDataset, key: &str) -> Result<()> {
+        let Some(id) = id.dataset.as_deref().cloned() else { return Ok(()) };
         match documents::remove_tag(&self.table, &DatasetDocument(&id), key).await {
             Err(error) if error.code != ErrorCode::ResourceDoesNotExist => Err(error),
             _ => Ok(()),

@@ -2,8 +2,7 @@
 
 use entities::attributes::VERSION;
 use key_schema::{Key, rows};
-use mlflow_api::tracking::DEFAULT_WORKSPACE;
-use mlflow_api::{Error, Result};
+use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Write};
 
 use super::row::{Found, ScorerName, header, header_key, part_key, same_version, with_version};
@@ -15,12 +14,12 @@ const DELETED_TOGETHER: usize = 90;
 impl Store {
     /// Deletes a version of a scorer, or the whole of it with all versions and its online configuration. Two or three requests, and
     /// one for the experiment where no lease lasts.
-    pub async fn scorer_delete(&self, scorer: &ScorerName<'_>, version: Option<i64>) -> Result<()> {
+    pub async fn scorer_delete(&self, workspace: &Workspace, scorer: &ScorerName, version: Option<i64>) -> Result<()> {
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
             let found = self.scorer_found(scorer).await?;
             let (writes, rest) = match version {
-                None => self.scorer_deletion(scorer, &found).await?,
+                None => self.scorer_deletion(workspace, scorer, &found).await?,
                 Some(version) => self.scorer_version_deletion(scorer, &found, version).await?,
             };
             match self.table.transact(&writes).await {
@@ -33,15 +32,21 @@ impl Store {
     }
 
     /// What deletes a scorer, and what may follow.
-    async fn scorer_deletion(&self, scorer: &ScorerName<'_>, found: &Found) -> Result<(Vec<Write>, Vec<Key>)> {
+    async fn scorer_deletion(
+        &self,
+        workspace: &Workspace,
+        scorer: &ScorerName,
+        found: &Found,
+    ) -> Result<(Vec<Write>, Vec<Key>)> {
         let versions = self.table.query(Query::of(found.versions())).await?;
         if versions.is_empty() {
             return Err(scorer.not_found(None));
         }
-        let listed = rows::WorkspaceScorer::key(&DEFAULT_WORKSPACE.into(), &found.experiment, &scorer.name.into());
+        let listed =
+            rows::WorkspaceScorer::key(&workspace.as_str().into(), &found.experiment, &scorer.name.as_str().into());
         let always = || Condition::All(Vec::new());
         let mut writes = vec![
-            Write::Delete(header_key(found.experiment, scorer.name), found.unchanged()),
+            Write::Delete(header_key(found.experiment, &scorer.name), found.unchanged()),
             Write::Delete(rows::ScorerOnlineConfig::key(&found.experiment, &found.id), always()),
             Write::Delete(listed, always()),
         ];
@@ -56,25 +61,25 @@ impl Store {
     /// What deletes a version, and what may follow. If it is the latest, the one before takes its place.
     async fn scorer_version_deletion(
         &self,
-        scorer: &ScorerName<'_>,
+        scorer: &ScorerName,
         found: &Found,
         version: i64,
     ) -> Result<(Vec<Write>, Vec<Key>)> {
         let row = self.scorer_version(found, version).await?.ok_or_else(|| scorer.not_found(Some(version)))?;
         let rest = content::part_keys(&row, part_key(found.experiment));
-        let key = row.key().unwrap_or_else(|| header_key(found.experiment, scorer.name));
+        let key = row.key().unwrap_or_else(|| header_key(found.experiment, &scorer.name));
         let delete = Write::Delete(key, same_version(&row));
         let header_writes = if found.latest().map(i64::from) == Some(version) {
             let query = Query::of(found.versions()).backwards().limit(2);
             let rows = self.table.query_page(&query).await?.items;
             let before = rows.iter().find(|row| row.number(VERSION) != Some(version));
-            let header = header(found.experiment, scorer.name, &found.id);
+            let header = header(found.experiment, &scorer.name, &found.id);
             let header = before.into_iter().fold(header, with_version);
             // The one before must not go meanwhile.
             let is_there = before.and_then(|row| Some(Write::Check(row.key()?, same_version(row))));
             [Some(Write::Put(header, found.unchanged())), is_there]
         } else {
-            [Some(Write::Check(header_key(found.experiment, scorer.name), found.unchanged())), None]
+            [Some(Write::Check(header_key(found.experiment, &scorer.name), found.unchanged())), None]
         };
         Ok((header_writes.into_iter().flatten().chain([delete]).collect(), rest))
     }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use access::{Granted, Guarded, Visible};
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{part, rows};
 use mlflow_api::scorers as wire;
-use mlflow_api::tracking::{DEFAULT_WORKSPACE, LifecycleStage};
-use mlflow_api::{ExperimentId, Result};
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{ExperimentId, Result, Workspace};
 use table::{Item, Query};
 
 use super::row::Found;
@@ -19,14 +20,18 @@ const AT_ONCE: usize = 8;
 impl Store {
     /// The latest versions of an experiment's scorers, by name. A request per MB of them, and one for the experiment where no lease
     /// lasts.
-    pub async fn scorer_list(&self, experiment: &str) -> Result<Vec<wire::Scorer>> {
-        let experiment = self.scorer_experiment(experiment).await?;
+    pub async fn scorer_list(&self, experiment: &Granted<ExperimentId>) -> Result<Vec<wire::Scorer>> {
+        let experiment = self.scorer_experiment(**experiment).await?;
         self.scorers_of(&[experiment]).await
     }
 
     /// The same for those of several experiments that are active. Two requests per experiment.
-    pub async fn scorer_list_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {
-        let once: BTreeSet<_> = experiments.iter().copied().collect();
+    pub async fn scorer_list_of(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<wire::Scorer>> {
+        self.scorers_of_active(experiments.iter().map(|experiment| **experiment).collect()).await
+    }
+
+    /// The scorers of those of these experiments that are active.
+    async fn scorers_of_active(&self, once: BTreeSet<ExperimentId>) -> Result<Vec<wire::Scorer>> {
         let states = self.experiments.states(&once.into_iter().collect::<Vec<_>>()).await?;
         let active = states.into_iter().filter(|(_, state)| state.stage == LifecycleStage::Active);
         self.scorers_of(&active.map(|(id, _)| id).collect::<Vec<_>>()).await
@@ -34,10 +39,11 @@ impl Store {
 
     /// The same for all active experiments of the workspace. A request per MB of the list of scorers, and two for each experiment
     /// that has any.
-    pub async fn scorer_list_all(&self) -> Result<Vec<wire::Scorer>> {
-        let rows = self.table.query(Query::of(rows::WorkspaceScorer::all(&DEFAULT_WORKSPACE.into()))).await?;
+    pub async fn scorer_list_all(&self, workspace: &Workspace, visible: &Visible) -> Result<Vec<wire::Scorer>> {
+        let rows = self.table.query(Query::of(rows::WorkspaceScorer::all(&workspace.as_str().into()))).await?;
         let experiment = |row: &Item| part::experiment_of_listed_scorer(&row.key()?.sk);
-        self.scorer_list_of(&rows.iter().filter_map(experiment).collect::<Vec<_>>()).await
+        let shown = |experiment: &ExperimentId| visible.shows(&Guarded::Experiment(*experiment));
+        self.scorers_of_active(rows.iter().filter_map(experiment).filter(shown).collect()).await
     }
 
     async fn scorers_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {

@@ -11,4 +11,5 @@ mod read;
 mod register;
 mod row;
 
+pub(crate) use register::check_scorer;
 pub use row::ScorerName;

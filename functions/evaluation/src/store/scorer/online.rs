@@ -1,9 +1,10 @@
 //! On which traces scorers run by themselves.
 
+use access::Granted;
 use entities::attributes::EXPERIMENT;
 use key_schema::rows;
 use mlflow_api::scorers::OnlineScoringConfig;
-use mlflow_api::{Error, Result, ScorerId, python};
+use mlflow_api::{Error, ExperimentId, Result, ScorerId};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Write, text};
 
@@ -20,14 +21,10 @@ impl Store {
     /// lease lasts.
     pub async fn scorer_set_online_config(
         &self,
-        scorer: &ScorerName<'_>,
+        scorer: &ScorerName,
         rate: f64,
         filter: Option<&str>,
     ) -> Result<OnlineScoringConfig> {
-        if !(0.0..=1.0).contains(&rate) {
-            let rate = python::float(rate);
-            return Err(Error::invalid(format!("sample_rate must be between 0.0 and 1.0, got {rate}")));
-        }
         let id = format!("{:032x}", rand::rng().random::<u128>());
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
@@ -53,7 +50,7 @@ impl Store {
             // Versions may come meanwhile; the scorer must not go.
             let there = Condition::Equals(SCORER.into(), text(found.id.as_str()));
             let writes = [
-                Write::Check(header_key(found.experiment, scorer.name), there),
+                Write::Check(header_key(found.experiment, &scorer.name), there),
                 Write::Put(item, Condition::All(Vec::new())),
             ];
             match self.table.transact(&writes).await {
@@ -66,14 +63,17 @@ impl Store {
     }
 
     /// The online configurations of those scorers that have one. One request per 100 of them.
-    pub async fn scorer_online_configs(&self, scorers: &[String]) -> Result<Vec<OnlineScoringConfig>> {
-        let mut ids: Vec<_> = scorers.iter().filter_map(|id| ScorerId::parse(id)).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let key = |id: &ScorerId| Some(rows::ScorerOnlineConfig::key(&id.experiment()?, id));
-        let keys: Vec<_> = ids.iter().filter_map(key).collect();
+    pub async fn scorer_online_configs(
+        &self,
+        scorers: Vec<(Granted<ExperimentId>, ScorerId)>,
+    ) -> Result<Vec<OnlineScoringConfig>> {
+        let mut scorers = scorers;
+        scorers.sort_unstable_by(|a, b| a.1.cmp(&b.1));
+        scorers.dedup();
+        let key = |(experiment, id): &(Granted<ExperimentId>, ScorerId)| rows::ScorerOnlineConfig::key(experiment, id);
+        let keys: Vec<_> = scorers.iter().map(key).collect();
         let items = self.table.get_many(&keys).await?;
-        Ok(ids.iter().filter_map(|id| Some(config_of(id, items.get(&key(id)?)?))).collect())
+        Ok(scorers.iter().zip(&keys).filter_map(|((_, id), key)| Some(config_of(id, items.get(key)?))).collect())
     }
 }
 

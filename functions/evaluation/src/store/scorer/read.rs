@@ -13,23 +13,22 @@ use crate::store::Store;
 
 impl Store {
     /// The experiment a request names, which must be active. One request; none while a lease on it lasts.
-    pub(super) async fn scorer_experiment(&self, experiment: &str) -> Result<ExperimentId> {
-        let id = ExperimentId::parse(experiment)?;
+    pub(super) async fn scorer_experiment(&self, id: ExperimentId) -> Result<ExperimentId> {
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
         Ok(id)
     }
 
     /// A scorer's row. One request, and one for the experiment where no lease lasts.
-    pub(super) async fn scorer_found(&self, scorer: &ScorerName<'_>) -> Result<Found> {
-        let experiment = self.scorer_experiment(scorer.experiment).await?;
-        let item = self.table.get(&header_key(experiment, scorer.name)).await?;
+    pub(super) async fn scorer_found(&self, scorer: &ScorerName) -> Result<Found> {
+        let experiment = self.scorer_experiment(*scorer.experiment).await?;
+        let item = self.table.get(&header_key(experiment, &scorer.name)).await?;
         item.and_then(|item| Found::of(experiment, item)).ok_or_else(|| scorer.not_found(None))
     }
 
     /// Reads the latest version of a scorer, or another. One request, two for another; one more for the experiment where no lease
     /// lasts, and for a big one.
-    pub async fn scorer_get(&self, scorer: &ScorerName<'_>, version: Option<i64>) -> Result<wire::Scorer> {
+    pub async fn scorer_get(&self, scorer: &ScorerName, version: Option<i64>) -> Result<wire::Scorer> {
         let found = self.scorer_found(scorer).await?;
         let not_found = || scorer.not_found(version);
         let version_row = match version {
@@ -73,7 +72,7 @@ impl Store {
 
     /// All versions of a scorer, the oldest first. Two requests, more where they are more than a MB; one for the experiment where
     /// no lease lasts.
-    pub async fn scorer_versions(&self, scorer: &ScorerName<'_>) -> Result<Vec<wire::Scorer>> {
+    pub async fn scorer_versions(&self, scorer: &ScorerName) -> Result<Vec<wire::Scorer>> {
         let found = self.scorer_found(scorer).await?;
         let rows = self.table.query(Query::of(found.versions())).await?;
         let versions = try_join_all(rows.iter().map(|row| self.scorer_in_list(&found, row))).await?;

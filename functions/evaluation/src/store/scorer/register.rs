@@ -4,8 +4,7 @@ use entities::attributes::{CREATED, NAME, VERSION};
 use entities::now_ms;
 use key_schema::{Ordinal, rows};
 use mlflow_api::scorers as wire;
-use mlflow_api::tracking::DEFAULT_WORKSPACE;
-use mlflow_api::{Error, Result, ScorerId};
+use mlflow_api::{Error, Result, ScorerId, Workspace};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Write, number, text};
 
@@ -13,19 +12,29 @@ use super::payload;
 use super::row::{Found, ScorerName, header, header_key, part_key, with_version};
 use crate::store::Store;
 
+/// Checks the name and the content of a scorer that is to be registered.
+pub(crate) fn check_scorer(name: &str, serialized: &str) -> Result<()> {
+    payload::check(serialized)?;
+    if name.trim().is_empty() {
+        return Err(Error::invalid("Scorer name cannot be empty or contain only whitespace."));
+    }
+    Ok(())
+}
+
 impl Store {
     /// Registers a version of a scorer, the first of which makes it. Two requests, and one for the experiment where no lease lasts;
     /// one more per 25 parts of a big one.
-    pub async fn scorer_register(&self, scorer: &ScorerName<'_>, serialized: &str) -> Result<wire::RegisteredScorer> {
-        payload::check(serialized)?;
-        if scorer.name.trim().is_empty() {
-            return Err(Error::invalid("Scorer name cannot be empty or contain only whitespace."));
-        }
-        let experiment = self.scorer_experiment(scorer.experiment).await?;
+    pub async fn scorer_register(
+        &self,
+        workspace: &Workspace,
+        scorer: &ScorerName,
+        serialized: &str,
+    ) -> Result<wire::RegisteredScorer> {
+        let experiment = self.scorer_experiment(*scorer.experiment).await?;
         payload::check_model(serialized)?;
         for attempt in 0..self.table.retry().attempts {
             self.table.retry().pause(attempt).await;
-            let item = self.table.get(&header_key(experiment, scorer.name)).await?;
+            let item = self.table.get(&header_key(experiment, &scorer.name)).await?;
             let found = item.and_then(|item| Found::of(experiment, item));
             let latest = found.as_ref().and_then(Found::latest).unwrap_or_default();
             let version = latest.checked_add(1).ok_or_else(|| Error::internal("no versions left"))?;
@@ -40,11 +49,12 @@ impl Store {
             let packed =
                 content::pack_once(&format!("{id} {version}"), serialized, content::INLINE, part_key(experiment));
             let row = packed.on(Item::new(key)).with(VERSION, number(version)).with(CREATED, number(created));
-            let header = with_version(header(experiment, scorer.name, &id), &row);
+            let header = with_version(header(experiment, &scorer.name, &id), &row);
             let mut writes = vec![Write::Put(header, condition), Write::Put(row, Condition::item_missing())];
             if found.is_none() {
-                let listed = rows::WorkspaceScorer::key(&DEFAULT_WORKSPACE.into(), &experiment, &scorer.name.into());
-                writes.push(Write::Put(Item::new(listed).with(NAME, text(scorer.name)), Condition::All(Vec::new())));
+                let listed =
+                    rows::WorkspaceScorer::key(&workspace.as_str().into(), &experiment, &scorer.name.as_str().into());
+                writes.push(Write::Put(Item::new(listed).with(NAME, text(&scorer.name)), Condition::All(Vec::new())));
             }
             let parts = packed.part_keys();
             self.table.write_many(packed.parts, &[]).await?;
@@ -54,7 +64,7 @@ impl Store {
                         version,
                         scorer_id: id.to_string(),
                         experiment_id: experiment.to_string(),
-                        name: scorer.name.to_owned(),
+                        name: scorer.name.clone(),
                         serialized_scorer: serialized.to_owned(),
                         creation_time: created,
                     });

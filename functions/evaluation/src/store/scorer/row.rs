@@ -1,5 +1,6 @@
 //! A scorer's row, and what names a scorer.
 
+use access::Granted;
 use entities::attributes::{CREATED, NAME, VERSION};
 use key_schema::{Key, KeyRange, Name, Ordinal, WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, ScorerId};
@@ -10,21 +11,20 @@ pub(super) const SCORER: &str = "scorer";
 
 /// A scorer, as a request names it.
 #[derive(Clone, Debug)]
-pub struct ScorerName<'a> {
+pub struct ScorerName {
     /// The experiment, as the client wrote it.
-    pub experiment: &'a str,
+    pub experiment: Granted<ExperimentId>,
+    /// The experiment as the client says.
+    pub text: String,
     /// The name.
-    pub name: &'a str,
+    pub name: String,
 }
 
-impl ScorerName<'_> {
+impl ScorerName {
     /// MLflow's error for a scorer, or a version, that is not there.
     pub(super) fn not_found(&self, version: Option<i64>) -> Error {
         let version = version.map(|version| format!(" and version {version}")).unwrap_or_default();
-        Error::not_found(format!(
-            "Scorer with name '{}'{version} not found for experiment {}.",
-            self.name, self.experiment
-        ))
+        Error::not_found(format!("Scorer with name '{}'{version} not found for experiment {}.", self.name, self.text))
     }
 }
 

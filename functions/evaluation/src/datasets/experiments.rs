@@ -1,0 +1,82 @@
+//! The experiments that list a dataset.
+
+use access::{Action, Needs, Scope, Target};
+use mlflow_api::evaluation_datasets::{DatasetExperiments, OneDataset};
+use mlflow_api::requests::evaluation_datasets as message;
+use mlflow_api::{Request, Result};
+use service::Endpoint;
+
+use super::lifecycle::experiments;
+use crate::asked::AskedId;
+use crate::store::Store;
+
+pub(crate) struct Experiments(AskedId);
+
+impl Endpoint for Experiments {
+    type Store = Store;
+    type Answer = DatasetExperiments;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self(AskedId::of(request)))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Read, self.0.targets())
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetExperiments> {
+        Ok(DatasetExperiments { experiment_ids: store.dataset_experiments(&self.0.granted(scope)?).await? })
+    }
+}
+
+pub(crate) struct AddExperiments {
+    dataset: AskedId,
+    experiments: Vec<String>,
+}
+
+impl Endpoint for AddExperiments {
+    type Store = Store;
+    type Answer = OneDataset;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::DatasetExperimentIds = request.read()?;
+        Ok(Self { dataset: AskedId::of(request), experiments: message.experiment_ids })
+    }
+
+    /// Also the experiments that will list it.
+    fn needs(&self) -> Needs {
+        let experiments = experiments(&self.experiments).map(Target::Experiment);
+        Needs::of(Action::Update, self.dataset.targets()).and(Action::Update, experiments)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
+        let dataset = self.dataset.granted(scope)?;
+        Ok(OneDataset { dataset: store.dataset_add_experiments(&dataset, &self.experiments).await? })
+    }
+}
+
+pub(crate) struct RemoveExperiments {
+    dataset: AskedId,
+    experiments: Vec<String>,
+}
+
+impl Endpoint for RemoveExperiments {
+    type Store = Store;
+    type Answer = OneDataset;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::DatasetExperimentIds = request.read()?;
+        Ok(Self { dataset: AskedId::of(request), experiments: message.experiment_ids })
+    }
+
+    /// Also the experiments that list it.
+    fn needs(&self) -> Needs {
+        let experiments = experiments(&self.experiments).map(Target::Experiment);
+        Needs::of(Action::Update, self.dataset.targets()).and(Action::Update, experiments)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
+        let dataset = self.dataset.granted(scope)?;
+        Ok(OneDataset { dataset: store.dataset_remove_experiments(&dataset, &self.experiments).await? })
+    }
+}

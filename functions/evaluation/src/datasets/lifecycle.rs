@@ -1,0 +1,194 @@
+//! The datasets themselves, and their tags.
+
+use access::{Action, Needs, Resource, Scope, Target};
+use mlflow_api::evaluation_datasets::{Datasets, OneDataset};
+use mlflow_api::requests::evaluation_datasets as message;
+use mlflow_api::tracking::Empty;
+use mlflow_api::{Error, ExperimentId, Json, Request, Result};
+use service::Endpoint;
+
+use crate::asked::AskedId;
+use crate::store::{DatasetSearch, NewDataset, Store, column};
+
+/// Datasets on a page where the request does not say (`SearchEvaluationDatasets` in `service.proto`).
+const DEFAULT_PAGE: i64 = 1_000;
+/// The tag that names a user.
+const USER_TAG: &str = "mlflow.user";
+
+/// The experiments among what a client names as such: MLflow does not look whether they are any.
+pub(super) fn experiments(texts: &[String]) -> impl Iterator<Item = ExperimentId> {
+    texts.iter().filter_map(|text| ExperimentId::parse(text).ok())
+}
+
+/// What a field holds as JSON in a text.
+pub(super) fn json(field: &str, text: &str) -> Result<Json> {
+    Json::parse(text).ok_or_else(|| Error::invalid(format!("The value of '{field}' is not valid JSON.")))
+}
+
+pub(crate) struct Create(NewDataset);
+
+impl Endpoint for Create {
+    type Store = Store;
+    type Answer = OneDataset;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::CreateDataset = request.read()?;
+        let mut new =
+            NewDataset { name: message.name, experiment_ids: message.experiment_ids, ..NewDataset::default() };
+        let tags = match message.tags.as_str() {
+            "" => Json::Null,
+            text => json("tags", text)?,
+        };
+        match tags {
+            Json::Object(tags) => {
+                for (key, value) in tags {
+                    let Some(value) = column(&key, &value)? else { continue };
+                    if key == USER_TAG {
+                        new.user = Some(value.clone());
+                    }
+                    new.tags.push((key, value));
+                }
+            }
+            // Python takes every other empty value for no tags.
+            other if !other.is_true() => {}
+            other => {
+                let message = format!("The value of 'tags' must be a JSON object, got {}.", other.type_name());
+                return Err(Error::invalid(message));
+            }
+        }
+        Ok(Self(new))
+    }
+
+    /// Also the experiments that will list it.
+    fn needs(&self) -> Needs {
+        let experiments = experiments(&self.0.experiment_ids).map(Target::Experiment);
+        Needs::create(Resource::EvaluationDataset).and(Action::Update, experiments)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
+        Ok(OneDataset { dataset: store.dataset_create(scope.workspace(), &self.0).await? })
+    }
+}
+
+pub(crate) struct Get(AskedId);
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneDataset;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self(AskedId::of(request)))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Read, self.0.targets())
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
+        Ok(OneDataset { dataset: store.dataset_get(&self.0.granted(scope)?).await? })
+    }
+}
+
+pub(crate) struct Delete(AskedId);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self(AskedId::of(request)))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Delete, self.0.targets())
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.dataset_delete(scope.workspace(), &self.0.granted(scope)?).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct Search {
+    experiments: Vec<ExperimentId>,
+    search: DatasetSearch,
+}
+
+impl Endpoint for Search {
+    type Store = Store;
+    type Answer = Datasets;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::SearchEvaluationDatasets = request.read()?;
+        let max_results = message.max_results.map_or(DEFAULT_PAGE, i64::from);
+        if max_results == 0 {
+            // To Python, 0 is as good as nothing, and nothing is not a number.
+            let message = "Invalid value None for parameter 'max_results' supplied. It must be a positive integer";
+            return Err(Error::invalid(message));
+        }
+        let search = DatasetSearch {
+            experiment_ids: message.experiment_ids,
+            filter: message.filter_string,
+            order_by: message.order_by,
+            max_results,
+            page_token: message.page_token,
+        };
+        Ok(Self { experiments: experiments(&search.experiment_ids).collect(), search })
+    }
+
+    fn needs(&self) -> Needs {
+        let experiments = self.experiments.iter().copied().map(Target::Experiment);
+        Needs::list(Resource::EvaluationDataset).and(Action::List, experiments)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Datasets> {
+        store.dataset_search(scope.workspace(), scope.visible(), &self.search).await
+    }
+}
+
+pub(crate) struct SetTags {
+    dataset: AskedId,
+    tags: Json,
+}
+
+impl Endpoint for SetTags {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::SetDatasetTags = request.read()?;
+        Ok(Self { dataset: AskedId::of(request), tags: json("tags", &message.tags)? })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Update, self.dataset.targets())
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.dataset_set_tags(&self.dataset.granted(scope)?, self.tags).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct DeleteTag {
+    dataset: AskedId,
+    key: String,
+}
+
+impl Endpoint for DeleteTag {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self { dataset: AskedId::of(request), key: request.path_part("key").to_owned() })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Update, self.dataset.targets())
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.dataset_delete_tag(&self.dataset.granted(scope)?, &self.key).await?;
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,93 @@
+//! Records of datasets.
+
+use access::{Action, Needs, Scope};
+use mlflow_api::evaluation_datasets::{DatasetRecords, DeletedRecords, MergedRecords};
+use mlflow_api::requests::evaluation_datasets as message;
+use mlflow_api::{Error, Json, Request, Result};
+use service::Endpoint;
+
+use super::lifecycle::json;
+use crate::asked::AskedId;
+use crate::store::Store;
+
+/// Records on a page where the request does not say.
+const DEFAULT_RECORDS: usize = 1_000;
+
+pub(crate) struct MergeRecords {
+    dataset: AskedId,
+    records: Json,
+}
+
+impl Endpoint for MergeRecords {
+    type Store = Store;
+    type Answer = MergedRecords;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::UpsertDatasetRecords = request.read()?;
+        Ok(Self { dataset: AskedId::of(request), records: json("records", &message.records)? })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Update, self.dataset.targets())
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<MergedRecords> {
+        store.dataset_merge_records(&self.dataset.granted(scope)?, self.records).await
+    }
+}
+
+pub(crate) struct Records {
+    dataset: AskedId,
+    max_results: usize,
+    page_token: String,
+}
+
+impl Endpoint for Records {
+    type Store = Store;
+    type Answer = DatasetRecords;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::GetDatasetRecords = request.read()?;
+        let max_results = match message.max_results {
+            0 => DEFAULT_RECORDS,
+            results => usize::try_from(results).map_err(|_| {
+                Error::invalid(format!(
+                    "Invalid value {results} for parameter 'max_results' supplied. It must be a positive integer"
+                ))
+            })?,
+        };
+        Ok(Self { dataset: AskedId::of(request), max_results, page_token: message.page_token })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Read, self.dataset.targets())
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetRecords> {
+        store.dataset_records(&self.dataset.granted(scope)?, self.max_results, &self.page_token).await
+    }
+}
+
+pub(crate) struct DeleteRecords {
+    dataset: AskedId,
+    records: Vec<String>,
+}
+
+impl Endpoint for DeleteRecords {
+    type Store = Store;
+    type Answer = DeletedRecords;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::DeleteDatasetRecords = request.read()?;
+        Ok(Self { dataset: AskedId::of(request), records: message.dataset_record_ids })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Update, self.dataset.targets())
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DeletedRecords> {
+        let dataset = self.dataset.granted(scope)?;
+        Ok(DeletedRecords { deleted_count: store.dataset_delete_records(&dataset, &self.records).await? })
+    }
+}

@@ -1,0 +1,106 @@
+//! Reading scorers.
+
+use access::{Action, Needs, Resource, Scope, Target};
+use mlflow_api::requests::scorers as message;
+use mlflow_api::scorers::{OneScorer, Scorers};
+use mlflow_api::{Error, ExperimentId, Request, Result, limits};
+use service::Endpoint;
+
+use crate::asked::AskedScorer;
+use crate::store::Store;
+
+/// Whose scorers are listed.
+pub(crate) enum List {
+    Everything,
+    Experiment(ExperimentId),
+    Experiments(Vec<ExperimentId>),
+}
+
+impl Endpoint for List {
+    type Store = Store;
+    type Answer = Scorers;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::ListScorers = request.read()?;
+        let Some(texts) = message.experiment_ids else {
+            return Ok(match message.experiment_id.as_str() {
+                "" => Self::Everything,
+                experiment => Self::Experiment(ExperimentId::parse(experiment)?),
+            });
+        };
+        if !message.experiment_id.is_empty() {
+            return Err(Error::invalid(
+                "Cannot specify both 'experiment_id' and 'experiment_ids'. Use 'experiment_ids' to scope the query to \
+                 multiple experiments, or 'experiment_id' to scope it to a single experiment.",
+            ));
+        }
+        texts.iter().try_for_each(|id| limits::experiment_id(id))?;
+        let ids = texts.iter().map(|id| ExperimentId::parse(id));
+        // One that no experiment can have is of none.
+        let ids = ids.filter(|id| !matches!(id, Err(error) if error.code.http_status() == 404));
+        ids.collect::<Result<_>>().map(Self::Experiments)
+    }
+
+    fn needs(&self) -> Needs {
+        match self {
+            Self::Everything => Needs::list(Resource::Experiment),
+            Self::Experiment(experiment) => Needs::of(Action::List, [Target::Experiment(*experiment)]),
+            Self::Experiments(experiments) => {
+                Needs::of(Action::List, experiments.iter().copied().map(Target::Experiment))
+            }
+        }
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Scorers> {
+        let scorers = match self {
+            Self::Everything => store.scorer_list_all(scope.workspace(), scope.visible()).await?,
+            Self::Experiment(experiment) => store.scorer_list(&scope.experiment(experiment)?).await?,
+            Self::Experiments(experiments) => store.scorer_list_of(&scope.listed_experiments(&experiments)?).await?,
+        };
+        Ok(Scorers { scorers })
+    }
+}
+
+pub(crate) struct Versions(AskedScorer);
+
+impl Endpoint for Versions {
+    type Store = Store;
+    type Answer = Scorers;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::ListScorerVersions = request.read()?;
+        AskedScorer::of(message.experiment_id, message.name).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Experiment(self.0.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Scorers> {
+        Ok(Scorers { scorers: store.scorer_versions(&self.0.granted(scope)?).await? })
+    }
+}
+
+pub(crate) struct Get {
+    scorer: AskedScorer,
+    version: Option<i32>,
+}
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneScorer;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::OneScorerVersion = request.read()?;
+        Ok(Self { scorer: AskedScorer::of(message.experiment_id, message.name)?, version: message.version })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Experiment(self.scorer.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneScorer> {
+        let version = self.version.map(i64::from);
+        Ok(OneScorer { scorer: store.scorer_get(&self.scorer.granted(scope)?, version).await? })
+    }
+}

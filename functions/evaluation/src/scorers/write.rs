@@ -1,0 +1,61 @@
+//! Registering and deleting scorers.
+
+use access::{Needs, Scope, Target};
+use mlflow_api::requests::scorers as message;
+use mlflow_api::scorers::RegisteredScorer;
+use mlflow_api::tracking::Empty;
+use mlflow_api::{Request, Result};
+use service::Endpoint;
+
+use crate::asked::AskedScorer;
+use crate::store::Store;
+
+pub(crate) struct Register {
+    scorer: AskedScorer,
+    serialized: String,
+}
+
+impl Endpoint for Register {
+    type Store = Store;
+    type Answer = RegisteredScorer;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::RegisterScorer = request.read()?;
+        crate::store::check_scorer(&message.name, &message.serialized_scorer)?;
+        let scorer = AskedScorer::of(message.experiment_id, message.name)?;
+        Ok(Self { scorer, serialized: message.serialized_scorer })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Experiment(self.scorer.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<RegisteredScorer> {
+        store.scorer_register(scope.workspace(), &self.scorer.granted(scope)?, &self.serialized).await
+    }
+}
+
+pub(crate) struct Delete {
+    scorer: AskedScorer,
+    version: Option<i32>,
+}
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::OneScorerVersion = request.read()?;
+        Ok(Self { scorer: AskedScorer::of(message.experiment_id, message.name)?, version: message.version })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::delete(Target::Experiment(self.scorer.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let version = self.version.map(i64::from);
+        store.scorer_delete(scope.workspace(), &self.scorer.granted(scope)?, version).await?;
+        Ok(Empty {})
+    }
+}
