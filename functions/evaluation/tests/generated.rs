@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use embedded_engine::Engine;
 use access::{AdmitEverybody, Caller, Needs, Scope, Target, Visible};
+use embedded_engine::Engine;
 use evaluation::store::{AskedDataset, DatasetSearch, NewDataset, ScorerName, Store};
 use ledger::Ledger;
-use mlflow_api::{EvaluationDatasetId, Workspace, ExperimentId, Json};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, Json, Workspace};
 use table::{Meter, Table};
 use tracking::store::NewExperiment;
 
@@ -118,7 +118,10 @@ async fn datasets(ledger: &mut Ledger) {
     store.dataset_add_experiments(&dataset, &[experiment.to_string()]).await.unwrap();
     ledger.row("add to an experiment", None, &meter.take(), 1);
     for number in 0..200 {
-        store.dataset_create(workspace, &NewDataset { name: format!("dataset {number}"), ..new.clone() }).await.unwrap();
+        store
+            .dataset_create(workspace, &NewDataset { name: format!("dataset {number}"), ..new.clone() })
+            .await
+            .unwrap();
     }
     meter.take();
     let mut search =
