@@ -6,7 +6,7 @@ use clap::Args;
 use entities::fields::{LEASE, Setting};
 use fts_indexer::Indexer;
 use indicatif::{ProgressBar, ProgressStyle};
-use mlflow_api::ExperimentId;
+use mlflow_api::{ExperimentId, Workspace};
 use search::IndexedFields;
 use table::Table;
 use tokio::time::sleep;
@@ -66,7 +66,7 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
     }
     let experiments = match &options.experiment {
         Some(id) => vec![ExperimentId::parse(id).map_err(|error| error.message)?],
-        None => indexer.experiments().await.map_err(|failure| format!("{failure:?}"))?,
+        None => indexer.experiments(&Workspace::default()).await.map_err(|failure| format!("{failure:?}"))?,
     };
 
     let bar = spinner("runs marked");

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use entities::RunLocation;
+use entities::attributes::{NAME, WORKSPACE};
+use entities::{RunLocation, workspace_named};
 use key_schema::index::RunsChanged;
 use key_schema::{IndexEntry, Key, rows};
-use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId, Workspace};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -24,8 +25,8 @@ pub(crate) enum Subject {
     Run(RunLocation),
     /// A run is gone.
     RemovedRun(RunLocation),
-    /// An experiment is gone, and had this name.
-    RemovedExperiment(ExperimentId, String),
+    /// An experiment is gone, and had this name in this workspace.
+    RemovedExperiment(ExperimentId, Workspace, String),
     /// An evaluation dataset is gone.
     RemovedDataset(EvaluationDatasetId),
 }
@@ -91,8 +92,9 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
     let key = Key { pk: part("PK").ok_or("it has no PK")?, sk: part("SK").ok_or("it has no SK")? };
     match record.get("eventName").and_then(Value::as_str).ok_or("it has no name")? {
         "REMOVE" => {
-            let name = change.pointer("/OldImage/name/S").and_then(Value::as_str).unwrap_or_default();
-            Ok(removed(&key, name))
+            let text = |attribute| change.pointer(&format!("/OldImage/{attribute}/S")).and_then(Value::as_str);
+            let workspace = workspace_named(text(WORKSPACE)).map_err(|_| "its workspace has no name")?;
+            Ok(removed(&key, workspace, text(NAME).unwrap_or_default()))
         }
         "INSERT" | "MODIFY" => {
             let image = change.get("NewImage").ok_or("it has no new image")?;
@@ -114,9 +116,9 @@ fn changed(key: &Key) -> Option<Subject> {
     of_run(row.experiment, row.run)
 }
 
-fn removed(key: &Key, name: &str) -> Option<Subject> {
+fn removed(key: &Key, workspace: Workspace, name: &str) -> Option<Subject> {
     if let Some(row) = rows::Experiment::parse(key) {
-        return Some(Subject::RemovedExperiment(row.experiment, name.to_owned()));
+        return Some(Subject::RemovedExperiment(row.experiment, workspace, name.to_owned()));
     }
     if let Some(row) = rows::EvaluationDataset::parse(key) {
         return Some(Subject::RemovedDataset(row.dataset));

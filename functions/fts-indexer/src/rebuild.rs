@@ -12,7 +12,7 @@ use entities::{Marked, RUN, RunCopy, RunLocation};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{ExperimentsByStage, RunsByTime, RunsChanged};
 use key_schema::{Key, Name, place, ranges, rows};
-use mlflow_api::{ExperimentId, RunId};
+use mlflow_api::{ExperimentId, RunId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Update, Write, number, text};
 
 use crate::Indexer;
@@ -24,10 +24,9 @@ const AT_ONCE: usize = 16;
 const FEW: usize = 1_000;
 
 impl Indexer {
-    /// The experiments of the default workspace, deleted ones included. A request per MB of their names.
-    pub async fn experiments(&self) -> Result<Vec<ExperimentId>> {
-        let workspace = Name::from(mlflow_api::tracking::DEFAULT_WORKSPACE);
-        let rows = self.table.query(Query::of(ExperimentsByStage::all(&workspace))).await?;
+    /// The experiments of a workspace, deleted ones included. A request per MB of their names.
+    pub async fn experiments(&self, workspace: &Workspace) -> Result<Vec<ExperimentId>> {
+        let rows = self.table.query(Query::of(ExperimentsByStage::all(&Name::from(workspace.as_str())))).await?;
         Ok(rows.iter().filter_map(Item::entry::<ExperimentsByStage>).map(|listed| listed.experiment).collect())
     }
 

@@ -4,8 +4,7 @@
 use entities::attributes::{DIGEST, EXPERIMENT, NAME};
 use entities::{RunCopy, RunLocation, dataset_parts};
 use key_schema::{Key, KeyRange, ranges, rows};
-use mlflow_api::tracking::DEFAULT_WORKSPACE;
-use mlflow_api::{EvaluationDatasetId, ExperimentId};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
 
 use crate::Indexer;
@@ -18,7 +17,9 @@ impl Indexer {
         match subject {
             Subject::Run(_) => Ok(()),
             Subject::RemovedRun(at) => self.clear_up_run(at).await,
-            Subject::RemovedExperiment(experiment, name) => self.clear_up_experiment(*experiment, name).await,
+            Subject::RemovedExperiment(experiment, workspace, name) => {
+                self.clear_up_experiment(*experiment, workspace, name).await
+            }
             Subject::RemovedDataset(dataset) => self.clear_up_dataset(dataset).await,
         }
     }
@@ -30,24 +31,24 @@ impl Indexer {
         }
         let copy = self.table.get(&RunCopy::key(at)).await?.map(RunCopy);
         remove_entries(&self.table, at, copy.as_ref()).await?;
-        self.delete_range(ranges::rows_of_run(&at.experiment, &at.run)).await?;
+        self.delete_range(ranges::rows_of_run(&at.experiment, &at.run), None).await?;
         // Model versions that name the run stay, and are found by it.
-        self.delete_range(rows::MetricSegment::all(&at.run).range()).await
+        self.delete_range(rows::MetricSegment::all(&at.run).range(), None).await
     }
 
     /// Removes an experiment's name and all that it held. Its runs have records of their own in the stream then, and follow.
-    async fn clear_up_experiment(&self, experiment: ExperimentId, name: &str) -> Result<()> {
+    async fn clear_up_experiment(&self, experiment: ExperimentId, workspace: &Workspace, name: &str) -> Result<()> {
         if self.table.get(&rows::Experiment::key(&experiment)).await?.is_some() {
             return Ok(());
         }
-        let name = rows::ExperimentName::key(&DEFAULT_WORKSPACE.into(), &name.into());
+        let name = rows::ExperimentName::key(&workspace.as_str().into(), &name.into());
         let is_its = Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()));
         match self.table.transact(&[Write::Delete(name, is_its)]).await {
             // It is gone, or another experiment's.
             Ok(()) | Err(Failure::Cancelled(_)) => {}
             Err(failure) => return Err(failure),
         }
-        self.delete_range(rows::Experiment::partition(&experiment)).await
+        self.delete_range(rows::Experiment::partition(&experiment), Some(workspace)).await
     }
 
     /// Removes the records of an evaluation dataset, its tags, and what records are found by. A request per 25 of them.
@@ -55,21 +56,22 @@ impl Indexer {
         if self.table.get(&rows::EvaluationDataset::key(dataset)).await?.is_some() {
             return Ok(());
         }
-        self.delete_range(rows::EvaluationInputs::partition(dataset)).await?;
-        self.delete_range(rows::EvaluationDataset::partition(dataset)).await
+        self.delete_range(rows::EvaluationInputs::partition(dataset), None).await?;
+        self.delete_range(rows::EvaluationDataset::partition(dataset), None).await
     }
 
-    /// Deletes a range, page after page, each item after what belongs to it elsewhere.
-    async fn delete_range(&self, range: KeyRange) -> Result<()> {
+    /// Deletes a range, page after page, each item after what belongs to it elsewhere: in the lists of the workspace, for the
+    /// partition of an experiment.
+    async fn delete_range(&self, range: KeyRange, workspace: Option<&Workspace>) -> Result<()> {
         let mut query = Query::of(range);
         loop {
             let page = self.table.query_page(&query).await?;
             let keys: Vec<Key> = page.items.iter().filter_map(Item::key).collect();
-            let links: Vec<Key> = keys.iter().filter_map(counterpart).collect();
+            let links: Vec<Key> = keys.iter().filter_map(|key| counterpart(key, workspace)).collect();
             self.table.write_many(Vec::new(), &links).await?;
             for partition in page.items.iter().filter_map(partition_of) {
                 // Boxed, because it is this function again.
-                Box::pin(self.delete_range(partition)).await?;
+                Box::pin(self.delete_range(partition, None)).await?;
             }
             self.table.write_many(Vec::new(), &keys).await?;
             match page.next {
@@ -81,9 +83,9 @@ impl Indexer {
 }
 
 /// The row that goes with a row: the other direction of a run's link with a dataset, a scorer in the workspace's list.
-fn counterpart(key: &Key) -> Option<Key> {
+fn counterpart(key: &Key, workspace: Option<&Workspace>) -> Option<Key> {
     if let Some(row) = rows::Scorer::parse(key) {
-        return Some(rows::WorkspaceScorer::key(&DEFAULT_WORKSPACE.into(), &row.experiment, &row.name));
+        return Some(rows::WorkspaceScorer::key(&workspace?.as_str().into(), &row.experiment, &row.name));
     }
     let row = rows::RunInput::parse(key)?;
     Some(rows::DatasetLink::key(&row.experiment, &row.dataset, &row.run))

@@ -246,6 +246,12 @@ async fn a_run_that_is_gone_leaves_nothing() {
 
 #[tokio::test]
 async fn an_experiment_that_is_gone_leaves_nothing() {
+    leaves_nothing("default", &json!({ "name": { "S": "gone" } })).await;
+    // Its item says in which workspace it was.
+    leaves_nothing("team-a", &json!({ "name": { "S": "gone" }, "workspace": { "S": "team-a" } })).await;
+}
+
+async fn leaves_nothing(workspace: &str, image: &Value) {
     let site = Site::new().await;
     let experiment = ExperimentId::from_number(1).unwrap();
     let at = site.run(1, "of it").await;
@@ -260,11 +266,13 @@ async fn an_experiment_that_is_gone_leaves_nothing() {
         Item::new(rows::LoggedModel::key(&experiment, &model)),
         Item::new(rows::LoggedModelSegment::key(&model, &digest)),
         Item::new(rows::Scorer::key(&experiment, &"tone".into())),
-        Item::new(rows::WorkspaceScorer::key(&"default".into(), &experiment, &"tone".into())),
+        Item::new(rows::WorkspaceScorer::key(&workspace.into(), &experiment, &"tone".into())),
+        Item::new(rows::ExperimentName::key(&workspace.into(), &"gone".into()))
+            .with("experiment", text(experiment.to_string())),
     ];
     site.table.write_many(of_it.into(), &[]).await.unwrap();
     let keys = json!({ "PK": { "S": format!("EXP#{experiment}") }, "SK": { "S": "E#META" } });
-    let change = json!({ "Keys": keys, "OldImage": { "name": { "S": "gone" } }, "SequenceNumber": "1" });
+    let change = json!({ "Keys": keys, "OldImage": image, "SequenceNumber": "1" });
     let removed = json!({ "eventName": "REMOVE", "dynamodb": change });
     assert!(site.handle(vec![removed]).await.is_empty());
     assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), Vec::<String>::new());

@@ -5,7 +5,7 @@ use mlflow_api::checks::at_most;
 use mlflow_api::message::Message;
 use mlflow_api::registry::{self as wire, ModelStage, Models, OneModel, Versions};
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Request, Result, limits_registry as limits};
+use mlflow_api::{Request, Result, Workspace, limits_registry as limits};
 
 use crate::store::{NewModel, Search, Store};
 
@@ -20,7 +20,7 @@ pub(crate) async fn create(store: Store, request: Request) -> Result<OneModel> {
         description: message.text("description").to_owned(),
         tags: message.key_values("tags"),
     };
-    Ok(OneModel { registered_model: store.model_create(&new).await? })
+    Ok(OneModel { registered_model: store.model_create(&Workspace::default(), &new).await? })
 }
 
 pub(crate) async fn get(store: Store, request: Request) -> Result<OneModel> {
@@ -38,7 +38,7 @@ pub(crate) async fn search(store: Store, request: Request) -> Result<Models> {
             ("page_token", &[Text]),
         ],
     )?;
-    store.model_search(&search_of(&message, DEFAULT_PAGE)).await
+    store.model_search(&Workspace::default(), &search_of(&message, DEFAULT_PAGE)).await
 }
 
 /// A search as a message asks for it.
@@ -60,27 +60,30 @@ pub(crate) async fn update(store: Store, request: Request) -> Result<OneModel> {
 pub(crate) async fn rename(store: Store, request: Request) -> Result<OneModel> {
     let message =
         request.message(wire::RENAME_MODEL, &[("name", &[Text, Required]), ("new_name", &[Text, Required])])?;
-    let registered_model = store.model_rename(message.text("name"), message.text("new_name")).await?;
+    let registered_model =
+        store.model_rename(&Workspace::default(), message.text("name"), message.text("new_name")).await?;
     Ok(OneModel { registered_model })
 }
 
 pub(crate) async fn delete(store: Store, request: Request) -> Result<Empty> {
     let message = request.message(wire::MODEL_NAME, &[("name", &[Text, Required])])?;
-    store.model_delete(message.text("name")).await?;
+    store.model_delete(&Workspace::default(), message.text("name")).await?;
     Ok(Empty {})
 }
 
 pub(crate) async fn set_tag(store: Store, request: Request) -> Result<Empty> {
     let message = request
         .message(wire::SET_MODEL_TAG, &[("name", &[Text, Required]), ("key", &[Text, Required]), ("value", &[Text])])?;
-    store.model_set_tag(message.text("name"), message.text("key"), message.text("value")).await?;
+    store
+        .model_set_tag(&Workspace::default(), message.text("name"), message.text("key"), message.text("value"))
+        .await?;
     Ok(Empty {})
 }
 
 pub(crate) async fn delete_tag(store: Store, request: Request) -> Result<Empty> {
     let message =
         request.message(wire::DELETE_MODEL_TAG, &[("name", &[Text, Required]), ("key", &[Text, Required])])?;
-    store.model_delete_tag(message.text("name"), message.text("key")).await?;
+    store.model_delete_tag(&Workspace::default(), message.text("name"), message.text("key")).await?;
     Ok(Empty {})
 }
 

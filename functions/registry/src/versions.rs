@@ -5,7 +5,7 @@ use mlflow_api::checks::Check::{Bool, Custom, Integer, List, Required, Text, Tex
 use mlflow_api::checks::at_most;
 use mlflow_api::registry::{self as wire, DownloadUri, IS_PROMPT_TAG, OneVersion, Versions};
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Error, ErrorCode, Request, Result, artifact_path, limits_registry as limits};
+use mlflow_api::{Error, ErrorCode, Request, Result, Workspace, artifact_path, limits_registry as limits};
 use service::Answer;
 
 use crate::models::search_of;
@@ -78,7 +78,7 @@ pub(crate) async fn search(store: Store, request: Request) -> Result<Versions> {
             ("page_token", &[Text]),
         ],
     )?;
-    store.version_search(&search_of(&message, DEFAULT_PAGE)).await
+    store.version_search(&Workspace::default(), &search_of(&message, DEFAULT_PAGE)).await
 }
 
 pub(crate) async fn update(store: Store, request: Request) -> Result<OneVersion> {

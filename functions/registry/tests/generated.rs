@@ -4,6 +4,7 @@
 
 use embedded_engine::Engine;
 use ledger::Ledger;
+use mlflow_api::Workspace;
 use registry::store::{NewModel, NewVersion, Search, Store, VersionSource};
 use table::{Meter, Table};
 
@@ -36,7 +37,7 @@ impl Bench {
 
     async fn model(&self, name: &str, versions: u32) {
         let new = NewModel { name: name.to_owned(), ..NewModel::default() };
-        self.store.model_create(&new).await.unwrap();
+        self.store.model_create(&Workspace::default(), &new).await.unwrap();
         for _ in 0..versions {
             self.store.version_create(&version(name)).await.unwrap();
         }
@@ -62,11 +63,11 @@ async fn models(ledger: &mut Ledger) {
     let (store, meter) = (&bench.store, &bench.meter);
     let tags = vec![("team".to_owned(), "research".to_owned())];
     let new = NewModel { name: "model".to_owned(), description: "of flowers".to_owned(), tags };
-    store.model_create(&new).await.unwrap();
+    store.model_create(&Workspace::default(), &new).await.unwrap();
     ledger.row("create model", Some((2.0, 8.0)), &meter.take(), 1);
-    store.model_set_tag("model", "note", "a remark").await.unwrap();
+    store.model_set_tag(&Workspace::default(), "model", "note", "a remark").await.unwrap();
     ledger.row("set a tag of a model", Some((1.0, 4.0)), &meter.take(), 1);
-    store.model_delete_tag("model", "note").await.unwrap();
+    store.model_delete_tag(&Workspace::default(), "model", "note").await.unwrap();
     ledger.row("delete a tag of a model", Some((1.0, 4.0)), &meter.take(), 1);
     for _ in 0..10 {
         store.version_create(&version("model")).await.unwrap();
@@ -78,20 +79,20 @@ async fn models(ledger: &mut Ledger) {
     ledger.row("update a model's description", None, &meter.take(), 1);
     store.model_latest_versions("model", || Ok(Vec::new())).await.unwrap();
     ledger.row("latest versions", None, &meter.take(), 1);
-    store.model_set_tag("model", "mlflow.prompt.is_prompt", "true").await.unwrap();
+    store.model_set_tag(&Workspace::default(), "model", "mlflow.prompt.is_prompt", "true").await.unwrap();
     ledger.row("make a prompt of a model", None, &meter.take(), 1);
-    store.model_delete_tag("model", "mlflow.prompt.is_prompt").await.unwrap();
+    store.model_delete_tag(&Workspace::default(), "model", "mlflow.prompt.is_prompt").await.unwrap();
     meter.take();
     bench.model("large", 1_000).await;
-    store.model_rename("large", "larger").await.unwrap();
+    store.model_rename(&Workspace::default(), "large", "larger").await.unwrap();
     ledger.row("rename a model with 1,000 versions, and read it", Some((4.0, 16.0)), &meter.take(), 1);
     store.version_get("larger", "7").await.unwrap();
     ledger.row("get a version of a model that was renamed", Some((2.0, 0.0)), &meter.take(), 1);
     store.version_set_tag("larger", "7", "k", "v").await.unwrap();
     ledger.row("set a tag of a version of it", None, &meter.take(), 1);
-    store.model_delete("model").await.unwrap();
+    store.model_delete(&Workspace::default(), "model").await.unwrap();
     ledger.row("delete a model with 10 versions", None, &meter.take(), 1);
-    store.model_delete("larger").await.unwrap();
+    store.model_delete(&Workspace::default(), "larger").await.unwrap();
     ledger.row("delete a model with 1,000 versions", None, &meter.take(), 1);
 }
 
@@ -150,23 +151,40 @@ async fn searches(ledger: &mut Ledger) {
     for number in 0..10_000 {
         bench.model(&format!("model {number:05}"), 1).await;
     }
-    let page = store.model_search(&search("", &[], 100)).await.unwrap();
+    let page = store.model_search(&Workspace::default(), &search("", &[], 100)).await.unwrap();
     assert_eq!(page.registered_models.len(), 100);
     ledger.row("models: first page of 100 of 10,000", Some((4.0, 0.0)), &meter.take(), 1);
     let next = Search { page_token: page.next_page_token.unwrap(), ..search("", &[], 100) };
-    assert_eq!(store.model_search(&next).await.unwrap().registered_models[0].name, "model 00100");
+    assert_eq!(
+        store.model_search(&Workspace::default(), &next).await.unwrap().registered_models[0].name,
+        "model 00100"
+    );
     ledger.row("models: second page", Some((4.0, 0.0)), &meter.take(), 1);
-    let found = store.model_search(&search("name LIKE 'model 0123%'", &[], 100)).await.unwrap();
+    let found = store.model_search(&Workspace::default(), &search("name LIKE 'model 0123%'", &[], 100)).await.unwrap();
     assert_eq!(found.registered_models.len(), 10);
     ledger.row("models: beginning of the name", Some((4.0, 0.0)), &meter.take(), 1);
-    store.model_search(&search("", &["timestamp DESC"], 100)).await.unwrap();
+    store.model_search(&Workspace::default(), &search("", &["timestamp DESC"], 100)).await.unwrap();
     ledger.row("models: the latest 100 of 10,000", None, &meter.take(), 1);
-    assert_eq!(store.version_search(&search("name = 'model 00007'", &[], 100)).await.unwrap().model_versions.len(), 1);
+    assert_eq!(
+        store
+            .version_search(&Workspace::default(), &search("name = 'model 00007'", &[], 100))
+            .await
+            .unwrap()
+            .model_versions
+            .len(),
+        1
+    );
     ledger.row("versions: of one model", Some((2.0, 0.0)), &meter.take(), 1);
     let run = "run_id = '0190a8f0c0de0000000000000000abcd'";
-    assert_eq!(store.version_search(&search(run, &[], 100)).await.unwrap().model_versions.len(), 100);
+    assert_eq!(
+        store.version_search(&Workspace::default(), &search(run, &[], 100)).await.unwrap().model_versions.len(),
+        100
+    );
     ledger.row("versions: of a run that has 10,000", None, &meter.take(), 1);
-    assert_eq!(store.version_search(&search("", &[], 100)).await.unwrap().model_versions.len(), 100);
+    assert_eq!(
+        store.version_search(&Workspace::default(), &search("", &[], 100)).await.unwrap().model_versions.len(),
+        100
+    );
     ledger.row("versions: the latest 100 of 10,000 models with one each", None, &meter.take(), 1);
 }
 

@@ -2,6 +2,8 @@
 
 /// Name of an experiment or a run.
 pub const NAME: &str = "name";
+/// The workspace of an experiment, where it is not the default one.
+pub const WORKSPACE: &str = "workspace";
 /// Where an experiment keeps its artifacts.
 pub const LOCATION: &str = "location";
 /// When an experiment was created, in ms.

@@ -19,6 +19,7 @@ mod run_items;
 mod searched;
 mod stage;
 mod time;
+mod workspace;
 
 pub use copy::{RUN, RunCopy};
 pub use links::{dataset_digest, dataset_key, dataset_link, dataset_parts, run_inputs, run_outputs};
@@ -35,3 +36,4 @@ pub use run_items::{RunItems, RunLocation, group_by_run, locate_run, read_run_it
 pub use searched::{Searched, find, searched_dataset};
 pub use stage::{ExperimentState, experiment_of_name, experiment_state, run_stage, stage_from};
 pub use time::{Moment, now_ms};
+pub use workspace::{in_workspace, workspace_named};

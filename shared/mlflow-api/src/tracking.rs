@@ -7,8 +7,6 @@ pub use crate::key_value::KeyValue;
 use crate::workspace::Workspace;
 use crate::{enum_field, messages};
 
-/// Name of the workspace of a server that has no others.
-pub const DEFAULT_WORKSPACE: &str = "default";
 /// The tag that holds a run's name.
 pub const RUN_NAME_TAG: &str = "mlflow.runName";
 /// The tag that lists the models a run logged, for clients before logged models were entities.

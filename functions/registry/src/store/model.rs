@@ -5,7 +5,7 @@ use entities::now_ms;
 use key_schema::index::AliasedVersions;
 use key_schema::{ModelKind, Name, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
-use mlflow_api::{Error, ErrorCode, Result, limits_registry as limits, python};
+use mlflow_api::{Error, ErrorCode, Result, Workspace, limits_registry as limits, python};
 use table::{Condition, Failure, Item, Map, Query, Reason, Update, Value, Write, map, number, text};
 
 use super::attributes::{
@@ -31,7 +31,7 @@ pub struct NewModel {
 impl Store {
     /// Registers a model. One request; six write units for the table and one for an index. One more request if the name had another
     /// model before whose rows are still there.
-    pub async fn model_create(&self, new: &NewModel) -> Result<RegisteredModel> {
+    pub async fn model_create(&self, workspace: &Workspace, new: &NewModel) -> Result<RegisteredModel> {
         limits::model_name(&new.name)?;
         for (key, value) in &new.tags {
             limits::model_tag(key, value)?;
@@ -62,7 +62,7 @@ impl Store {
             let mut writes = vec![
                 Write::Put(item.clone(), Condition::item_missing()),
                 Write::Put(home_row(&home, &id, &new.name), Condition::item_missing()),
-                Write::Put(list_row(&new.name, kind), Condition::All(Vec::new())),
+                Write::Put(list_row(workspace, &new.name, kind), Condition::All(Vec::new())),
             ];
             let more_rows = documents::take_rows(&mut writes, tag_rows);
             match self.table.transact(&writes).await {
@@ -106,7 +106,7 @@ impl Store {
     }
 
     /// Renames a model and returns it. Two requests, however many versions it has, and those of reading it.
-    pub async fn model_rename(&self, name: &str, new_name: &str) -> Result<RegisteredModel> {
+    pub async fn model_rename(&self, workspace: &Workspace, name: &str, new_name: &str) -> Result<RegisteredModel> {
         limits::new_model_name(new_name)?;
         for attempt in 0..ATTEMPTS {
             self.table.retry().pause(attempt).await;
@@ -126,8 +126,8 @@ impl Store {
                 vec![
                     Write::Put(moved(&model, new_name, now), Condition::item_missing()),
                     Write::Delete(model_key(name), model.is_unchanged()),
-                    Write::Put(list_row(new_name, kind), always()),
-                    Write::Delete(list_key(name, kind), always()),
+                    Write::Put(list_row(workspace, new_name, kind), always()),
+                    Write::Delete(list_key(workspace, name, kind), always()),
                     Write::Update(at_home),
                 ]
             };

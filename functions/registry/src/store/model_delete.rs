@@ -1,7 +1,7 @@
 //! Deleting models.
 
 use key_schema::{Key, Name, Ordinal, part, rows};
-use mlflow_api::{Error, Result};
+use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
 
 use super::attributes::{ID, NAME, RUN};
@@ -18,7 +18,7 @@ impl Store {
     /// Deletes a model. From the second request on it is gone for everybody, whatever the number of its versions; then its rows are
     /// cleared, 100 a request. Where that is cut short, nobody sees what is left: a new model of the name has another home. Who
     /// deletes the model again finishes it.
-    pub async fn model_delete(&self, name: &str) -> Result<()> {
+    pub async fn model_delete(&self, workspace: &Workspace, name: &str) -> Result<()> {
         for attempt in 0..ATTEMPTS {
             self.table.retry().pause(attempt).await;
             let model = match self.model_find(name).await {
@@ -31,7 +31,7 @@ impl Store {
             let home = model.home();
             let writes = [
                 Write::Delete(model_key(name), model.is_unchanged()),
-                Write::Delete(list_key(name, model.kind()), Condition::All(Vec::new())),
+                Write::Delete(list_key(workspace, name, model.kind()), Condition::All(Vec::new())),
                 Write::Update(Update::new(home_key(&home.0)).only_if(model.is_same()).remove(NAME)),
             ];
             match self.table.transact(&writes).await {

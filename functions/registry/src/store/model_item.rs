@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use entities::{entries, find};
 use key_schema::{Key, ModelKind, Name, rows};
-use mlflow_api::Error;
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelAlias, ModelStage, ModelVersion, RegisteredModel};
-use mlflow_api::tracking::{DEFAULT_WORKSPACE, KeyValue};
+use mlflow_api::tracking::KeyValue;
+use mlflow_api::{Error, Workspace};
 use table::{Condition, Item, Update, Value, map, number, text};
 
 use super::attributes::{ALIASES, COUNT, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAGS, UPDATED};
@@ -29,12 +29,12 @@ pub(super) fn model_not_found(name: &str) -> Error {
 }
 
 /// The row by which a workspace lists a model.
-pub(super) fn list_key(name: &str, kind: ModelKind) -> Key {
-    rows::ModelName::key(&DEFAULT_WORKSPACE.into(), &kind, &Name::from(name))
+pub(super) fn list_key(workspace: &Workspace, name: &str, kind: ModelKind) -> Key {
+    rows::ModelName::key(&workspace.as_str().into(), &kind, &Name::from(name))
 }
 
-pub(super) fn list_row(name: &str, kind: ModelKind) -> Item {
-    Item::new(list_key(name, kind)).with(NAME, text(name))
+pub(super) fn list_row(workspace: &Workspace, name: &str, kind: ModelKind) -> Item {
+    Item::new(list_key(workspace, name, kind)).with(NAME, text(name))
 }
 
 /// The kind a model is searched as; only this one value of the tag makes a prompt of it (`_update_query_to_exclude_prompts`).

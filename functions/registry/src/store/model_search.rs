@@ -4,8 +4,8 @@ use entities::entries;
 use futures::future::try_join_all;
 use key_schema::{KeyRange, ModelKind, Name, Ordinal, rows};
 use mlflow_api::registry::{Models, RegisteredModel};
-use mlflow_api::tracking::{DEFAULT_WORKSPACE, KeyValue};
-use mlflow_api::{Error, Result, limits_registry as limits};
+use mlflow_api::tracking::KeyValue;
+use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
 use search::{
     Fingerprint, RegisteredModelFields, RegisteredModelFilter, SortKey, decode_page_token, encode_page_token,
     parse_registered_model_search,
@@ -45,17 +45,20 @@ impl Store {
     /// Searches registered models. In the order of names: one request for the page's names, one per 100 of its models and one per 100
     /// of their latest versions, and more where filters on tags refuse models. In any other order, all models whose names may
     /// pass are read.
-    pub async fn model_search(&self, search: &Search) -> Result<Models> {
+    pub async fn model_search(&self, workspace: &Workspace, search: &Search) -> Result<Models> {
         limits::max_models(search.max_results)?;
         let (filter, order) = parse_registered_model_search(&search.filter, &search.order_by)?;
         let fingerprint = Fingerprint::of_registered_model_search(&search.filter, &search.order_by);
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
         let mut found = match kinds(&filter) {
-            [kind] if order.is_by_name() => self.models_by_name(*kind, &filter, after.as_ref(), page_size).await?,
+            [kind] if order.is_by_name() => {
+                self.models_by_name(workspace, *kind, &filter, after.as_ref(), page_size).await?
+            }
             kinds => {
                 let names =
-                    try_join_all(kinds.iter().map(|kind| self.model_names(*kind, filter.name_beginning()))).await?;
+                    try_join_all(kinds.iter().map(|kind| self.model_names(workspace, *kind, filter.name_beginning())))
+                        .await?;
                 let names = names.into_iter().flatten().filter(|name| filter.name_passes(name)).collect();
                 self.candidates(names, &filter).await?
             }
@@ -73,13 +76,14 @@ impl Store {
     /// their beginnings and hashes.
     async fn models_by_name(
         &self,
+        workspace: &Workspace,
         kind: ModelKind,
         filter: &RegisteredModelFilter,
         after: Option<&SortKey>,
         page_size: usize,
     ) -> Result<Vec<Candidate>> {
-        let list = names_of(kind, filter.name_beginning());
-        let after = after.and_then(SortKey::first_text).map(|name| list_key(name, kind).sk);
+        let list = names_of(workspace, kind, filter.name_beginning());
+        let after = after.and_then(SortKey::first_text).map(|name| list_key(workspace, name, kind).sk);
         let wanted = page_size + 1;
         let mut query = Query::of(match &after {
             Some(after) => list.starting_at_key(after),
@@ -102,8 +106,13 @@ impl Store {
     }
 
     /// The names of the models of a kind, those that begin so and perhaps more. One request per MB of them.
-    pub(super) async fn model_names(&self, kind: ModelKind, beginning: Option<&str>) -> Result<Vec<String>> {
-        let rows = self.table.query(Query::of(names_of(kind, beginning))).await?;
+    pub(super) async fn model_names(
+        &self,
+        workspace: &Workspace,
+        kind: ModelKind,
+        beginning: Option<&str>,
+    ) -> Result<Vec<String>> {
+        let rows = self.table.query(Query::of(names_of(workspace, kind, beginning))).await?;
         Ok(rows.iter().filter_map(|row| row.text(NAME)).map(str::to_owned).collect())
     }
 
@@ -173,8 +182,8 @@ fn kinds(filter: &RegisteredModelFilter) -> &'static [ModelKind] {
 }
 
 /// The list of the models of a kind, or that part of it whose names begin so and perhaps more.
-fn names_of(kind: ModelKind, beginning: Option<&str>) -> KeyRange {
-    let names = rows::ModelName::all(&DEFAULT_WORKSPACE.into()).kind(&kind);
+fn names_of(workspace: &Workspace, kind: ModelKind, beginning: Option<&str>) -> KeyRange {
+    let names = rows::ModelName::all(&workspace.as_str().into()).kind(&kind);
     match beginning {
         Some(beginning) => names.beginning(&Name::from(beginning)),
         None => names.range(),

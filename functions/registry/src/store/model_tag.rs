@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use documents::{Change, Document};
 use key_schema::{Key, Name, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
-use mlflow_api::{Error, Result, limits_registry as limits};
+use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::attributes::{EDITS, ID, TAGS};
@@ -57,11 +57,11 @@ impl Document for ModelDocument<'_> {
 
 impl Store {
     /// Sets a tag of a model. One request; a value of more than 1 KB takes three more, and what makes a prompt of it two.
-    pub async fn model_set_tag(&self, name: &str, key: &str, value: &str) -> Result<()> {
+    pub async fn model_set_tag(&self, workspace: &Workspace, name: &str, key: &str, value: &str) -> Result<()> {
         limits::model_name(name)?;
         limits::model_tag(key, value)?;
         if key == IS_PROMPT_TAG {
-            return self.model_set_kind(name, Some(value)).await;
+            return self.model_set_kind(workspace, name, Some(value)).await;
         }
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
         documents::change(&self.table, &ModelDocument::new(name), change).await?;
@@ -69,11 +69,11 @@ impl Store {
     }
 
     /// Deletes a tag of a model, if it is there. One request.
-    pub async fn model_delete_tag(&self, name: &str, key: &str) -> Result<()> {
+    pub async fn model_delete_tag(&self, workspace: &Workspace, name: &str, key: &str) -> Result<()> {
         limits::model_name(name)?;
         limits::tag_key(key)?;
         if key == IS_PROMPT_TAG {
-            return self.model_set_kind(name, None).await;
+            return self.model_set_kind(workspace, name, None).await;
         }
         documents::remove_tag(&self.table, &ModelDocument::new(name), key).await?;
         Ok(())
@@ -81,7 +81,7 @@ impl Store {
 
     /// Sets or removes the tag that makes a prompt of a model, and moves the model from one list to the other in the same transaction: of
     /// several at once, tag and list are always the same one's. The tag stands in the document, whatever its length.
-    async fn model_set_kind(&self, name: &str, value: Option<&str>) -> Result<()> {
+    async fn model_set_kind(&self, workspace: &Workspace, name: &str, value: Option<&str>) -> Result<()> {
         let kind = kind_of_tag(value);
         for attempt in 0..ATTEMPTS {
             self.table.retry().pause(attempt).await;
@@ -98,8 +98,8 @@ impl Store {
             let row = rows::ModelTag::key(&model.home(), &IS_PROMPT_TAG.into());
             let mut writes = vec![Write::Update(update), Write::Delete(row, always())];
             if before != kind {
-                writes.push(Write::Delete(list_key(name, before), always()));
-                writes.push(Write::Put(list_row(name, kind), always()));
+                writes.push(Write::Delete(list_key(workspace, name, before), always()));
+                writes.push(Write::Put(list_row(workspace, name, kind), always()));
             }
             match self.table.transact(&writes).await {
                 Ok(()) => return Ok(()),

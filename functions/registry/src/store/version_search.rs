@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, ModelKind, Name, Ordinal, part, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelVersion, Versions};
-use mlflow_api::{Error, Result, limits_registry as limits};
+use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
 use search::{
     Fingerprint, SortKey, VersionFields, VersionFilter, decode_page_token, encode_page_token, parse_version_search,
 };
@@ -59,7 +59,7 @@ impl VersionFields for Candidate {
 impl Store {
     /// Searches model versions. Of some runs: a request each, and one per 50 versions. Of models whose names the filter gives: one per
     /// 100 models, and one each. Otherwise two for the names of models, and then the same for all whose names may pass.
-    pub async fn version_search(&self, search: &Search) -> Result<Versions> {
+    pub async fn version_search(&self, workspace: &Workspace, search: &Search) -> Result<Versions> {
         limits::max_versions(search.max_results)?;
         let (filter, order) = parse_version_search(&search.filter, &search.order_by)?;
         let fingerprint = Fingerprint::of_version_search(&search.filter, &search.order_by);
@@ -68,7 +68,7 @@ impl Store {
         // Of the versions that name no run, nobody keeps a list.
         let mut found = match filter.among_runs().filter(|runs| !runs.contains(&"")) {
             Some(runs) => self.versions_of_runs(&runs).await?,
-            None => self.versions_of_models(&filter).await?,
+            None => self.versions_of_models(workspace, &filter).await?,
         };
         if !filter.tags.prompts {
             // One version that is a prompt's makes prompts of all versions of its model.
@@ -89,13 +89,13 @@ impl Store {
     }
 
     /// The versions of models whose names may pass.
-    async fn versions_of_models(&self, filter: &VersionFilter) -> Result<Vec<Candidate>> {
+    async fn versions_of_models(&self, workspace: &Workspace, filter: &VersionFilter) -> Result<Vec<Candidate>> {
         let names: Vec<String> = if let Some(names) = filter.among_names() {
             names.into_iter().map(str::to_owned).collect()
         } else {
             let beginning = filter.name_beginning();
-            let mut names = self.model_names(ModelKind::Model, beginning).await?;
-            names.extend(self.model_names(ModelKind::Prompt, beginning).await?);
+            let mut names = self.model_names(workspace, ModelKind::Model, beginning).await?;
+            names.extend(self.model_names(workspace, ModelKind::Prompt, beginning).await?);
             names
         };
         let names: Vec<_> = names.into_iter().filter(|name| filter.name_passes(name)).collect();

@@ -4,7 +4,7 @@ use access::Granted;
 use entities::attributes::{
     CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::{Moment, entries, experiment_state, now_ms, stage_from};
+use entities::{Moment, entries, experiment_state, in_workspace, now_ms, stage_from};
 use key_schema::index::ExperimentsByStage;
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
@@ -99,6 +99,7 @@ impl Store {
             .with(STAGE_VERSION, number(0))
             // The stream's consumer is told when an item that has it is removed.
             .with(REVISION, number(1));
+        let item = in_workspace(item, workspace);
         let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let mut writes = vec![
             Write::Put(name_row(workspace, id, &new.name, created, Stage::Active), Condition::item_missing()),
