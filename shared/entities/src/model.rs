@@ -2,7 +2,7 @@
 
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, WideDigest, fnv1a_128, index, rows};
+use key_schema::{Key, KeyRange, WideDigest, fnv1a_128, index, rows};
 use mlflow_api::logged_models::{LoggedModel, ModelData, ModelInfo, ModelMetric, ModelStatus};
 use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, ExperimentId, ModelId};
@@ -145,25 +145,42 @@ pub fn group_by_model(
     items: Vec<Item>,
 ) -> Vec<(ModelLocation, ModelItems)> {
     let mut groups: Vec<(ModelLocation, ModelItems)> = unfinished.into_iter().collect();
+    let mut rows = groups.last().map(|(at, _)| RowsOfModel::of(at));
     for item in items {
         let Some(key) = item.key() else { continue };
-        let mut parts = key.sk.splitn(4, '#').skip(1);
-        let (Some(model), kind) = (parts.next(), parts.next()) else { continue };
-        if kind.is_none() {
-            if let Some(model) = ModelId::parse(model) {
-                groups.push((ModelLocation { experiment, model }, ModelItems { model: item, ..ModelItems::default() }));
-            }
+        if let Some(row) = rows::LoggedModel::parse(&key) {
+            let at = ModelLocation { experiment, model: row.model };
+            rows = Some(RowsOfModel::of(&at));
+            groups.push((at, ModelItems { model: item, ..ModelItems::default() }));
             continue;
         }
-        let Some((_, group)) = groups.last_mut().filter(|(at, _)| at.model.as_str() == model) else { continue };
-        match kind {
-            Some("METRIC") => group.metrics = Some(item),
-            Some("PARAM") => group.params.push(item),
-            Some("TAG") => group.tags.push(item),
-            _ => {}
+        let (Some(rows), Some((_, group))) = (&rows, groups.last_mut()) else { continue };
+        if key == rows.metrics {
+            group.metrics = Some(item);
+        } else if rows.params.contains(&key) {
+            group.params.push(item);
+        } else if rows.tags.contains(&key) {
+            group.tags.push(item);
         }
     }
     groups
+}
+
+/// Where the rows stand that a logged model has beside its document.
+struct RowsOfModel {
+    metrics: Key,
+    params: KeyRange,
+    tags: KeyRange,
+}
+
+impl RowsOfModel {
+    fn of(at: &ModelLocation) -> Self {
+        Self {
+            metrics: at.metrics_key(),
+            params: rows::LoggedModelParam::all(&at.experiment).model(&at.model).range(),
+            tags: rows::LoggedModelTag::all(&at.experiment).model(&at.model).range(),
+        }
+    }
 }
 
 /// Reads the rows that a logged model has beside its two documents: a request for each kind it has, and one per MB of points.
@@ -174,10 +191,11 @@ pub async fn read_model_items(
     metrics: Option<Item>,
 ) -> Result<ModelItems> {
     let has_segments = metrics.as_ref().is_some_and(|document| document.has(SEGMENTS));
+    let rows = RowsOfModel::of(at);
     let wanted = [
         (has_segments, rows::LoggedModelSegment::all(&at.model).range()),
-        (model.has(PARAM_ROWS), rows::LoggedModelParam::all(&at.experiment).model(&at.model).range()),
-        (model.has(TAG_ROWS), rows::LoggedModelTag::all(&at.experiment).model(&at.model).range()),
+        (model.has(PARAM_ROWS), rows.params),
+        (model.has(TAG_ROWS), rows.tags),
     ];
     let queries = wanted.map(|(wanted, range)| async move {
         if wanted { table.query(Query::of(range)).await } else { Ok(Vec::new()) }

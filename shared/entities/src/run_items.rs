@@ -1,7 +1,7 @@
 //! The items of runs, and how they are read.
 
 use futures::future::try_join_all;
-use key_schema::{Key, index, ranges, rows};
+use key_schema::{Key, KeyRange, index, ranges, rows};
 use mlflow_api::{Error, ExperimentId, RunId};
 use table::{Item, Query, Result, Table};
 
@@ -77,11 +77,12 @@ impl RunItems {
 /// Reads the rows that a run has beside its two documents: a request for each kind it has.
 pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics: Option<Item>) -> Result<RunItems> {
     let is_wide = metrics.as_ref().is_some_and(|document| document.has(WIDE));
+    let rows = RowsOfRun::of(at);
     let wanted = [
-        (is_wide, rows::RunMetricsBucket::all(&at.experiment).run(&at.run).range()),
-        (run.has(PARAM_ROWS), rows::RunParam::all(&at.experiment).run(&at.run).range()),
-        (run.has(TAG_ROWS), rows::RunTag::all(&at.experiment).run(&at.run).range()),
-        (run.has(LINKS), ranges::links_of_run(&at.experiment, &at.run)),
+        (is_wide, rows.buckets),
+        (run.has(PARAM_ROWS), rows.params),
+        (run.has(TAG_ROWS), rows.tags),
+        (run.has(LINKS), rows.links),
     ];
     let queries = wanted.into_iter().map(|(wanted, range)| async move {
         if wanted { table.query(Query::of(range)).await } else { Ok(Vec::new()) }
@@ -114,24 +115,89 @@ pub fn group_by_run(
     items: Vec<Item>,
 ) -> Vec<(RunLocation, RunItems)> {
     let mut groups: Vec<(RunLocation, RunItems)> = unfinished.into_iter().collect();
+    let mut rows = groups.last().map(|(at, _)| RowsOfRun::of(at));
     for item in items {
         let Some(key) = item.key() else { continue };
-        let mut parts = key.sk.splitn(4, '#').skip(1);
-        let (Some(run), kind) = (parts.next(), parts.next()) else { continue };
-        if kind.is_none() {
-            if let Some(run) = RunId::parse(run) {
-                groups.push((RunLocation { experiment, run }, RunItems { run: item, ..RunItems::default() }));
-            }
-            continue;
-        }
-        let Some((_, group)) = groups.last_mut().filter(|(at, _)| at.run.as_str() == run) else { continue };
-        match kind {
-            Some("METRIC") => group.metrics.push(item),
-            Some("PARAM") => group.params.push(item),
-            Some("TAG") => group.tags.push(item),
-            Some("INPUT" | "LM" | "LM_INPUT") => group.links.push(item),
-            _ => {}
+        if let Some(row) = rows::Run::parse(&key) {
+            let at = RunLocation { experiment, run: row.run };
+            rows = Some(RowsOfRun::of(&at));
+            groups.push((at, RunItems { run: item, ..RunItems::default() }));
+        } else if let (Some(rows), Some((_, group))) = (&rows, groups.last_mut())
+            && let Some(part) = rows.part(group, &key)
+        {
+            part.push(item);
         }
     }
     groups
+}
+
+/// Where the rows stand that a run has beside its document.
+struct RowsOfRun {
+    metrics: Key,
+    buckets: KeyRange,
+    params: KeyRange,
+    tags: KeyRange,
+    links: KeyRange,
+}
+
+impl RowsOfRun {
+    fn of(at: &RunLocation) -> Self {
+        let RunLocation { experiment, run } = at;
+        Self {
+            metrics: at.metrics_key(),
+            buckets: rows::RunMetricsBucket::all(experiment).run(run).range(),
+            params: rows::RunParam::all(experiment).run(run).range(),
+            tags: rows::RunTag::all(experiment).run(run).range(),
+            links: ranges::links_of_run(experiment, run),
+        }
+    }
+
+    /// The part of a run's items that a row with this key is in; `None` for a row of another run.
+    fn part<'a>(&self, items: &'a mut RunItems, key: &Key) -> Option<&'a mut Vec<Item>> {
+        match key {
+            key if *key == self.metrics || self.buckets.contains(key) => Some(&mut items.metrics),
+            key if self.params.contains(key) => Some(&mut items.params),
+            key if self.tags.contains(key) => Some(&mut items.tags),
+            key if self.links.contains(key) => Some(&mut items.links),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use key_schema::{Bucket, WideDigest};
+
+    use super::*;
+
+    fn at(run: &str) -> RunLocation {
+        RunLocation { experiment: ExperimentId::DEFAULT, run: RunId::parse(run).unwrap() }
+    }
+
+    #[test]
+    fn items_are_grouped_across_pages() {
+        let (one, two) = (at("run"), at("run-2"));
+        let long = "#".repeat(2_000);
+        let (experiment, run) = (&two.experiment, &two.run);
+        let rows = [
+            rows::RunInput::key(experiment, run, &WideDigest(7)),
+            rows::RunOutput::key(experiment, run, &"m".into()),
+            two.metrics_key(),
+            rows::RunMetricsBucket::key(experiment, run, &Bucket::of("m")),
+            rows::RunParam::key(experiment, run, &long.as_str().into()),
+            rows::RunTag::key(experiment, run, &"t".into()),
+            // Rows whose document is gone are nobody's.
+            at("run-3").metrics_key(),
+        ];
+        let first = [one.key(), one.metrics_key(), two.key()].map(Item::new).to_vec();
+        let mut groups = group_by_run(ExperimentId::DEFAULT, None, first);
+        let unfinished = groups.pop();
+        assert_eq!((groups.len(), &groups[0].0, groups[0].1.metrics.len()), (1, &one, 1));
+        let groups = group_by_run(ExperimentId::DEFAULT, unfinished, rows.map(Item::new).to_vec());
+        assert_eq!((groups.len(), &groups[0].0), (1, &two));
+        let items = &groups[0].1;
+        let counts = [&items.links, &items.metrics, &items.params, &items.tags].map(Vec::len);
+        assert_eq!((items.run.key(), counts), (Some(two.key()), [2, 2, 1, 1]));
+        assert!(group_by_run(ExperimentId::DEFAULT, None, vec![Item::new(one.metrics_key())]).is_empty());
+    }
 }
