@@ -3,13 +3,13 @@
 //! The update is sent as if nothing stood in its way, with conditions; a refusal brings the document as it is, and the next
 //! attempt is planned from that.
 
-use entities::attributes::{PARAM_ROWS, PARAMS, TAGS};
+use entities::attributes::{FULL, PARAM_ROWS, PARAMS, TAGS};
 use entities::entry_name;
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Table, Update, Write, number, text};
 
 use crate::document::{Change, Document, INLINE_VALUE};
-use crate::entries::{FULL, FULL_AT, last_of_each, maps_size};
+use crate::entries::{FULL_AT, last_of_each, maps_size};
 use crate::plan::{ENTRIES, Plan, plan_change};
 
 /// A change of more bytes than this is planned from the document, not sent on the off-chance.

@@ -1,12 +1,12 @@
 //! What a new document begins with.
 
-use entities::attributes::{PARAM_ROWS, PARAMS, TAG_ROWS, TAGS};
+use entities::attributes::{FULL, PARAM_ROWS, PARAMS, TAG_ROWS, TAGS};
 use entities::entry_name;
 use key_schema::{Key, Name};
 use table::{Item, Map, map, number, text};
 
 use crate::document::{Document, INLINE_VALUE};
-use crate::entries::{FULL, FULL_AT, last_of_each, row};
+use crate::entries::{FULL_AT, last_of_each, row};
 
 /// What a new document begins with: its map of tags and flags, and the rows beside it.
 #[must_use]

@@ -17,9 +17,6 @@ const ROW_BYTES: usize = 3 << 20;
 /// Largest entry, in bytes of key and value: a row has room for 400 KB, its key and names included.
 const ENTRY: usize = 380 << 10;
 
-/// New keys get rows.
-pub(crate) const FULL: &str = "full";
-
 /// Rows of one transaction.
 #[derive(Default)]
 pub(crate) struct Rows {

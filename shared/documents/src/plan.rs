@@ -1,13 +1,13 @@
 //! Planning a change from the document as it was seen.
 
-use entities::attributes::{PARAM_ROWS, PARAMS, ROW_VALUE, TAG_ROWS, TAGS};
+use entities::attributes::{FULL, PARAM_ROWS, PARAMS, ROW_VALUE, TAG_ROWS, TAGS};
 use entities::entry_name;
 use key_schema::Name;
 use mlflow_api::Result;
 use table::{Condition, Item, Map, Table, Update, number, text};
 
 use crate::document::{Change, Document, INLINE_VALUE, conflict};
-use crate::entries::{FULL, FULL_AT, Rows, last_of_each, maps_size, row};
+use crate::entries::{FULL_AT, Rows, last_of_each, maps_size, row};
 
 /// Params, and tags, in one update: an expression has 4 KB. What is more goes into the next.
 pub(crate) const ENTRIES: usize = 100;

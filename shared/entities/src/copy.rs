@@ -8,10 +8,13 @@ use std::collections::BTreeSet;
 use key_schema::{Key, Name, definition, rows};
 use table::{Item, Map, Value, map, text};
 
-use crate::attributes::{INDEXED, LINKS, PARAM_ROWS, PARAMS, REBUILD, REVISION, TAG_ROWS, TAGS, WIDE};
+use crate::attributes::{
+    ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, PARAM_ROWS, PARAMS, REBUILD, REVISION, STALE, TAG_ROWS, TAGS, WIDE,
+    metric_attribute, metric_of,
+};
 use crate::links;
 use crate::maps::{entries, entry_name};
-use crate::metrics::{metric_attribute, pack_set};
+use crate::metrics::pack_set;
 use crate::run_items::{RunItems, RunLocation};
 
 /// The entity type of runs in the index.
@@ -19,14 +22,6 @@ pub const RUN: &str = "run";
 
 /// A copy of more bytes than this leaves the values out: it would be dearer to keep than to do without.
 const MOST_BYTES: usize = 24 << 10;
-/// The entries of the index, where they do not follow from the copy's values.
-const ENTRIES: &str = "entries";
-/// Entries that are to be deleted: the index may still hold them.
-const STALE: &str = "stale";
-/// What was indexed by the one who made the copy, as JSON.
-const FIELDS: &str = "fields";
-/// Datasets and logged models.
-const LINK_ROWS: &str = "link_rows";
 
 /// A copy, as an item.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +42,7 @@ impl RunCopy {
             return with_values;
         }
         let listed = entries_of_index.iter().map(text).collect();
-        let left_out = |name: &str| name == PARAMS || name == TAGS || name == LINK_ROWS || name.starts_with('.');
+        let left_out = |name: &str| name == PARAMS || name == TAGS || name == LINK_ROWS || metric_of(name).is_some();
         let item = with_values.0.0.into_iter().filter(|(name, _)| !left_out(name)).collect();
         Self(Item(item).with(ENTRIES, Value::L(listed)))
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use key_schema::attributes::{INDEXED, SEARCHED};
 use key_schema::rows;
 use search::IndexedFields;
 use table::{Item, Result, Table, text};
@@ -10,8 +11,6 @@ use table::{Item, Result, Table, text};
 pub const LEASE: Duration = Duration::from_mins(1);
 
 const SETTING: &str = "index_fields";
-const INDEXED: &str = "indexed";
-const SEARCHED: &str = "searched";
 
 /// Which fields the indexer indexes, and which of them searches may rely on: those that have been indexed for every run.
 #[derive(Clone, Debug, Default, PartialEq)]

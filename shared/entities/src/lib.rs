@@ -1,9 +1,8 @@
 //! What the items of the table hold, and how entities are read from them.
 //!
-//! Functions that keep entities write these items; the indexer reads them, and leaves copies that searches read. So the names
-//! of attributes and the ways to read them stand here, once. Keys are `key-schema`'s matter, requests the matter of `table`.
+//! Functions that keep entities write these items; the indexer reads them, and leaves copies that searches read. So the ways
+//! to read them stand here, once. Keys and the names of attributes are `key-schema`'s matter, requests the matter of `table`.
 
-pub mod attributes;
 pub mod content;
 mod copy;
 pub mod fields;
@@ -21,11 +20,14 @@ mod stage;
 mod time;
 mod workspace;
 
+pub use key_schema::attributes;
+pub use key_schema::attributes::metric_attribute;
+
 pub use copy::{RUN, RunCopy};
 pub use links::{dataset_digest, dataset_key, dataset_link, dataset_parts, run_inputs, run_outputs};
 pub use maps::{entries, entry_key, entry_name};
 pub use mark::{Marked, marked_item};
-pub use metrics::{latest, metric_attribute, pack_set, waiting};
+pub use metrics::{latest, pack_set, waiting};
 pub use model::{
     ModelItems, ModelLocation, group_by_model, locate_model, model_whole, read_model_items, read_model_segments,
     read_models, waiting_model_points,

@@ -2,13 +2,8 @@
 
 use table::{Item, Value, bytes_set};
 
+use crate::attributes::{metric_attribute, metric_of};
 use crate::points::Point;
-
-/// The attribute of a metric. No other attribute begins with a dot.
-#[must_use]
-pub fn metric_attribute(metric: &str) -> String {
-    format!(".{metric}")
-}
 
 /// Points of a metric that wait in a document, latest included; in no order.
 #[must_use]
@@ -18,7 +13,7 @@ pub fn waiting(document: &Item, metric: &str) -> Vec<Point> {
 
 /// The latest point of each metric in a document.
 pub fn latest(document: &Item) -> impl Iterator<Item = (&str, Point)> {
-    let metrics = document.0.iter().filter_map(|(name, value)| Some((name.strip_prefix('.')?, value)));
+    let metrics = document.0.iter().filter_map(|(name, value)| Some((metric_of(name)?, value)));
     metrics.filter_map(|(name, value)| Some((name, unpack_set(value).into_iter().max_by(Point::by_step)?)))
 }
 

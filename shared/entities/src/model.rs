@@ -9,15 +9,14 @@ use mlflow_api::{Error, ExperimentId, ModelId};
 use table::{Item, Query, Result, Table, Value};
 
 use crate::attributes::{
-    ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, PARAM_ROWS, PARAMS, SEGMENTS, SOURCE_RUN, STATUS, TAG_ROWS, TAGS, UPDATED,
+    ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, PARAM_ROWS, PARAMS, POINTS, SEGMENTS, SOURCE_RUN, STATUS, TAG_ROWS, TAGS,
+    UPDATED, metric_of,
 };
 use crate::maps::entries;
 use crate::model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 
 /// Models whose rows are read at a time.
 const AT_ONCE: usize = 16;
-/// In a segment: its points, packed.
-const POINTS: &str = "points";
 
 /// Where a logged model is: its experiment, and its id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,7 +109,7 @@ pub fn waiting_model_points(document: &Item) -> ModelSeries {
     let metrics = document.0.iter().filter_map(|(name, value)| {
         let set = value.as_bs().map(Vec::as_slice).unwrap_or_default();
         let points: Vec<_> = set.iter().filter_map(|bytes| ModelPoint::unpack(bytes.as_ref())).collect();
-        Some((name.strip_prefix('.')?.to_owned(), points))
+        Some((metric_of(name)?.to_owned(), points))
     });
     metrics.filter(|(_, points)| !points.is_empty()).collect()
 }

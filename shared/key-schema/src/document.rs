@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::attributes::Attribute;
 use crate::definition::{GLOBAL_INDEXES, LOCAL_INDEXES};
 use crate::index::INDEX_KEYS;
 use crate::rows::ROWS;
@@ -18,12 +19,19 @@ then holds the whole name. A workspace other than `default` is part of the name.
 
 ## Rows
 
-| partition key | sort key | what it holds |
-|---|---|---|
+| partition key | sort key | row | what it holds |
+|---|---|---|---|
+";
+
+const ATTRIBUTES: &str = "
+## Attributes
+
+What the items of each row hold, beside their keys and those of the indexes they stand in. Any may be missing unless the code that
+reads it says otherwise. Rows that are not named here have no other attributes, or belong to a domain that is not built yet.
 ";
 
 const FOOT: &str = "
-LSIs are read consistently. GSIs are behind by moments; none of them guards uniqueness or resolves an id made by this server.
+The attributes of an index's keys are called by it: `lsi1sk`, `gsi1pk` and `gsi1sk`. LSIs are read consistently. GSIs are behind by moments; none of them guards uniqueness or resolves an id made by this server.
 ";
 
 /// The text of `docs/table.md`.
@@ -34,7 +42,12 @@ pub fn markdown() -> String {
     for row in ROWS {
         let shown = if row.pk == partition { String::new() } else { format!("`{}`", row.pk) };
         partition = row.pk;
-        let _ = writeln!(text, "| {shown} | `{}` | {} |", row.sk, row.purpose.trim());
+        let name = if row.attributes().next().is_some() {
+            format!("[{}](#{})", row.name, row.name.to_lowercase())
+        } else {
+            row.name.to_owned()
+        };
+        let _ = writeln!(text, "| {shown} | `{}` | {name} | {} |", row.sk, row.purpose.trim());
     }
     text.push_str(
         "\n## Indexes\n\n| index | partition key | sort key | carried by | what it answers |\n|---|---|---|---|---|\n",
@@ -53,5 +66,17 @@ pub fn markdown() -> String {
         }
     }
     text.push_str(FOOT);
+    text.push_str(ATTRIBUTES);
+    for row in ROWS.iter().filter(|row| row.attributes().next().is_some()) {
+        let _ = write!(text, "\n### {}\n\n`{}` / `{}`", row.name, row.pk, row.sk);
+        let indexes: Vec<_> = row.indexes().map(|index| index.name).collect();
+        if !indexes.is_empty() {
+            let _ = write!(text, ", in {}", indexes.join(", "));
+        }
+        text.push_str("\n\n| attribute | type | what it holds |\n|---|---|---|\n");
+        for Attribute { name, kind, about } in row.attributes() {
+            let _ = writeln!(text, "| `{name}` | {} | {about} |", kind.name());
+        }
+    }
     text
 }

@@ -6,6 +6,7 @@
 
 #[macro_use]
 mod macros;
+pub mod attributes;
 pub mod definition;
 pub mod document;
 pub mod index;

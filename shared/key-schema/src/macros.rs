@@ -7,11 +7,14 @@
 /// - `all`, the range of the rows of this type in a partition, with a method for each segment that narrows it:
 ///   `RankByMetric::all(&experiment).metric(&metric).value(&value)`.
 ///
+/// In braces stand the attributes of its items, and groups that several rows have: `{ NAME: Text "its name", ..TAGGED }`.
+///
 /// `ROWS` describes them all.
 macro_rules! rows {
     ($(
         $(#[doc = $doc:literal])+
-        $name:ident = $pk:literal $(< $partition:ident : $partition_type:ty >)? / $( $literal:literal $(< $field:ident : $type:ty >)? )+ ;
+        $name:ident = $pk:literal $(< $partition:ident : $partition_type:ty >)? / $( $literal:literal $(< $field:ident : $type:ty >)? )+
+            $({ $( $attribute:ident : $kind:ident $about:literal ),* $(,)? $( ..$group:ident ),* })? ;
     )+) => {
         $(
             $(#[doc = $doc])+
@@ -34,6 +37,8 @@ macro_rules! rows {
                     pk: concat!($pk $(, "<", stringify!($partition), ">")?),
                     sk: concat!($($literal $(, "<", stringify!($field), ">")? ,)+),
                     purpose: concat!($($doc),+),
+                    attributes: &[$(attributes! { $($attribute: $kind $about),* }, $($group),*)?],
+                    has_form: |key| Self::has_form(key).is_some(),
                     reads: |key| Self::parse(key).is_some(),
                 };
 
@@ -49,6 +54,12 @@ macro_rules! rows {
                     read!(key.pk, $pk $(<$partition: $partition_type>)?);
                     read!(key.sk, $($literal $(<$field: $type>)?)+);
                     Some(Self { $($partition,)? $($($field,)?)+ })
+                }
+
+                fn has_form(key: &Key) -> Option<()> {
+                    has_form!(key.pk, $pk $(<$partition>)?);
+                    has_form!(key.sk, $($literal $(<$field>)?)+);
+                    Some(())
                 }
 
                 /// All that is in the partition, rows of other types included.
@@ -173,6 +184,34 @@ macro_rules! read {
         if !rest.is_empty() {
             return None;
         }
+    };
+}
+
+/// Returns `None` if a key has another form.
+macro_rules! has_form {
+    ($key:expr, $( $literal:literal $(< $field:ident >)? )+) => {
+        let rest: &str = &$key;
+        $(
+            let rest = rest.strip_prefix($literal)?;
+            $(
+                let rest = &rest[rest.find('#').unwrap_or(rest.len())..];
+                let _: &str = stringify!($field);
+            )?
+        )+
+        if !rest.is_empty() {
+            return None;
+        }
+    };
+}
+
+/// Attributes with their types and what they hold.
+macro_rules! attributes {
+    ($( $attribute:ident : $kind:ident $about:literal ),* $(,)?) => {
+        &[$($crate::attributes::Attribute {
+            name: $crate::attributes::$attribute,
+            kind: $crate::attributes::Kind::$kind,
+            about: $about,
+        }),*]
     };
 }
 

@@ -1,9 +1,12 @@
-//! The table on one page: every row of every domain, partition key `/` sort key.
+//! The table: every row of every domain, partition key `/` sort key, and in braces the attributes of its items.
 //!
 //! Rows of domains whose functions are not built yet stand here already, so that their place in the table is decided once.
 
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId};
 
+use crate::attributes::{Attribute, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, RUN_INFO, TAGGED, WITH_PARAMS};
+use crate::definition::{Index, PK, SK};
+use crate::index::INDEX_KEYS;
 use crate::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, Level, ModelKind, Name, Ordinal,
     Prefix, Segment, Value, WideDigest,
@@ -20,49 +23,143 @@ pub struct RowDescription {
     pub sk: &'static str,
     /// What the row holds.
     pub purpose: &'static str,
+    /// Its attributes, beside its key and those of indexes: its own, and groups that it shares with others.
+    pub attributes: &'static [&'static [Attribute]],
+    /// Whether a key has the form of this row.
+    pub has_form: fn(&Key) -> bool,
     /// Whether a key is one of this row, and can be read back.
     pub reads: fn(&Key) -> bool,
+}
+
+impl RowDescription {
+    /// The row whose form a key has.
+    #[must_use]
+    pub fn of(key: &Key) -> Option<&'static Self> {
+        ROWS.iter().find(|row| (row.has_form)(key))
+    }
+
+    /// What of an item is not declared of its row, given the names of its attributes and their types, as DynamoDB calls them: for tests
+    /// of those who write items.
+    #[must_use]
+    pub fn undeclared<'a>(key: &Key, attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+        let Some(row) = Self::of(key) else { return vec![format!("no row has the form of {key:?}")] };
+        let undeclared = attributes.into_iter().filter(|(name, code)| !row.declares(name, code));
+        undeclared.map(|(name, code)| format!("{} has {name} of type {code}", row.name)).collect()
+    }
+
+    /// All attributes of the row, beside its key and those of indexes.
+    pub fn attributes(&self) -> impl Iterator<Item = &'static Attribute> + use<> {
+        self.attributes.iter().copied().flatten()
+    }
+
+    /// The indexes that its items may stand in.
+    pub fn indexes(&self) -> impl Iterator<Item = &'static Index> + use<> {
+        let name = self.name;
+        let keys = INDEX_KEYS.iter().filter(move |key| key.rows.iter().any(|row| row.name == name));
+        keys.map(|key| key.index)
+    }
+
+    /// Whether items of the row may have an attribute of this name and type, as DynamoDB calls it.
+    #[must_use]
+    pub fn declares(&self, name: &str, code: &str) -> bool {
+        let of_a_key = |attribute: &str| attribute == name && code == "S";
+        let of_an_index = |index: &Index| of_a_key(index.partition) || of_a_key(index.sort);
+        of_a_key(PK)
+            || of_a_key(SK)
+            || self.indexes().any(of_an_index)
+            || self.attributes().any(|attribute| attribute.is_named(name) && attribute.kind.code() == code)
+    }
 }
 
 rows! {
     // ---- an experiment and what is bounded in it -------------------------------------------------------------------
     /// The experiment, a document: name, artifact location, lifecycle stage and its version, times, tags.
-    Experiment = "EXP#" <experiment: ExperimentId> / "E#META";
+    Experiment = "EXP#" <experiment: ExperimentId> / "E#META" {
+        NAME: Text "name",
+        WORKSPACE: Text "its workspace, where that is not the default one",
+        LOCATION: Text "where it keeps its artifacts",
+        CREATED: Number "when it was created, in ms",
+        UPDATED: Number "when it was changed last, in ms",
+        STAGE: Text "lifecycle stage",
+        STAGE_VERSION: Number "how often the stage has changed",
+        REVISION: Number "there is one, so that the indexer is told of the removal",
+        ..TAGGED
+    };
     /// A tag of the experiment that is too big for its document.
-    ExperimentTag = "EXP#" <experiment: ExperimentId> / "E#TAG#" <tag: Name>;
+    ExperimentTag = "EXP#" <experiment: ExperimentId> / "E#TAG#" <tag: Name> { ..KEY_VALUE };
 
     /// A run, a document: info, params, tags.
-    Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId>;
+    Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> {
+        LINKS: Number "it has rows of datasets or logged models",
+        REBUILD: Number "beside the mark: its entries in the index are to be put again, those too that should be there",
+        ..RUN_INFO, ..WITH_PARAMS, ..TAGGED, ..MARKED
+    };
     /// The run's metrics: per metric the latest point and the points that wait for a segment, as a set.
-    RunMetrics = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#METRIC";
+    RunMetrics = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#METRIC" {
+        METRIC: Set "of a metric: the latest point, and the points that wait for a segment",
+        WIDE: Number "it takes no further metrics",
+        STAGE: Text "as in the run's document",
+        STAGE_VERSION: Number "likewise",
+        ..MARKED
+    };
     /// Further metrics of a wide run, spread by the metric's hash.
-    RunMetricsBucket = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#METRIC#" <bucket: Bucket>;
+    RunMetricsBucket = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#METRIC#" <bucket: Bucket> {
+        METRIC: Set "of a metric: as in the first document",
+        ..MARKED
+    };
     /// A param that is too big for the run's document, or one param too many for it.
-    RunParam = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#PARAM#" <param: Name>;
+    RunParam = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#PARAM#" <param: Name> { ..KEY_VALUE };
     /// A tag of a run, likewise.
-    RunTag = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#TAG#" <tag: Name>;
+    RunTag = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A logged model of the run, and the step it was logged at.
-    RunOutput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM#" <model: Name>;
+    RunOutput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM#" <model: Name> {
+        MODEL: Text "the model's id",
+        STEP: Number "the step it was logged at"
+    };
     /// A dataset the run read, and the tags of this use of it.
-    RunInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#INPUT#" <dataset: WideDigest>;
+    RunInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#INPUT#" <dataset: WideDigest> {
+        NAME: Text "the dataset's name",
+        DIGEST: Text "its digest, as the client computed it",
+        TAGS: Map "tags of this use of it",
+        ORDER: Number "greater for what was logged later"
+    };
     /// A logged model the run read.
-    RunModelInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM_INPUT#" <model: Name>;
+    RunModelInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM_INPUT#" <model: Name> { MODEL: Text "the model's id" };
 
     /// A logged model, a document: info, params, tags.
-    LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId>;
+    LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> {
+        NAME: Text "name",
+        MODEL_TYPE: Text "what kind of model it is, as the client says",
+        SOURCE_RUN: Text "the run that made it, as the client says",
+        STATUS: Number "MLflow's number of the status",
+        STAGE: Text "lifecycle stage",
+        CREATED: Number "when it was created, in ms",
+        UPDATED: Number "when it was changed last, in ms",
+        ARTIFACT_URI: Text "where its artifacts are",
+        ..WITH_PARAMS, ..TAGGED
+    };
     /// The model's metrics: per metric the points logged for it, as a set.
-    LoggedModelMetrics = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#METRIC";
+    LoggedModelMetrics = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#METRIC" {
+        METRIC: Set "of a metric: its points, each with the run and the dataset",
+        SEGMENTS: Number "there are segments"
+    };
     /// A param of a logged model that is too big for its document.
-    LoggedModelParam = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#PARAM#" <param: Name>;
+    LoggedModelParam = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#PARAM#" <param: Name> { ..KEY_VALUE };
     /// A tag of a logged model, likewise.
-    LoggedModelTag = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#TAG#" <tag: Name>;
+    LoggedModelTag = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A trace, a document: name, status, times, tags, metadata, assessments.
     Trace = "EXP#" <experiment: ExperimentId> / "T#" <trace: Name>;
     /// A tag of a trace that is too big for its document.
     TraceTag = "EXP#" <experiment: ExperimentId> / "T#" <trace: Name> "#TAG#" <tag: Name>;
     /// A dataset that runs read: name, digest, the contexts it was read in; source, schema and profile, compressed, unless they are
     /// big. Its key is a hash of name and digest.
-    Dataset = "EXP#" <experiment: ExperimentId> / "D#" <dataset: WideDigest>;
+    Dataset = "EXP#" <experiment: ExperimentId> / "D#" <dataset: WideDigest> {
+        NAME: Text "name",
+        DIGEST: Text "digest, as the client computed it",
+        SOURCE_TYPE: Text "type of the source",
+        CONTEXTS: Set "the contexts it was read in, each behind a `=`; `-` for none",
+        ..LONG_CONTENT
+    };
     /// A run that read a dataset.
     DatasetLink = "EXP#" <experiment: ExperimentId> / "DLINK#" <dataset: WideDigest> "#" <run: RunId>;
 
@@ -74,15 +171,27 @@ rows! {
     /// Entities that hold a token in a field: a trigram, a stemmed word or, of a field that is indexed so, the whole value.
     FullText = "EXP#" <experiment: ExperimentId> / "FTS#" <level: Level> "#" <entity_type: Name> "#" <field: Field> "#" <token: Value> "#" <started: Descending> "#" <entity: Name>;
     /// What the indexer last saw of an entity: a copy of its values, from which its ranks and tokens follow.
-    FullTextReverse = "EXP#" <experiment: ExperimentId> / "FTS_REV#" <entity_type: Name> "#" <entity: Name>;
+    FullTextReverse = "EXP#" <experiment: ExperimentId> / "FTS_REV#" <entity_type: Name> "#" <entity: Name> {
+        PARAMS: Map "params, all of them",
+        TAGS: Map "tags, all of them",
+        METRIC: Set "of a metric: the latest point",
+        LINK_ROWS: List "the rows of datasets and logged models",
+        ENTRIES: List "in place of values, where these are too much: the entries of the index that follow from them",
+        STALE: List "entries that were to be deleted when the copy was made",
+        FIELDS: Text "which fields were indexed, as JSON, where these are not the usual ones",
+        INDEXED: Text "the indexing that made the copy",
+        ..RUN_INFO
+    };
 
     // ---- what grows without bound has a partition of its own -------------------------------------------------------
     /// Points of one metric, packed; keyed by the first of them in MLflow's order of history (timestamp, step) and a digest of all.
-    MetricSegment = "RUN#" <run: RunId> / "MHIST#" <metric: Name> "#" <timestamp: Ascending> "#" <step: Ascending> "#" <points: Digest>;
+    MetricSegment = "RUN#" <run: RunId> / "MHIST#" <metric: Name> "#" <timestamp: Ascending> "#" <step: Ascending> "#" <points: Digest> {
+        POINTS: Bytes "the points, packed"
+    };
     /// A part of what is too big for a dataset's item. Hashes: of experiment, name and digest; and of the content.
-    DatasetPart = "DATA#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal>;
+    DatasetPart = "DATA#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes "the part" };
     /// Points of a logged model's metrics that its document has no room for.
-    LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest>;
+    LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest> { POINTS: Bytes "the points, packed" };
     /// Names the experiment of a trace, whose id the client chose.
     TraceLocation = "TRACE#" <trace: Name> / "T#META";
     /// Spans of a trace, packed, one item an export.
@@ -90,53 +199,119 @@ rows! {
 
     // ---- evaluation datasets and scorers -----------------------------------------------------------------------------
     /// An evaluation dataset, a document: name, tags, schema, number of records, digest, times, users, experiments.
-    EvaluationDataset = "EVAL#" <dataset: EvaluationDatasetId> / "ED#META";
+    EvaluationDataset = "EVAL#" <dataset: EvaluationDatasetId> / "ED#META" {
+        NAME: Text "name",
+        DIGEST: Text "digest",
+        UPDATED: Number "when it was changed last, in ms",
+        CREATED_BY: Text "who created it",
+        UPDATED_BY: Text "who changed it last",
+        EXPERIMENTS: Map "its experiments: when each was added, in ms",
+        RECORDS: Number "how many records it has; missing before the first",
+        SCHEMA_VERSION: Number "counts the changes of the schema, which is the content",
+        REVISION: Number "there is one, so that the indexer is told of the removal",
+        ..TAGGED, ..LONG_CONTENT
+    };
     /// A record of it: inputs, outputs, expectations, tags and source, compressed, unless they are big; the hash of its inputs.
     /// Ids begin with the time of creation, so that a page of records is a range.
-    EvaluationRecord = "EVAL#" <dataset: EvaluationDatasetId> / "ED#REC#" <record: DatasetRecordId>;
+    EvaluationRecord = "EVAL#" <dataset: EvaluationDatasetId> / "ED#REC#" <record: DatasetRecordId> {
+        INPUTS: Text "the hash of the inputs",
+        UPDATED: Number "when it was changed last, in ms",
+        CREATED_BY: Text "who created it",
+        UPDATED_BY: Text "who changed it last",
+        VERSION: Number "counts its changes",
+        ..LONG_CONTENT
+    };
     /// A tag of the dataset that is too big for its document.
-    EvaluationDatasetTag = "EVAL#" <dataset: EvaluationDatasetId> / "ED#TAG#" <tag: Name>;
+    EvaluationDatasetTag = "EVAL#" <dataset: EvaluationDatasetId> / "ED#TAG#" <tag: Name> { ..KEY_VALUE };
     /// Claims the inputs of a record, by their hash, and names the record.
-    EvaluationInputs = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#HASH#" <inputs: WideDigest>;
+    EvaluationInputs = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#HASH#" <inputs: WideDigest> { RECORD: Text "the record with these inputs" };
     /// A part of what is too big for a record's item or for the dataset's document.
-    EvaluationPart = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#PART#" <content: WideDigest> "#" <part: Ordinal>;
+    EvaluationPart = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes "the part" };
     /// Lists an experiment's evaluation datasets, oldest first. Clients name experiments here that need not be there.
-    ExperimentEvaluationDataset = "EVALEXP#" <experiment: Name> / "EDS#" <dataset: EvaluationDatasetId>;
+    ExperimentEvaluationDataset = "EVALEXP#" <experiment: Name> / "EDS#" <dataset: EvaluationDatasetId> { ..LISTED_DATASET };
     /// A scorer: its id, and a copy of its latest version.
-    Scorer = "EXP#" <experiment: ExperimentId> / "SCORER#" <name: Name>;
+    Scorer = "EXP#" <experiment: ExperimentId> / "SCORER#" <name: Name> {
+        NAME: Text "name",
+        SCORER: Text "the scorer's id",
+        VERSION: Number "the latest version; missing where all were deleted",
+        CREATED: Number "when that was registered, in ms",
+        ..LONG_CONTENT
+    };
     /// A version of a scorer, compressed, unless it is big.
-    ScorerVersion = "EXP#" <experiment: ExperimentId> / "SCORERV#" <scorer: ScorerId> "#" <version: Ordinal>;
+    ScorerVersion = "EXP#" <experiment: ExperimentId> / "SCORERV#" <scorer: ScorerId> "#" <version: Ordinal> {
+        VERSION: Number "the version",
+        CREATED: Number "when it was registered, in ms",
+        ..LONG_CONTENT
+    };
     /// A part of a version that is too big for an item.
-    ScorerPart = "EXP#" <experiment: ExperimentId> / "SCORERPART#" <content: WideDigest> "#" <part: Ordinal>;
+    ScorerPart = "EXP#" <experiment: ExperimentId> / "SCORERPART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes "the part" };
     /// On which traces a scorer runs by itself.
-    ScorerOnlineConfig = "EXP#" <experiment: ExperimentId> / "SCORERCFG#" <scorer: ScorerId>;
+    ScorerOnlineConfig = "EXP#" <experiment: ExperimentId> / "SCORERCFG#" <scorer: ScorerId> {
+        CONFIG: Text "the configuration's id",
+        RATE: Text "which share of traces it runs on, as Python writes the number",
+        FILTER: Text "which traces it runs on",
+        EXPERIMENT: Text "the experiment"
+    };
 
     // ---- model registry ------------------------------------------------------------------------------------------
     /// A registered model, or a prompt, by its name; a document: which versions it has had, the latest of each stage, aliases, tags. Its
     /// other rows are in the partition of its home, which is this one unless the model was renamed, or the name had another model before.
-    RegisteredModel = "RM#" <model: Name> / "M#META";
+    RegisteredModel = "RM#" <model: Name> / "M#META" {
+        NAME: Text "name",
+        ID: Text "tells it from every other model, whatever their names were",
+        HOME: Text "the name of its home, where that is not its own",
+        CREATED: Number "when it was created, in ms",
+        UPDATED: Number "when it was changed last, in ms",
+        RENAMED: Number "when it was renamed last, in ms: to MLflow, this changes all its versions",
+        DESCRIPTION: Text "description",
+        EDITS: Number "counts the writes to the document",
+        VERSIONS: Number "how many versions it has had",
+        LATEST: Map "the greatest version of each stage",
+        ALIASES: Map "the version that each alias stands for",
+        ..TAGGED
+    };
     /// What the model whose rows this partition holds is called now.
-    ModelHome = "RM#" <home: Name> / "M#HOME";
+    ModelHome = "RM#" <home: Name> / "M#HOME" {
+        NAME: Text "the model's name; missing where it was deleted",
+        ID: Text "its id",
+        RENAMED: Number "when it was renamed last, in ms"
+    };
     /// A version of the model, a document.
-    ModelVersion = "RM#" <home: Name> / "M#V#" <version: Ordinal>;
+    ModelVersion = "RM#" <home: Name> / "M#V#" <version: Ordinal> {
+        CREATED: Number "when it was created, in ms",
+        UPDATED: Number "when it was changed last, in ms",
+        STAGE: Text "stage",
+        DESCRIPTION: Text "description",
+        SOURCE: Text "where it is, as the client says",
+        STORAGE: Text "where its artifacts are, if that is not its source",
+        RUN: Text "its run",
+        RUN_LINK: Text "a link to its run",
+        UNSEEN: Number "how many tags were set without a look at how much it holds already",
+        ..TAGGED
+    };
     /// A tag of a version that is too big for its document.
-    ModelVersionTag = "RM#" <home: Name> / "M#V#" <version: Ordinal> "#TAG#" <tag: Name>;
+    ModelVersionTag = "RM#" <home: Name> / "M#V#" <version: Ordinal> "#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A tag of the model, likewise.
-    ModelTag = "RM#" <home: Name> / "M#TAG#" <tag: Name>;
+    ModelTag = "RM#" <home: Name> / "M#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A model version that names a run.
-    VersionOfRun = "RUN#" <run: Name> / "MV#" <home: Name> "#" <version: Ordinal>;
+    VersionOfRun = "RUN#" <run: Name> / "MV#" <home: Name> "#" <version: Ordinal> { HOME: Text "the name of the home, which may be cut in the key" };
 
     // ---- workspaces, users, configuration --------------------------------------------------------------------------
     /// A workspace.
     Workspace = "WORKSPACE#" <workspace: Name> / "WS#META";
     /// Claims the name of an experiment, and lists the workspace's experiments by name and (LSI1) newest first.
-    ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name>;
+    ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name> {
+        NAME: Text "the name, which may be cut in the key",
+        EXPERIMENT: Text "the experiment that has it"
+    };
     /// Lists the registered models of a workspace by name, prompts apart.
-    ModelName = "WORKSPACE#" <workspace: Name> / "RMNAME#" <kind: ModelKind> "#" <name: Name>;
+    ModelName = "WORKSPACE#" <workspace: Name> / "RMNAME#" <kind: ModelKind> "#" <name: Name> { NAME: Text "the name, which may be cut in the key" };
     /// Lists the workspace's evaluation datasets, oldest first.
-    WorkspaceEvaluationDataset = "WORKSPACE#" <workspace: Name> / "EDS#" <dataset: EvaluationDatasetId>;
+    WorkspaceEvaluationDataset = "WORKSPACE#" <workspace: Name> / "EDS#" <dataset: EvaluationDatasetId> { ..LISTED_DATASET };
     /// Lists the workspace's scorers.
-    WorkspaceScorer = "WORKSPACE#" <workspace: Name> / "SCORERS#" <experiment: ExperimentId> "#" <name: Name>;
+    WorkspaceScorer = "WORKSPACE#" <workspace: Name> / "SCORERS#" <experiment: ExperimentId> "#" <name: Name> {
+        NAME: Text "the name, which may be cut in the key"
+    };
     /// A user: password hash, admin flag.
     User = "USER#" <user: Name> / "U#META";
     /// The user's permission for an experiment.
@@ -144,150 +319,12 @@ rows! {
     /// The user's permission for a registered model.
     ModelPermission = "USER#" <user: Name> / "U#RPERM#" <model: Name>;
     /// One setting: TTL policy, indexed fields; also the counter of experiment ids.
-    Config = "CONFIG" / "CFG#" <setting: Name>;
+    Config = "CONFIG" / "CFG#" <setting: Name> {
+        COUNT: Number "of the counter: the last number that was given out",
+        INDEXED: Text "of the fields: which tags are indexed, as JSON",
+        SEARCHED: Text "of the fields: which of them are searched, as JSON"
+    };
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Which rows read this key as theirs.
-    fn readers(key: &Key) -> Vec<&'static str> {
-        ROWS.iter().filter(|row| (row.reads)(key)).map(|row| row.name).collect()
-    }
-
-    fn name() -> impl Strategy<Value = Name> {
-        prop_oneof!["\\PC{0,30}", "[#R$/A-Z]{0,30}", "(#METRIC|#PARAM#x|R#|\\x00|E#META){0,4}"].prop_map(Name)
-    }
-
-    fn full_text(experiment: ExperimentId, chosen: &Name, other: &Name, time: i64) -> Key {
-        let (field, token) = (Field(chosen.0.clone()), Value(other.0.clone()));
-        FullText::key(&experiment, &Level::Trigram, other, &field, &token, &Descending(time), chosen)
-    }
-
-    proptest! {
-        #[test]
-        fn a_name_forges_no_other_row(chosen in name(), other in name(), number: u64, time: i64) {
-            let experiment = ExperimentId::from_number(number >> 4).unwrap();
-            let run = RunId::new(1_700_000_000_000, experiment, 7);
-            let model = ModelId::new(1_700_000_000_000, experiment, 7);
-            let keys = [
-                ("ExperimentTag", ExperimentTag::key(&experiment, &chosen)),
-                ("RunParam", RunParam::key(&experiment, &run, &chosen)),
-                ("RunTag", RunTag::key(&experiment, &run, &chosen)),
-                ("RunOutput", RunOutput::key(&experiment, &run, &chosen)),
-                ("RunModelInput", RunModelInput::key(&experiment, &run, &chosen)),
-                ("RunInput", RunInput::key(&experiment, &run, &WideDigest::of(&[&chosen.0]))),
-                ("DatasetLink", DatasetLink::key(&experiment, &WideDigest::of(&[&chosen.0]), &run)),
-                ("DatasetPart", DatasetPart::key(&WideDigest::of(&[&chosen.0]), &WideDigest::of(&[]), &Ordinal(1))),
-                ("LoggedModelParam", LoggedModelParam::key(&experiment, &model, &chosen)),
-                ("LoggedModelTag", LoggedModelTag::key(&experiment, &model, &chosen)),
-                ("LoggedModelMetrics", LoggedModelMetrics::key(&experiment, &model)),
-                ("Trace", Trace::key(&experiment, &chosen)),
-                ("TraceTag", TraceTag::key(&experiment, &chosen, &other)),
-                ("RankByParam", RankByParam::key(&experiment, &Field(chosen.0.clone()), &Value(other.0.clone()), &Descending(time), &run)),
-                ("RankByMetric", RankByMetric::key(&experiment, &Field(chosen.0.clone()), &DescendingDouble(0.5), &Descending(time), &run)),
-                ("FullText", full_text(experiment, &chosen, &other, time)),
-                ("FullTextReverse", FullTextReverse::key(&experiment, &chosen, &other)),
-                ("MetricSegment", MetricSegment::key(&run, &chosen, &Ascending(time), &Ascending(-time), &Digest(number))),
-                ("EvaluationDatasetTag", EvaluationDatasetTag::key(&EvaluationDatasetId::new(time, 7), &chosen)),
-                ("ExperimentEvaluationDataset", ExperimentEvaluationDataset::key(&chosen, &EvaluationDatasetId::new(time, 7))),
-                ("WorkspaceEvaluationDataset", WorkspaceEvaluationDataset::key(&chosen, &EvaluationDatasetId::new(time, 7))),
-                ("Scorer", Scorer::key(&experiment, &chosen)),
-                ("WorkspaceScorer", WorkspaceScorer::key(&chosen, &experiment, &other)),
-                ("RegisteredModel", RegisteredModel::key(&chosen)),
-                ("ModelHome", ModelHome::key(&chosen)),
-                ("ModelTag", ModelTag::key(&chosen, &other)),
-                ("ModelVersionTag", ModelVersionTag::key(&chosen, &Ordinal(7), &other)),
-                ("VersionOfRun", VersionOfRun::key(&chosen, &other, &Ordinal(7))),
-                ("ModelName", ModelName::key(&chosen, &ModelKind::Prompt, &other)),
-                ("ExperimentName", ExperimentName::key(&chosen, &other)),
-                ("Config", Config::key(&chosen)),
-            ];
-            for (row, key) in keys {
-                prop_assert_eq!(readers(&key), vec![row], "{:?}", key);
-            }
-        }
-
-        #[test]
-        fn a_key_comes_back(chosen in name(), time: i64, step: i64, number: u64) {
-            let experiment = ExperimentId::from_number(number >> 4).unwrap();
-            let run = RunId::new(1_700_000_000_000, experiment, 7);
-            let segment = MetricSegment {
-                run: run.clone(), metric: chosen.clone(), timestamp: Ascending(time), step: Ascending(step), points: Digest(number),
-            };
-            let key = MetricSegment::key(&run, &chosen, &Ascending(time), &Ascending(step), &Digest(number));
-            prop_assert_eq!(MetricSegment::parse(&key), Some(segment));
-            let param = RunParam { experiment, run: run.clone(), param: chosen.clone() };
-            prop_assert_eq!(RunParam::parse(&RunParam::key(&experiment, &run, &chosen)), Some(param));
-        }
-
-        #[test]
-        fn segments_of_a_metric_sort_by_time_then_step(a: (i64, i64), b: (i64, i64), digest: u64) {
-            let run = RunId::new(1_700_000_000_000, ExperimentId::DEFAULT, 7);
-            let key = |(time, step)| MetricSegment::key(&run, &"loss".into(), &Ascending(time), &Ascending(step), &Digest(digest)).sk;
-            prop_assert_eq!(a.cmp(&b), key(a).cmp(&key(b)));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn records_sort_by_time(a in 0_i64..1 << 47, b in 0_i64..1 << 47, random: u128) {
-            let dataset = EvaluationDatasetId::new(5, 7);
-            let key = |time| EvaluationRecord::key(&dataset, &DatasetRecordId::new(time, random)).sk;
-            prop_assert_eq!(a.cmp(&b), key(a).cmp(&key(b)));
-        }
-    }
-
-    /// A query for all rows of one of these types brings the others, too. Of no other types.
-    #[test]
-    fn only_rows_of_one_entity_begin_alike() {
-        let literal = |pattern: &'static str| pattern.split_once('<').map_or(pattern, |(literal, _)| literal);
-        let mut alike = std::collections::BTreeSet::new();
-        for row in ROWS {
-            let others = ROWS.iter().filter(|other| literal(other.pk) == literal(row.pk));
-            let within: Vec<_> = others.filter(|other| other.sk.starts_with(literal(row.sk))).collect();
-            if within.len() > 1 {
-                alike.insert(within.iter().map(|row| row.name).collect::<Vec<_>>().join(" "));
-            }
-        }
-        let expected = [
-            "LoggedModel LoggedModelMetrics LoggedModelParam LoggedModelTag",
-            "ModelVersion ModelVersionTag",
-            "Run RunMetrics RunMetricsBucket RunParam RunTag RunOutput RunInput RunModelInput",
-            "Trace TraceTag",
-        ];
-        assert!(alike.iter().eq(expected.iter()), "{alike:#?}");
-    }
-
-    #[test]
-    fn the_longest_keys_fit_into_dynamodb() {
-        let longest = Name("\u{1F600}#".repeat(300));
-        let experiment = ExperimentId::from_number((1 << 60) - 1).unwrap();
-        let run = RunId::parse(&"r".repeat(256)).unwrap();
-        for key in [
-            RunParam::key(&experiment, &run, &longest),
-            RunOutput::key(&experiment, &run, &longest),
-            MetricSegment::key(&run, &longest, &Ascending(0), &Ascending(0), &Digest(0)),
-            ExperimentName::key(&longest, &longest),
-            ModelName::key(&longest, &ModelKind::Prompt, &longest),
-            ModelVersionTag::key(&longest, &Ordinal(u32::MAX), &longest),
-            VersionOfRun::key(&longest, &longest, &Ordinal(u32::MAX)),
-            WorkspaceScorer::key(&longest, &experiment, &longest),
-            RankByParam::key(&experiment, &Field(longest.0.clone()), &Value(longest.0.clone()), &Descending(0), &run),
-            FullText::key(
-                &experiment,
-                &Level::Word,
-                &"experiment".into(),
-                &Field(longest.0.clone()),
-                &Value(longest.0.clone()),
-                &Descending(0),
-                &run.as_str().into(),
-            ),
-        ] {
-            assert!(key.pk.len() <= 2_048 && key.sk.len() <= 1_024, "{} {}", key.pk.len(), key.sk.len());
-        }
-    }
-}
+mod tests;

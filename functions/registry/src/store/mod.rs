@@ -4,7 +4,6 @@
 //! it was renamed or the name had another model before (`docs/adr/0014-model-homes.md`).
 
 mod alias;
-mod attributes;
 mod home;
 mod logged_model;
 mod model;
@@ -21,7 +20,7 @@ mod version_tag;
 
 use std::sync::Arc;
 
-use key_schema::rows;
+use key_schema::{attributes, rows};
 use mlflow_api::Result;
 use table::Table;
 

@@ -9,7 +9,7 @@ use mlflow_api::{Error, ErrorCode, Result, Workspace, limits_registry as limits,
 use table::{Condition, Failure, Item, Map, Query, Reason, Update, Value, Write, map, number, text};
 
 use super::attributes::{
-    ALIASES, COUNT, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED,
+    ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED, VERSIONS,
 };
 use super::home::{home_key, home_row, new_home};
 use super::model_item::{Model, kind_of_tag, list_key, list_row, model_entity, model_key, model_not_found};
@@ -47,7 +47,7 @@ impl Store {
             .with(UPDATED, number(created))
             .with(DESCRIPTION, text(&new.description))
             .with(EDITS, number(0))
-            .with(COUNT, number(0))
+            .with(VERSIONS, number(0))
             .with(LATEST, map(Map::new()))
             .with(ALIASES, map(Map::new()))
             .indexed(AliasedVersions::key(&Ordinal(0)));

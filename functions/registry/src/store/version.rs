@@ -7,7 +7,7 @@ use mlflow_api::{Error, Result, limits_registry as limits};
 use table::{Condition, Failure, Item, Query, Reason, Write, number, text};
 
 use super::attributes::{
-    COUNT, CREATED, DESCRIPTION, HOME, LATEST, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAG_ROWS, UPDATED,
+    CREATED, DESCRIPTION, HOME, LATEST, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAG_ROWS, UPDATED, VERSIONS,
 };
 use super::model_item::{Model, model_key};
 use super::version_item::{Found, storage_of, version_entity};
@@ -52,8 +52,8 @@ impl Store {
             let (item, tag_rows) = new_item(&model, version, new, &source);
             let update = model
                 .same()
-                .only_if(Condition::Equals(COUNT.into(), number(model.count())))
-                .set(COUNT, number(version))
+                .only_if(Condition::Equals(VERSIONS.into(), number(model.count())))
+                .set(VERSIONS, number(version))
                 .set((LATEST, ModelStage::None.name()), number(version))
                 .set(UPDATED, number(now_ms()));
             let mut writes = vec![Write::Update(update), Write::Put(item.clone(), Condition::item_missing())];

@@ -11,6 +11,9 @@ use embedded_engine::faults::FaultInjector;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
+use key_schema::Key;
+use key_schema::definition::{PK, SK};
+use key_schema::rows::RowDescription;
 use registry::store::Store;
 use serde_json::{Value, json};
 use table::{Retry, Table};
@@ -63,17 +66,32 @@ impl Site {
     }
 
     /// All items, by their keys, as DynamoDB writes them. How often a model was written to is left out: a write that is
-    /// repeated counts twice.
+    /// repeated counts twice. None holds what is not declared of its row.
     pub(crate) async fn dump(&self) -> BTreeMap<String, Value> {
         let items = self.engine.items(TABLE).await.unwrap();
-        let part = |item: &Value, name: &str| item[name]["S"].as_str().unwrap().to_owned();
+        let undeclared: Vec<_> = items.iter().flat_map(undeclared).collect();
+        assert_eq!(undeclared, Vec::<String>::new());
         let named = items.into_iter().map(|mut item| {
-            let key = format!("{} {}", part(&item, "PK"), part(&item, "SK"));
+            let Key { pk, sk } = key_of(&item);
             item.as_object_mut().unwrap().remove("edits");
-            (key, item)
+            (format!("{pk} {sk}"), item)
         });
         named.collect()
     }
+}
+
+/// The key of an item as DynamoDB writes it.
+fn key_of(item: &Value) -> Key {
+    let part = |name: &str| item[name]["S"].as_str().unwrap().to_owned();
+    Key { pk: part(PK), sk: part(SK) }
+}
+
+/// What of an item `key-schema` does not declare of its row.
+fn undeclared(item: &Value) -> Vec<String> {
+    let code = |value: &'_ Value| value.as_object().unwrap().keys().next().unwrap().clone();
+    let attributes: Vec<_> =
+        item.as_object().unwrap().iter().map(|(name, value)| (name.clone(), code(value))).collect();
+    RowDescription::undeclared(&key_of(item), attributes.iter().map(|(name, code)| (name.as_str(), code.as_str())))
 }
 
 impl Server {

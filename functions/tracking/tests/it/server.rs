@@ -11,6 +11,9 @@ use embedded_engine::faults::FaultInjector;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
+use key_schema::Key;
+use key_schema::definition::{PK, SK};
+use key_schema::rows::RowDescription;
 use serde_json::{Value, json};
 use table::Table;
 use tower::ServiceExt;
@@ -66,15 +69,33 @@ impl Site {
         Server::on(&self.table, LEASE).await
     }
 
-    /// All items, by their keys, as DynamoDB writes them.
-    pub(crate) async fn dump(&self) -> BTreeMap<String, Value> {
+    /// All items, as DynamoDB writes them. None holds what is not declared of its row.
+    pub(crate) async fn items(&self) -> Vec<Value> {
         let items = self.engine.items(TABLE).await.unwrap();
-        items.iter().map(|item| (format!("{} {}", key(item, "PK"), key(item, "SK")), sorted_sets(item))).collect()
+        let undeclared: Vec<_> = items.iter().flat_map(undeclared).collect();
+        assert_eq!(undeclared, Vec::<String>::new());
+        items
+    }
+
+    /// The same by their keys.
+    pub(crate) async fn dump(&self) -> BTreeMap<String, Value> {
+        let items = self.items().await.into_iter().map(|item| (key_of(&item), sorted_sets(&item)));
+        items.map(|(Key { pk, sk }, item)| (format!("{pk} {sk}"), item)).collect()
     }
 }
 
-fn key<'a>(item: &'a Value, part: &str) -> &'a str {
-    item[part]["S"].as_str().unwrap()
+/// The key of an item as DynamoDB writes it.
+pub(crate) fn key_of(item: &Value) -> Key {
+    let part = |name: &str| item[name]["S"].as_str().unwrap().to_owned();
+    Key { pk: part(PK), sk: part(SK) }
+}
+
+/// What of an item `key-schema` does not declare of its row.
+fn undeclared(item: &Value) -> Vec<String> {
+    let code = |value: &'_ Value| value.as_object().unwrap().keys().next().unwrap().clone();
+    let attributes: Vec<_> =
+        item.as_object().unwrap().iter().map(|(name, value)| (name.clone(), code(value))).collect();
+    RowDescription::undeclared(&key_of(item), attributes.iter().map(|(name, code)| (name.as_str(), code.as_str())))
 }
 
 /// The item with its sets in order: a set has none. Without its revision: a write that is repeated counts twice.

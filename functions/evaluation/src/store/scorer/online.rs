@@ -1,7 +1,7 @@
 //! On which traces scorers run by themselves.
 
 use access::Granted;
-use entities::attributes::EXPERIMENT;
+use entities::attributes::{CONFIG, EXPERIMENT, FILTER, RATE, SCORER};
 use key_schema::rows;
 use mlflow_api::scorers::OnlineScoringConfig;
 use mlflow_api::{Error, ExperimentId, Result, ScorerId};
@@ -9,12 +9,8 @@ use rand::RngExt;
 use table::{Condition, Failure, Item, Write, text};
 
 use super::payload;
-use super::row::{SCORER, ScorerName, header_key};
+use super::row::{ScorerName, header_key};
 use crate::store::Store;
-
-const CONFIG: &str = "config";
-const FILTER: &str = "filter";
-const RATE: &str = "rate";
 
 impl Store {
     /// Sets the online configuration of a scorer, in place of the one before. Two requests, and one for the experiment where no

@@ -1,6 +1,6 @@
 //! Reading scorers and their versions.
 
-use entities::attributes::{CREATED, NAME, VERSION};
+use entities::attributes::{CREATED, NAME, SCORER, VERSION};
 use experiments::check_is_active;
 use futures::future::try_join_all;
 use key_schema::{Ordinal, rows};
@@ -8,7 +8,7 @@ use mlflow_api::scorers as wire;
 use mlflow_api::{ExperimentId, Json, Result};
 use table::{Item, Query};
 
-use super::row::{Found, SCORER, ScorerName, header_key, part_key};
+use super::row::{Found, ScorerName, header_key, part_key};
 use crate::store::Store;
 
 impl Store {

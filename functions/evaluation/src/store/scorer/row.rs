@@ -1,13 +1,10 @@
 //! A scorer's row, and what names a scorer.
 
 use access::Granted;
-use entities::attributes::{CREATED, NAME, VERSION};
+use entities::attributes::{CREATED, NAME, SCORER, VERSION};
 use key_schema::{Key, KeyRange, Name, Ordinal, WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, ScorerId};
 use table::{Condition, Item, number, text};
-
-/// In a scorer's row: its id.
-pub(super) const SCORER: &str = "scorer";
 
 /// A scorer, as a request names it.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use access::Granted;
 use entities::attributes::{
-    CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
+    COUNT, CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
 use entities::{Moment, entries, experiment_state, in_workspace, now_ms, stage_from};
 use key_schema::index::ExperimentsByStage;
@@ -16,7 +16,6 @@ use crate::store::names::DEFAULT_EXPERIMENT_NAME;
 
 /// The setting that counts experiment ids.
 const COUNTER: &str = "experiment_counter";
-const COUNT: &str = "count";
 
 /// An experiment to create.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! The history of a metric: segments and waiting points, merged.
 
 use access::Granted;
-use entities::attributes::WIDE;
+use entities::attributes::{POINTS, WIDE};
 use entities::points::{self, Point};
 use entities::{RunLocation, waiting};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
@@ -12,7 +12,6 @@ use search::{Fingerprint, decode_page_token, encode_page_token};
 use serde::{Deserialize, Serialize};
 use table::{Item, Query};
 
-use super::log::POINTS;
 use crate::store::Store;
 
 /// Runs whose histories are read at a time.

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use entities::attributes::{STAGE, STAGE_VERSION, WIDE};
+use entities::attributes::{POINTS, STAGE, STAGE_VERSION, WIDE, metric_of};
 use entities::points::{self, Point};
 use entities::{ExperimentState, Marked, RunLocation, marked_item, metric_attribute, pack_set, run_stage, waiting};
 use experiments::{check_run_is_active, run_is_active};
@@ -34,8 +34,6 @@ const OPTIMISTIC_KEYS: usize = 64;
 const CHECKED_KEYS: usize = 8;
 /// Points in one segment.
 const SEGMENT_POINTS: usize = 2_000;
-/// In a segment: its points, packed.
-pub(crate) const POINTS: &str = "points";
 
 /// Points by metric.
 pub(crate) type Series = BTreeMap<String, Vec<Point>>;
@@ -226,7 +224,7 @@ fn seal(at: &RunLocation, document: &Item, logged: &Series, sealed: &mut Vec<Ite
 }
 
 fn metric_count(document: &Item) -> usize {
-    document.0.keys().filter(|name| name.starts_with('.')).count()
+    document.0.keys().filter(|name| metric_of(name).is_some()).count()
 }
 
 /// Which document gets which metrics.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use access::Granted;
-use entities::attributes::{DIGEST, NAME};
+use entities::attributes::{CONTEXTS, DIGEST, NAME, SOURCE_TYPE};
 use entities::{RunLocation, dataset_digest, dataset_key, dataset_parts};
 use futures::future::try_join_all;
 use key_schema::index::RunsOfDataset;
@@ -22,10 +22,6 @@ use crate::store::Store;
 pub(crate) const DATASET_BYTES: usize = 8 << 10;
 /// Summaries in an answer (`_search_datasets`).
 const MOST_SUMMARIES: usize = 1_000;
-
-const SOURCE_TYPE: &str = "source_type";
-/// What runs used it for: a set.
-const CONTEXTS: &str = "contexts";
 
 impl Store {
     /// What has to be written for a dataset that a run reads, given the item it has; its parts are written at once, so that

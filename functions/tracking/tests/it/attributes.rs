@@ -1,0 +1,79 @@
+//! What items hold is what `key-schema` declares of their rows: every dump of a site is checked, and here the other way round.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fts_indexer::Indexer;
+use key_schema::rows::RowDescription;
+use mlflow_api::ExperimentId;
+use serde_json::json;
+
+use crate::indexed::index;
+use crate::server::{Site, key_of};
+
+/// Declared attributes of which no item of their row in the table has any, by row.
+async fn not_written(site: &Site) -> Vec<String> {
+    let mut missing = BTreeMap::new();
+    for item in site.items().await {
+        let row = RowDescription::of(&key_of(&item)).unwrap();
+        let names: BTreeSet<_> = row.attributes().map(|attribute| attribute.name).collect();
+        let missing = missing.entry(row.name).or_insert(names);
+        for attribute in row.attributes() {
+            if item.as_object().unwrap().keys().any(|name| attribute.is_named(name)) {
+                missing.remove(attribute.name);
+            }
+        }
+    }
+    missing.into_iter().flat_map(|(row, names)| names.into_iter().map(move |name| format!("{row} {name}"))).collect()
+}
+
+#[tokio::test]
+async fn what_is_declared_is_written() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let long = "x".repeat(2_000);
+    let experiment = server.experiment("e").await;
+    let run = server.run(&experiment).await;
+    for (key, value) in [("short", "1"), ("long", &long)] {
+        let tag = json!({ "experiment_id": experiment, "key": key, "value": value });
+        server.post("experiments/set-experiment-tag", tag).await.ok();
+        server.set_tag(&run, key, value).await.ok();
+        server.log_param(&run, key, value).await.ok();
+    }
+    for step in 0..25 {
+        server.log_metric(&run, "m", (step, step, 0.5)).await.ok();
+    }
+    let params = json!([{ "key": "short", "value": "1" }, { "key": "long", "value": long }]);
+    let model =
+        json!({ "experiment_id": experiment, "name": "m", "source_run_id": run, "params": params, "tags": params });
+    let model = server.post("logged-models", model).await.ok()["model"]["info"]["model_id"].clone();
+    let metric = json!({ "key": "m", "value": 1, "timestamp": 1, "step": 1, "model_id": model });
+    server.post("runs/log-batch", json!({ "run_id": run, "metrics": [metric] })).await.ok();
+    let dataset = json!({ "name": "d", "digest": "1", "source_type": "local", "source": "d.csv" });
+    let datasets = json!([{ "dataset": dataset, "tags": [{ "key": "mlflow.data.context", "value": "train" }] }]);
+    let inputs = json!({ "run_id": run, "datasets": datasets, "models": [{ "model_id": model }] });
+    server.post("runs/log-inputs", inputs).await.ok();
+    let outputs = json!({ "run_id": run, "models": [{ "model_id": model, "step": 1 }] });
+    server.post("runs/outputs", outputs).await.ok();
+    server.post("runs/update", json!({ "run_id": run, "status": "FINISHED", "end_time": 2 })).await.ok();
+    server.post("runs/delete", json!({ "run_id": run })).await.ok();
+    server.post("runs/restore", json!({ "run_id": run })).await.ok();
+    index(&site).await;
+    Indexer::new(site.table.clone()).mark_runs(ExperimentId::parse(&experiment).unwrap(), |_| {}).await.unwrap();
+    // What only items have that are full, wide or big, a copy that is no whole one, and a setting that is not the usual one.
+    let expected = [
+        "Config indexed",
+        "Config searched",
+        "Dataset content_id",
+        "Dataset content_parts",
+        "Experiment full",
+        "Experiment workspace",
+        "FullTextReverse entries",
+        "FullTextReverse fields",
+        "FullTextReverse stale",
+        "LoggedModel full",
+        "LoggedModelMetrics segments",
+        "Run full",
+        "RunMetrics wide",
+    ];
+    assert_eq!(not_written(&site).await, expected);
+}
