@@ -111,7 +111,8 @@ impl<'a> Source<'a> {
         let same_host = if self.is_local() {
             root.is_local() && self.is_absolute()
         } else {
-            self.scheme.eq_ignore_ascii_case(root.scheme) && self.authority.eq_ignore_ascii_case(root.authority)
+            // The names of buckets that differ in case are two buckets.
+            self.scheme.eq_ignore_ascii_case(root.scheme) && self.authority == root.authority
         };
         let has_root = !root_parts.is_empty() || !root.authority.is_empty();
         let reads_as_written = !self.is_local() && !self.is_proxied();
@@ -303,7 +304,9 @@ mod tests {
     fn below_a_root_is_below_it_part_by_part() {
         for (uri, root, expected) in [
             ("s3://bucket/root/x", "s3://bucket/root", true),
-            ("S3://BUCKET/root/x", "s3://bucket/root/", true),
+            ("S3://bucket/root/x", "s3://bucket/root/", true),
+            ("s3://BUCKET/root/x", "s3://bucket/root", false),
+            ("s3://bucket/root/x", "s3://Bucket/root", false),
             ("s3://bucket/root", "s3://bucket/root", true),
             ("s3://bucket/rooted/x", "s3://bucket/root", false),
             ("s3://bucket/r%6fot/x", "s3://bucket/root", false),
