@@ -1,10 +1,14 @@
 //! Artifacts in a directory of this machine, where `serve` keeps them. What lies elsewhere is read by clients themselves.
 //!
 //! A location has to be below the server's own artifact root, and what is read has to be below the location, symbolic links
-//! followed: neither a path nor a link leads out.
+//! followed: neither a path nor a link leads out. Only files and directories are there: a pipe, a socket or a device would hold
+//! up the thread that opens it.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+mod content_type;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use futures::stream;
@@ -12,53 +16,16 @@ use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, ErrorCode, Result};
 use service::{Answer, Attachment};
 
+use crate::content_type::content_type;
+
 /// Bytes read at a time.
 const CHUNK: usize = 256 << 10;
+/// Bytes of one list in JSON. There are no pages: MLflow's client asks for a directory as a whole.
+const LONGEST_LIST: usize = 4 << 20;
+/// Bytes of an entry of a list beside its path, at most.
+const ENTRY: usize = 64;
 /// Beginning of the names of files that a client is still writing.
 const UNFINISHED: &str = ".artifact.uploading.";
-/// What MLflow shows as text (`get_text_extensions`), files without an extension by their whole name.
-const TEXTS: [&str; 26] = [
-    "txt",
-    "log",
-    "err",
-    "cfg",
-    "conf",
-    "cnf",
-    "cf",
-    "ini",
-    "properties",
-    "prop",
-    "hocon",
-    "toml",
-    "yaml",
-    "yml",
-    "xml",
-    "json",
-    "js",
-    "py",
-    "py3",
-    "csv",
-    "tsv",
-    "md",
-    "rst",
-    "ipynb",
-    "MLmodel",
-    "MLproject",
-];
-/// Other types that the user interface shows.
-const TYPES: [(&str, &str); 10] = [
-    ("png", "image/png"),
-    ("jpg", "image/jpeg"),
-    ("jpeg", "image/jpeg"),
-    ("gif", "image/gif"),
-    ("bmp", "image/bmp"),
-    ("svg", "image/svg+xml"),
-    ("webp", "image/webp"),
-    ("html", "text/html"),
-    ("htm", "text/html"),
-    ("pdf", "application/pdf"),
-];
-
 /// A directory of artifacts.
 #[derive(Clone, Debug)]
 pub struct Directory {
@@ -86,6 +53,7 @@ impl Directory {
                 return Ok(Vec::new());
             }
             let mut files = Vec::new();
+            let mut length = 0;
             for entry in fs::read_dir(&directory).map_err(Error::internal)? {
                 let entry = entry.map_err(Error::internal)?;
                 // What leads elsewhere or nowhere, or has a name that is no text, cannot be read either.
@@ -93,11 +61,16 @@ impl Directory {
                     continue;
                 };
                 let Ok(metadata) = fs::metadata(&real) else { continue };
-                if !real.starts_with(&location) || name.starts_with(UNFINISHED) {
+                let is_listed = metadata.is_file() || metadata.is_dir();
+                if !is_listed || !real.starts_with(&location) || name.starts_with(UNFINISHED) {
                     continue;
                 }
                 let path = mlflow_api::limits::normalized_path(format!("{path}/{name}").trim_start_matches('/'));
                 let file_size = metadata.is_file().then_some(metadata.len());
+                length += path.len() + ENTRY;
+                if length > LONGEST_LIST {
+                    return Err(too_long(&self.location));
+                }
                 files.push(FileInfo { path, is_dir: metadata.is_dir(), file_size });
             }
             files.sort_unstable();
@@ -115,9 +88,7 @@ impl Directory {
             if real.is_dir() {
                 return Err(Error::invalid(format!("Artifact path refers to a directory, not a file: '{path}'")));
             }
-            let file = File::open(real).map_err(Error::internal)?;
-            let length = file.metadata().map_err(Error::internal)?.len();
-            Ok((file, length))
+            open_file(&real).map_err(Error::internal)?.ok_or_else(not_there)
         })
         .await?;
         let chunks = stream::try_unfold(file, |file| async move { tokio::task::spawn_blocking(|| chunk(file)).await? });
@@ -149,6 +120,29 @@ impl Directory {
     }
 }
 
+/// A file and its length in bytes, if it is one. The path leads through no links; if it does by now, nothing is opened.
+fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
+    // What opening alone would do to a device is left undone.
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Ok(None);
+    }
+    // Something else may have taken the file's place meanwhile: a pipe would wait for a writer.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO)) => return Ok(None),
+        opened => opened?,
+    };
+    let metadata = file.metadata()?;
+    Ok(metadata.is_file().then_some((file, metadata.len())))
+}
+
+fn too_long(location: &Path) -> Error {
+    let location = location.display();
+    Error::invalid(format!(
+        "The directory holds more files than one answer can list. List it where it is: '{location}'."
+    ))
+}
+
 /// The next piece of a file, and the file; `None` at its end.
 fn chunk(mut file: File) -> std::io::Result<Option<(Vec<u8>, File)>> {
     let mut bytes = vec![0; CHUNK];
@@ -172,22 +166,73 @@ fn local_path(location: &str) -> Option<PathBuf> {
     (path.is_absolute() && !goes_up).then(|| path.to_owned())
 }
 
-/// The type of a file by its name (`_guess_mime_type`).
-fn content_type(name: &str) -> &'static str {
-    let extension = match name.rsplit_once('.') {
-        Some((stem, extension)) if !stem.is_empty() => extension,
-        _ => name,
-    };
-    if TEXTS.contains(&extension) {
-        return "text/plain";
-    }
-    let lower = extension.to_lowercase();
-    TYPES.iter().find(|(known, _)| *known == lower).map_or("application/octet-stream", |(_, content_type)| content_type)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
+    use std::time::Duration;
+
     use super::*;
+
+    /// A directory of artifacts with a file, and with what is neither file nor directory.
+    fn directory() -> (tempfile::TempDir, Directory) {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().to_str().unwrap().to_owned();
+        fs::write(parent.path().join("file"), "text").unwrap();
+        fs::create_dir(parent.path().join("inner")).unwrap();
+        assert!(Command::new("mkfifo").arg(parent.path().join("pipe")).status().unwrap().success());
+        drop(UnixListener::bind(parent.path().join("socket")).unwrap());
+        symlink("/dev/zero", parent.path().join("device")).unwrap();
+        symlink("pipe", parent.path().join("link")).unwrap();
+        (parent, Directory::below(&root, &root).unwrap())
+    }
+
+    #[tokio::test]
+    async fn pipes_sockets_and_devices_are_not_there() {
+        let (_parent, directory) = directory();
+        let listed = directory.clone().list(String::new()).await.unwrap();
+        assert_eq!(listed.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["file", "inner"]);
+        assert!(directory.clone().file("file".to_owned()).await.is_ok());
+        for (name, expected) in [
+            ("pipe", ErrorCode::ResourceDoesNotExist),
+            ("link", ErrorCode::ResourceDoesNotExist),
+            ("socket", ErrorCode::ResourceDoesNotExist),
+            ("device", ErrorCode::InvalidParameterValue),
+        ] {
+            let answer = tokio::time::timeout(Duration::from_mins(1), directory.clone().file(name.to_owned())).await;
+            let code =
+                answer.unwrap_or_else(|_| panic!("{name} is waited for")).map(|_| ()).map_err(|error| error.code);
+            assert_eq!(code, Err(expected), "{name}");
+        }
+    }
+
+    /// As if something had taken the file's place after it was looked at.
+    #[test]
+    fn a_link_is_not_followed_when_it_is_opened() {
+        let (parent, _) = directory();
+        let link = parent.path().join("another");
+        symlink("file", &link).unwrap();
+        assert!(open_file(&parent.path().join("file")).unwrap().is_some());
+        assert!(open_file(&link).unwrap().is_none());
+        assert!(open_file(&parent.path().join("pipe")).unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_list_that_is_too_long_is_refused() {
+        let (parent, directory) = directory();
+        let name = "n".repeat(200);
+        let most = LONGEST_LIST / (name.len() + 6 + ENTRY);
+        for number in 0..=most {
+            fs::write(parent.path().join(format!("{name}{number:06}")), "").unwrap();
+            if number == 0 {
+                assert_eq!(directory.clone().list(String::new()).await.unwrap().len(), 3);
+            }
+        }
+        let refused = directory.list(String::new()).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::InvalidParameterValue);
+        assert!(refused.message.contains("List it where it is"), "{}", refused.message);
+    }
 
     #[test]
     fn only_what_is_below_the_root_is_read() {
@@ -206,21 +251,6 @@ mod tests {
         ] {
             let code = Directory::below(root, location).map(|_| ()).map_err(|error| error.code);
             assert_eq!(code, Err(ErrorCode::NotImplemented), "{root} {location}");
-        }
-    }
-
-    #[test]
-    fn types_are_those_of_mlflow() {
-        for (name, expected) in [
-            ("MLmodel", "text/plain"),
-            ("a.json", "text/plain"),
-            ("a.b.PNG", "image/png"),
-            ("model.pkl", "application/octet-stream"),
-            ("a.html", "text/html"),
-            ("noextension", "application/octet-stream"),
-            (".log", "application/octet-stream"),
-        ] {
-            assert_eq!(content_type(name), expected, "{name}");
         }
     }
 }

@@ -1,0 +1,77 @@
+//! Types of files by their names.
+
+/// What MLflow shows as text (`get_text_extensions`), files without an extension by their whole name.
+const TEXTS: [&str; 26] = [
+    "txt",
+    "log",
+    "err",
+    "cfg",
+    "conf",
+    "cnf",
+    "cf",
+    "ini",
+    "properties",
+    "prop",
+    "hocon",
+    "toml",
+    "yaml",
+    "yml",
+    "xml",
+    "json",
+    "js",
+    "py",
+    "py3",
+    "csv",
+    "tsv",
+    "md",
+    "rst",
+    "ipynb",
+    "MLmodel",
+    "MLproject",
+];
+/// Other types that the user interface shows.
+const TYPES: [(&str, &str); 10] = [
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("bmp", "image/bmp"),
+    ("svg", "image/svg+xml"),
+    ("webp", "image/webp"),
+    ("html", "text/html"),
+    ("htm", "text/html"),
+    ("pdf", "application/pdf"),
+];
+
+/// The type of a file by its name (`_guess_mime_type`).
+pub(crate) fn content_type(name: &str) -> &'static str {
+    let extension = match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => extension,
+        _ => name,
+    };
+    if TEXTS.contains(&extension) {
+        return "text/plain";
+    }
+    let lower = extension.to_lowercase();
+    TYPES.iter().find(|(known, _)| *known == lower).map_or("application/octet-stream", |(_, content_type)| content_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_those_of_mlflow() {
+        for (name, expected) in [
+            ("MLmodel", "text/plain"),
+            ("a.json", "text/plain"),
+            ("a.b.PNG", "image/png"),
+            ("model.pkl", "application/octet-stream"),
+            ("a.html", "text/html"),
+            ("noextension", "application/octet-stream"),
+            (".log", "application/octet-stream"),
+        ] {
+            assert_eq!(content_type(name), expected, "{name}");
+        }
+    }
+}
