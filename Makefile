@@ -11,7 +11,7 @@ REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help run watch test lint test-rust test-python test-slow validate deny docs build deploy clean
+.PHONY: help run watch test lint test-rust test-python test-slow test-dynamodb validate deny docs build deploy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,17 +19,19 @@ help: ## This list
 run: ## A server on http://127.0.0.1:5000, with the data in ./data
 	cargo run --package mlflow-serverless -- serve --data data
 
-# The engine takes any credentials; with these, nobody's own are looked for.
-watch: export AWS_ACCESS_KEY_ID := local
-watch: export AWS_SECRET_ACCESS_KEY := local
 watch: export AWS_REGION := local
-watch: export DYNAMODB_ENDPOINT := http://127.0.0.1:8000
 watch: export TABLE_NAME := mlflow
 watch: export ARTIFACT_ROOT := $(CURDIR)/data/artifacts
 watch: $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by the table's stream, built anew when their code changes
 	cargo build --package mlflow-serverless
-	target/debug/mlflow-serverless engine --port 8000 --data data --indexer-url http://127.0.0.1:9000 & trap "kill $$!" EXIT; \
-	cargo lambda watch --invoke-address 127.0.0.1
+	@# The engine says where it listens, and with what access key, into a file that nobody else can read.
+	rm -f data/engine.txt; (umask 077; mkdir -p data; touch data/engine.txt); \
+	target/debug/mlflow-serverless engine --port 8000 --data data --indexer-url http://127.0.0.1:9000 > data/engine.txt & \
+	trap "kill $$!; rm -f data/engine.txt" EXIT; \
+	until [ "$$(wc -l < data/engine.txt)" -ge 3 ]; do kill -0 $$!; sleep 0.1; done; \
+	{ read -r endpoint; read -r id; read -r secret; } < data/engine.txt; \
+	env -u AWS_SESSION_TOKEN "DYNAMODB_ENDPOINT=$$endpoint" "$$id" "$$secret" \
+		cargo lambda watch --invoke-address 127.0.0.1 --disable-cors
 
 test: lint test-rust test-python validate deny ## Everything that continuous integration checks
 
@@ -53,6 +55,9 @@ test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 ran
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed
 	RANDOM_SEARCHES=2000 cargo test --package tracking --test it indexed_search
 	cargo test --package tracking --test generated -- --ignored
+
+test-dynamodb: ## The store's requests against DynamoDB, with the environment's AWS credentials, on a table of their own that is removed afterwards
+	cargo test --package tracking --test it -- --ignored --exact conformance::over_dynamodb
 
 validate: $(VENV_READY) ## Check template.yaml
 	sam validate

@@ -60,7 +60,7 @@ impl Place {
 }
 
 /// A client for an engine elsewhere: with the environment's credentials, or with any where there are none.
-pub(crate) async fn client_for(endpoint: &str) -> Client {
+async fn client_for(endpoint: &str) -> Client {
     if std::env::var_os("AWS_ACCESS_KEY_ID").is_none() {
         return embedded_engine::client_for_endpoint(endpoint);
     }

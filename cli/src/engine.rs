@@ -4,13 +4,16 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use clap::Args;
+use embedded_engine::AccessKey;
 use table::Table;
 
-use crate::connect::{Storage, client_for, create};
+use crate::connect::{Storage, create};
 use crate::feed::{Feed, Remote};
 use crate::{Failure, housekeeping, say_address, signals};
 
 /// Options of `engine`.
+///
+/// The standard output has the address, then the access key that requests have to be signed with, as variables of an environment.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Port on 127.0.0.1; 0 takes any that is free.
@@ -30,10 +33,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let indexer = options.indexer_url.as_deref().map(Remote::new).transpose()?;
     let engine = options.storage.open()?;
     let server = engine.serve((Ipv4Addr::LOCALHOST, options.port)).await?;
-    create(&Table::new(client_for(&server.url()).await, &options.table)).await?;
+    create(&Table::new(engine.client(), &options.table)).await?;
     let housekeeping = tokio::spawn(housekeeping::run(engine.clone()));
     let feed = indexer.map(|indexer| Feed::start(engine, options.table, indexer, Duration::ZERO));
     say_address(&server.url());
+    say_access_key(server.access_key());
     signals::wait_for_end().await;
     housekeeping.abort();
     if let Some(feed) = feed {
@@ -41,4 +45,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     server.shutdown().await?;
     Ok(())
+}
+
+/// Tells the user, or the program that started this one, what requests have to be signed with. It is valid until the end.
+#[expect(clippy::print_stdout, reason = "whoever starts the engine reads its access key here")]
+fn say_access_key(key: &AccessKey) {
+    println!("AWS_ACCESS_KEY_ID={}", key.id());
+    println!("AWS_SECRET_ACCESS_KEY={}", key.secret());
 }

@@ -3,7 +3,6 @@
 mod connect;
 mod engine;
 mod feed;
-mod guard;
 mod housekeeping;
 mod reindex;
 mod serve;

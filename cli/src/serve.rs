@@ -11,7 +11,7 @@ use tracking::store::Store;
 
 use crate::connect::{Place, create};
 use crate::feed::{Feed, InProcess};
-use crate::{Failure, guard, housekeeping, say_address, signals};
+use crate::{Failure, housekeeping, say_address, signals};
 
 /// Options of `serve`.
 #[derive(Args)]
@@ -51,8 +51,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let evaluation = evaluation::store::Store::new(table.clone());
     let registry = registry::store::Store::new(table.clone(), &artifact_root);
 
-    let allowed = guard::Allowed::new(&options.host, &options.allowed_host);
-    let app = guard::guarded(functions(&store, &evaluation, &registry), allowed);
+    let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
+    let app = local_guard::guarded(functions(&store, &evaluation, &registry), allowed);
     let address = (options.host.as_str(), options.port);
     let listener = TcpListener::bind(address)
         .await

@@ -28,12 +28,21 @@ _PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 @dataclass(frozen=True)
+class Engine:
+    """The engine over HTTP, and the access key that it asks for."""
+
+    process: ChildProcess
+    url: str
+    access_key: str
+    secret: str
+
+
+@dataclass(frozen=True)
 class LocalLambda:
-    """Where the router of `cargo lambda watch` listens, and where the engine does, which feeds the indexer."""
+    """Where the router of `cargo lambda watch` listens, and the engine, which feeds the indexer."""
 
     gateway: str
-    engine: str
-    engine_process: ChildProcess
+    engine: Engine
 
 
 @pytest.fixture(scope="session")
@@ -44,26 +53,28 @@ def local_lambda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLamb
         port = free_port()
         url = f"http://127.0.0.1:{port}"
         command = [str(binary()), "engine", "--port", "0", "--memory", "--indexer-url", url]
-        engine = ChildProcess(command, child_environment(), directory, directory / "engine.log")
-        stops.callback(engine.stop)
+        process = ChildProcess(command, child_environment(), directory, directory / "engine.log")
+        stops.callback(process.stop)
         # Printed when the table is made.
-        endpoint = wait_until(lambda: re.search(r"http://\S+", engine.log_text()), "URL of the engine", engine)
+        said = re.compile(r"(http://\S+)\nAWS_ACCESS_KEY_ID=(\w+)\nAWS_SECRET_ACCESS_KEY=(\w+)\n")
+        found = wait_until(lambda: said.search(process.log_text()), "URL and access key of the engine", process)
+        engine = Engine(process, *found.groups())
         environment = child_environment(
             PATH=_PATH,
-            DYNAMODB_ENDPOINT=endpoint[0],
+            DYNAMODB_ENDPOINT=engine.url,
             TABLE_NAME="mlflow",
             ARTIFACT_ROOT=ARTIFACT_ROOT,
-            AWS_ACCESS_KEY_ID="local",
-            AWS_SECRET_ACCESS_KEY="local",
+            AWS_ACCESS_KEY_ID=engine.access_key,
+            AWS_SECRET_ACCESS_KEY=engine.secret,
             AWS_REGION="local",
         )
-        command = ["cargo", "lambda", "watch", "--ignore-changes"]
+        command = ["cargo", "lambda", "watch", "--ignore-changes", "--disable-cors"]
         command += ["--invoke-address", "127.0.0.1", "--invoke-port", str(port)]
         watch = ChildProcess(command, environment, REPOSITORY, directory / "watch.log")
         stops.callback(watch.stop)
         # The function is started by its first request.
         wait_until(lambda: answers(url), "answer to /health", watch, PATIENCE_SECONDS)
-        yield LocalLambda(url, endpoint[0], engine)
+        yield LocalLambda(url, engine)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,12 @@
 """The indexer's binary: the sample events of a stream in `events/`, handed over as the event source mapping does; and the
 feed of `mlflow-serverless engine`, which takes the mapping's place."""
 
-import requests
+import boto3
 
 from tests.support.http import Request, Side
 from tests.support.processes import wait_until
 
-from .conftest import PATIENCE_SECONDS
+from .conftest import PATIENCE_SECONDS, Engine
 
 
 def failed(answer: dict) -> list[str]:
@@ -41,19 +41,16 @@ def test_the_engine_feeds_the_indexer(local_lambda):
         item = stored(local_lambda.engine, {"PK": {"S": "EXP#0"}, "SK": {"S": f"R#{run}"}})
         return "rev" in item and "lsi5sk" not in item
 
-    wait_until(is_indexed, f"indexing of {run}", local_lambda.engine_process, PATIENCE_SECONDS)
+    wait_until(is_indexed, f"indexing of {run}", local_lambda.engine.process, PATIENCE_SECONDS)
 
 
-def stored(engine: str, key: dict) -> dict:
+def stored(engine: Engine, key: dict) -> dict:
     """An item as it is in the table."""
-    headers = {
-        "X-Amz-Target": "DynamoDB_20120810.GetItem",
-        "Content-Type": "application/x-amz-json-1.0",
-        # The engine asks for a signature, but looks at none.
-        "Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/any/dynamodb/aws4_request, SignedHeaders=host, Signature=0",
-        "X-Amz-Date": "20260101T000000Z",
-    }
-    question = {"TableName": "mlflow", "Key": key, "ConsistentRead": True}
-    answer = requests.post(engine, json=question, headers=headers, timeout=60)
-    assert answer.status_code == 200, answer.text
-    return answer.json()["Item"]
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=engine.url,
+        region_name="local",
+        aws_access_key_id=engine.access_key,
+        aws_secret_access_key=engine.secret,
+    )
+    return client.get_item(TableName="mlflow", Key=key, ConsistentRead=True)["Item"]

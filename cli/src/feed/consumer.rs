@@ -141,7 +141,7 @@ mod tests {
 
     use axum::Router;
     use axum::routing::post;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpSocket};
 
     use super::*;
 
@@ -188,8 +188,10 @@ mod tests {
     async fn a_function_that_fails_is_not_one_that_is_away() {
         assert_eq!(outcome(500, r#"{"errorType":"panic"}"#).await, Err("failed"));
         assert_eq!(outcome(404, "no such function").await, Err("unreachable"));
-        let unused = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap();
-        assert_eq!(deliver(&format!("http://{unused}")).await, Err("unreachable"));
+        // It has a port, so that nobody else gets it, and does not listen.
+        let deaf = TcpSocket::new_v4().unwrap();
+        deaf.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        assert_eq!(deliver(&format!("http://{}", deaf.local_addr().unwrap())).await, Err("unreachable"));
     }
 
     #[test]

@@ -164,9 +164,12 @@ async fn a_feed_runs_until_it_is_stopped() {
     let feed = Feed::start(engine.clone(), TABLE.to_owned(), consumer.clone(), Duration::ZERO);
     for expected in ["a", "b"] {
         put(&engine, expected).await;
-        while consumer.seen().last().is_none_or(|batch| batch != &[expected]) {
-            tokio::task::yield_now().await;
-        }
+        let seen = async {
+            while consumer.seen().last().is_none_or(|batch| batch != &[expected]) {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(20), seen).await.unwrap();
     }
     feed.stop().await;
     put(&engine, "c").await;

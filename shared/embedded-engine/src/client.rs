@@ -6,20 +6,26 @@ use aws_sdk_dynamodb::config::{
     BehaviorVersion, Builder, Credentials, Region, SharedHttpClient, StalledStreamProtectionConfig,
 };
 
+use crate::AccessKey;
+
 /// A client whose requests go to `http_client`, whatever they are addressed to.
 #[must_use]
 pub fn client_over(http_client: SharedHttpClient) -> Client {
     Client::from_conf(base().http_client(http_client).build())
 }
 
-/// A client for an engine that listens at `url`, such as [`Server::url`](crate::Server::url).
+/// A client for an engine that listens at `url` and takes any access key, as DynamoDB Local does.
 #[must_use]
 pub fn client_for_endpoint(url: &str) -> Client {
     Client::from_conf(base().endpoint_url(url).build())
 }
 
-/// The engine checks no signature, but a request without one is refused.
-///
+/// A client for an engine that listens at `url` and has this access key.
+#[must_use]
+pub fn client_with_key(url: &str, key: &AccessKey) -> Client {
+    Client::from_conf(base().endpoint_url(url).credentials_provider(key.credentials()).build())
+}
+
 /// Retries are the caller's, who knows what a repeated write means; and no watch is kept on slow answers, so that a call
 /// held back for a test stays held.
 fn base() -> Builder {

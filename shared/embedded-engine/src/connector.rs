@@ -24,7 +24,7 @@ impl fmt::Debug for InProcess {
 }
 
 impl InProcess {
-    fn run(&self, operation: &str, body: &[u8]) -> Answer {
+    pub(crate) fn run(&self, operation: &str, body: &[u8]) -> Answer {
         let run = if self.is_on_disk { operations::run_on_disk } else { operations::run };
         run(&self.database, operation, body)
     }
@@ -44,5 +44,5 @@ async fn answer(engine: InProcess, request: HttpRequest) -> Result<HttpResponse,
     let answer = tokio::task::spawn_blocking(move || engine.run(&operation, &body))
         .await
         .map_err(|error| ConnectorError::other(error.into(), None))?;
-    answer.into_response()
+    answer.into_sdk_response()
 }

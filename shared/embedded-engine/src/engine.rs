@@ -48,12 +48,16 @@ impl Engine {
     ///
     /// A write is answered when it is on the disk. Several processes may have the same directory open.
     pub fn open(directory: &Path) -> Result<Self, Error> {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let made = make_private(directory)?;
         // Absolute, so that SQLite takes no part of it for a URI.
         let directory = directory.canonicalize()?;
         let file = directory.join(FILE);
         // SQLite gives its journals the permissions of the database.
         open_private(&file)?;
+        // SQLite syncs its files, and the directory for its journals; that the directory itself is there is left to its maker.
+        for directory in directory.ancestors().take(made + 1) {
+            File::open(directory)?.sync_all()?;
+        }
         let Some(path) = file.to_str() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the directory's path is not UTF-8").into());
         };
@@ -96,12 +100,16 @@ impl Engine {
     }
 
     pub(crate) fn connector(&self) -> SharedHttpConnector {
-        SharedHttpConnector::new(InProcess { database: self.database.clone(), is_on_disk: self.directory.is_some() })
+        SharedHttpConnector::new(self.in_process())
     }
 
-    /// Serves the engine on a loopback address; port 0 takes a free one.
+    /// Serves the engine on a loopback address, with an access key of its own; port 0 takes a free one.
     pub async fn serve(&self, address: impl Into<SocketAddr>) -> Result<Server, Error> {
-        Server::start(self.database.clone(), address.into()).await
+        Server::start(self.in_process(), address.into()).await
+    }
+
+    fn in_process(&self) -> InProcess {
+        InProcess { database: self.database.clone(), is_on_disk: self.directory.is_some() }
     }
 
     /// Runs one operation on DynamoDB's own JSON, by its name: for the operations on streams, which belong to another client
@@ -173,6 +181,13 @@ impl Engine {
     pub(crate) fn side(&self) -> &SideConnection {
         &self.side
     }
+}
+
+/// Makes a directory for its owner only, and those above it that are missing; says how many there were to make.
+fn make_private(directory: &Path) -> io::Result<usize> {
+    let missing = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).count();
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    Ok(missing)
 }
 
 /// Opens a file for its owner only, and makes it if missing.

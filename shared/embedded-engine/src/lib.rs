@@ -2,11 +2,12 @@
 //!
 //! [`Engine`] holds a dynoxide database (DynamoDB's operations over SQLite) in a directory or in memory. The rest of the
 //! project meets it as an ordinary [`Client`](aws_sdk_dynamodb::Client): [`Engine::client`] calls it without a socket,
-//! [`Engine::serve`] puts it on a loopback port with the full wire format. [`faults`] adds what the engine by itself never
+//! [`Engine::serve`] puts it on a loopback port, for who has its access key. [`faults`] adds what the engine by itself never
 //! does: throttles, conflicts, lost answers, stale indexes.
 //!
 //! No deployed function depends on this crate.
 
+mod access_key;
 mod client;
 mod connector;
 mod engine;
@@ -18,7 +19,8 @@ mod side;
 mod stream;
 mod wire;
 
-pub use client::{client_for_endpoint, client_over};
+pub use access_key::AccessKey;
+pub use client::{client_for_endpoint, client_over, client_with_key};
 pub use engine::Engine;
 pub use error::Error;
 pub use server::Server;

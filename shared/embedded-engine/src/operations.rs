@@ -7,14 +7,24 @@ use serde_json::{Value, json};
 
 use crate::wire::Answer;
 
-/// DynamoDB takes no longer request, and neither does the engine's server.
-const LONGEST_REQUEST: usize = 16 * 1024 * 1024;
+/// Longest request in bytes, as DynamoDB has it.
+pub(crate) const LONGEST_REQUEST: usize = 16 * 1024 * 1024;
+
+/// The operation that the header `x-amz-target` names: `PutItem`. Empty if it names none.
+pub(crate) fn name(target: &str) -> &str {
+    target.rsplit_once('.').map_or("", |(_, operation)| operation)
+}
+
+/// The answer to a request that is longer.
+pub(crate) fn too_long() -> Answer {
+    let body = r#"{"__type":"RequestEntityTooLarge","message":"HTTP content length exceeded 16777216 bytes."}"#;
+    Answer { status: 413, body: body.to_owned() }
+}
 
 /// Runs one operation. Blocks: the engine has one lock, and a write waits for the disk.
 pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
     if body.len() > LONGEST_REQUEST {
-        let body = r#"{"__type":"RequestEntityTooLarge","message":"HTTP content length exceeded 16777216 bytes."}"#;
-        return Answer { status: 413, body: body.to_owned() };
+        return too_long();
     }
     match dispatch(database, operation, body) {
         Some(Ok(body)) => Answer::ok(body),
@@ -58,7 +68,7 @@ fn as_transaction(body: &[u8]) -> Option<Vec<u8>> {
     serde_json::to_vec(&json!({ "TransactItems": items })).ok()
 }
 
-/// The engine's server holds the same list, but does not lend it.
+/// dynoxide holds the same list, but does not lend it.
 fn dispatch(database: &Database, operation: &str, body: &[u8]) -> Option<Result<String, DynoxideError>> {
     let answer = match operation {
         "GetItem" => answer(body, |request| database.get_item(request)),

@@ -1,37 +1,59 @@
+//! The engine over HTTP, for whoever has its access key.
+
 use std::io;
 use std::net::SocketAddr;
+use std::time::SystemTime;
 
 use aws_sdk_dynamodb::Client;
-use dynoxide::Database;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use local_guard::Allowed;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::{Error, client_for_endpoint};
+use crate::access_key::AccessKey;
+use crate::connector::InProcess;
+use crate::operations::{self, LONGEST_REQUEST};
+use crate::wire::Answer;
+use crate::{Error, client_with_key};
 
 /// The engine on a loopback port. Dropped, it stops as well, but nobody waits for it.
+///
+/// It answers requests that are signed with its [access key](Self::access_key), and none of a page in a browser.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
+    access_key: AccessKey,
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), String>>,
 }
 
 impl Server {
-    pub(crate) async fn start(database: Database, address: SocketAddr) -> Result<Self, Error> {
-        // The engine checks no signatures: whoever reaches the port owns the data.
+    pub(crate) async fn start(engine: InProcess, address: SocketAddr) -> Result<Self, Error> {
+        // What is signed is not secret: answers and requests would be read on the way.
         if !address.ip().is_loopback() {
             let refusal = format!("{address} is not a loopback address");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, refusal).into());
         }
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
+        let access_key = AccessKey::random();
+        let app = Router::new().fallback(answer).with_state((engine, access_key.clone()));
+        let app = local_guard::guarded(app, Allowed::new(&address.ip().to_string(), &[]));
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(dynoxide::server::serve_with_shutdown(listener, database, async {
-            // An error means that the handle was dropped, which stops the server too.
-            let _ = stopped.await;
-        }));
-        Ok(Self { address, stop, task })
+        let task = tokio::spawn(async move {
+            let stopped = async {
+                // An error means that the handle was dropped, which stops the server too.
+                let _ = stopped.await;
+            };
+            axum::serve(listener, app).with_graceful_shutdown(stopped).await.map_err(|error| error.to_string())
+        });
+        Ok(Self { address, access_key, stop, task })
     }
 
     /// The address it listens on, with the port that was chosen if port 0 was asked for.
@@ -46,10 +68,16 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    /// What requests have to be signed with: made when the server was started, and gone with it.
+    #[must_use]
+    pub fn access_key(&self) -> &AccessKey {
+        &self.access_key
+    }
+
     /// A client of this server.
     #[must_use]
     pub fn client(&self) -> Client {
-        client_for_endpoint(&self.url())
+        client_with_key(&self.url(), &self.access_key)
     }
 
     /// Accepts no more connections and returns when the requests under way are answered.
@@ -57,5 +85,26 @@ impl Server {
         // An error means that it has stopped already; why, the task says.
         let _ = self.stop.send(());
         self.task.await?.map_err(Error::Server)
+    }
+}
+
+async fn answer(State((engine, access_key)): State<(InProcess, AccessKey)>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, LONGEST_REQUEST).await else { return operations::too_long().into_response() };
+    if let Err(refusal) = access_key.check(SystemTime::now(), &parts, &body) {
+        return refusal.into_answer().into_response();
+    }
+    let target = parts.headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
+    let operation = operations::name(target).to_owned();
+    match tokio::task::spawn_blocking(move || engine.run(&operation, &body)).await {
+        Ok(answer) => answer.into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, [(CONTENT_TYPE, crate::wire::CONTENT_TYPE)], Body::from(self.body)).into_response()
     }
 }

@@ -169,16 +169,6 @@ mod tests {
         assert!(!plan.contains("SCAN") && !plan.contains("TEMP"), "{plan}");
     }
 
-    #[test]
-    fn sqlite_waits_for_the_disk_by_default() {
-        let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(directory.path()).unwrap();
-        let connection = engine.side().connection();
-        let full: i64 = connection.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap();
-        let journal: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
-        assert_eq!((full, journal.as_str()), (2, "wal"));
-    }
-
     /// An engine with a table that has a stream.
     async fn with_stream(engine: Engine) -> Engine {
         let table = json!({

@@ -7,6 +7,11 @@ use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::Value;
 
+use crate::operations;
+
+/// The type of requests and answers.
+pub(crate) const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
+
 /// The answer to one request: DynamoDB's JSON.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -19,18 +24,17 @@ impl Answer {
         Self { status: 200, body }
     }
 
-    pub(crate) fn into_response(self) -> Result<HttpResponse, ConnectorError> {
+    pub(crate) fn into_sdk_response(self) -> Result<HttpResponse, ConnectorError> {
         let status = StatusCode::try_from(self.status).map_err(|error| ConnectorError::other(error.into(), None))?;
         let mut response = HttpResponse::new(status, SdkBody::from(self.body));
-        response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
+        response.headers_mut().insert("content-type", CONTENT_TYPE);
         Ok(response)
     }
 }
 
 /// The operation a request is for: `PutItem`. Empty when the request names none.
 pub(crate) fn operation(request: &HttpRequest) -> &str {
-    let target = request.headers().get("x-amz-target").unwrap_or_default();
-    target.rsplit_once('.').map_or("", |(_, operation)| operation)
+    operations::name(request.headers().get("x-amz-target").unwrap_or_default())
 }
 
 /// The whole of a body. Those of the SDK and of the engine are in memory already; those of a server arrive in parts.
@@ -47,7 +51,7 @@ pub(crate) async fn read(mut request: HttpRequest) -> Result<(HttpRequest, Value
     Ok((request, json))
 }
 
-/// The request with another body. Its signature no longer fits, which no engine checks.
+/// The request with another body. Its signature no longer fits, which only an engine behind a socket checks.
 pub(crate) fn with_request(mut request: HttpRequest, json: &Value) -> HttpRequest {
     let body = json.to_string();
     request.headers_mut().insert("content-length", body.len().to_string());

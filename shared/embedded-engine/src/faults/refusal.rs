@@ -48,7 +48,7 @@ pub(super) async fn refuse(operation: &str, turn: u64, request: HttpRequest) -> 
             cancelled(transaction["TransactItems"].as_array().map_or(0, Vec::len), turn)
         }
     };
-    Answer { status: 400, body: body.to_string() }.into_response()
+    Answer { status: 400, body: body.to_string() }.into_sdk_response()
 }
 
 /// One of the items is in conflict, each time another.
@@ -79,7 +79,7 @@ pub(super) fn lost(turn: u64) -> Result<HttpResponse, ConnectorError> {
         "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError",
         "message": "Internal server error",
     });
-    Answer { status: 500, body: body.to_string() }.into_response()
+    Answer { status: 500, body: body.to_string() }.into_sdk_response()
 }
 
 fn index(turn: u64, length: usize) -> usize {

@@ -116,44 +116,38 @@ async fn a_refused_call_has_no_answer_to_lose() {
     assert_eq!(counted(&engine).await.as_deref(), Some("2"));
 }
 
-/// Without a socket, and through a server, whose answers come in parts and with checksums.
 #[tokio::test]
 async fn half_a_batch_is_left_over() {
-    let engine = engine().await;
-    let server = engine.serve(([127, 0, 0, 1], 0)).await.unwrap();
-    for http_client in [engine.http_client(), aws_smithy_http_client::Builder::new().build_http()] {
-        let faults = FaultInjector::new(http_client);
-        let config = server.client().config().to_builder().http_client(faults.http_client()).build();
-        let client = Client::from_conf(config);
-        faults.halve_batch_every(2);
-        let request = |sort: usize| {
-            let put = PutRequest::builder().set_item(Some(key("p", &sort.to_string()))).build().unwrap();
-            WriteRequest::builder().put_request(put).build()
-        };
-        let write = client.batch_write_item().request_items(TABLE, (0..5).map(request).collect());
-        assert!(write.clone().send().await.unwrap().unprocessed_items().unwrap().is_empty());
-        for sort in 0..5 {
-            let delete = engine.client().delete_item().table_name(TABLE).set_key(Some(key("p", &sort.to_string())));
-            delete.send().await.unwrap();
-        }
-        let left = write.send().await.unwrap().unprocessed_items.unwrap();
-        assert_eq!(left[TABLE], [request(3), request(4)]);
-        assert!(get(&client, key("p", "2")).await.is_some());
-        assert_eq!(get(&client, key("p", "3")).await, None, "not executed");
-
-        faults.halve_batch_every(1);
-        let keys = ["0", "1", "2"].map(|sort| key("p", sort)).to_vec();
-        let wanted = KeysAndAttributes::builder().projection_expression("SK").set_keys(Some(keys));
-        let mut wanted = Some(wanted.build().unwrap());
-        let mut rounds = Vec::new();
-        while let Some(keys) = wanted {
-            let mut answer = client.batch_get_item().request_items(TABLE, keys).send().await.unwrap();
-            rounds.push(answer.responses.take().unwrap()[TABLE].len());
-            wanted = answer.unprocessed_keys.and_then(|mut keys| keys.remove(TABLE));
-            assert!(wanted.as_ref().is_none_or(|keys| keys.projection_expression() == Some("SK")));
-        }
-        assert_eq!(rounds, [2, 1], "one key is always answered");
+    let (engine, faults) = injector().await;
+    let client = faults.client();
+    faults.halve_batch_every(2);
+    let request = |sort: usize| {
+        let put = PutRequest::builder().set_item(Some(key("p", &sort.to_string()))).build().unwrap();
+        WriteRequest::builder().put_request(put).build()
+    };
+    let write = client.batch_write_item().request_items(TABLE, (0..5).map(request).collect());
+    assert!(write.clone().send().await.unwrap().unprocessed_items().unwrap().is_empty());
+    for sort in 0..5 {
+        let delete = engine.client().delete_item().table_name(TABLE).set_key(Some(key("p", &sort.to_string())));
+        delete.send().await.unwrap();
     }
+    let left = write.send().await.unwrap().unprocessed_items.unwrap();
+    assert_eq!(left[TABLE], [request(3), request(4)]);
+    assert!(get(&client, key("p", "2")).await.is_some());
+    assert_eq!(get(&client, key("p", "3")).await, None, "not executed");
+
+    faults.halve_batch_every(1);
+    let keys = ["0", "1", "2"].map(|sort| key("p", sort)).to_vec();
+    let wanted = KeysAndAttributes::builder().projection_expression("SK").set_keys(Some(keys));
+    let mut wanted = Some(wanted.build().unwrap());
+    let mut rounds = Vec::new();
+    while let Some(keys) = wanted {
+        let mut answer = client.batch_get_item().request_items(TABLE, keys).send().await.unwrap();
+        rounds.push(answer.responses.take().unwrap()[TABLE].len());
+        wanted = answer.unprocessed_keys.and_then(|mut keys| keys.remove(TABLE));
+        assert!(wanted.as_ref().is_none_or(|keys| keys.projection_expression() == Some("SK")));
+    }
+    assert_eq!(rounds, [2, 1], "one key is always answered");
 }
 
 #[tokio::test]

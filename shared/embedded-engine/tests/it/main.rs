@@ -1,7 +1,9 @@
 //! The engine as its clients see it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
+mod access;
 mod capacity;
+mod durability;
 mod faults;
 mod housekeeping;
 mod limits;

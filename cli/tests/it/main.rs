@@ -1,0 +1,8 @@
+//! The functions in one process over an engine on disk, as `serve` has them.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
+
+mod health;
+mod power_cut;
+mod program;
+mod site;
+mod writes;

@@ -1,0 +1,181 @@
+//! A power cut at any moment of any write: what was acknowledged is there, and nothing is there by half.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use embedded_engine::{Engine, StreamReader, client_over};
+use fts_indexer::{Batch, Indexer};
+use mlflow_api::Workspace;
+use power_cut::{Disk, Image};
+use serde_json::Value;
+use table::Table;
+use tokio::sync::Mutex;
+
+use crate::site::{TABLE, Walk, functions};
+use crate::writes;
+
+/// Endpoints that only read, although their method is not GET.
+const READS: [&str; 6] = [
+    "POST /ajax-api/2.0/mlflow/experiments/search-datasets",
+    "POST /api/2.0/mlflow/experiments/search",
+    "POST /api/2.0/mlflow/logged-models/search",
+    "POST /api/2.0/mlflow/registered-models/get-latest-versions",
+    "POST /api/2.0/mlflow/runs/search",
+    "POST /api/3.0/mlflow/datasets/search",
+];
+
+/// All items of the table, and what of its stream is not carried over: an item that changes without a record is never indexed.
+#[derive(Clone, Debug, PartialEq)]
+struct State {
+    items: Vec<Value>,
+    records: Vec<Value>,
+}
+
+impl State {
+    async fn of(engine: &Engine, stream: &StreamReader) -> Self {
+        Self { items: engine.items(TABLE).await.unwrap(), records: stream.oldest(1_000).await.unwrap() }
+    }
+
+    /// What an engine finds on a disk that was left so.
+    async fn left(image: &Image) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        image.write_to(directory.path()).unwrap();
+        let engine = Engine::open(directory.path()).unwrap();
+        let stream = engine.stream(TABLE).await.unwrap().unwrap();
+        Self::of(&engine, &stream).await
+    }
+}
+
+/// A client whose writes are followed by power cuts: some at moments of the write, one when it is acknowledged. It lets one request
+/// through at a time.
+#[derive(Clone)]
+struct Watched(Arc<Mutex<Watch>>);
+
+struct Watch {
+    disk: Disk,
+    engine: Engine,
+    stream: StreamReader,
+    now: State,
+    writes: usize,
+    cuts: usize,
+    /// All records of the stream.
+    records: Vec<Value>,
+}
+
+impl Watched {
+    async fn open(directory: &Path, seed: u64) -> Self {
+        let disk = Disk::watch(directory, seed);
+        let engine = Engine::open(directory).unwrap();
+        Table::new(engine.client(), TABLE).create_if_missing().await.unwrap();
+        let stream = engine.stream(TABLE).await.unwrap().unwrap();
+        let now = State::of(&engine, &stream).await;
+        assert!(State::left(&disk.cut()).await == now, "the table was not there after a power cut");
+        Self(Arc::new(Mutex::new(Watch { disk, engine, stream, now, writes: 0, cuts: 0, records: Vec::new() })))
+    }
+
+    async fn table(&self) -> Table {
+        let inner = self.0.lock().await.engine.http_client();
+        Table::new(client_over(SharedHttpClient::new(WatchedClient { inner, watched: self.clone() })), TABLE)
+    }
+}
+
+impl Watch {
+    async fn call(
+        &mut self,
+        inner: &SharedHttpConnector,
+        request: HttpRequest,
+    ) -> Result<HttpResponse, ConnectorError> {
+        let operation = request.headers().get("x-amz-target").unwrap_or_default().to_owned();
+        // What was trimmed of the stream before this.
+        drop(self.disk.images());
+        let answer = inner.call(request).await;
+        if operation.contains("Write") || ["PutItem", "UpdateItem", "DeleteItem"].iter().any(|w| operation.ends_with(w))
+        {
+            let after = State::of(&self.engine, &self.stream).await;
+            for image in self.disk.images() {
+                let left = State::left(&image).await;
+                assert!(left == self.now || left == after, "after a cut, half of a {operation} was there");
+                self.cuts += 1;
+            }
+            assert!(
+                State::left(&self.disk.cut()).await == after,
+                "after a cut, an acknowledged {operation} was not there"
+            );
+            self.writes += 1;
+            self.now = after;
+            if let Some(last) = self.now.records.last() {
+                self.stream.forget_through(last["dynamodb"]["SequenceNumber"].as_str().unwrap()).await.unwrap();
+                self.records.append(&mut self.now.records);
+            }
+        }
+        answer
+    }
+}
+
+#[derive(Debug)]
+struct WatchedClient<C> {
+    inner: C,
+    watched: Watched,
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Watched")
+    }
+}
+
+impl HttpClient for WatchedClient<SharedHttpClient> {
+    fn http_connector(&self, settings: &HttpConnectorSettings, components: &RuntimeComponents) -> SharedHttpConnector {
+        let inner = self.inner.http_connector(settings, components);
+        SharedHttpConnector::new(WatchedClient { inner, watched: self.watched.clone() })
+    }
+}
+
+impl HttpConnector for WatchedClient<SharedHttpConnector> {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let (inner, watched) = (self.inner.clone(), self.watched.clone());
+        HttpConnectorFuture::new(async move { watched.0.lock().await.call(&inner, request).await })
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_write_is_whole_after_a_power_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let watched = Watched::open(directory.path(), 1).await;
+    let table = watched.table().await;
+    tracking::store::Store::new(table.clone(), crate::site::ROOT)
+        .experiment_create_default(&Workspace::default())
+        .await
+        .unwrap();
+    let mut walk = Walk::new(functions(&table));
+    writes::of_tracking(&mut walk).await;
+    writes::of_evaluation(&mut walk).await;
+    writes::of_the_registry(&mut walk).await;
+    assert_eq!(walk.endpoints, built(), "each endpoint that writes, and no other");
+
+    let records = std::mem::take(&mut watched.0.lock().await.records);
+    let answer = Indexer::new(table).handle(Batch { records }).await;
+    assert!(answer.batch_item_failures.is_empty(), "{:?}", answer.batch_item_failures);
+
+    let watch = watched.0.lock().await;
+    assert!(watch.cuts > watch.writes, "{} cuts in {} writes", watch.cuts, watch.writes);
+}
+
+/// The endpoints that write, as `docs/coverage.md` lists what is built.
+fn built() -> BTreeSet<String> {
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/coverage.md");
+    let list = std::fs::read_to_string(list).unwrap();
+    let rows = list.lines().filter_map(|line| {
+        let mut cells = line.split('|').map(str::trim).skip(1);
+        let (method, path) = (cells.next()?, cells.next()?.trim_matches('`'));
+        (cells.next()? == "built" && method != "GET" && path.starts_with('/')).then(|| format!("{method} {path}"))
+    });
+    rows.filter(|endpoint| !READS.contains(&endpoint.as_str())).collect()
+}

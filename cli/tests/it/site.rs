@@ -1,0 +1,66 @@
+//! Requests to the functions, without a socket.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use http::Request;
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+use table::Table;
+use tower::ServiceExt;
+
+pub(crate) const ROOT: &str = "s3://bucket/artifacts";
+pub(crate) const TABLE: &str = "mlflow";
+
+/// The routers of all functions over a table, as in `serve`.
+pub(crate) fn functions(table: &Table) -> Router {
+    let tracking = tracking::store::Store::new(table.clone(), ROOT);
+    let registry = registry::store::Store::new(table.clone(), ROOT);
+    let evaluation = evaluation::store::Store::new(table.clone());
+    service::joined(tracking::router(&tracking), [evaluation::router(&evaluation), registry::router(&registry)])
+}
+
+/// Sends requests one after another, and remembers to which endpoints.
+pub(crate) struct Walk {
+    pub(crate) router: Router,
+    /// Method and path, as the route tables have them.
+    pub(crate) endpoints: BTreeSet<String>,
+}
+
+impl Walk {
+    pub(crate) fn new(router: Router) -> Self {
+        Self { router, endpoints: BTreeSet::new() }
+    }
+
+    /// Sends a request that succeeds to an endpoint such as `DELETE /api/3.0/mlflow/datasets/{dataset_id}`, these ids in its path.
+    pub(crate) async fn send(&mut self, endpoint: &str, ids: &[&str], body: Value) -> Value {
+        self.endpoints.insert(endpoint.to_owned());
+        let (method, template) = endpoint.split_once(' ').unwrap();
+        let mut ids = ids.iter();
+        let mut path = String::new();
+        for part in template.split('/').skip(1) {
+            let part = if part.starts_with('{') { ids.next().unwrap() } else { part };
+            write!(path, "/{part}").unwrap();
+        }
+        let (status, answer) = send(&self.router, method, &path, &body).await;
+        assert_eq!(status, 200, "{method} {path}: {answer}");
+        answer
+    }
+
+    /// The same, with an endpoint of the tracking API below `/api/2.0/mlflow/`.
+    pub(crate) async fn post(&mut self, path: &str, body: Value) -> Value {
+        self.send(&format!("POST /api/2.0/mlflow/{path}"), &[], body).await
+    }
+}
+
+/// Status and body of the answer to a request.
+pub(crate) async fn send(router: &Router, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
+    let request = request.body(Body::from(body.to_string())).unwrap();
+    let answer = router.clone().oneshot(request).await.unwrap();
+    let status = answer.status().as_u16();
+    let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+}

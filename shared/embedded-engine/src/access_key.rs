@@ -1,0 +1,187 @@
+//! The access key of a server, and the check of requests signed with it (AWS Signature Version 4).
+
+use std::fmt;
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+use aws_sdk_dynamodb::config::Credentials;
+use aws_sigv4::sign::v4::{calculate_signature, generate_signing_key};
+use aws_smithy_types::DateTime;
+use aws_smithy_types::date_time::Format;
+use http::HeaderMap;
+use http::request::Parts;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::wire::Answer;
+
+/// How far a request's time may be from this machine's, as in AWS.
+const LEEWAY: Duration = Duration::from_mins(15);
+
+/// An access key. A server answers only requests signed with its own.
+#[derive(Clone)]
+pub struct AccessKey {
+    id: String,
+    secret: String,
+}
+
+impl fmt::Debug for AccessKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("AccessKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl AccessKey {
+    /// A new key from the operating system's randomness, as long as AWS's.
+    pub(crate) fn random() -> Self {
+        Self { id: format!("LOCAL{:015X}", rand::random::<u64>() >> 4), secret: hex(&rand::random::<[u8; 20]>()) }
+    }
+
+    /// The access key id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The secret access key.
+    #[must_use]
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    pub(crate) fn credentials(&self) -> Credentials {
+        Credentials::new(&self.id, &self.secret, None, None, "embedded-engine")
+    }
+
+    /// Whether a request was signed with this key, as it is, and not long ago. If not, DynamoDB's error.
+    pub(crate) fn check(&self, now: SystemTime, request: &Parts, body: &[u8]) -> Result<(), Refusal> {
+        let authorization = header(&request.headers, "authorization").ok_or(Refusal::Missing)?;
+        let signed = Signed::read(authorization).ok_or(Refusal::Incomplete)?;
+        let time = header(&request.headers, "x-amz-date").ok_or(Refusal::Incomplete)?;
+        let at = instant(time).filter(|_| time.starts_with(signed.date)).ok_or(Refusal::Incomplete)?;
+        if signed.key_id != self.id {
+            return Err(Refusal::UnknownKey);
+        }
+        if now.duration_since(at).unwrap_or_else(|early| early.duration()) > LEEWAY {
+            return Err(Refusal::WrongTime);
+        }
+        let canonical = signed.canonical(request, body).ok_or(Refusal::WrongSignature)?;
+        let scope = format!("{}/{}/{}/aws4_request", signed.date, signed.region, signed.service);
+        let to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", digest(canonical.as_bytes()));
+        let key = generate_signing_key(&self.secret, at, signed.region, signed.service);
+        let expected = calculate_signature(key, to_sign.as_bytes());
+        if !bool::from(expected.as_bytes().ct_eq(signed.signature.as_bytes())) {
+            return Err(Refusal::WrongSignature);
+        }
+        Ok(())
+    }
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Missing,
+    Incomplete,
+    UnknownKey,
+    WrongTime,
+    WrongSignature,
+}
+
+impl Refusal {
+    /// DynamoDB's words for it.
+    pub(crate) fn into_answer(self) -> Answer {
+        let (kind, message) = match self {
+            Self::Missing => ("MissingAuthenticationTokenException", "Request is missing Authentication Token"),
+            Self::Incomplete => (
+                "IncompleteSignatureException",
+                "Authorization header requires 'Credential', 'SignedHeaders' and 'Signature' parameters and an 'X-Amz-Date' header.",
+            ),
+            Self::UnknownKey => {
+                ("UnrecognizedClientException", "The security token included in the request is invalid.")
+            }
+            Self::WrongTime => (
+                "InvalidSignatureException",
+                "Signature expired, or not yet current: the clocks differ by more than 15 minutes.",
+            ),
+            Self::WrongSignature => (
+                "InvalidSignatureException",
+                "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.",
+            ),
+        };
+        let body = json!({ "__type": format!("com.amazon.coral.service#{kind}"), "message": message });
+        Answer { status: 403, body: body.to_string() }
+    }
+}
+
+/// What the header `Authorization` says.
+struct Signed<'a> {
+    key_id: &'a str,
+    date: &'a str,
+    region: &'a str,
+    service: &'a str,
+    /// Names of the headers that were signed, in lower case and sorted.
+    headers: &'a str,
+    signature: &'a str,
+}
+
+impl<'a> Signed<'a> {
+    fn read(authorization: &'a str) -> Option<Self> {
+        let parameters = authorization.strip_prefix("AWS4-HMAC-SHA256 ")?;
+        let parameter =
+            |name: &str| parameters.split(',').find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='));
+        let scope: Vec<_> = parameter("Credential")?.split('/').collect();
+        let [key_id, date, region, service, "aws4_request"] = scope[..] else { return None };
+        let (headers, signature) = (parameter("SignedHeaders")?, parameter("Signature")?);
+        Some(Self { key_id, date, region, service, headers, signature })
+    }
+
+    /// What a signature is made of: the request, headers that were not signed left out. Nothing if what decides about the
+    /// request was not signed.
+    fn canonical(&self, request: &Parts, body: &[u8]) -> Option<String> {
+        // DynamoDB's requests have one path and no query.
+        if request.uri.path() != "/" || request.uri.query().is_some() {
+            return None;
+        }
+        let names: Vec<_> = self.headers.split(';').collect();
+        if !["host", "x-amz-date", "x-amz-target"].iter().all(|needed| names.contains(needed)) {
+            return None;
+        }
+        let mut canonical = format!("{}\n/\n\n", request.method);
+        for name in names {
+            let value = header(&request.headers, name)?;
+            let words: Vec<_> = value.split(' ').filter(|word| !word.is_empty()).collect();
+            writeln!(canonical, "{name}:{}", words.join(" ")).ok()?;
+        }
+        write!(canonical, "\n{}\n{}", self.headers, digest(body)).ok()?;
+        Some(canonical)
+    }
+}
+
+/// The value of a header that is there once.
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    values.next().is_none().then(|| value.to_str().ok())?
+}
+
+/// A time such as `20260102T030405Z`.
+fn instant(time: &str) -> Option<SystemTime> {
+    let (date, time) = time.strip_suffix('Z')?.split_once('T')?;
+    let part = |text: &str, from: usize, to: usize| text.get(from..to).map(str::to_owned);
+    let date = [part(date, 0, 4)?, part(date, 4, 6)?, part(date, 6, date.len())?].join("-");
+    let time = [part(time, 0, 2)?, part(time, 2, 4)?, part(time, 4, time.len())?].join(":");
+    DateTime::from_str(&format!("{date}T{time}Z"), Format::DateTime).ok()?.try_into().ok()
+}
+
+fn digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,77 @@
+//! What a power cut leaves of what was acknowledged: everything.
+
+use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
+use embedded_engine::Engine;
+use power_cut::{Disk, Image};
+
+use crate::table::{TABLE, create, get, indexed_item, key, put};
+
+/// The engine on what is left of a disk; the directory lasts as long.
+fn after(image: &Image) -> (tempfile::TempDir, Engine) {
+    let directory = tempfile::tempdir().unwrap();
+    image.write_to(directory.path()).unwrap();
+    let engine = Engine::open(directory.path()).unwrap();
+    (directory, engine)
+}
+
+#[tokio::test]
+async fn the_engine_syncs_what_it_acknowledges() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::watch(directory.path(), 1);
+    let engine = Engine::open(directory.path()).unwrap();
+    let client = engine.client();
+    create(&client).await;
+    for number in 0..20 {
+        let before = disk.syncs();
+        put(&client, indexed_item("p", &number.to_string(), 1)).await;
+        assert!(disk.syncs() > before, "the writer itself waits for the disk");
+        let (_directory, left) = after(&disk.cut());
+        assert!(get(&left.client(), key("p", &number.to_string())).await.is_some(), "{number}");
+    }
+    let batch = (20..30).map(|number| {
+        let put = PutRequest::builder().set_item(Some(indexed_item("p", &number.to_string(), 1))).build().unwrap();
+        WriteRequest::builder().put_request(put).build()
+    });
+    client.batch_write_item().request_items(TABLE, batch.collect()).send().await.unwrap();
+    let (_directory, left) = after(&disk.cut());
+    assert_eq!(left.items(TABLE).await.unwrap(), engine.items(TABLE).await.unwrap());
+}
+
+/// Whatever the disk took of what was not synced, a write is there or it is not.
+#[tokio::test]
+async fn a_write_under_way_is_whole_or_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::watch(directory.path(), 2);
+    let engine = Engine::open(directory.path()).unwrap();
+    create(&engine.client()).await;
+    let mut states = vec![engine.items(TABLE).await.unwrap()];
+    let mut images = 0;
+    // Enough that the log of writes is copied into the database, and begins anew.
+    for number in 0..50 {
+        let _ = disk.images();
+        put(&engine.client(), indexed_item("p", &(number % 40).to_string(), 60_000)).await;
+        states.push(engine.items(TABLE).await.unwrap());
+        for image in disk.images() {
+            images += 1;
+            let (_directory, left) = after(&image);
+            let left = left.items(TABLE).await.unwrap();
+            assert!(states[number..].contains(&left), "after {number} writes: {} items are left", left.len());
+        }
+    }
+    assert!(images >= 50, "{images}");
+}
+
+/// The test itself can fail.
+#[tokio::test]
+async fn a_disk_that_does_not_sync_loses_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::watch(directory.path(), 3);
+    let engine = Engine::open(directory.path()).unwrap();
+    create(&engine.client()).await;
+    put(&engine.client(), key("p", "before")).await;
+    disk.lose_what_is_synced();
+    put(&engine.client(), key("p", "lost")).await;
+    let (_directory, left) = after(&disk.cut());
+    assert!(get(&left.client(), key("p", "before")).await.is_some());
+    assert_eq!(get(&left.client(), key("p", "lost")).await, None);
+}

@@ -1,0 +1,148 @@
+//! An open file: what SQLite does to it goes to the file below, and what changes it to the disk, too.
+
+use std::ffi::{c_int, c_void};
+use std::path::PathBuf;
+use std::slice;
+
+use rusqlite::ffi::{self, sqlite3_file};
+
+use crate::disk;
+use crate::image::Change;
+
+/// What SQLite sees as a file. The file below follows it in memory.
+#[repr(C)]
+pub(crate) struct File {
+    pub(crate) base: sqlite3_file,
+    /// Freed when the file is closed. Nothing, if the file is not watched.
+    pub(crate) path: *mut Option<PathBuf>,
+}
+
+/// Bytes of it. It is made of pointers, so that the file below is aligned.
+#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "two pointers")]
+pub(crate) const SIZE: c_int = size_of::<File>() as c_int;
+
+/// The file below.
+///
+/// # Safety
+/// `file` has room for both.
+pub(crate) unsafe fn below(file: *mut sqlite3_file) -> *mut sqlite3_file {
+    // SAFETY: by the contract of this function.
+    unsafe { file.cast::<File>().add(1).cast() }
+}
+
+/// # Safety
+/// `file` was opened by this layer and is not closed.
+unsafe fn watched<'a>(file: *mut sqlite3_file) -> Option<&'a PathBuf> {
+    // SAFETY: by the contract of this function, the path is there.
+    unsafe { (*(*file.cast::<File>()).path).as_ref() }
+}
+
+/// Defines functions that SQLite calls with a file that this layer opened, and that call the same of the file below.
+macro_rules! forwarded {
+    ($($name:ident ( $($argument:ident : $type:ty),* );)*) => {$(
+        #[allow(non_snake_case, reason = "SQLite's name")]
+        unsafe extern "C" fn $name(file: *mut sqlite3_file, $($argument: $type),*) -> c_int {
+            // SAFETY: SQLite calls it with a file that this layer opened; so there is one below, with methods.
+            unsafe {
+                let below = below(file);
+                match (*(*below).pMethods).$name {
+                    Some(forward) => forward(below, $($argument),*),
+                    None => ffi::SQLITE_IOERR,
+                }
+            }
+        }
+    )*};
+}
+
+forwarded! {
+    xRead(buffer: *mut c_void, amount: c_int, offset: i64);
+    xFileSize(size: *mut i64);
+    xLock(level: c_int);
+    xUnlock(level: c_int);
+    xCheckReservedLock(result: *mut c_int);
+    xFileControl(operation: c_int, argument: *mut c_void);
+    xSectorSize();
+    xDeviceCharacteristics();
+    xShmMap(page: c_int, size: c_int, extend: c_int, memory: *mut *mut c_void);
+    xShmLock(offset: c_int, count: c_int, flags: c_int);
+    xShmUnmap(delete: c_int);
+    xWrite(bytes: *const c_void, amount: c_int, offset: i64);
+    xTruncate(size: i64);
+    xSync(flags: c_int);
+    xClose();
+}
+
+unsafe extern "C" fn barrier(file: *mut sqlite3_file) {
+    // SAFETY: as in the functions above.
+    unsafe {
+        let below = below(file);
+        if let Some(forward) = (*(*below).pMethods).xShmBarrier {
+            forward(below);
+        }
+    }
+}
+
+unsafe extern "C" fn write(file: *mut sqlite3_file, bytes: *const c_void, amount: c_int, offset: i64) -> c_int {
+    // SAFETY: SQLite hands over `amount` bytes, with a file that this layer opened.
+    unsafe {
+        if let (Some(path), Ok(length), Ok(offset)) = (watched(file), usize::try_from(amount), usize::try_from(offset))
+        {
+            let bytes = slice::from_raw_parts(bytes.cast::<u8>(), length).to_vec();
+            disk::changed(path, Change::Write { offset, bytes });
+        }
+        xWrite(file, bytes, amount, offset)
+    }
+}
+
+unsafe extern "C" fn truncate(file: *mut sqlite3_file, size: i64) -> c_int {
+    // SAFETY: SQLite calls it with a file that this layer opened.
+    unsafe {
+        if let (Some(path), Ok(size)) = (watched(file), usize::try_from(size)) {
+            disk::changed(path, Change::Truncate(size));
+        }
+        xTruncate(file, size)
+    }
+}
+
+unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
+    // SAFETY: SQLite calls it with a file that this layer opened.
+    unsafe {
+        let status = xSync(file, flags);
+        if let (ffi::SQLITE_OK, Some(path)) = (status, watched(file)) {
+            disk::synced(path);
+        }
+        status
+    }
+}
+
+unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
+    // SAFETY: SQLite closes a file once, and the path was made for it when it was opened.
+    unsafe {
+        let status = xClose(file);
+        drop(Box::from_raw((*file.cast::<File>()).path));
+        status
+    }
+}
+
+/// Version 2: without memory mapping, which would bypass the writes.
+pub(crate) static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
+    iVersion: 2,
+    xClose: Some(close),
+    xRead: Some(xRead),
+    xWrite: Some(write),
+    xTruncate: Some(truncate),
+    xSync: Some(sync),
+    xFileSize: Some(xFileSize),
+    xLock: Some(xLock),
+    xUnlock: Some(xUnlock),
+    xCheckReservedLock: Some(xCheckReservedLock),
+    xFileControl: Some(xFileControl),
+    xSectorSize: Some(xSectorSize),
+    xDeviceCharacteristics: Some(xDeviceCharacteristics),
+    xShmMap: Some(xShmMap),
+    xShmLock: Some(xShmLock),
+    xShmBarrier: Some(barrier),
+    xShmUnmap: Some(xShmUnmap),
+    xFetch: None,
+    xUnfetch: None,
+};

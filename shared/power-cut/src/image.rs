@@ -1,0 +1,68 @@
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+/// A disk writes so many bytes whole or not at all.
+const SECTOR: usize = 512;
+
+/// Files by their names in the directory.
+pub(crate) type Files = BTreeMap<String, Arc<Vec<u8>>>;
+
+/// What a disk holds after a power cut.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    pub(crate) files: Files,
+}
+
+impl Image {
+    /// Writes the files into a directory.
+    pub fn write_to(&self, directory: &Path) -> io::Result<()> {
+        self.files.iter().try_for_each(|(name, content)| std::fs::write(directory.join(name), content.as_slice()))
+    }
+}
+
+/// What SQLite did to a file and has not synced.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Write { offset: usize, bytes: Vec<u8> },
+    Truncate(usize),
+    Delete,
+}
+
+impl Change {
+    /// Makes the change to a file, which may not be there.
+    pub(crate) fn apply(&self, file: &mut Option<Arc<Vec<u8>>>) {
+        match self {
+            Self::Write { offset, bytes } => {
+                let content = Arc::make_mut(file.get_or_insert_default());
+                let end = offset + bytes.len();
+                content.resize(content.len().max(end), 0);
+                content[*offset..end].copy_from_slice(bytes);
+            }
+            Self::Truncate(length) => Arc::make_mut(file.get_or_insert_default()).resize(*length, 0),
+            Self::Delete => *file = None,
+        }
+    }
+
+    /// What of the change a disk may have taken by itself: all, nothing, or some sectors of it.
+    pub(crate) fn in_part(&self, random: &mut StdRng) -> Vec<Self> {
+        match (random.random_range(0..3), self) {
+            (0, _) => Vec::new(),
+            (1, Self::Write { offset, bytes }) => {
+                // Up to the first border between sectors, then sector by sector.
+                let first = (SECTOR - offset % SECTOR).min(bytes.len());
+                let (head, tail) = bytes.split_at(first);
+                let sectors = std::iter::once((*offset, head)).chain(
+                    tail.chunks(SECTOR).enumerate().map(|(number, part)| (offset + first + number * SECTOR, part)),
+                );
+                let kept = sectors.filter(|_| random.random_range(0..2) == 0);
+                kept.map(|(offset, part)| Self::Write { offset, bytes: part.to_vec() }).collect()
+            }
+            _ => vec![self.clone()],
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The layer as SQLite's default file system. It differs from the one below in opening and deleting files.
+
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::Once;
+
+use rusqlite::ffi;
+
+use crate::disk;
+use crate::file::{self, File};
+
+/// Files that end with the process: no power cut leaves anything of them.
+const TEMPORARY: c_int = ffi::SQLITE_OPEN_TEMP_DB
+    | ffi::SQLITE_OPEN_TEMP_JOURNAL
+    | ffi::SQLITE_OPEN_TRANSIENT_DB
+    | ffi::SQLITE_OPEN_SUBJOURNAL
+    | ffi::SQLITE_OPEN_DELETEONCLOSE;
+
+/// Makes the layer the default of the process, once.
+pub(crate) fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: SQLite keeps its default file system for ever. The copy of it is never freed and has a name that is never freed, as
+        // registering asks for; what it does not replace works on the copy as on the original.
+        unsafe {
+            let below = ffi::sqlite3_vfs_find(ptr::null());
+            let mut layer = *below;
+            layer.zName = c"power-cut".as_ptr();
+            layer.pAppData = below.cast();
+            layer.szOsFile += file::SIZE;
+            layer.pNext = ptr::null_mut();
+            layer.xOpen = Some(open);
+            layer.xDelete = Some(delete);
+            let status = ffi::sqlite3_vfs_register(Box::into_raw(Box::new(layer)), 1);
+            assert_eq!(status, ffi::SQLITE_OK, "the layer is not registered");
+        }
+    });
+}
+
+/// The path of a name that SQLite hands over.
+///
+/// # Safety
+/// The name is null or ends with a zero byte.
+unsafe fn path(name: *const c_char) -> Option<PathBuf> {
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: by the contract of this function.
+    let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
+    Some(OsStr::from_bytes(bytes).into())
+}
+
+/// # Safety
+/// Called by SQLite, with `layer` as it was registered and room for a file of its `szOsFile`.
+unsafe extern "C" fn open(
+    layer: *mut ffi::sqlite3_vfs,
+    name: ffi::sqlite3_filename,
+    opened: *mut ffi::sqlite3_file,
+    flags: c_int,
+    out_flags: *mut c_int,
+) -> c_int {
+    // SAFETY: by the contract of this function; the file below gets the room behind ours.
+    unsafe {
+        let below: *mut ffi::sqlite3_vfs = (*layer).pAppData.cast();
+        let Some(open) = (*below).xOpen else { return ffi::SQLITE_CANTOPEN };
+        let watched = path(name).filter(|path| flags & TEMPORARY == 0 && disk::is_watched(path));
+        let before = watched.as_ref().and_then(|path| std::fs::read(path).ok());
+        let file: *mut File = opened.cast();
+        (*file).base.pMethods = ptr::null();
+        let status = open(below, name, file::below(opened), flags, out_flags);
+        if status == ffi::SQLITE_OK {
+            if let (Some(path), Some(before)) = (&watched, before) {
+                disk::opened(path, before);
+            }
+            (*file).path = Box::into_raw(Box::new(watched));
+            (*file).base.pMethods = &raw const file::METHODS;
+        }
+        status
+    }
+}
+
+/// # Safety
+/// Called by SQLite, with `layer` as it was registered.
+unsafe extern "C" fn delete(layer: *mut ffi::sqlite3_vfs, name: *const c_char, syncs_directory: c_int) -> c_int {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        let below: *mut ffi::sqlite3_vfs = (*layer).pAppData.cast();
+        let Some(delete) = (*below).xDelete else { return ffi::SQLITE_IOERR_DELETE };
+        let status = delete(below, name, syncs_directory);
+        if let (ffi::SQLITE_OK, Some(path)) = (status, path(name)) {
+            disk::deleted(&path, syncs_directory != 0);
+        }
+        status
+    }
+}
