@@ -1,6 +1,7 @@
 """Concurrent writers, repeated requests, power cuts and malformed input: nothing lost, nothing invented."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,12 +10,16 @@ import requests
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 
+from tests.client.kinds import kinds
 from tests.support.http import Request, Side
 
 _WRITERS = 16
 _BATCHES = 12
 _POINTS = 10
 _ACKNOWLEDGED_BEFORE_THE_KILL = 200
+#: Writes of each kind before the kill; whoever has made so many more stops.
+_LEAST_OF_A_KIND = 3
+_MOST_OF_A_KIND = 60
 
 
 def _together(work: Callable[[int], object]) -> list:
@@ -181,6 +186,41 @@ def test_what_was_acknowledged_survives_a_kill(start_server, monkeypatch: pytest
             assert int(run.data.tags[f"t{writer}"]) in (lost - 1, lost)
     client.log_metric(run_id, "after", 1)
     assert client.search_runs(experiment)[0].data.metrics["after"] == 1
+
+
+def test_every_kind_of_write_survives_a_kill(start_server):
+    """One writer for each kind, all at once, until the server is killed in the midst of them."""
+    server = start_server()
+    written = kinds(Side("before", server.url))
+    acknowledged: list[list] = [[] for _ in written]
+
+    def write(kind: int) -> None:
+        side, made = Side(written[kind].name, server.url), acknowledged[kind]
+        while len(made) < _MOST_OF_A_KIND:
+            try:
+                made.append(written[kind].write(side, len(made)))
+            except requests.RequestException:
+                return
+
+    with ThreadPoolExecutor(len(written)) as threads:
+        writers = [threads.submit(write, kind) for kind in range(len(written))]
+        deadline = time.monotonic() + 120
+        while min(len(made) for made in acknowledged) < _LEAST_OF_A_KIND:
+            assert time.monotonic() < deadline, [len(made) for made in acknowledged]
+            for writer in writers:
+                if writer.done():
+                    writer.result()
+            time.sleep(0.01)
+        server.kill()
+        for writer in writers:
+            writer.result()
+
+    side = Side("after", start_server().url)
+    for kind, made in zip(written, acknowledged, strict=True):
+        for number, one in enumerate(made):
+            assert kind.is_there(side, number, one), f"{kind.name} {number}"
+        # What was under way may be there or not; either way it can be done again, or the next one.
+        kind.write(side, _MOST_OF_A_KIND + 1)
 
 
 def _state(client: MlflowClient, run_id: str) -> tuple[dict, dict]:
