@@ -1,7 +1,8 @@
 //! Renaming moves a model with all its versions, whatever happens meanwhile.
 
 use futures::future::join_all;
-use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
 use crate::server::{Server, Site, tags};
@@ -44,11 +45,12 @@ async fn a_rename_that_is_broken_off_has_happened_or_not() {
     filled(&site, "old", VERSIONS).await;
     site.other.set_alias("old", "first", 1).await.ok();
     let server = site.impatient();
+    let mut random = StdRng::seed_from_u64(1);
     let (mut name, mut free) = ("old", "new");
     let (mut done, mut undone) = (0, 0);
     for round in 0..20 {
-        let call = rand::rng().random_range(1..=4);
-        let lost = rand::rng().random_range(0..=4);
+        let call = random.random_range(1..=4);
+        let lost = random.random_range(0..=4);
         site.faults.lose_answer_every(lost);
         site.faults.cut_off_at(call);
         let answer = server.rename(name, free).await;
