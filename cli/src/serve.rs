@@ -6,6 +6,7 @@ use axum::Router;
 use axum::serve::ListenerExt;
 use clap::Args;
 use fts_indexer::Indexer;
+use mlflow_api::location;
 use tokio::net::TcpListener;
 use tracking::store::Store;
 
@@ -39,14 +40,16 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let directory = std::env::current_dir()?;
+    let directory = directory.to_str().ok_or("the working directory's name is no valid text")?;
     let artifact_root = match options.artifact_root {
-        Some(uri) => uri,
+        Some(uri) => location::absolute(&uri, Some(directory)).map_err(|error| error.message)?,
         None => options.place.storage.artifact_root()?,
     };
     let (table, engine) = options.place.connect().await?;
     let embedded = engine.filter(|_| !options.no_indexer);
     create(&table).await?;
-    let store = Store::new(table.clone(), &artifact_root);
+    let store = Store::new(table.clone(), &artifact_root).in_directory(directory);
     store.experiment_create_default(&mlflow_api::Workspace::default()).await?;
     let evaluation = evaluation::store::Store::new(table.clone());
     let registry = registry::store::Store::new(table.clone(), &artifact_root);

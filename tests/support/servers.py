@@ -1,6 +1,7 @@
 """The two kinds of servers the tests run against. Both have `url`, `stop()` and `kill()`.
 
-Every server has a directory of its own for data and log. Starting a second one on the same directory
+Every server has a directory of its own for data and log, and works in the one above it: relative locations lead to the
+same place on both sides. Starting a second one on the same directory
 continues with the same data, which is how the durability tests restart a killed server.
 """
 
@@ -36,7 +37,7 @@ class StockMlflow:
         command += ["--uvicorn-opts", "--timeout-keep-alive 600"]
         # The job runner starts eight more processes that no tracking test needs.
         environment = child_environment(MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false")
-        self._process = ChildProcess(command, environment, directory, directory / "server.log")
+        self._process = ChildProcess(command, environment, directory.parent, directory / "server.log")
         wait_until(lambda: answers(self.url), "answer to /health", self._process)
         if first_experiment_id is not None:
             self._start_experiment_ids_at(first_experiment_id)
@@ -78,7 +79,7 @@ class ServerlessMlflow:
         command = [str(program or binary()), "serve", "--host", "127.0.0.1", "--port", "0", *data]
         command += ["--artifact-root", artifact_root, *options]
         log = directory / f"server-{time.time_ns()}.log"
-        self._process = ChildProcess(command, child_environment(), directory, log)
+        self._process = ChildProcess(command, child_environment(), directory.parent, log)
         self.url = wait_until(self._announced_url, "URL on the standard output", self._process)
         wait_until(lambda: answers(self.url), "answer to /health", self._process)
 

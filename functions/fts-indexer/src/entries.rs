@@ -5,25 +5,29 @@ use std::collections::BTreeSet;
 use entities::attributes::{NAME, PARAMS, STAGE, START_TIME, TAGS, USER};
 use entities::{RUN, RunItems, RunLocation, entries, run_inputs, searched_dataset, stage_from};
 use key_schema::{Descending, DescendingDouble, Field, Level, Name, Value, rows};
+use mlflow_api::Result;
 use mlflow_api::tracking::LifecycleStage;
 use search::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
 use search::{DatasetField, tokens};
 
 /// The sort keys of a run's entries: one for each metric and each param, and its tokens. A run that was deleted on its own
 /// has none.
-#[must_use]
-pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -> BTreeSet<String> {
+///
+/// # Errors
+/// An internal one if something of the run cannot be read.
+pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -> Result<BTreeSet<String>> {
     let run = &items.run;
     if stage_from(run.text(STAGE).unwrap_or_default()) == LifecycleStage::Deleted {
-        return BTreeSet::new();
+        return Ok(BTreeSet::new());
     }
     let started = Descending(run.number(START_TIME).unwrap_or_default());
     let mut found = BTreeSet::new();
-    for (metric, point) in items.latest_metrics() {
+    for metric in items.latest_metrics() {
+        let (metric, point) = metric?;
         let value = DescendingDouble(point.value);
         found.insert(rows::RankByMetric::key(&at.experiment, &Field::from(metric), &value, &started, &at.run).sk);
     }
-    let params = entries(run, PARAMS, &items.params);
+    let params = entries(run, PARAMS, &items.params)?;
     for (param, value) in &params {
         let (param, value) = (Field::from(param.as_str()), Value::from(value.as_str()));
         found.insert(rows::RankByParam::key(&at.experiment, &param, &value, &started, &at.run).sk);
@@ -53,15 +57,15 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
     for (param, value) in &params {
         index(&format!("params.{param}"), value, false);
     }
-    for (tag, value) in entries(run, TAGS, &items.tags) {
+    for (tag, value) in entries(run, TAGS, &items.tags)? {
         index(&format!("tags.{tag}"), &value, true);
     }
-    for input in &run_inputs(&items.links).dataset_inputs {
+    for input in &run_inputs(&items.links)?.dataset_inputs {
         for field in DatasetField::ALL {
             if let Some(value) = searched_dataset(input).value(field) {
                 index(&of_datasets(field), value, true);
             }
         }
     }
-    found
+    Ok(found)
 }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use entities::attributes::{INDEXED, REBUILD};
-use entities::{Marked, RUN, RunCopy, RunLocation};
+use entities::{Marked, RUN, RunCopy, RunLocation, read_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{ExperimentsByStage, RunsByTime, RunsChanged};
 use key_schema::{Key, Name, place, ranges, rows};
@@ -27,7 +27,8 @@ impl Indexer {
     /// The experiments of a workspace, deleted ones included. A request per MB of their names.
     pub async fn experiments(&self, workspace: &Workspace) -> Result<Vec<ExperimentId>> {
         let rows = self.table.query(Query::of(ExperimentsByStage::all(&Name::from(workspace.as_str())))).await?;
-        Ok(rows.iter().filter_map(Item::entry::<ExperimentsByStage>).map(|listed| listed.experiment).collect())
+        let listed = read_all(&rows, "the name of an experiment", Item::entry::<ExperimentsByStage>).map_err(failed)?;
+        Ok(listed.into_iter().map(|listed| listed.experiment).collect())
     }
 
     /// Marks all runs of an experiment, so that they are indexed as if nothing of them was; returns them. One write of each
@@ -37,8 +38,8 @@ impl Indexer {
         let mut query = Query::of(RunsByTime::all(&experiment));
         loop {
             let page = self.table.query_page(&query).await?;
-            let runs = page.items.iter().filter_map(Item::entry::<RunsByTime>).map(|listed| listed.run);
-            let marks = runs.map(|run| async move {
+            let listed = read_all(&page.items, "a place in the list of runs", Item::entry::<RunsByTime>);
+            let marks = listed.map_err(failed)?.into_iter().map(|RunsByTime { run, .. }| async move {
                 let update = Update::new(rows::Run::key(&experiment, &run)).set(REBUILD, number(1)).marked(&run);
                 match self.table.update(&update).await {
                     Ok(_) => Ok(Some(run)),
@@ -62,8 +63,8 @@ impl Indexer {
     /// few are left: a run that is being written carries a mark most of the time.
     pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
         let items = self.table.query(Query::of(RunsChanged::all(&experiment))).await?;
-        let marked: HashSet<_> =
-            items.iter().filter_map(Item::entry::<RunsChanged>).map(|changed| changed.run).collect();
+        let marked = read_all(&items, "the mark of a run", Item::entry::<RunsChanged>).map_err(failed)?;
+        let marked: HashSet<_> = marked.into_iter().map(|changed| changed.run).collect();
         runs.retain(|run| marked.contains(run));
         if runs.len() <= FEW {
             let keys: Vec<_> = runs.iter().map(|run| rows::Run::key(&experiment, run)).collect();
@@ -81,7 +82,7 @@ impl Indexer {
         loop {
             let page = self.table.query_page(&query).await?;
             for (at, copy) in page.items.into_iter().filter_map(|item| Some((run_of_copy(&item)?, RunCopy(item)))) {
-                let (held, stale) = held(&at, Some(&copy));
+                let (held, stale) = held(&at, Some(&copy)).map_err(failed)?;
                 known.extend(held.iter().chain(&stale).map(hash));
             }
             match page.next {
@@ -111,7 +112,7 @@ impl Indexer {
         let Some(run) = place::run(&entry.sk) else { return Ok(false) };
         let at = RunLocation { experiment, run };
         let copy = self.table.get(&RunCopy::key(&at)).await?.map(RunCopy);
-        let (held, stale) = held(&at, copy.as_ref());
+        let (held, stale) = held(&at, copy.as_ref()).map_err(failed)?;
         if held.contains(&entry.sk) || stale.contains(&entry.sk) {
             return Ok(false);
         }
@@ -120,7 +121,7 @@ impl Indexer {
             Some(indexing) => Condition::Equals(INDEXED.into(), text(indexing)),
             None => Condition::item_missing(),
         };
-        let writes = [Write::Check(RunCopy::key(&at), unchanged), Write::Delete(entry, Condition::All(Vec::new()))];
+        let writes = [Write::Check(RunCopy::key(&at), unchanged), Write::Delete(entry, Condition::Always)];
         match self.table.transact(&writes).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(_)) => Ok(false),
@@ -138,4 +139,10 @@ fn hash(entry: &String) -> u64 {
     let mut hasher = DefaultHasher::new();
     entry.hash(&mut hasher);
     hasher.finish()
+}
+
+/// What cannot be read, as a failure of the table.
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
+pub(crate) fn failed(error: mlflow_api::Error) -> Failure {
+    Failure::Unexpected(error.to_string())
 }

@@ -107,7 +107,7 @@ async fn remove_entries(table: &Table, at: &RunLocation, copy: Option<&RunCopy>)
     if copy.is_none() {
         return Ok(());
     }
-    let (held, stale) = held(at, copy);
+    let (held, stale) = held(at, copy).map_err(crate::rebuild::failed)?;
     let pk = at.key().pk;
     let keys: Vec<_> = held.union(&stale).map(|sk| Key { pk: pk.clone(), sk: sk.clone() }).collect();
     table.write_many(Vec::new(), &keys).await?;

@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use entities::attributes::{INDEXED, NAME, REBUILD, REVISION, STAGE, STAGE_VERSION, START_TIME, STATUS};
 use entities::fields::{from_json, to_json};
-use entities::{RunCopy, RunItems, RunLocation, read_runs, stage_from};
+use entities::{RunCopy, RunItems, RunLocation, read_runs, stage_from, unreadable};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{RunsByName, RunsByStatus, RunsChanged};
 use key_schema::{Descending, IndexEntry, Key, Stage};
@@ -48,7 +48,11 @@ impl Indexer {
         for at in runs {
             let copy = copies.get(&RunCopy::key(at)).cloned().map(RunCopy);
             match items.get(at) {
-                Some(items) => plans.extend(plan(at, items, copy.as_ref(), fields)),
+                Some(items) => match plan(at, items, copy.as_ref(), fields) {
+                    Ok(plan) => plans.extend(plan),
+                    // It stays marked: searches look at it themselves, and say so.
+                    Err(error) => tracing::error!(%error, "a run cannot be indexed"),
+                },
                 // Gone since, or a late metric made a document anew.
                 None => self.clear_up_run(at).await?,
             }
@@ -86,17 +90,22 @@ async fn take_off(table: &Table, mark: &Update) -> Result<()> {
 }
 
 /// What has to be done for a run; nothing, if it carries no mark.
-fn plan(at: &RunLocation, items: &RunItems, old: Option<&RunCopy>, fields: &IndexedFields) -> Option<Plan> {
+fn plan(
+    at: &RunLocation,
+    items: &RunItems,
+    old: Option<&RunCopy>,
+    fields: &IndexedFields,
+) -> mlflow_api::Result<Option<Plan>> {
     let documents = || std::iter::once(&items.run).chain(&items.metrics);
     let marked: Vec<_> = documents().filter(|document| document.is_in(RunsChanged::INDEX)).collect();
     if marked.is_empty() {
-        return None;
+        return Ok(None);
     }
-    let wanted = run_entries(at, items, fields);
+    let wanted = run_entries(at, items, fields)?;
     let indexing = format!("{:016x}", rand::random::<u64>());
     let old_indexing = old.and_then(RunCopy::indexing);
     let was_finished = old_indexing.is_some() && documents().any(|document| document.text(INDEXED) == old_indexing);
-    let (held, stale) = held(at, old);
+    let (held, stale) = held(at, old)?;
     let stale = if was_finished { BTreeSet::new() } else { stale };
     let is_finished = was_finished && !items.run.has(REBUILD);
     let deletes: Vec<String> = held.union(&stale).filter(|entry| !wanted.contains(*entry)).cloned().collect();
@@ -105,7 +114,7 @@ fn plan(at: &RunLocation, items: &RunItems, old: Option<&RunCopy>, fields: &Inde
     let pk = at.key().pk;
     let key = |sk: &String| Key { pk: pk.clone(), sk: sk.clone() };
     let custom = (*fields != IndexedFields::default()).then(|| to_json(fields));
-    let copy = RunCopy::new(at, items, &wanted).of_indexing(&indexing, &deletes, custom.as_deref());
+    let copy = RunCopy::new(at, items, &wanted)?.of_indexing(&indexing, &deletes, custom.as_deref());
     let condition = match old_indexing {
         Some(old) => Condition::Equals(INDEXED.into(), text(old)),
         None => Condition::item_missing(),
@@ -116,13 +125,13 @@ fn plan(at: &RunLocation, items: &RunItems, old: Option<&RunCopy>, fields: &Inde
             Update::new(document.key()?).not_indexed(RunsChanged::INDEX).remove(REBUILD).set(INDEXED, text(&indexing));
         Some(update.only_if(Condition::Equals(REVISION.into(), revision)))
     });
-    Some(Plan {
+    Ok(Some(Plan {
         copy: RunCopy(listed_copy(copy.0, at, &items.run)),
         condition,
         puts: puts.map(|entry| Item::new(key(entry))).collect(),
         deletes: deletes.iter().map(key).collect(),
         marks: marks.collect(),
-    })
+    }))
 }
 
 /// The copy with its keys in the lists by status and by name.
@@ -143,15 +152,20 @@ fn listed_copy(copy: Item, at: &RunLocation, run: &Item) -> Item {
 }
 
 /// The entries that a run's copy stands for, and those that were to be deleted when it was made.
-pub(crate) fn held(at: &RunLocation, copy: Option<&RunCopy>) -> (BTreeSet<String>, BTreeSet<String>) {
-    let Some(copy) = copy else { return Default::default() };
-    let held = match (copy.listed_entries(), copy.clone().into_values()) {
-        (Some(listed), _) => listed.into_iter().collect(),
-        (None, Some(values)) => {
-            let fields = copy.fields().map_or_else(IndexedFields::default, from_json);
-            run_entries(at, &values, &fields)
-        }
-        (None, None) => BTreeSet::new(),
+///
+/// # Errors
+/// An internal one if the copy cannot be read.
+pub(crate) fn held(
+    at: &RunLocation,
+    copy: Option<&RunCopy>,
+) -> mlflow_api::Result<(BTreeSet<String>, BTreeSet<String>)> {
+    let Some(copy) = copy else { return Ok(Default::default()) };
+    let held = if let Some(listed) = copy.listed_entries()? {
+        listed.into_iter().collect()
+    } else {
+        let values = copy.clone().into_values().ok_or_else(|| unreadable(&copy.0, "the copy of a run"))?;
+        let fields = copy.fields().map_or_else(IndexedFields::default, from_json);
+        run_entries(at, &values, &fields)?
     };
-    (held, copy.stale_entries().into_iter().collect())
+    Ok((held, copy.stale_entries()?.into_iter().collect()))
 }

@@ -49,7 +49,7 @@ impl Site {
             .with("tags", map(Map::from([("team".to_owned(), text("red")), ("mlflow.user".to_owned(), text("ada"))])))
             .indexed(RunsByStage::key(&Stage::Active, &Descending(TIME), &at.run))
             .indexed(RunsByTime::key(&Descending(TIME), &at.run));
-        self.table.put_new(marked_item(item, &at.run)).await.unwrap();
+        self.table.put(marked_item(item, &at.run), &table::Condition::item_missing()).await.unwrap();
         at
     }
 
@@ -171,7 +171,10 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
             // Longer than DynamoDB's keys may be: a run's id from elsewhere, in a copy that claims entries it cannot have.
             let stale = vec![table::Value::S("FTS#".to_owned() + &"x".repeat(2_000))];
             let copy = Item::new(RunCopy::key(&at)).with("indexed", text("0")).with("stale", table::Value::L(stale));
-            site.table.put_new(copy.with("entries", table::Value::L(Vec::new()))).await.unwrap();
+            site.table
+                .put(copy.with("entries", table::Value::L(Vec::new())), &table::Condition::item_missing())
+                .await
+                .unwrap();
         }
     }
     assert_eq!(site.handle(records).await, ["20"]);
@@ -216,18 +219,18 @@ async fn a_run_that_is_gone_leaves_nothing() {
     let at = site.run(1, "gone").await;
     site.log(&at, "loss", 1, 0.5).await;
     let segment = rows::MetricSegment::key(&at.run, &"loss".into(), &Ascending(1), &Ascending(1), &Digest(1));
-    site.table.put_new(Item::new(segment)).await.unwrap();
+    site.table.put(Item::new(segment), &table::Condition::item_missing()).await.unwrap();
     let row = rows::RunTag::key(&at.experiment, &at.run, &"big".into());
-    site.table.put_new(Item::new(row)).await.unwrap();
+    site.table.put(Item::new(row), &table::Condition::item_missing()).await.unwrap();
     // What the registry keeps of the run is not the run's.
     let version = rows::VersionOfRun::key(&at.run.as_str().into(), &"model".into(), &Ordinal(1));
-    site.table.put_new(Item::new(version.clone())).await.unwrap();
+    site.table.put(Item::new(version.clone()), &table::Condition::item_missing()).await.unwrap();
     let dataset = WideDigest::of(&["iris"]);
     for key in [
         rows::RunInput::key(&at.experiment, &at.run, &dataset),
         rows::DatasetLink::key(&at.experiment, &dataset, &at.run),
     ] {
-        site.table.put_new(Item::new(key)).await.unwrap();
+        site.table.put(Item::new(key), &table::Condition::item_missing()).await.unwrap();
     }
     let other = site.run(2, "stays").await;
     assert!(site.handle([changed(&at), changed(&other)].concat()).await.is_empty());

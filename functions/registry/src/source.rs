@@ -1,8 +1,8 @@
-//! What the source of a model version may be: a URI that leads nowhere else than it seems to, and into what belongs to the run, to
-//! the logged model, or to the server.
+//! What the source of a model version may be: a URI that leads nowhere else than it seems to, and, where it is a path of the server's
+//! machine or goes through the server, into what belongs to the run or to the logged model.
 //!
-//! The rules are MLflow's (`_validate_source_run`, `_validate_source_model`), and one more: a source that belongs to no run and no
-//! logged model must be below the server's artifact root.
+//! The rules are MLflow's (`_validate_source_run`, `_validate_source_model`). Any other place may be recorded: who loads the model reads
+//! it with rights of their own, and the server reads only what is below its own artifact root (`docs/adr/0018-locations.md`).
 
 use mlflow_api::limits::normalized_path;
 use mlflow_api::{Error, Result};
@@ -165,15 +165,6 @@ impl<'a> Source<'a> {
     pub(crate) fn owner_refused(&self, id: &str) -> Error {
         Error::invalid(format!(
             "Invalid model version source: '{}'. The {id} request parameter must identify the resource that contains the source.",
-            self.uri
-        ))
-    }
-
-    /// Refuses a source that belongs to nobody here.
-    pub(crate) fn foreign(&self) -> Error {
-        Error::invalid(format!(
-            "Invalid model version source: '{}'. It must be below the server's artifact root, or belong to the run or the logged \
-             model that the request names.",
             self.uri
         ))
     }

@@ -5,7 +5,7 @@
 
 use entities::attributes::{FULL, PARAM_ROWS, PARAMS, TAGS};
 use entities::entry_name;
-use mlflow_api::{Error, Result};
+use mlflow_api::Result;
 use table::{Condition, Failure, Item, Table, Update, Write, number, text};
 
 use crate::document::{Change, Document, INLINE_VALUE};
@@ -40,12 +40,9 @@ pub async fn change(table: &Table, document: &impl Document, change: Change) -> 
         seen = table.get(&document.key()).await?;
         document.check(seen.as_ref())?;
     }
-    let mut attempt = 0;
-    while attempt < table.retry().attempts {
-        if attempt > 1 {
-            table.retry().pause(attempt - 1).await;
-        }
-        attempt += 1;
+    let mut attempts = table.attempts("a document");
+    loop {
+        attempts.next().await?;
         let plan = match &seen {
             None => optimistic(document, &change),
             Some(item) => plan_change(table, document, &change, item).await?,
@@ -59,7 +56,7 @@ pub async fn change(table: &Table, document: &impl Document, change: Change) -> 
                 let Some(rest) = plan.rest else { return close_if_full(table, item).await };
                 change = rest;
                 seen = Some(item);
-                attempt = 0;
+                attempts.progressed();
             }
             Err(Failure::Refused { item, .. }) => {
                 document.check(item.as_ref())?;
@@ -77,7 +74,6 @@ pub async fn change(table: &Table, document: &impl Document, change: Change) -> 
             Err(failure) => return Err(failure.into()),
         }
     }
-    Err(Error::unavailable("a document kept changing"))
 }
 
 async fn carry_out(table: &Table, document: &impl Document, plan: &Plan) -> table::Result<Item> {
@@ -85,7 +81,7 @@ async fn carry_out(table: &Table, document: &impl Document, plan: &Plan) -> tabl
     if plan.rows.is_empty() {
         return table.update(&update).await;
     }
-    let rows = plan.rows.iter().map(|row| Write::Put(row.clone(), Condition::All(Vec::new())));
+    let rows = plan.rows.iter().map(|row| Write::Put(row.clone(), Condition::Always));
     let writes: Vec<_> = std::iter::once(Write::Update(update)).chain(rows).collect();
     table.transact(&writes).await?;
     let item = table.get(plan.update.key()).await?;

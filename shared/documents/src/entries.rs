@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use entities::attributes::{PARAMS, ROW_KEY, ROW_VALUE, TAGS};
 use key_schema::Key;
-use mlflow_api::Result;
+use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Value, Write, text};
 
 /// Size of a document's maps, in bytes, from which on new keys get rows: each change of a document costs its whole size.
@@ -33,10 +33,12 @@ impl Rows {
     }
 }
 
-/// Adds rows to the transaction that makes their document, as many as it takes; returns the others, to be written after it.
+/// Adds rows to the writes that make their document, as many as one transaction takes with it; returns the others. Those have to be
+/// written before: nobody finds a row without its document, but a document without its rows is half of one.
+#[must_use]
 pub fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
     let mut taken = Rows::default();
-    let room = ROWS + 1 - writes.len();
+    let room = ROWS.saturating_sub(writes.len());
     let mut rest = Vec::new();
     for row in rows {
         if rest.is_empty() && taken.items.len() < room && taken.take(row.size()) {
@@ -45,8 +47,21 @@ pub fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
             rest.push(row);
         }
     }
-    writes.extend(taken.items.into_iter().map(|row| Write::Put(row, Condition::All(Vec::new()))));
+    writes.extend(taken.items.into_iter().map(|row| Write::Put(row, Condition::Always)));
     rest
+}
+
+/// The same where the rows must not be written before, as another document of the same key may find them.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE` if they are more than a transaction takes.
+pub fn take_all_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Result<()> {
+    if take_rows(writes, rows).is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "The tags are too many or too large for one request. Please set some of them in further requests.",
+    ))
 }
 
 /// The row of a param or tag that is too big for its document.

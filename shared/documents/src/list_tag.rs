@@ -14,41 +14,54 @@ use crate::{Document, row};
 /// # Errors
 /// The document's own.
 pub async fn append_to_tag(table: &Table, document: &impl Document, tag: &str, element: &Value) -> Result<()> {
-    for attempt in 0..table.retry().attempts {
-        table.retry().pause(attempt).await;
-        let item = table.get(&document.key()).await?;
-        document.check(item.as_ref())?;
-        let item = item.unwrap_or_default();
-        let row = if item.has(TAG_ROWS) { table.get(&document.tag_row(&tag.into())).await? } else { None };
-        let all = entries(&item, TAGS, row.as_slice());
-        let old = all.iter().find(|(key, _)| key == tag).map(|(_, value)| value.as_str());
-        let mut list: Vec<Value> = match old {
-            Some(old) if !old.is_empty() => {
-                serde_json::from_str(old).map_err(|_| Error::internal(format!("the tag {tag} holds no list")))?
-            }
-            _ => Vec::new(),
+    let mut attempts = table.attempts("a tag");
+    loop {
+        attempts.next().await?;
+        let writes = appended_to_tag(table, document, tag, element).await?;
+        let outcome = match writes.as_slice() {
+            [] => return Ok(()),
+            [Write::Update(update)] => table.update(update).await.map(|_| ()),
+            writes => table.transact(writes).await,
         };
-        if list.contains(element) {
-            return Ok(());
-        }
-        list.push(element.clone());
-        let new = python::json_spaced(&Value::Array(list));
-        if swap(table, document, &item, tag, old, &new).await? {
-            return Ok(());
+        match outcome {
+            Ok(()) => return Ok(()),
+            Err(Failure::Refused { .. } | Failure::Cancelled(_)) => {}
+            Err(failure) => return Err(failure.into()),
         }
     }
-    Err(Error::unavailable("a tag kept changing"))
 }
 
-/// Replaces the value of a tag if it is still the old one; whether it was.
-async fn swap(
+/// The writes that add an element to the list in a document's tag if nobody else changes it meanwhile; none if it is in it. One
+/// or two, after a request or two.
+///
+/// # Errors
+/// The document's own; `INVALID_PARAMETER_VALUE` if somebody gave the tag a value that is no list.
+pub async fn appended_to_tag(
     table: &Table,
     document: &impl Document,
-    item: &Item,
     tag: &str,
-    old: Option<&str>,
-    new: &str,
-) -> Result<bool> {
+    element: &Value,
+) -> Result<Vec<Write>> {
+    let item = table.get(&document.key()).await?;
+    document.check(item.as_ref())?;
+    let item = item.unwrap_or_default();
+    let row = if item.has(TAG_ROWS) { table.get(&document.tag_row(&tag.into())).await? } else { None };
+    let all = entries(&item, TAGS, row.as_slice())?;
+    let old = all.iter().find(|(key, _)| key == tag).map(|(_, value)| value.as_str());
+    let mut list: Vec<Value> = match old {
+        Some(old) if !old.is_empty() => serde_json::from_str(old)
+            .map_err(|_| Error::invalid(format!("The tag {tag} has a value that is no JSON list.")))?,
+        _ => Vec::new(),
+    };
+    if list.contains(element) {
+        return Ok(Vec::new());
+    }
+    list.push(element.clone());
+    Ok(swapped(document, &item, tag, old, &python::json_spaced(&Value::Array(list))))
+}
+
+/// The writes that replace the value of a tag if it is still the old one.
+fn swapped(document: &impl Document, item: &Item, tag: &str, old: Option<&str>, new: &str) -> Vec<Write> {
     let path = || (TAGS, tag);
     let held = item.map(TAGS).is_some_and(|tags| tags.contains_key(tag));
     let unchanged = match old {
@@ -56,23 +69,17 @@ async fn swap(
         _ => Condition::Missing(path().into()),
     };
     let update = document.finished(Update::new(document.key())).only_if(document.writable()).only_if(unchanged);
-    let outcome = if new.len() <= document.inline_value() && !item.has(TAG_ROWS) {
+    if new.len() <= document.inline_value() && !item.has(TAG_ROWS) {
         let no_rows = Condition::Missing(TAG_ROWS.into());
-        table.update(&update.set(path(), text(new)).only_if(no_rows)).await.map(|_| ())
-    } else {
-        let update = if held { update.remove(path()) } else { update };
-        let row_unchanged = match old {
-            // What is in a row does not count beside what is in the document.
-            _ if held => Condition::All(Vec::new()),
-            Some(old) => Condition::Equals(ROW_VALUE.into(), text(old)),
-            None => Condition::item_missing(),
-        };
-        let row = row(document.tag_row(&tag.into()), tag, new);
-        table.transact(&[Write::Update(update.set(TAG_ROWS, number(1))), Write::Put(row, row_unchanged)]).await
-    };
-    match outcome {
-        Ok(()) => Ok(true),
-        Err(Failure::Refused { .. } | Failure::Cancelled(_)) => Ok(false),
-        Err(failure) => Err(failure.into()),
+        return vec![Write::Update(update.set(path(), text(new)).only_if(no_rows))];
     }
+    let update = if held { update.remove(path()) } else { update };
+    let row_unchanged = match old {
+        // What is in a row does not count beside what is in the document.
+        _ if held => Condition::Always,
+        Some(old) => Condition::Equals(ROW_VALUE.into(), text(old)),
+        None => Condition::item_missing(),
+    };
+    let row = row(document.tag_row(&tag.into()), tag, new);
+    vec![Write::Update(update.set(TAG_ROWS, number(1))), Write::Put(row, row_unchanged)]
 }

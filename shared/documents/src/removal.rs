@@ -32,7 +32,7 @@ pub async fn remove_tag(table: &Table, document: &impl Document, key: &str) -> R
         return Ok(after_lost_answer);
     }
     let removal = Update::new(document.key()).remove(path()).only_if(document.writable());
-    let writes = [Write::Update(document.finished(removal)), Write::Delete(row_key, Condition::All(Vec::new()))];
+    let writes = [Write::Update(document.finished(removal)), Write::Delete(row_key, Condition::Always)];
     match table.transact(&writes).await {
         Ok(()) => Ok(true),
         Err(Failure::Cancelled(_)) => {

@@ -6,16 +6,18 @@
 use std::collections::BTreeSet;
 
 use key_schema::{Key, Name, definition, rows};
+use mlflow_api::Result;
 use table::{Item, Map, Value, map, text};
 
 use crate::attributes::{
-    ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, PARAM_ROWS, PARAMS, REBUILD, REVISION, STALE, TAG_ROWS, TAGS, WIDE,
-    metric_attribute, metric_of,
+    ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, NONCE, PARAM_ROWS, PARAMS, REBUILD, REVISION, STALE, TAG_ROWS, TAGS,
+    WIDE, metric_attribute, metric_of,
 };
 use crate::links;
 use crate::maps::{entries, entry_name};
 use crate::metrics::pack_set;
 use crate::run_items::{RunItems, RunLocation};
+use crate::unreadable::unreadable;
 
 /// The entity type of runs in the index.
 pub const RUN: &str = "run";
@@ -35,41 +37,46 @@ impl RunCopy {
     }
 
     /// A copy of a run with its values; without them, and with its entries in the index instead, if that is too much.
-    #[must_use]
-    pub fn new(at: &RunLocation, items: &RunItems, entries_of_index: &BTreeSet<String>) -> Self {
-        let with_values = Self::with_values(at, items);
+    ///
+    /// # Errors
+    /// An internal one if something of the run cannot be read.
+    pub fn new(at: &RunLocation, items: &RunItems, entries_of_index: &BTreeSet<String>) -> Result<Self> {
+        let with_values = Self::with_values(at, items)?;
         if with_values.0.size() <= MOST_BYTES {
-            return with_values;
+            return Ok(with_values);
         }
         let listed = entries_of_index.iter().map(text).collect();
         let left_out = |name: &str| name == PARAMS || name == TAGS || name == LINK_ROWS || metric_of(name).is_some();
         let item = with_values.0.0.into_iter().filter(|(name, _)| !left_out(name)).collect();
-        Self(Item(item).with(ENTRIES, Value::L(listed)))
+        Ok(Self(Item(item).with(ENTRIES, Value::L(listed))))
     }
 
-    fn with_values(at: &RunLocation, items: &RunItems) -> Self {
+    fn with_values(at: &RunLocation, items: &RunItems) -> Result<Self> {
         let of_the_document = |name: &str| {
             let of_an_index = definition::key_attributes().any(|attribute| attribute == name);
-            of_an_index || [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, WIDE, REVISION, INDEXED, REBUILD].contains(&name)
+            of_an_index
+                || [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, WIDE, REVISION, INDEXED, REBUILD, NONCE].contains(&name)
         };
         let attributes = items.run.0.iter().filter(|(name, _)| !of_the_document(name));
         let mut item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect());
         item.0.extend(Item::new(Self::key(at)).0);
         for (attribute, rows) in [(PARAMS, &items.params), (TAGS, &items.tags)] {
-            let values = entries(&items.run, attribute, rows).into_iter();
+            let values = entries(&items.run, attribute, rows)?.into_iter();
             let values: Map = values.map(|(key, value)| (entry_name(&key).into_owned(), text(value))).collect();
             item = item.with(attribute, map(values));
         }
-        for (metric, point) in items.latest_metrics() {
+        for metric in items.latest_metrics() {
+            let (metric, point) = metric?;
             item = item.with(metric_attribute(metric), pack_set(&[point]));
         }
         if !items.links.is_empty() {
             item = item.with(LINK_ROWS, links::kept(&items.links));
         }
-        Self(item)
+        Ok(Self(item))
     }
 
-    /// The run's values as if read from its items; `None` if the copy holds none. Takes the copy: a page is a hundred of them.
+    /// The run's values as if read from its items; `None` if the copy holds none, or they cannot be read: then the run has to be
+    /// read itself. Takes the copy: a page is a hundred of them.
     #[must_use]
     pub fn into_values(self) -> Option<RunItems> {
         let mut run = self.0;
@@ -77,22 +84,29 @@ impl RunCopy {
             return None;
         }
         let links = match run.0.remove(LINK_ROWS) {
-            Some(Value::L(rows)) => rows.into_iter().filter_map(|row| Some(Item(row.as_m().ok()?.clone()))).collect(),
-            _ => Vec::new(),
+            None => Vec::new(),
+            Some(rows) => {
+                let rows = rows.as_l().ok()?.iter();
+                rows.map(|row| Some(Item(row.as_m().ok()?.clone()))).collect::<Option<_>>()?
+            }
         };
         Some(RunItems { run, links, ..RunItems::default() })
     }
 
     /// The entries it lists, in place of values.
-    #[must_use]
-    pub fn listed_entries(&self) -> Option<Vec<String>> {
-        self.0.has(ENTRIES).then(|| self.list(ENTRIES))
+    ///
+    /// # Errors
+    /// An internal one if they cannot be read.
+    pub fn listed_entries(&self) -> Result<Option<Vec<String>>> {
+        self.list(ENTRIES)
     }
 
     /// Entries that were to be deleted when the copy was made.
-    #[must_use]
-    pub fn stale_entries(&self) -> Vec<String> {
-        self.list(STALE)
+    ///
+    /// # Errors
+    /// An internal one if they cannot be read.
+    pub fn stale_entries(&self) -> Result<Vec<String>> {
+        Ok(self.list(STALE)?.unwrap_or_default())
     }
 
     /// What had been told to index, as JSON, if it was not the default.
@@ -120,8 +134,10 @@ impl RunCopy {
         Self(item)
     }
 
-    fn list(&self, attribute: &str) -> Vec<String> {
-        let list = self.0.0.get(attribute).and_then(|list| list.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
-        list.iter().filter_map(|entry| entry.as_s().ok().cloned()).collect()
+    fn list(&self, attribute: &str) -> Result<Option<Vec<String>>> {
+        let Some(list) = self.0.0.get(attribute) else { return Ok(None) };
+        let read =
+            |list: &Value| list.as_l().ok()?.iter().map(|entry| entry.as_s().ok().cloned()).collect::<Option<Vec<_>>>();
+        read(list).map(Some).ok_or_else(|| unreadable(&self.0, attribute))
     }
 }

@@ -34,7 +34,7 @@ impl Setting {
         let item = Item::new(rows::Config::key(&SETTING.into()))
             .with(INDEXED, text(to_json(&self.indexed)))
             .with(SEARCHED, text(to_json(&self.searched)));
-        table.put(item, &table::Condition::All(Vec::new())).await
+        table.put(item, &table::Condition::Always).await
     }
 }
 

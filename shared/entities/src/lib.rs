@@ -18,6 +18,7 @@ mod run_items;
 mod searched;
 mod stage;
 mod time;
+mod unreadable;
 mod workspace;
 
 pub use key_schema::attributes;
@@ -38,4 +39,5 @@ pub use run_items::{RunItems, RunLocation, group_by_run, locate_run, read_run_it
 pub use searched::{Searched, find, searched_dataset};
 pub use stage::{ExperimentState, experiment_of_name, experiment_state, run_stage, stage_from};
 pub use time::{Moment, now_ms};
+pub use unreadable::{read_all, unreadable};
 pub use workspace::{in_workspace, workspace_named};

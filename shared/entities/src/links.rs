@@ -1,13 +1,14 @@
 //! What a run read and what it put out: rows beside its documents.
 
 use key_schema::{Key, WideDigest, rows};
-use mlflow_api::ExperimentId;
 use mlflow_api::inputs::{Dataset, DatasetInput, ModelInput, RunInputs};
 use mlflow_api::tracking::{KeyValue, ModelOutput, RunOutputs};
+use mlflow_api::{ExperimentId, Result};
 use table::{Item, Map, Value, map, text};
 
 use crate::attributes::{DIGEST, MODEL, NAME, ORDER, STEP, TAGS};
 use crate::maps::{entry_key, entry_name};
+use crate::unreadable::unreadable;
 
 /// The hash that stands for a dataset in the keys of its experiment.
 #[must_use]
@@ -38,36 +39,43 @@ pub fn dataset_link(row: Item, input: &DatasetInput, order: i64) -> Item {
 }
 
 /// What a run read, from its rows: datasets by name and digest only, the first one logged first.
-#[must_use]
-pub fn run_inputs(links: &[Item]) -> RunInputs {
-    let mut datasets: Vec<_> = links.iter().filter_map(|row| Some((row.number(ORDER)?, dataset_input(row)?))).collect();
-    datasets.sort_by_key(|(order, _)| *order);
-    let models = links.iter().filter(|row| !row.has(STEP)).filter_map(|row| row.text(MODEL));
-    RunInputs {
-        dataset_inputs: datasets.into_iter().map(|(_, input)| input).collect(),
-        model_inputs: models.map(|model_id| ModelInput { model_id: model_id.to_owned() }).collect(),
+///
+/// # Errors
+/// An internal one if a row cannot be read.
+pub fn run_inputs(links: &[Item]) -> Result<RunInputs> {
+    let (mut datasets, mut model_inputs) = (Vec::new(), Vec::new());
+    for row in links {
+        match row.text(MODEL) {
+            Some(model_id) if !row.has(STEP) => model_inputs.push(ModelInput { model_id: model_id.to_owned() }),
+            Some(_) => {}
+            None => datasets.push(dataset_input(row).ok_or_else(|| unreadable(row, "a dataset of a run"))?),
+        }
     }
+    datasets.sort_by_key(|(order, _)| *order);
+    Ok(RunInputs { dataset_inputs: datasets.into_iter().map(|(_, input)| input).collect(), model_inputs })
 }
 
-fn dataset_input(row: &Item) -> Option<DatasetInput> {
+fn dataset_input(row: &Item) -> Option<(i64, DatasetInput)> {
     let dataset =
         Dataset { name: row.text(NAME)?.to_owned(), digest: row.text(DIGEST)?.to_owned(), ..Dataset::default() };
-    let tags = row.map(TAGS).into_iter().flatten();
-    let tags = tags.filter_map(|(name, value)| {
-        Some(KeyValue { key: entry_key(name).to_owned(), value: value.as_s().ok()?.clone() })
-    });
-    let mut tags: Vec<_> = tags.collect();
+    let tags = row.map(TAGS)?.iter();
+    let tags =
+        tags.map(|(name, value)| Some(KeyValue { key: entry_key(name).to_owned(), value: value.as_s().ok()?.clone() }));
+    let mut tags = tags.collect::<Option<Vec<_>>>()?;
     tags.sort_unstable();
-    Some(DatasetInput { tags, dataset })
+    Some((row.number(ORDER)?, DatasetInput { tags, dataset }))
 }
 
 /// What a run put out, from its rows.
-#[must_use]
-pub fn run_outputs(links: &[Item]) -> RunOutputs {
-    let models = links
-        .iter()
-        .filter_map(|row| Some(ModelOutput { model_id: row.text(MODEL)?.to_owned(), step: row.number(STEP)? }));
-    RunOutputs { model_outputs: models.collect() }
+///
+/// # Errors
+/// An internal one if a row cannot be read.
+pub fn run_outputs(links: &[Item]) -> Result<RunOutputs> {
+    let models = links.iter().filter(|row| row.has(MODEL) && row.has(STEP)).map(|row| {
+        let output = || Some(ModelOutput { model_id: row.text(MODEL)?.to_owned(), step: row.number(STEP)? });
+        output().ok_or_else(|| unreadable(row, "a model of a run"))
+    });
+    Ok(RunOutputs { model_outputs: models.collect::<Result<_>>()? })
 }
 
 /// The rows as they stand in a copy: without their keys, which follow from the rest.
@@ -102,14 +110,17 @@ mod tests {
             row("3").with(MODEL, text("m-1")).with(STEP, table::number(7)),
             row("4").with(MODEL, text("m-2")),
         ];
-        let inputs = run_inputs(&links);
+        let inputs = run_inputs(&links).unwrap();
         assert_eq!(inputs.dataset_inputs, [first, second]);
         assert_eq!(inputs.dataset_inputs[1].context(), Some("train"));
         assert_eq!(inputs.model_inputs, [ModelInput { model_id: "m-2".to_owned() }]);
-        assert_eq!(run_outputs(&links).model_outputs, [ModelOutput { model_id: "m-1".to_owned(), step: 7 }]);
+        assert_eq!(run_outputs(&links).unwrap().model_outputs, [ModelOutput { model_id: "m-1".to_owned(), step: 7 }]);
         let Value::L(kept) = kept(&links) else { panic!("a list") };
         let kept: Vec<_> = kept.iter().map(|row| Item(row.as_m().unwrap().clone())).collect();
-        assert_eq!((run_inputs(&kept), run_outputs(&kept)), (inputs, run_outputs(&links)));
+        assert_eq!(run_inputs(&kept).unwrap(), inputs);
+        assert_eq!(run_outputs(&kept).unwrap(), run_outputs(&links).unwrap());
+        assert!(run_inputs(&[row("5")]).is_err(), "a row of nothing we know");
+        assert!(run_outputs(&[row("6").with(MODEL, text("m-1")).with(STEP, text("x"))]).is_err());
     }
 
     #[test]

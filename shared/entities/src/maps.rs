@@ -2,20 +2,37 @@
 
 use std::borrow::Cow;
 
+use mlflow_api::Result;
 use table::{Item, Map};
 
 use crate::attributes::{ROW_KEY, ROW_VALUE};
+use crate::unreadable::unreadable;
 
 /// The entries of a map of a document and of its rows, by key. An entry in the document counts for more than a row.
-#[must_use]
-pub fn entries(item: &Item, attribute: &str, rows: &[Item]) -> Vec<(String, String)> {
+///
+/// # Errors
+/// An internal one if an entry cannot be read.
+pub fn entries(item: &Item, attribute: &str, rows: &[Item]) -> Result<Vec<(String, String)>> {
     let empty = Map::new();
-    let held = item.map(attribute).unwrap_or(&empty);
-    let inline = held.iter().filter_map(|(name, value)| Some((entry_key(name).to_owned(), value.as_s().ok()?.clone())));
-    let rows = rows.iter().filter_map(|row| Some((row.text(ROW_KEY)?.to_owned(), row.text(ROW_VALUE)?.to_owned())));
-    let mut all: Vec<_> = rows.filter(|(key, _)| !held.contains_key(entry_name(key).as_ref())).chain(inline).collect();
+    let held = match item.0.get(attribute) {
+        None => &empty,
+        Some(_) => item.map(attribute).ok_or_else(|| unreadable(item, attribute))?,
+    };
+    let mut all = Vec::with_capacity(held.len() + rows.len());
+    for (name, value) in held {
+        let value = value.as_s().map_err(|_| unreadable(item, attribute))?;
+        all.push((entry_key(name).to_owned(), value.clone()));
+    }
+    for row in rows {
+        let (Some(key), Some(value)) = (row.text(ROW_KEY), row.text(ROW_VALUE)) else {
+            return Err(unreadable(row, attribute));
+        };
+        if !held.contains_key(entry_name(key).as_ref()) {
+            all.push((key.to_owned(), value.to_owned()));
+        }
+    }
     all.sort_unstable();
-    all
+    Ok(all)
 }
 
 /// The name of a key's entry in a map. DynamoDB knows no empty name, and MLflow takes an empty key when a run is created.
@@ -46,6 +63,10 @@ mod tests {
         let row =
             |name: &str, value: &str| Item::new(key.clone()).with(ROW_KEY, text(name)).with(ROW_VALUE, text(value));
         let expected = [("a", "new"), ("b", "row")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-        assert_eq!(entries(&item, TAGS, &[row("a", "old"), row("b", "row")]), expected);
+        assert_eq!(entries(&item, TAGS, &[row("a", "old"), row("b", "row")]).unwrap(), expected);
+        let strange = Item::new(key.clone()).with(ROW_KEY, text("c"));
+        assert!(entries(&item, TAGS, &[strange]).is_err());
+        assert!(entries(&Item::new(key.clone()).with(TAGS, text("x")), TAGS, &[]).is_err());
+        assert!(entries(&item.with(TAGS, map(Map::from([("a".to_owned(), table::number(1))]))), TAGS, &[]).is_err());
     }
 }

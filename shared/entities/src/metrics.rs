@@ -1,25 +1,38 @@
 //! Metrics documents: for each metric a set of packed points, the latest and those that wait for a segment.
 
+use mlflow_api::Result;
 use table::{Item, Value, bytes_set};
 
 use crate::attributes::{metric_attribute, metric_of};
 use crate::points::Point;
+use crate::unreadable::unreadable;
 
 /// Points of a metric that wait in a document, latest included; in no order.
-#[must_use]
-pub fn waiting(document: &Item, metric: &str) -> Vec<Point> {
-    document.0.get(&metric_attribute(metric)).map(unpack_set).unwrap_or_default()
+///
+/// # Errors
+/// An internal one if they cannot be read.
+pub fn waiting(document: &Item, metric: &str) -> Result<Vec<Point>> {
+    let set = document.0.get(&metric_attribute(metric)).map(|set| unpack_set(document, set));
+    set.unwrap_or_else(|| Ok(Vec::new()))
 }
 
 /// The latest point of each metric in a document.
-pub fn latest(document: &Item) -> impl Iterator<Item = (&str, Point)> {
+///
+/// # Errors
+/// An internal one for each that cannot be read.
+pub fn latest(document: &Item) -> impl Iterator<Item = Result<(&str, Point)>> {
     let metrics = document.0.iter().filter_map(|(name, value)| Some((metric_of(name)?, value)));
-    metrics.filter_map(|(name, value)| Some((name, unpack_set(value).into_iter().max_by(Point::by_step)?)))
+    metrics.map(|(name, set)| {
+        let latest = unpack_set(document, set)?.into_iter().max_by(Point::by_step);
+        // DynamoDB knows no empty set.
+        Ok((name, latest.ok_or_else(|| unreadable(document, "a metric"))?))
+    })
 }
 
-fn unpack_set(value: &Value) -> Vec<Point> {
-    let set = value.as_bs().map(Vec::as_slice).unwrap_or_default();
-    set.iter().filter_map(|bytes| Point::unpack(bytes.as_ref())).collect()
+fn unpack_set(document: &Item, set: &Value) -> Result<Vec<Point>> {
+    let points =
+        |set: &Value| set.as_bs().ok()?.iter().map(|bytes| Point::unpack(bytes.as_ref())).collect::<Option<Vec<_>>>();
+    points(set).ok_or_else(|| unreadable(document, "a metric"))
 }
 
 /// A set of points as a document holds it.

@@ -5,8 +5,8 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, KeyRange, WideDigest, fnv1a_128, index, rows};
 use mlflow_api::logged_models::{LoggedModel, ModelData, ModelInfo, ModelMetric, ModelStatus};
 use mlflow_api::tracking::KeyValue;
-use mlflow_api::{Error, ExperimentId, ModelId};
-use table::{Item, Query, Result, Table, Value};
+use mlflow_api::{Error, ExperimentId, ModelId, Result};
+use table::{Item, Query, Table, Value};
 
 use crate::attributes::{
     ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, PARAM_ROWS, PARAMS, POINTS, SEGMENTS, SOURCE_RUN, STATUS, TAG_ROWS, TAGS,
@@ -14,6 +14,7 @@ use crate::attributes::{
 };
 use crate::maps::entries;
 use crate::model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
+use crate::unreadable::unreadable;
 
 /// Models whose rows are read at a time.
 const AT_ONCE: usize = 16;
@@ -59,7 +60,7 @@ impl ModelLocation {
 
 /// Where a logged model is, if the id is one that a model can have. No request for an id made here, which says it; one of a
 /// global index, which is behind by moments, for any other.
-pub async fn locate_model(table: &Table, text: &str) -> Result<Option<ModelLocation>> {
+pub async fn locate_model(table: &Table, text: &str) -> table::Result<Option<ModelLocation>> {
     let Some(model) = ModelId::parse(text) else { return Ok(None) };
     if let Some(experiment) = model.experiment() {
         return Ok(Some(ModelLocation { experiment, model }));
@@ -86,36 +87,44 @@ pub struct ModelItems {
 
 impl ModelItems {
     /// All points of the model, by metric, each metric's in the order of time; a point that stands in two places is one.
-    #[must_use]
-    pub fn series(&self) -> ModelSeries {
-        let mut series = self.metrics.as_ref().map(waiting_model_points).unwrap_or_default();
+    ///
+    /// # Errors
+    /// An internal one if a point cannot be read.
+    pub fn series(&self) -> Result<ModelSeries> {
+        let mut series = self.metrics.as_ref().map_or_else(|| Ok(ModelSeries::new()), waiting_model_points)?;
         for segment in &self.segments {
-            if let Some(Value::B(packed)) = segment.0.get(POINTS) {
-                // A segment of another version of this server would be skipped from its first foreign byte on.
-                let _ = unpack_model_segment(packed.as_ref(), &mut series);
-            }
+            let packed = segment.0.get(POINTS).and_then(|packed| packed.as_b().ok());
+            let read = packed.and_then(|packed| unpack_model_segment(packed.as_ref(), &mut series));
+            read.ok_or_else(|| unreadable(segment, "a segment of points"))?;
         }
         for points in series.values_mut() {
             points.sort_unstable();
             points.dedup();
         }
-        series
+        Ok(series)
     }
 }
 
 /// The points that wait in a model's metrics document, by metric; in no order.
-#[must_use]
-pub fn waiting_model_points(document: &Item) -> ModelSeries {
-    let metrics = document.0.iter().filter_map(|(name, value)| {
-        let set = value.as_bs().map(Vec::as_slice).unwrap_or_default();
-        let points: Vec<_> = set.iter().filter_map(|bytes| ModelPoint::unpack(bytes.as_ref())).collect();
-        Some((metric_of(name)?.to_owned(), points))
-    });
-    metrics.filter(|(_, points)| !points.is_empty()).collect()
+///
+/// # Errors
+/// An internal one if a point cannot be read.
+pub fn waiting_model_points(document: &Item) -> Result<ModelSeries> {
+    let metrics = document.0.iter().filter_map(|(name, value)| Some((metric_of(name)?, value)));
+    let read = |set: &Value| {
+        set.as_bs().ok()?.iter().map(|bytes| ModelPoint::unpack(bytes.as_ref())).collect::<Option<Vec<_>>>()
+    };
+    metrics
+        .map(|(name, set)| Ok((name.to_owned(), read(set).ok_or_else(|| unreadable(document, "a metric"))?)))
+        .collect()
 }
 
 /// Reads the segments of a logged model's points, if it has any. A request per MB.
-pub async fn read_model_segments(table: &Table, at: &ModelLocation, metrics: Option<&Item>) -> Result<Vec<Item>> {
+pub async fn read_model_segments(
+    table: &Table,
+    at: &ModelLocation,
+    metrics: Option<&Item>,
+) -> table::Result<Vec<Item>> {
     if metrics.is_none_or(|document| !document.has(SEGMENTS)) {
         return Ok(Vec::new());
     }
@@ -124,7 +133,7 @@ pub async fn read_model_segments(table: &Table, at: &ModelLocation, metrics: Opt
 
 /// Reads several logged models whole; one that is gone is left out. A request per 50 models, and one more for each kind of row
 /// of each model that has any.
-pub async fn read_models(table: &Table, places: &[ModelLocation]) -> Result<Vec<(ModelLocation, ModelItems)>> {
+pub async fn read_models(table: &Table, places: &[ModelLocation]) -> table::Result<Vec<(ModelLocation, ModelItems)>> {
     let keys: Vec<Key> = places.iter().flat_map(|at| [at.key(), at.metrics_key()]).collect();
     let mut items = table.get_many(&keys).await?;
     let whole = places.iter().filter_map(|at| {
@@ -136,13 +145,15 @@ pub async fn read_models(table: &Table, places: &[ModelLocation]) -> Result<Vec<
 }
 
 /// Sorts the items of a partition's logged models by model, those of an unfinished one first. A model's own item comes first
-/// among its items; what has none is left out.
-#[must_use]
+/// among its items; what has none is nobody's.
+///
+/// # Errors
+/// An internal one if a model's key cannot be read.
 pub fn group_by_model(
     experiment: ExperimentId,
     unfinished: Option<(ModelLocation, ModelItems)>,
     items: Vec<Item>,
-) -> Vec<(ModelLocation, ModelItems)> {
+) -> Result<Vec<(ModelLocation, ModelItems)>> {
     let mut groups: Vec<(ModelLocation, ModelItems)> = unfinished.into_iter().collect();
     let mut rows = groups.last().map(|(at, _)| RowsOfModel::of(at));
     for item in items {
@@ -162,7 +173,7 @@ pub fn group_by_model(
             group.tags.push(item);
         }
     }
-    groups
+    Ok(groups)
 }
 
 /// Where the rows stand that a logged model has beside its document.
@@ -188,7 +199,7 @@ pub async fn read_model_items(
     at: &ModelLocation,
     model: Item,
     metrics: Option<Item>,
-) -> Result<ModelItems> {
+) -> table::Result<ModelItems> {
     let has_segments = metrics.as_ref().is_some_and(|document| document.has(SEGMENTS));
     let rows = RowsOfModel::of(at);
     let wanted = [
@@ -205,15 +216,17 @@ pub async fn read_model_items(
 }
 
 /// A logged model from its items.
-#[must_use]
-pub fn model_whole(at: &ModelLocation, items: &ModelItems) -> LoggedModel {
+///
+/// # Errors
+/// An internal one if something of it cannot be read.
+pub fn model_whole(at: &ModelLocation, items: &ModelItems) -> Result<LoggedModel> {
     let text = |attribute: &str| items.model.text(attribute).unwrap_or_default().to_owned();
     let number = |attribute: &str| items.model.number(attribute).unwrap_or_default();
     let key_values = |attribute, rows| {
-        let entries = entries(&items.model, attribute, rows).into_iter();
-        entries.map(|(key, value)| KeyValue { key, value }).collect()
+        let entries = entries(&items.model, attribute, rows)?.into_iter();
+        Ok::<Vec<_>, Error>(entries.map(|(key, value)| KeyValue { key, value }).collect())
     };
-    let metrics = items.series().into_iter().flat_map(|(key, points)| {
+    let metrics = items.series()?.into_iter().flat_map(|(key, points)| {
         points.into_iter().map(move |point| {
             let (dataset_name, dataset_digest) = point.dataset.unwrap_or_default();
             ModelMetric {
@@ -238,9 +251,10 @@ pub fn model_whole(at: &ModelLocation, items: &ModelItems) -> LoggedModel {
         status: ModelStatus::from_number(number(STATUS)),
         model_type: text(MODEL_TYPE),
         source_run_id: text(SOURCE_RUN),
-        tags: key_values(TAGS, &items.tags),
+        tags: key_values(TAGS, &items.tags)?,
     };
-    LoggedModel { info, data: ModelData { params: key_values(PARAMS, &items.params), metrics: metrics.collect() } }
+    let data = ModelData { params: key_values(PARAMS, &items.params)?, metrics: metrics.collect() };
+    Ok(LoggedModel { info, data })
 }
 
 #[cfg(test)]
@@ -266,7 +280,7 @@ mod tests {
         let waiting = bytes_set([point(3), point(1)].map(|point| point.pack()));
         let metrics = Item::new(at.metrics_key()).with(metric_attribute("m"), waiting);
         let items = ModelItems { metrics: Some(metrics), segments, ..ModelItems::default() };
-        assert_eq!(items.series(), ModelSeries::from([("m".to_owned(), vec![point(1), point(2), point(3)])]));
+        assert_eq!(items.series().unwrap(), ModelSeries::from([("m".to_owned(), vec![point(1), point(2), point(3)])]));
     }
 
     #[test]
@@ -275,16 +289,16 @@ mod tests {
         let param = rows::LoggedModelParam::key(&two.experiment, &two.model, &"p #".into());
         let tag = rows::LoggedModelTag::key(&two.experiment, &two.model, &"t".into());
         let first = [one.key(), one.metrics_key(), two.key()].map(Item::new).to_vec();
-        let mut groups = group_by_model(ExperimentId::DEFAULT, None, first);
+        let mut groups = group_by_model(ExperimentId::DEFAULT, None, first).unwrap();
         let unfinished = groups.pop();
         assert_eq!(groups.len(), 1);
         assert_eq!((&groups[0].0, groups[0].1.metrics.is_some()), (&one, true));
         let second = [param, tag].map(|key| Item::new(key).with(NAME, text("x"))).to_vec();
-        let groups = group_by_model(ExperimentId::DEFAULT, unfinished, second);
+        let groups = group_by_model(ExperimentId::DEFAULT, unfinished, second).unwrap();
         assert_eq!(groups.len(), 1);
         assert_eq!((&groups[0].0, groups[0].1.params.len(), groups[0].1.tags.len()), (&two, 1, 1));
         // Rows whose document is gone are nobody's.
         let orphan = Item::new(one.metrics_key());
-        assert!(group_by_model(ExperimentId::DEFAULT, None, vec![orphan]).is_empty());
+        assert!(group_by_model(ExperimentId::DEFAULT, None, vec![orphan]).unwrap().is_empty());
     }
 }

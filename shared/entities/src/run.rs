@@ -1,12 +1,13 @@
 //! Runs from their items.
 
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage, Metric, RunData, RunInfo, RunStatus};
-use mlflow_api::{ExperimentId, RunId};
+use mlflow_api::{Error, ExperimentId, Result, RunId};
 use table::Item;
 
 use crate::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, TAGS, USER};
 use crate::links::{run_inputs, run_outputs};
 use crate::maps::entries;
+use crate::points::Point;
 use crate::run_items::{RunItems, RunLocation};
 use crate::stage::{ExperimentState, run_stage};
 
@@ -30,24 +31,21 @@ pub fn run_info(experiment: ExperimentId, run: &RunId, item: &Item, state: &Expe
 }
 
 /// A run from its items. Of its datasets, only names and digests are in them.
-#[must_use]
-pub fn run_whole(at: &RunLocation, items: &RunItems, state: &ExperimentState) -> tracking::Run {
+///
+/// # Errors
+/// An internal one if something of it cannot be read.
+pub fn run_whole(at: &RunLocation, items: &RunItems, state: &ExperimentState) -> Result<tracking::Run> {
     let key_values = |attribute, rows| {
-        let entries = entries(&items.run, attribute, rows).into_iter();
-        entries.map(|(key, value)| KeyValue { key, value }).collect::<Vec<_>>()
+        let entries = entries(&items.run, attribute, rows)?.into_iter();
+        Ok::<_, Error>(entries.map(|(key, value)| KeyValue { key, value }).collect::<Vec<_>>())
     };
-    let mut metrics: Vec<_> = items
-        .latest_metrics()
-        .map(|(key, point)| Metric {
-            key: key.to_owned(),
-            value: point.value,
-            timestamp: point.timestamp,
-            step: point.step,
-            run_id: None,
-        })
-        .collect();
+    let metrics = items.latest_metrics().map(|metric| {
+        let (key, Point { value, timestamp, step }) = metric?;
+        Ok(Metric { key: key.to_owned(), value, timestamp, step, run_id: None })
+    });
+    let mut metrics = metrics.collect::<Result<Vec<_>>>()?;
     metrics.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    let data = RunData { metrics, params: key_values(PARAMS, &items.params), tags: key_values(TAGS, &items.tags) };
+    let data = RunData { metrics, params: key_values(PARAMS, &items.params)?, tags: key_values(TAGS, &items.tags)? };
     let info = run_info(at.experiment, &at.run, &items.run, state);
-    tracking::Run { info, data, inputs: run_inputs(&items.links), outputs: Some(run_outputs(&items.links)) }
+    Ok(tracking::Run { info, data, inputs: run_inputs(&items.links)?, outputs: Some(run_outputs(&items.links)?) })
 }

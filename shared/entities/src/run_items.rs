@@ -69,7 +69,10 @@ pub struct RunItems {
 
 impl RunItems {
     /// The latest point of each metric. A copy has them beside all else in one item; a run's own document has none.
-    pub fn latest_metrics(&self) -> impl Iterator<Item = (&str, Point)> {
+    ///
+    /// # Errors
+    /// An internal one for each that cannot be read.
+    pub fn latest_metrics(&self) -> impl Iterator<Item = mlflow_api::Result<(&str, Point)>> {
         std::iter::once(&self.run).chain(&self.metrics).flat_map(latest)
     }
 }
@@ -107,13 +110,16 @@ pub async fn read_runs(table: &Table, places: &[RunLocation]) -> Result<Vec<(Run
     try_join_all(whole).await
 }
 
-/// Sorts the items of a partition's runs by run, those of an unfinished one first. A run's own item comes first among its items.
-#[must_use]
+/// Sorts the items of a partition's runs by run, those of an unfinished one first. A run's own item comes first among its items; what
+/// has none is nobody's.
+///
+/// # Errors
+/// An internal one if a run's key cannot be read.
 pub fn group_by_run(
     experiment: ExperimentId,
     unfinished: Option<(RunLocation, RunItems)>,
     items: Vec<Item>,
-) -> Vec<(RunLocation, RunItems)> {
+) -> mlflow_api::Result<Vec<(RunLocation, RunItems)>> {
     let mut groups: Vec<(RunLocation, RunItems)> = unfinished.into_iter().collect();
     let mut rows = groups.last().map(|(at, _)| RowsOfRun::of(at));
     for item in items {
@@ -128,7 +134,7 @@ pub fn group_by_run(
             part.push(item);
         }
     }
-    groups
+    Ok(groups)
 }
 
 /// Where the rows stand that a run has beside its document.
@@ -190,14 +196,14 @@ mod tests {
             at("run-3").metrics_key(),
         ];
         let first = [one.key(), one.metrics_key(), two.key()].map(Item::new).to_vec();
-        let mut groups = group_by_run(ExperimentId::DEFAULT, None, first);
+        let mut groups = group_by_run(ExperimentId::DEFAULT, None, first).unwrap();
         let unfinished = groups.pop();
         assert_eq!((groups.len(), &groups[0].0, groups[0].1.metrics.len()), (1, &one, 1));
-        let groups = group_by_run(ExperimentId::DEFAULT, unfinished, rows.map(Item::new).to_vec());
+        let groups = group_by_run(ExperimentId::DEFAULT, unfinished, rows.map(Item::new).to_vec()).unwrap();
         assert_eq!((groups.len(), &groups[0].0), (1, &two));
         let items = &groups[0].1;
         let counts = [&items.links, &items.metrics, &items.params, &items.tags].map(Vec::len);
         assert_eq!((items.run.key(), counts), (Some(two.key()), [2, 2, 1, 1]));
-        assert!(group_by_run(ExperimentId::DEFAULT, None, vec![Item::new(one.metrics_key())]).is_empty());
+        assert!(group_by_run(ExperimentId::DEFAULT, None, vec![Item::new(one.metrics_key())]).unwrap().is_empty());
     }
 }

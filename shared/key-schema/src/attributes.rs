@@ -120,6 +120,7 @@ names! {
     MODEL = "model",
     MODEL_TYPE = "model_type",
     NAME = "name",
+    NONCE = "nonce",
     ORDER = "order",
     PARAMS = "params",
     PARAM_ROWS = "param_rows",
@@ -171,6 +172,11 @@ pub const TAGGED: &[Attribute] = attributes! {
 pub const WITH_PARAMS: &[Attribute] = attributes! {
     PARAMS: Map "params, but for those that have rows of their own",
     PARAM_ROWS: Number "how many transactions have written rows of params: who adds a param checks it against all rows, or sees this change",
+};
+
+/// What the item of something that clients create holds of its creation.
+pub const CREATION: &[Attribute] = attributes! {
+    NONCE: Bytes "drawn by the request that created it, to tell its item from another's after a lost answer",
 };
 
 /// The row of a tag or a param.

@@ -4,7 +4,9 @@
 
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId};
 
-use crate::attributes::{Attribute, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, RUN_INFO, TAGGED, WITH_PARAMS};
+use crate::attributes::{
+    Attribute, CREATION, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, RUN_INFO, TAGGED, WITH_PARAMS,
+};
 use crate::definition::{Index, PK, SK};
 use crate::index::INDEX_KEYS;
 use crate::{
@@ -83,7 +85,7 @@ rows! {
         STAGE: Text "lifecycle stage",
         STAGE_VERSION: Number "how often the stage has changed",
         REVISION: Number "there is one, so that the indexer is told of the removal",
-        ..TAGGED
+        ..TAGGED, ..CREATION
     };
     /// A tag of the experiment that is too big for its document.
     ExperimentTag = "EXP#" <experiment: ExperimentId> / "E#TAG#" <tag: Name> { ..KEY_VALUE };
@@ -92,7 +94,7 @@ rows! {
     Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> {
         LINKS: Number "it has rows of datasets or logged models",
         REBUILD: Number "beside the mark: its entries in the index are to be put again, those too that should be there",
-        ..RUN_INFO, ..WITH_PARAMS, ..TAGGED, ..MARKED
+        ..RUN_INFO, ..WITH_PARAMS, ..TAGGED, ..MARKED, ..CREATION
     };
     /// The run's metrics: per metric the latest point and the points that wait for a segment, as a set.
     RunMetrics = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#METRIC" {
@@ -136,7 +138,7 @@ rows! {
         CREATED: Number "when it was created, in ms",
         UPDATED: Number "when it was changed last, in ms",
         ARTIFACT_URI: Text "where its artifacts are",
-        ..WITH_PARAMS, ..TAGGED
+        ..WITH_PARAMS, ..TAGGED, ..CREATION
     };
     /// The model's metrics: per metric the points logged for it, as a set.
     LoggedModelMetrics = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#METRIC" {
@@ -209,7 +211,7 @@ rows! {
         RECORDS: Number "how many records it has; missing before the first",
         SCHEMA_VERSION: Number "counts the changes of the schema, which is the content",
         REVISION: Number "there is one, so that the indexer is told of the removal",
-        ..TAGGED, ..LONG_CONTENT
+        ..TAGGED, ..LONG_CONTENT, ..CREATION
     };
     /// A record of it: inputs, outputs, expectations, tags and source, compressed, unless they are big; the hash of its inputs.
     /// Ids begin with the time of creation, so that a page of records is a range.
@@ -241,7 +243,7 @@ rows! {
     ScorerVersion = "EXP#" <experiment: ExperimentId> / "SCORERV#" <scorer: ScorerId> "#" <version: Ordinal> {
         VERSION: Number "the version",
         CREATED: Number "when it was registered, in ms",
-        ..LONG_CONTENT
+        ..LONG_CONTENT, ..CREATION
     };
     /// A part of a version that is too big for an item.
     ScorerPart = "EXP#" <experiment: ExperimentId> / "SCORERPART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes "the part" };
@@ -268,7 +270,7 @@ rows! {
         VERSIONS: Number "how many versions it has had",
         LATEST: Map "the greatest version of each stage",
         ALIASES: Map "the version that each alias stands for",
-        ..TAGGED
+        ..TAGGED, ..CREATION
     };
     /// What the model whose rows this partition holds is called now.
     ModelHome = "RM#" <home: Name> / "M#HOME" {
@@ -287,7 +289,7 @@ rows! {
         RUN: Text "its run",
         RUN_LINK: Text "a link to its run",
         UNSEEN: Number "how many tags were set without a look at how much it holds already",
-        ..TAGGED
+        ..TAGGED, ..CREATION
     };
     /// A tag of a version that is too big for its document.
     ModelVersionTag = "RM#" <home: Name> / "M#V#" <version: Ordinal> "#TAG#" <tag: Name> { ..KEY_VALUE };

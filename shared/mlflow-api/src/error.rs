@@ -20,6 +20,8 @@ pub enum ErrorCode {
     AttributeNotFound,
     /// A request that breaks a uniqueness rule where MLflow's store reports the bare database error. 400.
     BadRequest,
+    /// It is not known whether what was asked for happened. 409, which stock clients do not repeat on their own.
+    Aborted,
     /// A name that is already taken. 400.
     ResourceAlreadyExists,
     /// The entity is not there. 404.
@@ -45,6 +47,7 @@ impl ErrorCode {
         match self {
             Self::InvalidParameterValue | Self::AttributeNotFound => "INVALID_PARAMETER_VALUE",
             Self::BadRequest => "BAD_REQUEST",
+            Self::Aborted => "ABORTED",
             Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
             Self::ResourceDoesNotExist => "RESOURCE_DOES_NOT_EXIST",
             Self::EndpointNotFound => "ENDPOINT_NOT_FOUND",
@@ -64,6 +67,7 @@ impl ErrorCode {
                 400
             }
             Self::PermissionDenied => 403,
+            Self::Aborted => 409,
             Self::ResourceDoesNotExist | Self::EndpointNotFound => 404,
             Self::InvalidState | Self::InternalError => 500,
             Self::NotImplemented => 501,
@@ -79,9 +83,11 @@ impl ErrorCode {
             Self::ResourceDoesNotExist | Self::EndpointNotFound => "RESOURCE_NOT_FOUND",
             Self::PermissionDenied => "PERMISSION_DENIED",
             Self::AttributeNotFound => "ATTRIBUTE_NOT_FOUND",
-            Self::InvalidState | Self::InternalError | Self::NotImplemented | Self::TemporarilyUnavailable => {
-                "CLIENT_INTERNAL_ERROR"
-            }
+            Self::Aborted
+            | Self::InvalidState
+            | Self::InternalError
+            | Self::NotImplemented
+            | Self::TemporarilyUnavailable => "CLIENT_INTERNAL_ERROR",
         }
     }
 
@@ -152,6 +158,14 @@ impl Error {
             message: "The store is busy. Try again.".to_owned(),
             cause: Some(cause.to_string()),
         }
+    }
+
+    /// Something may have been created and may not; who repeats the request could create it twice. 409.
+    #[must_use]
+    pub fn unknown_outcome(cause: impl fmt::Display) -> Self {
+        let message =
+            "The store did not confirm this. It may have been created: look for it before you create it again.";
+        Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::Aborted, message) }
     }
 
     /// The JSON body of the answer.

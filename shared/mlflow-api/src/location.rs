@@ -109,6 +109,43 @@ fn check_query(query: &str) -> Result<()> {
     }
 }
 
+/// The location with a relative local path made absolute (`resolve_uri_if_local`): against this directory, if there is one that clients
+/// may know.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE` for a relative path where there is none, or if the location gets too long.
+pub fn absolute(location: &str, directory: Option<&str>) -> Result<String> {
+    let parts = split(location);
+    let path = match parts.scheme.as_str() {
+        "" => location,
+        "file" => parts.after_scheme,
+        _ => return Ok(location.to_owned()),
+    };
+    // An empty one is the server's choice.
+    if path.starts_with('/') || location.is_empty() {
+        return Ok(location.to_owned());
+    }
+    let Some(directory) = directory else {
+        return Err(Error::invalid(format!(
+            "The artifact location '{location}' is a relative path, which leads nowhere from this server. Give an absolute path or \
+             a URI."
+        )));
+    };
+    let path = percent_decode_str(path).decode_utf8_lossy();
+    let steps = directory.split('/').chain(path.split('/')).filter(|step| !matches!(*step, "" | "."));
+    let mut absolute = if parts.scheme.is_empty() { String::new() } else { "file://".to_owned() };
+    for step in steps {
+        absolute.push('/');
+        absolute.push_str(step);
+    }
+    if !parts.scheme.is_empty() && !parts.query.is_empty() {
+        absolute.push('?');
+        absolute.push_str(parts.query);
+    }
+    at_most("artifact_location", ARTIFACT_LOCATION, &absolute).map_err(|_| too_long())?;
+    Ok(absolute)
+}
+
 /// The location with a path appended, before its query (`append_to_uri_path`).
 #[must_use]
 pub fn append(location: &str, path: &str) -> String {
@@ -148,6 +185,25 @@ mod tests {
         ] {
             assert_eq!(append(location, "1"), expected);
         }
+    }
+
+    #[test]
+    fn relative_paths_lead_to_the_working_directory() {
+        for (location, expected) in [
+            ("relative/path", "/work/dir/relative/path"),
+            ("./a//b/.", "/work/dir/a/b"),
+            ("../up", "/work/dir/../up"),
+            ("a%20b", "/work/dir/a b"),
+            ("file:relative?x=y", "file:///work/dir/relative?x=y"),
+            ("/absolute", "/absolute"),
+            ("file:///absolute", "file:///absolute"),
+            ("s3://bucket/a", "s3://bucket/a"),
+            ("hf:relative", "hf:relative"),
+        ] {
+            assert_eq!(absolute(location, Some("/work/dir")).unwrap(), expected);
+            assert_eq!(absolute(location, None).is_ok(), location == expected, "{location}");
+        }
+        assert!(absolute(&"x".repeat(ARTIFACT_LOCATION), Some("/work/dir")).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Conditions and updates as values, and their rendering into DynamoDB's expressions.
 
 use std::collections::HashMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use key_schema::definition::{Index, PK};
 use key_schema::{IndexKey, Key};
@@ -31,8 +31,8 @@ impl From<(&str, &str)> for Path {
     }
 }
 
-/// What must hold for a write to happen.
-#[derive(Clone, Debug, PartialEq)]
+/// What must hold for a write to happen. Its `Debug` has placeholders for values.
+#[derive(Clone, PartialEq)]
 pub enum Condition {
     /// The attribute is there.
     Exists(Path),
@@ -42,7 +42,9 @@ pub enum Condition {
     Equals(Path, Value),
     /// The attribute is there and less than this value.
     Below(Path, Value),
-    /// Both hold, or as many as there are.
+    /// Always holds.
+    Always,
+    /// All of them hold.
     All(Vec<Condition>),
     /// One of them holds.
     Any(Vec<Condition>),
@@ -67,6 +69,7 @@ impl Condition {
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match self {
+            Self::Always => other,
             Self::All(mut conditions) => {
                 conditions.push(other);
                 Self::All(conditions)
@@ -76,9 +79,15 @@ impl Condition {
     }
 }
 
+impl fmt::Debug for Condition {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&Expressions::default().condition(self).unwrap_or_default())
+    }
+}
+
 /// A change of one item. It never creates one: every update carries the condition that the item exists, unless it is
-/// made with [`Update::upsert`].
-#[derive(Clone, Debug, PartialEq)]
+/// made with [`Update::upsert`]. Its `Debug` has placeholders for names and values.
+#[derive(Clone, PartialEq)]
 pub struct Update {
     pub(crate) key: Key,
     pub(crate) condition: Condition,
@@ -86,6 +95,13 @@ pub struct Update {
     add: Vec<(Path, Value)>,
     delete: Vec<(Path, Value)>,
     remove: Vec<Path>,
+}
+
+impl fmt::Debug for Update {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let change = Expressions::default().update(self);
+        formatter.debug_struct("Update").field("key", &self.key).field("change", &change).finish_non_exhaustive()
+    }
 }
 
 impl Update {
@@ -99,7 +115,7 @@ impl Update {
     #[must_use]
     pub fn upsert(key: Key) -> Self {
         let (set, add, delete, remove) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { key, condition: Condition::All(Vec::new()), set, add, delete, remove }
+        Self { key, condition: Condition::Always, set, add, delete, remove }
     }
 
     /// Sets an attribute, or an entry of a map that is there.
@@ -192,6 +208,7 @@ impl Expressions {
             Condition::Below(path, value) => Some(format!("{}<{}", self.path(path), self.value(value))),
             Condition::All(parts) => self.join(parts, " AND "),
             Condition::Any(parts) => self.join(parts, " OR "),
+            Condition::Always => None,
             Condition::Not(part) => self.condition(part).map(|part| format!("NOT({part})")),
         }
     }

@@ -1,5 +1,9 @@
 //! What a caller of the table has to decide on.
 
+use std::error::Error as StdError;
+use std::fmt::Write;
+use std::io;
+
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
@@ -32,6 +36,8 @@ pub enum Failure {
     PartitionFull,
     /// The table was busy or away for longer than we were willing to wait.
     Unavailable(String),
+    /// Nobody knows whether [`Table::create`](crate::Table::create) made something new: it must not be repeated.
+    Unknown(String),
     /// Anything else; a defect of ours.
     Unexpected(String),
 }
@@ -56,6 +62,7 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unavailable(cause) => Self::unavailable(cause),
+            Failure::Unknown(cause) => Self::unknown_outcome(cause),
             Failure::TooLarge => Self::new(ErrorCode::BadRequest, "The entity is larger than the store can hold."),
             Failure::PartitionFull => Self::new(
                 ErrorCode::BadRequest,
@@ -79,7 +86,7 @@ pub(crate) enum Outcome {
 }
 
 /// Errors of the operations this crate calls.
-pub(crate) trait OperationError: ProvideErrorMetadata {
+pub(crate) trait OperationError: ProvideErrorMetadata + StdError + 'static {
     /// The failure that carries data of its own.
     fn specific(&self) -> Option<Outcome> {
         None
@@ -124,7 +131,8 @@ impl OperationError for TransactWriteItemsError {
         } else if reasons.contains(&Reason::PartitionFull) {
             Outcome::Final(Failure::PartitionFull)
         } else if busy_only {
-            Outcome::Final(Failure::Unexpected(format!("cancelled: {cancelled:?}")))
+            let codes: Vec<_> = cancelled.cancellation_reasons().iter().filter_map(CancellationReason::code).collect();
+            Outcome::Final(Failure::Unexpected(format!("a transaction was cancelled: {}", codes.join(", "))))
         } else {
             Outcome::Final(Failure::Cancelled(reasons))
         })
@@ -146,12 +154,14 @@ fn is_size(message: &str) -> bool {
 }
 
 /// Sorts an SDK error into final, busy and lost.
-pub(crate) fn classify<E: OperationError + std::fmt::Debug>(error: &SdkError<E, HttpResponse>) -> Outcome {
+pub(crate) fn classify<E: OperationError>(error: &SdkError<E, HttpResponse>) -> Outcome {
     let SdkError::ServiceError(service) = error else {
-        // No answer, or none that could be read: the request may have arrived.
+        let text = printed(error);
         return match error {
-            SdkError::ConstructionFailure(_) => Outcome::Final(Failure::Unexpected(format!("{error:?}"))),
-            _ => Outcome::Lost(format!("{error:?}")),
+            SdkError::ConstructionFailure(_) => Outcome::Final(Failure::Unexpected(text)),
+            _ if was_never_sent(error) => Outcome::Busy(text),
+            // No answer, or none that could be read: the request may have arrived.
+            _ => Outcome::Lost(text),
         };
     };
     let error = service.err();
@@ -173,4 +183,29 @@ pub(crate) fn classify<E: OperationError + std::fmt::Debug>(error: &SdkError<E, 
         _ if service.raw().status().is_server_error() => Outcome::Lost(text),
         _ => Outcome::Final(Failure::Unexpected(text)),
     }
+}
+
+/// An error and what caused it, as they print themselves. Their `Debug` has the whole answer, items and all.
+fn printed(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    for cause in causes(error).skip(1) {
+        // Writing to a string does not fail.
+        let _ = write!(text, ": {cause}");
+    }
+    text
+}
+
+/// Whether there was no connection to send the request on.
+fn was_never_sent(error: &(dyn StdError + 'static)) -> bool {
+    causes(error).any(|cause| {
+        let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        // Looking up the name, TLS and the time limit of connecting are part of it.
+        let connecting = |error: &hyper_util::client::legacy::Error| error.is_connect();
+        cause.downcast_ref().is_some_and(refused) || cause.downcast_ref().is_some_and(connecting)
+    })
+}
+
+/// The error, its cause, the cause of that, and so on.
+fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |error: &&(dyn StdError + 'static)| (*error).source())
 }

@@ -1,6 +1,7 @@
 //! Items and their attributes.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use aws_sdk_dynamodb::primitives::Blob;
 pub use aws_sdk_dynamodb::types::AttributeValue as Value;
@@ -10,9 +11,15 @@ use key_schema::{IndexEntry, IndexKey, Key, KeyRange};
 /// A map of attributes: an item's own, or one nested in it.
 pub type Map = HashMap<String, Value>;
 
-/// An item of the table.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// An item of the table. Its `Debug` prints the key and the size: what is in it belongs to clients, and has no place in a log.
+#[derive(Clone, Default, PartialEq)]
 pub struct Item(pub Map);
+
+impl fmt::Debug for Item {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Item").field("key", &self.key()).field("bytes", &self.size()).finish()
+    }
+}
 
 impl Item {
     /// An item with this key and nothing else yet.
@@ -134,4 +141,33 @@ pub fn bytes(value: Vec<u8>) -> Value {
 #[must_use]
 pub fn bytes_set(values: impl IntoIterator<Item = Vec<u8>>) -> Value {
     Value::Bs(values.into_iter().map(Blob::new).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Condition, Failure, Page, Reason, Update, Write};
+
+    #[test]
+    fn nothing_prints_what_is_in_an_item() {
+        let key = || Key { pk: "P".to_owned(), sk: "S".to_owned() };
+        let item = || Item::new(key()).with("tags", map(Map::from([("name".to_owned(), text("secret"))])));
+        let condition = || Condition::Equals("tag".into(), text("secret"));
+        let update = Update::new(key()).set("tag", text("secret")).only_if(condition());
+        let refused = Failure::Refused { item: Some(item()), after_lost_answer: false };
+        let printed = [
+            format!("{refused:?}"),
+            format!("{:?}", Failure::Cancelled(vec![Reason::Refused(Some(item()))])),
+            format!(
+                "{:?}",
+                [Write::Put(item(), condition()), Write::Update(update), Write::Delete(key(), condition())]
+            ),
+            format!("{:#?}", Page { items: vec![item()], next: None }),
+            mlflow_api::Error::from(refused).to_string(),
+        ];
+        for text in printed {
+            assert!(!text.contains("secret"), "{text}");
+        }
+        assert_eq!(format!("{:?}", item()), r#"Item { key: Some(Key { pk: "P", sk: "S" }), bytes: 24 }"#);
+    }
 }

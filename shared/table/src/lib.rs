@@ -5,8 +5,10 @@
 //! decide on is one enum, [`Failure`]. A [`Meter`] counts requests and capacity units.
 
 mod batch;
+mod change;
 mod connect;
 mod create;
+mod creation;
 mod expression;
 mod failure;
 mod item;
@@ -16,6 +18,7 @@ mod retry;
 mod table;
 mod transaction;
 
+pub use change::{Attempts, Plan, Refusal};
 pub use connect::client;
 pub use expression::{Condition, Path, Update};
 pub use failure::{Failure, Reason, Result};

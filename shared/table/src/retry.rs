@@ -33,6 +33,8 @@ pub struct Retry {
     pub longest_pause: Duration,
     /// No attempt begins later than this after the first.
     pub patience: Duration,
+    /// How often a change is planned because somebody else was faster: as many clients as may change one entity at the same moment.
+    pub changes: u32,
 }
 
 impl Default for Retry {
@@ -43,6 +45,7 @@ impl Default for Retry {
             first_pause: Duration::from_millis(20),
             longest_pause: Duration::from_millis(1_500),
             patience: Duration::from_secs(15),
+            changes: 24,
         }
     }
 }
@@ -60,12 +63,20 @@ impl Retry {
     }
 
     /// Sends what `request` makes until the outcome is final or the attempts are used up.
-    pub(crate) async fn run<T, E, F>(&self, mut request: impl FnMut() -> F) -> Result<T>
+    pub(crate) async fn run<T, E, F>(&self, request: impl FnMut() -> F) -> Result<T>
     where
         F: Future<Output = std::result::Result<T, SdkError<E, HttpResponse>>>,
-        E: OperationError + std::fmt::Debug,
+        E: OperationError,
     {
-        let mut lost = false;
+        self.run_noting(&mut false, request).await
+    }
+
+    /// The same. Sets `lost` if the answer to an attempt was lost: then a failure does not mean that nothing happened.
+    pub(crate) async fn run_noting<T, E, F>(&self, lost: &mut bool, mut request: impl FnMut() -> F) -> Result<T>
+    where
+        F: Future<Output = std::result::Result<T, SdkError<E, HttpResponse>>>,
+        E: OperationError,
+    {
         let mut last_cause = String::new();
         let begin = Instant::now();
         for attempt in 0..self.attempts {
@@ -81,12 +92,12 @@ impl Retry {
             };
             match classify(&error) {
                 Outcome::Final(Failure::Refused { item, .. }) => {
-                    return Err(Failure::Refused { item, after_lost_answer: lost });
+                    return Err(Failure::Refused { item, after_lost_answer: *lost });
                 }
                 Outcome::Final(failure) => return Err(failure),
                 Outcome::Busy(cause) => last_cause = cause,
                 Outcome::Lost(cause) => {
-                    lost = true;
+                    *lost = true;
                     last_cause = cause;
                 }
             }

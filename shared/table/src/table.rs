@@ -75,27 +75,21 @@ impl Table {
         Ok(item)
     }
 
-    /// Writes an item that must not be there yet. Sent twice, it succeeds twice: if the item is there and equal, it is ours.
-    ///
-    /// # Errors
-    /// [`Failure::Refused`] if there is another item with this key.
-    pub async fn put_new(&self, item: Item) -> Result<()> {
-        match self.put(item.clone(), &Condition::item_missing()).await {
-            Err(Failure::Refused { item: Some(found), .. }) if found == item => Ok(()),
-            outcome => outcome,
-        }
-    }
-
     /// Writes an item, whole, if the condition holds for what was there.
     ///
     /// # Errors
     /// [`Failure::Refused`] if the condition does not hold.
     pub async fn put(&self, item: Item, condition: &Condition) -> Result<()> {
+        self.put_noting(&mut false, item, condition).await
+    }
+
+    /// The same; sets `lost` if the answer to an attempt was lost.
+    pub(crate) async fn put_noting(&self, lost: &mut bool, item: Item, condition: &Condition) -> Result<()> {
         let mut expressions = Expressions::default();
         let condition = expressions.condition(condition);
         let answer = self
             .retry
-            .run(|| {
+            .run_noting(lost, || {
                 self.count("PutItem");
                 self.client
                     .put_item()

@@ -32,12 +32,17 @@ impl Table {
     /// # Errors
     /// [`Failure::Cancelled`] with a reason per part if a condition does not hold.
     pub async fn transact(&self, writes: &[Write]) -> Result<()> {
+        self.transact_noting(&mut false, writes).await
+    }
+
+    /// The same; sets `lost` if the answer to an attempt was lost.
+    pub(crate) async fn transact_noting(&self, lost: &mut bool, writes: &[Write]) -> Result<()> {
         let parts = writes.iter().map(part).collect::<std::result::Result<Vec<_>, _>>();
         let parts = parts.map_err(|error| Failure::Unexpected(error.to_string()))?;
         let token = ulid::Ulid::generate().to_string();
         let answer = self
             .retry
-            .run(|| {
+            .run_noting(lost, || {
                 self.count("TransactWriteItems");
                 self.client
                     .transact_write_items()

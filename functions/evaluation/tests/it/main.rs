@@ -1,6 +1,7 @@
 //! The evaluation function as its clients see it, over an engine that throttles, forgets and lags.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod creations;
 mod evaluation_datasets;
 mod scorers;
 mod server;

@@ -7,12 +7,12 @@ use key_schema::index::AliasedVersions;
 use key_schema::{IndexEntry, Key, Name, Ordinal, rows};
 use mlflow_api::registry::{LATEST_ALIAS, ModelVersion, VersionNumber};
 use mlflow_api::{Error, Result, limits_registry as limits};
-use table::{Condition, Failure, Item, Query, Update, Write, number};
+use table::{Condition, Item, Plan, Query, Update, Write, number};
 
+use super::Store;
 use super::attributes::ALIASES;
 use super::model_item::{Model, model_key, model_not_found};
 use super::version_item::Found;
-use super::{ATTEMPTS, Store};
 
 /// Versions that one request reads beside their model.
 const BESIDE: usize = 25;
@@ -27,7 +27,7 @@ impl Store {
             return self.version_get_latest(name).await;
         }
         let mut aliased = self.aliased(&Name::from(name)).await?;
-        let model = take(&mut aliased, &model_key(name)).and_then(Model::of).ok_or_else(|| model_not_found(name))?;
+        let model = take(&mut aliased, &model_key(name)).ok_or_else(|| model_not_found(name)).and_then(Model::of)?;
         let number = model.aliases().get(alias).copied();
         let number = number.ok_or_else(|| Error::invalid(format!("Registered model alias {alias} not found.")))?;
         let home = model.home();
@@ -64,45 +64,38 @@ impl Store {
         limits::model_name(name)?;
         limits::new_alias(alias)?;
         let version = limits::version(version)?;
-        for attempt in 0..ATTEMPTS {
-            self.table.retry().pause(attempt).await;
-            let Found { model, number: wanted, .. } = self.version_find(name, &version).await?;
-            let before = model.aliases().get(alias).copied();
-            if before == Some(wanted) {
-                return Ok(());
-            }
-            let home = model.home();
-            let listed = Update::new(rows::ModelVersion::key(&home, &Ordinal(wanted)))
-                .indexed(AliasedVersions::key(&Ordinal(wanted)));
-            let mut writes =
-                vec![Write::Update(model.unchanged().set((ALIASES, alias), number(wanted))), Write::Update(listed)];
-            writes.extend(before.and_then(|before| without_alias(&model, before)));
-            match self.table.transact(&writes).await {
-                Ok(()) => return Ok(()),
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("a model kept changing"))
+        let version = &version;
+        self.table
+            .change("a model", |_| async move {
+                let Found { model, number: wanted, .. } = self.version_find(name, version).await?;
+                let before = model.aliases().get(alias).copied();
+                if before == Some(wanted) {
+                    return Ok(Plan::Done(()));
+                }
+                let home = model.home();
+                let listed = Update::new(rows::ModelVersion::key(&home, &Ordinal(wanted)))
+                    .indexed(AliasedVersions::key(&Ordinal(wanted)));
+                let mut writes =
+                    vec![Write::Update(model.unchanged().set((ALIASES, alias), number(wanted))), Write::Update(listed)];
+                writes.extend(before.and_then(|before| without_alias(&model, before)));
+                Ok::<_, Error>(Plan::Write(writes, ()))
+            })
+            .await
     }
 
     /// Deletes an alias, if it is there. Two requests.
     pub async fn alias_delete(&self, name: &str, alias: &str) -> Result<()> {
         limits::model_name(name)?;
         limits::alias(alias)?;
-        for attempt in 0..ATTEMPTS {
-            self.table.retry().pause(attempt).await;
-            let model = self.model_find(name).await?;
-            let Some(version) = model.aliases().get(alias).copied() else { return Ok(()) };
-            let removal = Write::Update(model.unchanged().remove((ALIASES, alias)));
-            let writes: Vec<_> = std::iter::once(removal).chain(without_alias(&model, version)).collect();
-            match self.table.transact(&writes).await {
-                Ok(()) => return Ok(()),
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("a model kept changing"))
+        self.table
+            .change("a model", |refusal| async move {
+                let model = self.model_or_refused(name, refusal).await?;
+                let Some(version) = model.aliases().get(alias).copied() else { return Ok(Plan::Done(())) };
+                let removal = Write::Update(model.unchanged().remove((ALIASES, alias)));
+                let writes = std::iter::once(removal).chain(without_alias(&model, version)).collect();
+                Ok::<_, Error>(Plan::Write(writes, ()))
+            })
+            .await
     }
 }
 

@@ -1,12 +1,12 @@
 //! Logged models that versions of registered models are made from. Their items are the tracking function's.
 
-use documents::{LoggedModelDocument, append_to_tag};
+use documents::{LoggedModelDocument, appended_to_tag};
 use entities::attributes::{ARTIFACT_URI, SOURCE_RUN, STAGE};
 use entities::{locate_model, stage_from};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{ModelId, Result};
 use serde_json::json;
-use table::Item;
+use table::{Item, Write};
 
 use super::Store;
 
@@ -31,10 +31,11 @@ impl Store {
         }))
     }
 
-    /// Adds a version to the list in a logged model's tag. Two requests, or four.
-    pub(super) async fn logged_model_add_version(&self, id: &str, name: &str, version: u32) -> Result<()> {
+    /// The writes that add a version to the list in a logged model's tag, for the transaction that makes the version. One request, or
+    /// two.
+    pub(super) async fn logged_model_with_version(&self, id: &str, name: &str, version: u32) -> Result<Vec<Write>> {
         let at = locate_model(&self.table, id).await?.ok_or_else(|| ModelId::not_found(id))?;
         let added = json!({ "name": name, "version": version });
-        append_to_tag(&self.table, &LoggedModelDocument { at: &at }, MODEL_VERSIONS_TAG, &added).await
+        appended_to_tag(&self.table, &LoggedModelDocument { at: &at }, MODEL_VERSIONS_TAG, &added).await
     }
 }

@@ -28,10 +28,6 @@ pub use model::NewModel;
 pub use version::NewVersion;
 pub use version_source::VersionSource;
 
-/// How often a change of a model is planned anew because somebody else changed it: as many clients as may create versions of one
-/// model at the same moment.
-const ATTEMPTS: u32 = 24;
-
 /// The registry's store. Cheap to clone; one a process.
 #[derive(Clone)]
 pub struct Store {

@@ -6,8 +6,9 @@ use key_schema::index::AliasedVersions;
 use key_schema::{ModelKind, Name, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::{Error, ErrorCode, Result, Workspace, limits_registry as limits, python};
-use table::{Condition, Failure, Item, Map, Query, Reason, Update, Value, Write, map, number, text};
+use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Value, Write, map, number, text};
 
+use super::Store;
 use super::attributes::{
     ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED, VERSIONS,
 };
@@ -15,7 +16,6 @@ use super::home::{home_key, home_row, new_home};
 use super::model_item::{Model, kind_of_tag, list_key, list_row, model_entity, model_key, model_not_found};
 use super::model_tag::ModelDocument;
 use super::version_item::version_entity;
-use super::{ATTEMPTS, Store};
 
 /// A model to register.
 #[derive(Clone, Debug, Default)]
@@ -59,17 +59,15 @@ impl Store {
                 // However many tags there are, the kind is read off the document.
                 tags.entry(IS_PROMPT_TAG.to_owned()).or_insert_with(|| text("true"));
             }
-            let mut writes = vec![
-                Write::Put(item.clone(), Condition::item_missing()),
+            let mut others = vec![
                 Write::Put(home_row(&home, &id, &new.name), Condition::item_missing()),
-                Write::Put(list_row(workspace, &new.name, kind), Condition::All(Vec::new())),
+                Write::Put(list_row(workspace, &new.name, kind), Condition::Always),
             ];
-            let more_rows = documents::take_rows(&mut writes, tag_rows);
-            match self.table.transact(&writes).await {
+            documents::take_all_rows(&mut others, tag_rows.clone())?;
+            match self.table.create(item.clone(), others).await {
                 Ok(()) => {
-                    self.table.write_many(more_rows, &[]).await?;
-                    let model = Model { name: new.name.clone(), item };
-                    return self.model_whole(&model).await;
+                    let model = Model::of(item)?;
+                    return model_entity(&model, &tag_rows, Vec::new());
                 }
                 Err(Failure::Cancelled(reasons)) => {
                     if let Some(Reason::Refused(Some(item))) = reasons.first() {
@@ -82,11 +80,19 @@ impl Store {
         Err(Error::unavailable("a model and its home were in the way of each other"))
     }
 
+    /// The model of this name, as the refusal of a change of it brought it, or read.
+    pub(super) async fn model_or_refused(&self, name: &str, refusal: Refusal) -> Result<Model> {
+        match refusal.item(0) {
+            Some(item) => Model::of(item),
+            None => self.model_find(name).await,
+        }
+    }
+
     /// The model of this name. One request.
     pub(super) async fn model_find(&self, name: &str) -> Result<Model> {
         limits::model_name(name)?;
         let item = self.table.get(&model_key(name)).await?;
-        item.and_then(Model::of).ok_or_else(|| model_not_found(name))
+        item.ok_or_else(|| model_not_found(name)).and_then(Model::of)
     }
 
     /// Reads a model. One request; one more if it has versions, and one for each part of it that has tags too big for its document.
@@ -101,49 +107,44 @@ impl Store {
         let set = vec![(DESCRIPTION, text(description)), (UPDATED, number(now_ms()))];
         let document = ModelDocument::new(name);
         let item = documents::change(&self.table, &document, Change { set, ..Change::default() }).await?;
-        let model = Model::of(item).ok_or_else(|| model_not_found(name))?;
+        let model = Model::of(item)?;
         self.model_whole(&model).await
     }
 
     /// Renames a model and returns it. Two requests, however many versions it has, and those of reading it.
     pub async fn model_rename(&self, workspace: &Workspace, name: &str, new_name: &str) -> Result<RegisteredModel> {
         limits::new_model_name(new_name)?;
-        for attempt in 0..ATTEMPTS {
-            self.table.retry().pause(attempt).await;
-            let model = self.model_find(name).await?;
-            let now = now_ms();
-            let home = model.home();
-            let at_home = Update::new(home_key(&home.0))
-                .only_if(Condition::Equals(ID.into(), text(model.id())))
-                .set(NAME, text(new_name))
-                .set(RENAMED, number(now));
-            let writes = if name == new_name {
-                let update = model.unchanged().set(UPDATED, number(now)).set(RENAMED, number(now));
-                vec![Write::Update(update), Write::Update(at_home)]
-            } else {
-                let kind = model.kind();
-                let always = || Condition::All(Vec::new());
-                vec![
-                    Write::Put(moved(&model, new_name, now), Condition::item_missing()),
-                    Write::Delete(model_key(name), model.is_unchanged()),
-                    Write::Put(list_row(workspace, new_name, kind), always()),
-                    Write::Delete(list_key(workspace, name, kind), always()),
-                    Write::Update(at_home),
-                ]
-            };
-            match self.table.transact(&writes).await {
-                Ok(()) => return self.model_get(new_name).await,
-                Err(Failure::Cancelled(reasons))
-                    if name != new_name && matches!(reasons.as_slice(), [Reason::Refused(_), Reason::None, ..]) =>
-                {
+        self.table
+            .change("a model", |refusal| async move {
+                let is_moved = name != new_name;
+                if is_moved && refusal.is_of(0) && !refusal.is_of(1) {
                     let message = format!("Registered Model (name={new_name}) already exists.");
                     return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
                 }
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("a model kept changing"))
+                let model = self.model_find(name).await?;
+                let now = now_ms();
+                let home = model.home();
+                let at_home = Update::new(home_key(&home.0))
+                    .only_if(Condition::Equals(ID.into(), text(model.id())))
+                    .set(NAME, text(new_name))
+                    .set(RENAMED, number(now));
+                let writes = if is_moved {
+                    let kind = model.kind();
+                    vec![
+                        Write::Put(moved(&model, new_name, now), Condition::item_missing()),
+                        Write::Delete(model_key(name), model.is_unchanged()),
+                        Write::Put(list_row(workspace, new_name, kind), Condition::Always),
+                        Write::Delete(list_key(workspace, name, kind), Condition::Always),
+                        Write::Update(at_home),
+                    ]
+                } else {
+                    let update = model.unchanged().set(UPDATED, number(now)).set(RENAMED, number(now));
+                    vec![Write::Update(update), Write::Update(at_home)]
+                };
+                Ok(Plan::Write(writes, ()))
+            })
+            .await?;
+        self.model_get(new_name).await
     }
 
     /// The greatest version of each stage, or of those that `stages` reads. One request, two if there are any.
@@ -167,7 +168,7 @@ impl Store {
     pub(super) async fn model_whole(&self, model: &Model) -> Result<RegisteredModel> {
         let versions = self.versions_of(model, model.latest().into_values().collect()).await?;
         let rows = self.model_tag_rows(model).await?;
-        Ok(model_entity(model, &rows, versions))
+        model_entity(model, &rows, versions)
     }
 
     /// The rows of a model's tags, where it has any. One request.
@@ -190,7 +191,7 @@ impl Store {
         let found = numbers.iter().zip(&keys).filter_map(|(number, key)| Some((*number, items.get(key)?)));
         let versions = found.map(|(number, item)| async move {
             let rows = self.version_tag_rows(&model.home(), number, item).await?;
-            Ok::<_, Error>(version_entity(&model.name, number, item, &rows, model.renamed()))
+            version_entity(&model.name, number, item, &rows, model.renamed())
         });
         futures::future::try_join_all(versions).await
     }

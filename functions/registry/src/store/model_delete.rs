@@ -1,13 +1,13 @@
 //! Deleting models.
 
 use key_schema::{Key, Name, Ordinal, part, rows};
-use mlflow_api::{Error, Result, Workspace};
-use table::{Condition, Failure, Item, Query, Update, Write, text};
+use mlflow_api::{Result, Workspace};
+use table::{Condition, Failure, Item, Plan, Query, Update, Write, text};
 
+use super::Store;
 use super::attributes::{ID, NAME, RUN};
 use super::home::home_key;
 use super::model_item::{list_key, model_key};
-use super::{ATTEMPTS, Store};
 
 /// Deletions in one transaction, beside the check of the home.
 const DELETIONS: usize = 98;
@@ -19,28 +19,25 @@ impl Store {
     /// cleared, 100 a request. Where that is cut short, nobody sees what is left: a new model of the name has another home. Who
     /// deletes the model again finishes it.
     pub async fn model_delete(&self, workspace: &Workspace, name: &str) -> Result<()> {
-        for attempt in 0..ATTEMPTS {
-            self.table.retry().pause(attempt).await;
-            let model = match self.model_find(name).await {
-                Ok(model) => model,
-                Err(error) => {
-                    self.home_clear_deserted(name).await?;
-                    return Err(error);
-                }
-            };
-            let home = model.home();
-            let writes = [
-                Write::Delete(model_key(name), model.is_unchanged()),
-                Write::Delete(list_key(workspace, name, model.kind()), Condition::All(Vec::new())),
-                Write::Update(Update::new(home_key(&home.0)).only_if(model.is_same()).remove(NAME)),
-            ];
-            match self.table.transact(&writes).await {
-                Ok(()) => return self.home_clear(&home, model.id()).await,
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("a model kept changing"))
+        let model = self
+            .table
+            .change("a model", |refusal| async move {
+                let model = match self.model_or_refused(name, refusal).await {
+                    Ok(model) => model,
+                    Err(error) => {
+                        self.home_clear_deserted(name).await?;
+                        return Err(error);
+                    }
+                };
+                let writes = vec![
+                    Write::Delete(model_key(name), model.is_unchanged()),
+                    Write::Delete(list_key(workspace, name, model.kind()), Condition::Always),
+                    Write::Update(Update::new(home_key(&model.home().0)).only_if(model.is_same()).remove(NAME)),
+                ];
+                Ok(Plan::Write(writes, model))
+            })
+            .await?;
+        self.home_clear(&model.home(), model.id()).await
     }
 
     /// Clears the home of a name whose model is gone; nothing, where it is not.
@@ -65,7 +62,7 @@ impl Store {
                 }
                 for part in parts(home, &page.items) {
                     let check = Write::Check(home_key(&home.0), deserted.clone());
-                    let deletions = part.into_iter().map(|key| Write::Delete(key, Condition::All(Vec::new())));
+                    let deletions = part.into_iter().map(|key| Write::Delete(key, Condition::Always));
                     let writes: Vec<_> = std::iter::once(check).chain(deletions).collect();
                     match self.table.transact(&writes).await {
                         Ok(()) => {}

@@ -2,20 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use entities::{entries, find};
+use entities::{entries, find, unreadable};
 use key_schema::{Key, ModelKind, Name, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelAlias, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::tracking::KeyValue;
-use mlflow_api::{Error, Workspace};
+use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Item, Update, Value, map, number, text};
 
-use super::attributes::{ALIASES, COUNT, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAGS, UPDATED};
+use super::attributes::{
+    ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAGS, UPDATED, VERSIONS,
+};
 
 /// A model as it was found under its name.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) name: String,
     pub(super) item: Item,
+    latest: BTreeMap<ModelStage, u32>,
+    aliases: BTreeMap<String, u32>,
 }
 
 /// The key of a model.
@@ -49,8 +53,22 @@ pub(super) fn versions_map<K: Into<String>>(versions: impl IntoIterator<Item = (
 
 impl Model {
     /// From its item.
-    pub(super) fn of(item: Item) -> Option<Self> {
-        Some(Self { name: item.text(NAME)?.to_owned(), item })
+    ///
+    /// # Errors
+    /// An internal one if it cannot be read.
+    pub(super) fn of(item: Item) -> Result<Self> {
+        let versions = |attribute: &str| {
+            let versions = item.map(attribute)?.iter();
+            let version = |(name, version): (&String, &Value)| Some((name.clone(), version.as_n().ok()?.parse().ok()?));
+            versions.map(version).collect::<Option<BTreeMap<String, u32>>>()
+        };
+        let read = || {
+            let latest = versions(LATEST)?.into_iter();
+            let latest = latest.map(|(stage, version)| Some((ModelStage::from_name(&stage)?, version)));
+            Some((item.text(NAME)?.to_owned(), latest.collect::<Option<_>>()?, versions(ALIASES)?))
+        };
+        let (name, latest, aliases) = read().ok_or_else(|| unreadable(&item, "a registered model"))?;
+        Ok(Self { name, item, latest, aliases })
     }
 
     pub(super) fn id(&self) -> &str {
@@ -68,27 +86,21 @@ impl Model {
 
     /// How many versions it has had.
     pub(super) fn count(&self) -> u32 {
-        self.item.number(COUNT).and_then(|count| count.try_into().ok()).unwrap_or_default()
+        self.item.number(VERSIONS).and_then(|count| count.try_into().ok()).unwrap_or_default()
     }
 
     pub(super) fn renamed(&self) -> i64 {
         self.item.number(RENAMED).unwrap_or_default()
     }
 
-    fn versions(&self, attribute: &str) -> BTreeMap<String, u32> {
-        let versions = self.item.map(attribute).into_iter().flatten();
-        versions.filter_map(|(name, version)| Some((name.clone(), version.as_n().ok()?.parse().ok()?))).collect()
-    }
-
     /// The greatest version of each stage.
     pub(super) fn latest(&self) -> BTreeMap<ModelStage, u32> {
-        let latest = self.versions(LATEST).into_iter();
-        latest.filter_map(|(stage, version)| Some((ModelStage::from_name(&stage)?, version))).collect()
+        self.latest.clone()
     }
 
     /// The version of each alias.
     pub(super) fn aliases(&self) -> BTreeMap<String, u32> {
-        self.versions(ALIASES)
+        self.aliases.clone()
     }
 
     /// The aliases of a version.
@@ -130,10 +142,17 @@ impl Model {
 }
 
 /// A model from its item, its rows of tags and its latest versions.
-pub(super) fn model_entity(model: &Model, rows: &[Item], latest_versions: Vec<ModelVersion>) -> RegisteredModel {
-    let tags = entries(&model.item, TAGS, rows).into_iter().map(|(key, value)| KeyValue { key, value });
+///
+/// # Errors
+/// An internal one if a tag cannot be read.
+pub(super) fn model_entity(
+    model: &Model,
+    rows: &[Item],
+    latest_versions: Vec<ModelVersion>,
+) -> Result<RegisteredModel> {
+    let tags = entries(&model.item, TAGS, rows)?.into_iter().map(|(key, value)| KeyValue { key, value });
     let aliases = model.aliases().into_iter();
-    RegisteredModel {
+    Ok(RegisteredModel {
         name: model.name.clone(),
         creation_timestamp: model.item.number(CREATED).unwrap_or_default(),
         last_updated_timestamp: model.item.number(UPDATED).unwrap_or_default(),
@@ -141,7 +160,7 @@ pub(super) fn model_entity(model: &Model, rows: &[Item], latest_versions: Vec<Mo
         latest_versions,
         tags: tags.collect(),
         aliases: aliases.map(|(alias, version)| ModelAlias { alias, version: version.to_string() }).collect(),
-    }
+    })
 }
 
 /// A tag of an entity.

@@ -1,6 +1,6 @@
 //! Searching registered models.
 
-use entities::entries;
+use entities::{entries, read_all};
 use futures::future::try_join_all;
 use key_schema::{KeyRange, ModelKind, Name, Ordinal, rows};
 use mlflow_api::registry::{Models, RegisteredModel};
@@ -96,8 +96,9 @@ impl Store {
             query = query.limit(if filter.names.is_empty() { missing + 1 } else { missing.max(PORTION) + 1 });
             let page = self.table.query_page(&query).await?;
             let rows = page.items.iter().filter(|row| row.key().is_some_and(|key| after.as_ref() != Some(&key.sk)));
-            let names = rows.filter_map(|row| row.text(NAME)).filter(|name| filter.name_passes(name));
-            found.extend(self.candidates(names.map(str::to_owned).collect(), filter).await?);
+            let mut names = read_all(rows, "the name of a model", name_of)?;
+            names.retain(|name| filter.name_passes(name));
+            found.extend(self.candidates(names, filter).await?);
             match page.next {
                 Some(next) if found.len() < wanted => query = query.starting_at(next),
                 _ => return Ok(found),
@@ -113,7 +114,7 @@ impl Store {
         beginning: Option<&str>,
     ) -> Result<Vec<String>> {
         let rows = self.table.query(Query::of(names_of(workspace, kind, beginning))).await?;
-        Ok(rows.iter().filter_map(|row| row.text(NAME)).map(str::to_owned).collect())
+        read_all(&rows, "the name of a model", name_of)
     }
 
     /// The models of these names that are there. One request per 100.
@@ -123,7 +124,7 @@ impl Store {
             return Ok(Vec::new());
         }
         let mut items = self.table.get_many(&keys).await?;
-        Ok(keys.iter().filter_map(|key| Model::of(items.remove(key)?)).collect())
+        keys.iter().filter_map(|key| items.remove(key)).map(Model::of).collect()
     }
 
     /// The models of these names that pass.
@@ -131,7 +132,7 @@ impl Store {
         let models = self.models_named(&names).await?;
         let candidates = models.into_iter().map(|model| async move {
             let tag_rows = self.model_tag_rows(&model).await?;
-            let tags = entries(&model.item, TAGS, &tag_rows).into_iter();
+            let tags = entries(&model.item, TAGS, &tag_rows)?.into_iter();
             let tags = tags.map(|(key, value)| KeyValue { key, value }).collect();
             Ok::<_, Error>(Candidate { model, tag_rows, tags })
         });
@@ -162,12 +163,17 @@ impl Store {
             for version in latest(model) {
                 let Some(item) = items.get(&key(&home, version)) else { continue };
                 let rows = self.version_tag_rows(&home, version, item).await?;
-                versions.push(version_entity(&model.name, version, item, &rows, model.renamed()));
+                versions.push(version_entity(&model.name, version, item, &rows, model.renamed())?);
             }
-            Ok::<_, Error>(model_entity(model, tag_rows, versions))
+            model_entity(model, tag_rows, versions)
         });
         try_join_all(models).await
     }
+}
+
+/// The name in a row of a list.
+fn name_of(row: &Item) -> Option<String> {
+    row.text(NAME).map(str::to_owned)
 }
 
 /// The lists that hold what may pass.

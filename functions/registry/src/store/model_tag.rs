@@ -6,11 +6,11 @@ use documents::{Change, Document};
 use key_schema::{Key, Name, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
 use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
-use table::{Condition, Failure, Item, Update, Write, number, text};
+use table::{Condition, Item, Plan, Update, Write, number, text};
 
+use super::Store;
 use super::attributes::{EDITS, ID, TAGS};
 use super::model_item::{Model, kind_of_tag, list_key, list_row, model_key, model_not_found};
-use super::{ATTEMPTS, Store};
 
 /// A model as a document. Where its rows are, only its item says.
 pub(super) struct ModelDocument<'a> {
@@ -38,7 +38,7 @@ impl Document for ModelDocument<'_> {
     fn writable(&self) -> Condition {
         match self.seen.get() {
             Some(model) => Condition::Equals(ID.into(), text(model.id())),
-            None => Condition::All(Vec::new()),
+            None => Condition::Always,
         }
     }
 
@@ -47,7 +47,7 @@ impl Document for ModelDocument<'_> {
     }
 
     fn check(&self, item: Option<&Item>) -> Result<()> {
-        let model = item.cloned().and_then(Model::of).ok_or_else(|| model_not_found(self.name))?;
+        let model = item.cloned().ok_or_else(|| model_not_found(self.name)).and_then(Model::of)?;
         if self.seen.get_or_init(|| model.clone()).id() == model.id() {
             return Ok(());
         }
@@ -83,30 +83,25 @@ impl Store {
     /// several at once, tag and list are always the same one's. The tag stands in the document, whatever its length.
     async fn model_set_kind(&self, workspace: &Workspace, name: &str, value: Option<&str>) -> Result<()> {
         let kind = kind_of_tag(value);
-        for attempt in 0..ATTEMPTS {
-            self.table.retry().pause(attempt).await;
-            let model = self.model_find(name).await?;
-            let before = model.kind();
-            let path = (TAGS, IS_PROMPT_TAG);
-            let update = model.unchanged();
-            let update = match value {
-                Some(value) => update.set(path, text(value)),
-                None => update.remove(path),
-            };
-            let always = || Condition::All(Vec::new());
-            // A long value at creation got a row.
-            let row = rows::ModelTag::key(&model.home(), &IS_PROMPT_TAG.into());
-            let mut writes = vec![Write::Update(update), Write::Delete(row, always())];
-            if before != kind {
-                writes.push(Write::Delete(list_key(workspace, name, before), always()));
-                writes.push(Write::Put(list_row(workspace, name, kind), always()));
-            }
-            match self.table.transact(&writes).await {
-                Ok(()) => return Ok(()),
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("a model kept changing"))
+        self.table
+            .change("a model", |refusal| async move {
+                let model = self.model_or_refused(name, refusal).await?;
+                let before = model.kind();
+                let path = (TAGS, IS_PROMPT_TAG);
+                let update = model.unchanged();
+                let update = match value {
+                    Some(value) => update.set(path, text(value)),
+                    None => update.remove(path),
+                };
+                // A long value at creation got a row.
+                let row = rows::ModelTag::key(&model.home(), &IS_PROMPT_TAG.into());
+                let mut writes = vec![Write::Update(update), Write::Delete(row, Condition::Always)];
+                if before != kind {
+                    writes.push(Write::Delete(list_key(workspace, name, before), Condition::Always));
+                    writes.push(Write::Put(list_row(workspace, name, kind), Condition::Always));
+                }
+                Ok::<_, Error>(Plan::Write(writes, ()))
+            })
+            .await
     }
 }

@@ -4,15 +4,15 @@ use entities::now_ms;
 use key_schema::{Name, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
 use mlflow_api::{Error, Result, limits_registry as limits};
-use table::{Condition, Failure, Item, Query, Reason, Write, number, text};
+use table::{Condition, Item, Plan, Query, Write, number, text};
 
+use super::Store;
 use super::attributes::{
     CREATED, DESCRIPTION, HOME, LATEST, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAG_ROWS, UPDATED, VERSIONS,
 };
 use super::model_item::{Model, model_key};
 use super::version_item::{Found, storage_of, version_entity};
 use super::version_source::{Resolved, VersionSource};
-use super::{ATTEMPTS, Store};
 
 /// Longest tag, in bytes, that stands in a version's document while that is not full: a version is written seldom and read whole, and
 /// the text of a prompt is a tag.
@@ -45,45 +45,33 @@ impl Store {
         for (key, value) in &new.tags {
             limits::version_tag(key, value)?;
         }
-        let mut model = self.model_find(&new.name).await?;
-        for attempt in 0..ATTEMPTS {
-            self.table.retry().pause(attempt).await;
-            let version = model.count() + 1;
-            let (item, tag_rows) = new_item(&model, version, new, &source);
-            let update = model
-                .same()
-                .only_if(Condition::Equals(VERSIONS.into(), number(model.count())))
-                .set(VERSIONS, number(version))
-                .set((LATEST, ModelStage::None.name()), number(version))
-                .set(UPDATED, number(now_ms()));
-            let mut writes = vec![Write::Update(update), Write::Put(item.clone(), Condition::item_missing())];
-            writes.extend(
-                of_run(&model, version, source.run_id.as_deref())
-                    .map(|row| Write::Put(row, Condition::All(Vec::new()))),
-            );
-            let more_rows = documents::take_rows(&mut writes, tag_rows.clone());
-            model = match self.table.transact(&writes).await {
-                Ok(()) => {
-                    self.table.write_many(more_rows, &[]).await?;
-                    if let Some(id) = source.model_id.as_deref().filter(|_| !new.is_prompt) {
-                        let added = self.logged_model_add_version(id, &model.name, version).await;
-                        if let Err(error) = added {
-                            // There is a version; an error would have the client create another.
-                            tracing::error!(%error, model = id, "a version is not listed in the tag of its logged model");
-                        }
-                    }
-                    return Ok(version_entity(&model.name, version, &item, &tag_rows, 0));
+        let source = &source;
+        self.table
+            .change("a model", |refusal| async move {
+                // The item of the version comes first, the model second.
+                let model = match refusal.item(1) {
+                    Some(item) => Model::of(item)?,
+                    None => self.model_find(&new.name).await?,
+                };
+                let version = model.count() + 1;
+                let (item, tag_rows) = new_item(&model, version, new, source);
+                let update = model
+                    .same()
+                    .only_if(Condition::Equals(VERSIONS.into(), number(model.count())))
+                    .set(VERSIONS, number(version))
+                    .set((LATEST, ModelStage::None.name()), number(version))
+                    .set(UPDATED, number(now_ms()));
+                let of_run = of_run(&model, version, source.run_id.as_deref());
+                let mut others = vec![Write::Update(update)];
+                others.extend(of_run.map(|row| Write::Put(row, Condition::Always)));
+                if let Some(id) = source.model_id.as_deref().filter(|_| !new.is_prompt) {
+                    others.extend(self.logged_model_with_version(id, &model.name, version).await?);
                 }
-                Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
-                    Some(Reason::Refused(Some(item))) => {
-                        Model::of(item).ok_or_else(|| super::model_item::model_not_found(&new.name))?
-                    }
-                    _ => self.model_find(&new.name).await?,
-                },
-                Err(failure) => return Err(failure.into()),
-            };
-        }
-        Err(Error::unavailable("a model kept changing"))
+                documents::take_all_rows(&mut others, tag_rows.clone())?;
+                let entity = version_entity(&model.name, version, &item, &tag_rows, 0)?;
+                Ok::<_, Error>(Plan::Create(item, others, entity))
+            })
+            .await
     }
 
     /// A version and its model. One request; two if the model's home is elsewhere.
@@ -92,7 +80,7 @@ impl Store {
         let number = wanted.number.ok_or_else(not_found)?;
         let (model_key, version_key) = (model_key(name), rows::ModelVersion::key(&Name::from(name), &Ordinal(number)));
         let mut items = self.table.get_many(&[model_key.clone(), version_key.clone()]).await?;
-        let model = items.remove(&model_key).and_then(Model::of).ok_or_else(not_found)?;
+        let model = items.remove(&model_key).ok_or_else(not_found).and_then(Model::of)?;
         let item = if model.is_at_home() {
             items.remove(&version_key)
         } else {
@@ -119,7 +107,7 @@ impl Store {
     pub(super) async fn version_whole(&self, found: &Found) -> Result<ModelVersion> {
         let model = &found.model;
         let rows = self.version_tag_rows(&model.home(), found.number, &found.item).await?;
-        let version = version_entity(&model.name, found.number, &found.item, &rows, model.renamed());
+        let version = version_entity(&model.name, found.number, &found.item, &rows, model.renamed())?;
         Ok(ModelVersion { aliases: model.aliases_of(found.number), ..version })
     }
 

@@ -8,13 +8,13 @@ use key_schema::index::VersionsInStage;
 use key_schema::{Field, IndexEntry, Name, Ordinal, part, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion};
 use mlflow_api::{Error, ErrorCode, Result, limits_registry as limits};
-use table::{Condition, Failure, Item, Query, Update, Value, Write, number, text};
+use table::{Condition, Failure, Item, Plan, Query, Update, Value, Write, number, text};
 
+use super::Store;
 use super::attributes::{ALIASES, DESCRIPTION, LATEST, RUN, STAGE, TAG_ROWS, UPDATED};
 use super::model_item::{Model, versions_map};
 use super::version_item::{Found, stage_of};
 use super::version_tag::VersionDocument;
-use super::{ATTEMPTS, Store};
 
 /// Versions that are archived in one transaction, which has room for 100 writes.
 const ARCHIVED_AT_ONCE: usize = 90;
@@ -54,9 +54,9 @@ impl Store {
         }
         limits::model_name(name)?;
         let version = limits::version(version)?;
-        let mut attempt = 0;
-        while attempt < ATTEMPTS {
-            self.table.retry().pause(attempt).await;
+        let mut attempts = self.table.attempts("a model");
+        loop {
+            attempts.next().await?;
             let mut found = self.version_find(name, &version).await?;
             let mut others = Vec::new();
             if archive_others {
@@ -71,45 +71,43 @@ impl Store {
                 moves.push(Move::new(found.number, found.stage(), to));
             }
             if !self.versions_move(&found.model, &moves).await? {
-                attempt += 1;
                 continue;
             }
+            attempts.progressed();
             if is_last_part {
                 let item = self.table.get(&found.key()).await?;
                 found.item = item.ok_or_else(|| version.not_found(name))?;
                 return self.version_whole(&found).await;
             }
         }
-        Err(Error::unavailable("a model kept changing"))
     }
 
     /// Deletes a version and its aliases. Two requests, and one for its stage if it was the greatest in it.
     pub async fn version_delete(&self, name: &str, version: &str) -> Result<()> {
         let version = limits::version(version)?;
         limits::model_name(name)?;
-        for attempt in 0..ATTEMPTS {
-            self.table.retry().pause(attempt).await;
-            let found = self.version_find(name, &version).await?;
-            let model = &found.model;
-            let latest = self.latest_without(model, &[(found.number, found.stage())]).await?;
-            let aliases = model.aliases().into_iter().filter(|(_, of)| *of != found.number);
-            let update = model
-                .unchanged()
-                .set(LATEST, latest_map(&latest))
-                .set(ALIASES, versions_map(aliases))
-                .set(UPDATED, number(now_ms()));
-            let mut writes = vec![Write::Update(update), Write::Delete(found.key(), Condition::item_exists())];
-            if let Some(run) = found.item.text(RUN).filter(|run| !run.is_empty()) {
-                let of_run = rows::VersionOfRun::key(&Name::from(run), &model.home(), &Ordinal(found.number));
-                writes.push(Write::Delete(of_run, Condition::All(Vec::new())));
-            }
-            match self.table.transact(&writes).await {
-                Ok(()) => return self.version_clear(&found).await,
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("a model kept changing"))
+        let version = &version;
+        let found = self
+            .table
+            .change("a model", |_| async move {
+                let found = self.version_find(name, version).await?;
+                let model = &found.model;
+                let latest = self.latest_without(model, &[(found.number, found.stage())]).await?;
+                let aliases = model.aliases().into_iter().filter(|(_, of)| *of != found.number);
+                let update = model
+                    .unchanged()
+                    .set(LATEST, latest_map(&latest))
+                    .set(ALIASES, versions_map(aliases))
+                    .set(UPDATED, number(now_ms()));
+                let mut writes = vec![Write::Update(update), Write::Delete(found.key(), Condition::item_exists())];
+                if let Some(run) = found.item.text(RUN).filter(|run| !run.is_empty()) {
+                    let of_run = rows::VersionOfRun::key(&Name::from(run), &model.home(), &Ordinal(found.number));
+                    writes.push(Write::Delete(of_run, Condition::Always));
+                }
+                Ok::<_, Error>(Plan::Write(writes, found))
+            })
+            .await?;
+        self.version_clear(&found).await
     }
 
     /// Deletes the rows of a version that is gone. Its number is never used again, so nobody sees what is left where this is cut short.

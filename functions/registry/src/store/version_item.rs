@@ -2,6 +2,7 @@
 
 use entities::entries;
 use key_schema::{Key, Ordinal, rows};
+use mlflow_api::Result;
 use mlflow_api::registry::{ModelStage, ModelVersion};
 use mlflow_api::tracking::KeyValue;
 use table::Item;
@@ -39,10 +40,19 @@ pub(super) fn storage_of(item: &Item) -> &str {
 }
 
 /// A version from its item and its rows of tags, without its aliases. To MLflow, renaming a model changes its versions.
-pub(super) fn version_entity(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64) -> ModelVersion {
+///
+/// # Errors
+/// An internal one if a tag cannot be read.
+pub(super) fn version_entity(
+    name: &str,
+    version: u32,
+    item: &Item,
+    rows: &[Item],
+    renamed: i64,
+) -> Result<ModelVersion> {
     let text = |attribute: &str| item.text(attribute).map(str::to_owned);
-    let tags = entries(item, TAGS, rows).into_iter().map(|(key, value)| KeyValue { key, value });
-    ModelVersion {
+    let tags = entries(item, TAGS, rows)?.into_iter().map(|(key, value)| KeyValue { key, value });
+    Ok(ModelVersion {
         name: name.to_owned(),
         version: version.to_string(),
         creation_timestamp: item.number(CREATED).unwrap_or_default(),
@@ -55,5 +65,5 @@ pub(super) fn version_entity(name: &str, version: u32, item: &Item, rows: &[Item
         tags: tags.collect(),
         run_link: text(RUN_LINK),
         aliases: Vec::new(),
-    }
+    })
 }

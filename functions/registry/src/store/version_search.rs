@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use entities::read_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, ModelKind, Name, Ordinal, part, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelVersion, Versions};
@@ -117,7 +118,7 @@ impl Store {
             let tags = others.iter().take_while(|other| is_version(other).is_none()).count();
             if let Some(version) = is_version(item) {
                 let rows = others.get(..tags).unwrap_or_default();
-                found.push(candidate(&model.name, version, item, rows, model.renamed()));
+                found.push(candidate(&model.name, version, item, rows, model.renamed())?);
             }
             rest = others.get(tags..).unwrap_or_default();
         }
@@ -131,7 +132,8 @@ impl Store {
             async move { self.table.query(query).await.map_err(Error::from) }
         });
         let rows: Vec<_> = stream::iter(queries.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
-        let places: BTreeSet<(String, u32)> = rows.iter().flatten().filter_map(place).collect();
+        let places: BTreeSet<(String, u32)> =
+            read_all(rows.iter().flatten(), "a version of a run", place)?.into_iter().collect();
         let homes: BTreeSet<_> = places.iter().map(|(home, _)| home_key(home)).collect();
         let keys: Vec<_> = places.iter().map(version_key).chain(homes).collect();
         let items = if keys.is_empty() { HashMap::new() } else { self.table.get_many(&keys).await? };
@@ -143,14 +145,14 @@ impl Store {
             // A home without a name is that of a model that was deleted.
             let Some(name) = home.text(NAME) else { continue };
             let rows = self.version_tag_rows(&Name::from(place.0.as_str()), place.1, item).await?;
-            found.push(candidate(name, place.1, item, &rows, home.number(RENAMED).unwrap_or_default()));
+            found.push(candidate(name, place.1, item, &rows, home.number(RENAMED).unwrap_or_default())?);
         }
         Ok(found)
     }
 }
 
-fn candidate(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64) -> Candidate {
-    Candidate { number: i64::from(version), version: version_entity(name, version, item, rows, renamed) }
+fn candidate(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64) -> Result<Candidate> {
+    Ok(Candidate { number: i64::from(version), version: version_entity(name, version, item, rows, renamed)? })
 }
 
 fn version_key((home, version): &(String, u32)) -> Key {

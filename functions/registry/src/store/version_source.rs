@@ -33,7 +33,7 @@ pub(super) struct Resolved {
 }
 
 impl Store {
-    /// Checks a source and follows it to where its artifacts are. No request for one below the artifact root that names no logged
+    /// Checks a source and follows it to where its artifacts are. No request for one that is neither of this server nor names a logged
     /// model; one or two otherwise.
     pub(super) async fn version_source(&self, asked: &VersionSource, is_prompt: bool) -> Result<Resolved> {
         if is_prompt && !PROMPT_SOURCES.contains(&asked.uri.as_str()) {
@@ -102,14 +102,11 @@ impl Store {
         if source.is_proxied() && !is_its_own {
             return Err(source.owner_refused("model_id"));
         }
-        if !is_its_own && !source.is_below(&self.artifact_root) {
-            return Err(source.foreign());
-        }
         take_run(resolved, model.source_run);
         Ok(())
     }
 
-    /// A source with no logged model: it belongs to its run, or is below the artifact root.
+    /// A source with no logged model: where it is of this server, it belongs to its run.
     async fn source_of_run(&self, source: &Source<'_>, resolved: &Resolved) -> Result<()> {
         let run = resolved.run_id.as_deref().filter(|run| !run.is_empty());
         if source.is_local() {
@@ -123,16 +120,12 @@ impl Store {
             let is_its_own = source.authority.is_empty() && run.is_some() && source.run() == run;
             return if is_its_own { Ok(()) } else { Err(source.owner_refused("run_id")) };
         }
-        let is_proxied = source.is_proxied();
-        if !is_proxied && source.is_below(&self.artifact_root) {
+        if !source.is_proxied() {
             return Ok(());
         }
-        if let Some(run) = run
-            && source.is_below(&self.run_artifacts(source, run).await?)
-        {
-            return Ok(());
-        }
-        Err(if is_proxied { source.owner_refused("run_id") } else { source.foreign() })
+        let Some(run) = run else { return Err(source.owner_refused("run_id")) };
+        let artifacts = self.run_artifacts(source, run).await?;
+        if source.is_below(&artifacts) { Ok(()) } else { Err(source.owner_refused("run_id")) }
     }
 
     /// A source that is a version of a registered model: its artifacts, and its run unless the request names the same.

@@ -3,6 +3,7 @@
 
 mod aliases;
 mod concurrency;
+mod creations;
 mod deletion;
 mod documents;
 mod logged_models;

@@ -65,8 +65,8 @@ impl Site {
         Server::on(&Table::new(self.faults.client(), TABLE).with_retry(retry))
     }
 
-    /// All items, by their keys, as DynamoDB writes them. How often a model was written to is left out: a write that is
-    /// repeated counts twice. None holds what is not declared of its row.
+    /// All items, by their keys, as DynamoDB writes them. How often a model was written to is left out, as a write that is
+    /// repeated counts twice, and nonces, which are drawn. None holds what is not declared of its row.
     pub(crate) async fn dump(&self) -> BTreeMap<String, Value> {
         let items = self.engine.items(TABLE).await.unwrap();
         let undeclared: Vec<_> = items.iter().flat_map(undeclared).collect();
@@ -74,6 +74,7 @@ impl Site {
         let named = items.into_iter().map(|mut item| {
             let Key { pk, sk } = key_of(&item);
             item.as_object_mut().unwrap().remove("edits");
+            item.as_object_mut().unwrap().remove("nonce");
             (format!("{pk} {sk}"), item)
         });
         named.collect()

@@ -12,6 +12,7 @@ use table::Table;
 pub struct Store {
     pub(super) table: Table,
     pub(super) artifact_root: Arc<str>,
+    pub(super) working_directory: Option<Arc<str>>,
     pub(super) experiments: Experiments,
     pub(super) indexed_fields: IndexedFieldsCache,
 }
@@ -31,7 +32,14 @@ impl Store {
             indexed_fields: IndexedFieldsCache::new(table.clone()),
             table,
             artifact_root: artifact_root.into(),
+            working_directory: None,
         }
+    }
+
+    /// The same store, where relative artifact locations are meant against this directory. Without one, they are refused.
+    #[must_use]
+    pub fn in_directory(self, directory: &str) -> Self {
+        Self { working_directory: Some(directory.into()), ..self }
     }
 
     /// The server's artifact root.

@@ -55,7 +55,7 @@ async fn import(site: &Site, experiment: &str, run: &str) {
         .indexed(index::RunsByStage::key(&Stage::Active, &Descending(77), &run))
         .indexed(index::RunsByTime::key(&Descending(77), &run))
         .indexed(index::RunLocation::key(&run, &experiment));
-    site.table.put_new(marked_item(item, &run)).await.unwrap();
+    site.table.put(marked_item(item, &run), &table::Condition::item_missing()).await.unwrap();
 }
 
 async fn use_everything(server: &Server, experiment: &str, run: &str) {

@@ -6,6 +6,7 @@ mod attributes;
 mod calls;
 mod conformance;
 mod cost;
+mod creations;
 mod documents;
 mod experiment_deletion;
 mod expressions;

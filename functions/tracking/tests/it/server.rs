@@ -15,7 +15,7 @@ use key_schema::Key;
 use key_schema::definition::{PK, SK};
 use key_schema::rows::RowDescription;
 use serde_json::{Value, json};
-use table::Table;
+use table::{Retry, Table};
 use tower::ServiceExt;
 use tracking::store::Store;
 
@@ -69,6 +69,13 @@ impl Site {
         Server::on(&self.table, LEASE).await
     }
 
+    /// A server whose requests meet the faults and that soon gives up.
+    pub(crate) async fn impatient(&self) -> Server {
+        let pause = Duration::from_millis(1);
+        let retry = Retry { attempts: 2, first_pause: pause, longest_pause: pause, ..Retry::default() };
+        Server::on(&Table::new(self.faults.client(), TABLE).with_retry(retry), LEASE).await
+    }
+
     /// All items, as DynamoDB writes them. None holds what is not declared of its row.
     pub(crate) async fn items(&self) -> Vec<Value> {
         let items = self.engine.items(TABLE).await.unwrap();
@@ -98,10 +105,12 @@ fn undeclared(item: &Value) -> Vec<String> {
     RowDescription::undeclared(&key_of(item), attributes.iter().map(|(name, code)| (name.as_str(), code.as_str())))
 }
 
-/// The item with its sets in order: a set has none. Without its revision: a write that is repeated counts twice.
+/// The item with its sets in order: a set has none. Without its revision, as a write that is repeated counts twice, and without
+/// its nonce, which is drawn.
 fn sorted_sets(item: &Value) -> Value {
     let mut item = item.clone();
     item.as_object_mut().unwrap().remove("rev");
+    item.as_object_mut().unwrap().remove("nonce");
     for value in item.as_object_mut().unwrap().values_mut() {
         if let Some(set) = value.get_mut("BS").and_then(Value::as_array_mut) {
             set.sort_by_key(ToString::to_string);

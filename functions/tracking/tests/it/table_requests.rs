@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use embedded_engine::faults::Trouble;
 use key_schema::{Key, KeyRange, rows};
 use mlflow_api::ExperimentId;
 use serde_json::json;
@@ -21,6 +22,12 @@ fn item(sort: &str, value: i64) -> Item {
     Item::new(key(sort)).with("n", number(value))
 }
 
+/// Gives up after two attempts.
+fn impatient() -> Retry {
+    let pause = Duration::from_millis(1);
+    Retry { attempts: 2, first_pause: pause, longest_pause: pause, ..Retry::default() }
+}
+
 fn faulty(site: &Site) -> Table {
     Table::new(site.faults.client(), TABLE)
 }
@@ -30,22 +37,64 @@ async fn value(site: &Site, sort: &str) -> Option<i64> {
 }
 
 #[tokio::test]
-async fn an_item_that_is_put_twice_is_ours() {
+async fn what_is_created_is_known_by_its_nonce() {
     let site = Site::new().await;
     let table = faulty(&site);
     site.faults.lose_answer_every(2);
-    table.put_new(item("a", 1)).await.unwrap();
-    table.put_new(item("b", 1)).await.unwrap();
-    table.put_new(item("a", 1)).await.unwrap();
-    let refused = table.put_new(item("a", 2)).await.unwrap_err();
-    assert!(matches!(refused, Failure::Refused { item: Some(found), .. } if found == item("a", 1)));
+    table.create(item("a", 1), Vec::new()).await.unwrap();
+    table.create(item("b", 1), Vec::new()).await.unwrap();
+    site.faults.lose_answer_every(0);
+    // The same again is another's.
+    let Err(Failure::Cancelled(reasons)) = table.create(item("a", 1), Vec::new()).await else { panic!("it is taken") };
+    let [Reason::Refused(Some(found))] = reasons.as_slice() else { panic!("{reasons:?}") };
+    assert_eq!(found.number("n"), Some(1));
+}
+
+/// The first answer is lost; before the second attempt, somebody changes the item.
+#[tokio::test]
+async fn what_was_created_may_have_been_changed_since() {
+    for others in [Vec::new(), vec![Write::Put(item("other", 1), Condition::item_missing())]] {
+        let site = Site::new().await;
+        let table = faulty(&site);
+        let operation = if others.is_empty() { "PutItem" } else { "TransactWriteItems" };
+        site.faults.trouble_at(Trouble::AnswerLost, 1, 1);
+        let mut gate = site.faults.pause_before(operation, 2);
+        let created = tokio::spawn(async move { table.create(item("a", 1), others).await });
+        gate.reached().await;
+        site.table.update(&Update::new(key("a")).set("n", number(2))).await.unwrap();
+        gate.open();
+        assert_eq!(created.await.unwrap(), Ok(()));
+        assert_eq!(value(&site, "a").await, Some(2));
+    }
+}
+
+#[tokio::test]
+async fn a_creation_that_failed_says_whether_it_may_have_happened() {
+    for others in [Vec::new(), vec![Write::Put(item("other", 1), Condition::item_missing())]] {
+        let site = Site::new().await;
+        let table = faulty(&site).with_retry(impatient());
+        let create = || table.create(item("a", 1), others.clone());
+        for trouble in [Trouble::Throttled, Trouble::Disconnected] {
+            site.faults.trouble_at(trouble, 1, u64::MAX);
+            assert!(matches!(create().await, Err(Failure::Unavailable(_))), "nothing was sent, or it was refused");
+        }
+        site.faults.trouble_at(Trouble::AnswerLost, 1, u64::MAX);
+        assert!(matches!(create().await, Err(Failure::Unknown(_))));
+        site.table.write_many(Vec::new(), &[key("a"), key("other")]).await.unwrap();
+        // Both attempts lost their answers, the look did not.
+        site.faults.trouble_at(Trouble::AnswerLost, 1, 2);
+        create().await.unwrap();
+    }
 }
 
 #[tokio::test]
 async fn a_refusal_says_whether_it_may_be_of_our_own_making() {
     let site = Site::new().await;
     let table = faulty(&site);
-    table.put_new(item("a", 1).with("tags", map([("t".to_owned(), text("v"))].into()))).await.unwrap();
+    table
+        .put(item("a", 1).with("tags", map([("t".to_owned(), text("v"))].into())), &Condition::item_missing())
+        .await
+        .unwrap();
     let removal = Update::new(key("a")).remove(("tags", "t")).only_if(Condition::Exists(("tags", "t").into()));
     site.faults.lose_answer_every(1);
     let gate = site.faults.pause_after("UpdateItem", 2);
@@ -86,7 +135,7 @@ async fn a_tag_whose_deletion_lost_its_answer_is_deleted() {
 async fn a_transaction_sent_twice_happens_once() {
     let site = Site::new().await;
     let table = faulty(&site);
-    table.put_new(item("a", 1)).await.unwrap();
+    table.put(item("a", 1), &Condition::item_missing()).await.unwrap();
     let writes = [
         Write::Update(Update::new(key("a")).add("n", number(1)).only_if(Condition::Equals("n".into(), number(1)))),
         Write::Put(item("b", 1), Condition::item_missing()),
@@ -134,6 +183,10 @@ async fn patience_ends_in_an_answer_that_clients_repeat() {
         ] {
             site.faults.reset_calls();
             let answer = server.post(path, body).await;
+            if lost && path.ends_with("/create") && answer.status == 409 {
+                answer.refused(409, "ABORTED");
+                continue;
+            }
             let expected = json!({
                 "error_code": "TEMPORARILY_UNAVAILABLE",
                 "message": "The store is busy. Try again.",
@@ -181,8 +234,8 @@ async fn failures_that_no_attempt_can_mend() {
     let site = Site::new().await;
     let table = faulty(&site);
     let large = || text("x".repeat(410_000));
-    assert_eq!(table.put_new(item("a", 1).with("x", large())).await, Err(Failure::TooLarge));
-    table.put_new(item("a", 1)).await.unwrap();
+    assert_eq!(table.put(item("a", 1).with("x", large()), &Condition::item_missing()).await, Err(Failure::TooLarge));
+    table.put(item("a", 1), &Condition::item_missing()).await.unwrap();
     assert_eq!(table.update(&Update::new(key("a")).set("x", large())).await.unwrap_err(), Failure::TooLarge);
     let write = [Write::Put(item("b", 1).with("x", large()), Condition::item_missing())];
     assert_eq!(table.transact(&write).await, Err(Failure::TooLarge));

@@ -22,7 +22,18 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use crate::{Engine, Error, client_over, wire};
 pub use gate::Gate;
 use gate::Moment;
-use state::State;
+use state::{Spell, State};
+
+/// What becomes of a call that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It is throttled, and not executed.
+    Throttled,
+    /// There is no connection to send it on.
+    Disconnected,
+    /// It is executed, and its answer is lost: in turn the connection breaks and the server fails.
+    AnswerLost,
+}
 
 /// Wraps an HTTP client and is the handle that controls it. A clone controls, and counts, the same calls.
 ///
@@ -62,12 +73,17 @@ impl FaultInjector {
     /// From the `n`th call on (1 is the next) every call is refused, until [`work_again`](Self::work_again): its process has
     /// been cut off.
     pub fn cut_off_at(&self, n: u64) {
-        self.state().cut_off = Some(n);
+        self.trouble_at(Trouble::Throttled, n, u64::MAX);
     }
 
-    /// No call is refused any more.
+    /// From the `n`th call on (1 is the next), so many calls meet this trouble.
+    pub fn trouble_at(&self, trouble: Trouble, n: u64, calls: u64) {
+        self.state().trouble = Some(Spell { trouble, before: n.saturating_sub(1), calls });
+    }
+
+    /// No call is refused, and no trouble met, any more.
     pub fn work_again(&self) {
-        self.state().cut_off = None;
+        self.state().trouble = None;
         self.refuse_every(0);
     }
 
@@ -165,6 +181,7 @@ impl FaultyConnector {
             pause.hold().await;
         }
         let answer = match course.refuse {
+            _ if course.disconnect => refusal::disconnected(),
             Some(turn) => refusal::refuse(&operation, turn, request).await,
             None if course.halve => batch::execute_half(&self.inner, request).await,
             None if operation == "Query" => self.query(request).await,

@@ -69,6 +69,12 @@ fn cancelled(items: usize, turn: u64) -> Value {
     })
 }
 
+/// What the caller sees of a server that nobody listens for.
+pub(super) fn disconnected() -> Result<HttpResponse, ConnectorError> {
+    let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
+    Err(ConnectorError::io(refused.into()))
+}
+
 /// What the caller sees of an executed call whose answer is lost.
 pub(super) fn lost(turn: u64) -> Result<HttpResponse, ConnectorError> {
     if turn.is_multiple_of(2) {

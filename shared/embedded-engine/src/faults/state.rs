@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 
+use super::Trouble;
 use super::gate::{Gate, Moment, Pause, gate};
 use super::refusal::refusals;
 
 #[derive(Default)]
 pub(super) struct State {
     pub(super) refuse: Rate,
-    /// How many more calls are answered until none is.
-    pub(super) cut_off: Option<u64>,
+    pub(super) trouble: Option<Spell>,
     pub(super) lose: Rate,
     pub(super) halve: Rate,
     pub(super) frozen_indexes: Option<SharedHttpConnector>,
     pauses: Vec<Pause>,
+    lost: u64,
     calls: BTreeMap<String, u64>,
 }
 
@@ -27,6 +28,31 @@ pub(super) struct Course {
     pub(super) halve: bool,
     pub(super) pauses_after: Vec<Pause>,
     pub(super) lose: Option<u64>,
+    pub(super) disconnect: bool,
+}
+
+/// Calls in a row that all meet one trouble.
+pub(super) struct Spell {
+    pub(super) trouble: Trouble,
+    /// How many calls pass before it.
+    pub(super) before: u64,
+    /// How many calls it lasts.
+    pub(super) calls: u64,
+}
+
+impl Spell {
+    /// The trouble that the next call meets.
+    fn next(&mut self) -> Option<Trouble> {
+        if self.before > 0 {
+            self.before -= 1;
+            return None;
+        }
+        if self.calls == 0 {
+            return None;
+        }
+        self.calls -= 1;
+        Some(self.trouble)
+    }
 }
 
 impl State {
@@ -39,15 +65,20 @@ impl State {
             return course;
         }
         course.refuse = self.refuse.next();
-        if let Some(left) = &mut self.cut_off {
-            *left = left.saturating_sub(1);
-            if *left == 0 {
-                course.refuse = Some(0);
+        let mut lose = None;
+        match self.trouble.as_mut().and_then(Spell::next) {
+            Some(Trouble::Throttled) => course.refuse = Some(0),
+            Some(Trouble::Disconnected) => course.disconnect = true,
+            Some(Trouble::AnswerLost) => {
+                // In turn, as at a rate.
+                lose = Some(self.lost);
+                self.lost += 1;
             }
+            None => {}
         }
-        if course.refuse.is_none() {
+        if course.refuse.is_none() && !course.disconnect {
             course.halve = is_batch(operation) && self.halve.next().is_some();
-            course.lose = self.lose.next();
+            course.lose = self.lose.next().or(lose);
         }
         course
     }

@@ -58,18 +58,13 @@ impl Store {
         let lists = experiments.iter().map(|experiment| listed(experiment_key(&id, experiment), &new.name, user));
         let mut lists: Vec<_> = lists.collect();
         // A list that names a dataset which never came to be does no harm.
-        let too_many = lists.split_off(lists.len().min(TRANSACTION - 2));
-        self.table.write_many(too_many, &[]).await?;
-        let always = || Condition::All(Vec::new());
-        let mut writes = vec![
-            Write::Put(item.clone(), Condition::item_missing()),
-            Write::Put(listed(workspace_key(workspace, &id), &new.name, user), always()),
-        ];
-        writes.extend(lists.into_iter().map(|row| Write::Put(row, always())));
-        let more_rows = documents::take_rows(&mut writes, tag_rows.clone());
-        self.table.transact(&writes).await?;
-        self.table.write_many(more_rows, &[]).await?;
-        let dataset = self.dataset_whole(&id, &item, &entries(&item, TAGS, &tag_rows)).await?;
+        let mut before = lists.split_off(lists.len().min(TRANSACTION - 2));
+        lists.push(listed(workspace_key(workspace, &id), &new.name, user));
+        let mut others: Vec<_> = lists.into_iter().map(|row| Write::Put(row, Condition::Always)).collect();
+        before.extend(documents::take_rows(&mut others, tag_rows.clone()));
+        self.table.write_many(before, &[]).await?;
+        self.table.create(item.clone(), others).await?;
+        let dataset = self.dataset_whole(&id, &item, &entries(&item, TAGS, &tag_rows)?).await?;
         Ok(wire::EvaluationDataset { experiment_ids: new.experiment_ids.clone(), ..dataset })
     }
 
@@ -80,12 +75,11 @@ impl Store {
         let mut lists: Vec<_> =
             experiments_of(&item).iter().map(|experiment| experiment_key(&id, experiment)).collect();
         let too_many = lists.split_off(lists.len().min(TRANSACTION - 2));
-        let always = || Condition::All(Vec::new());
         let mut writes = vec![
             Write::Delete(rows::EvaluationDataset::key(&id), Condition::item_exists()),
-            Write::Delete(workspace_key(workspace, &id), always()),
+            Write::Delete(workspace_key(workspace, &id), Condition::Always),
         ];
-        writes.extend(lists.into_iter().map(|key| Write::Delete(key, always())));
+        writes.extend(lists.into_iter().map(|key| Write::Delete(key, Condition::Always)));
         match self.table.transact(&writes).await {
             // Somebody else was faster.
             Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(Reason::Refused(_))) => {}

@@ -52,7 +52,7 @@ impl Store {
             |update, experiment| {
                 let row = listed(experiment_key(&dataset, experiment), name, user);
                 let update = update.set((EXPERIMENTS, entry_name(experiment).as_ref()), number(now));
-                (update, Write::Put(row, Condition::All(Vec::new())))
+                (update, Write::Put(row, Condition::Always))
             },
         )
         .await?;
@@ -74,7 +74,7 @@ impl Store {
         let now = now_ms();
         self.dataset_change_experiments(&dataset, &id.text, &gone, now, |update, experiment| {
             let update = update.remove((EXPERIMENTS, entry_name(experiment).as_ref()));
-            (update, Write::Delete(experiment_key(&dataset, experiment), Condition::All(Vec::new())))
+            (update, Write::Delete(experiment_key(&dataset, experiment), Condition::Always))
         })
         .await?;
         self.dataset_with_tags(&dataset, &item.with(UPDATED, number(now))).await

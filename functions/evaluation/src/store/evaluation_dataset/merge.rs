@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use entities::attributes::{RECORD, RECORDS, SCHEMA_VERSION};
-use entities::now_ms;
+use entities::{now_ms, unreadable};
 use key_schema::rows;
 use mlflow_api::evaluation_datasets::MergedRecords;
 use mlflow_api::{DatasetRecordId, Error, ErrorCode, EvaluationDatasetId, Json, Result};
@@ -68,8 +68,12 @@ impl Store {
             let key = |wanted: &Wanted| rows::EvaluationInputs::key(merge.id, &wanted.inputs);
             let claims = self.table.get_many(&portion.iter().map(key).collect::<Vec<_>>()).await?;
             for wanted in portion {
-                let record = claims.get(&key(wanted)).and_then(|claim| claim.text(RECORD));
-                wanted.known = record.and_then(DatasetRecordId::parse);
+                let Some(claim) = claims.get(&key(wanted)) else {
+                    wanted.known = None;
+                    continue;
+                };
+                let record = claim.text(RECORD).and_then(DatasetRecordId::parse);
+                wanted.known = Some(record.ok_or_else(|| unreadable(claim, "the claim of a record"))?);
             }
         }
         Ok(())
@@ -78,10 +82,9 @@ impl Store {
     async fn dataset_merge(&self, merge: &Merge<'_>, wanted: &mut [Wanted]) -> Result<MergedRecords> {
         let mut done = 0;
         let mut count = MergedRecords::default();
-        let mut attempt = 0;
-        while attempt < self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
-            attempt += 1;
+        let mut attempts = self.table.attempts("an evaluation dataset");
+        loop {
+            attempts.next().await?;
             let item = self.table.get(&rows::EvaluationDataset::key(merge.id)).await?;
             let item = item.ok_or_else(|| no_dataset(merge.id.as_str()))?;
             let mut new_schema = self.dataset_new_schema(merge, &item).await?;
@@ -95,7 +98,7 @@ impl Store {
                 if !self.dataset_write(merge, group, &item, new_schema.take()).await? {
                     break;
                 }
-                attempt = 0;
+                attempts.progressed();
                 done += of_group;
                 count.inserted_count += merged.inserted_count;
                 count.updated_count += merged.updated_count;
@@ -105,7 +108,6 @@ impl Store {
             let next = rest.len().min(PORTION);
             self.dataset_look_up(merge, rest.get_mut(..next).unwrap_or_default()).await?;
         }
-        Err(Error::unavailable("an evaluation dataset kept changing"))
     }
 
     /// Writes a group; false, where something is not as it was when it was planned.

@@ -41,7 +41,7 @@ impl Store {
         } else {
             Vec::new()
         };
-        Ok(entries(item, TAGS, &rows))
+        entries(item, TAGS, &rows)
     }
 
     /// A dataset from its item and its tags. No request unless its schema is big.

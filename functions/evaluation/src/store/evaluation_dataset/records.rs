@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use entities::attributes::{INPUTS, RECORDS};
 use key_schema::{Key, Segment, WideDigest, rows};
-use mlflow_api::{DatasetRecordId, Error, EvaluationDatasetId, Result};
+use mlflow_api::{DatasetRecordId, EvaluationDatasetId, Result};
 use table::{Condition, Failure, Item, Reason, Update, Write, number};
 
 use super::item::{AskedDataset, TRANSACTION, part_key, unchanged};
@@ -31,10 +31,9 @@ impl Store {
 
     async fn dataset_delete_portion(&self, dataset: &EvaluationDatasetId, keys: &[Key]) -> Result<usize> {
         let mut deleted = 0;
-        let mut attempt = 0;
-        while attempt < self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
-            attempt += 1;
+        let mut attempts = self.table.attempts("the records of an evaluation dataset");
+        loop {
+            attempts.next().await?;
             // Without those that an earlier attempt deleted.
             let mut items: Vec<_> = self.table.get_many(keys).await?.into_values().collect();
             items.sort_unstable_by_key(Item::key);
@@ -52,7 +51,7 @@ impl Store {
                     }
                     Err(failure) => return Err(failure.into()),
                 }
-                attempt = 0;
+                attempts.progressed();
                 deleted += group.len();
                 let parts = group.iter().flat_map(|item| content::part_keys(item, part_key(dataset)));
                 self.table.write_many(Vec::new(), &parts.collect::<Vec<_>>()).await?;
@@ -61,7 +60,6 @@ impl Store {
                 return Ok(deleted);
             }
         }
-        Err(Error::unavailable("the records of an evaluation dataset kept changing"))
     }
 }
 
@@ -69,7 +67,7 @@ impl Store {
 fn deletion(dataset: &EvaluationDatasetId, records: &[Item]) -> Vec<Write> {
     let claim = |record: &Item| {
         let inputs = record.text(INPUTS).and_then(WideDigest::read)?;
-        Some(Write::Delete(rows::EvaluationInputs::key(dataset, &inputs), Condition::All(Vec::new())))
+        Some(Write::Delete(rows::EvaluationInputs::key(dataset, &inputs), Condition::Always))
     };
     // Its parts, too, are to be those that were read.
     let record = |record: &Item| Some(Write::Delete(record.key()?, unchanged(record)));

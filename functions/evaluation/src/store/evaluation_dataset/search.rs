@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use access::{Guarded, Visible};
 use entities::attributes::{CREATED_BY, NAME, UPDATED, UPDATED_BY};
+use entities::read_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{part, rows};
 use mlflow_api::evaluation_datasets::Datasets;
@@ -41,9 +42,9 @@ struct Listed {
 }
 
 impl Listed {
-    fn of(row: Item) -> Option<Self> {
+    fn of(row: &Item) -> Option<Self> {
         let id = part::listed_evaluation_dataset(&row.key()?.sk)?;
-        Some(Self { id, row })
+        Some(Self { id, row: row.clone() })
     }
 
     /// Whether the row repeats the texts.
@@ -152,7 +153,8 @@ impl Store {
         let mut lists = stream::iter(lists).buffered(AT_ONCE);
         let mut listed = BTreeMap::new();
         while let Some(rows) = lists.try_next().await? {
-            listed.extend(rows.into_iter().filter_map(Listed::of).map(|listed| (listed.id.clone(), listed)));
+            let of_list = read_all(&rows, "a place in the list of datasets", Listed::of)?;
+            listed.extend(of_list.into_iter().map(|listed| (listed.id.clone(), listed)));
         }
         Ok(listed.into_values().collect())
     }

@@ -3,7 +3,7 @@
 use entities::attributes::VERSION;
 use key_schema::{Key, rows};
 use mlflow_api::{Error, Result, Workspace};
-use table::{Condition, Failure, Item, Query, Write};
+use table::{Condition, Item, Plan, Query, Write};
 
 use super::row::{Found, ScorerName, header, header_key, part_key, same_version, with_version};
 use crate::store::Store;
@@ -15,20 +15,18 @@ impl Store {
     /// Deletes a version of a scorer, or the whole of it with all versions and its online configuration. Two or three requests, and
     /// one for the experiment where no lease lasts.
     pub async fn scorer_delete(&self, workspace: &Workspace, scorer: &ScorerName, version: Option<i64>) -> Result<()> {
-        for attempt in 0..self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
-            let found = self.scorer_found(scorer).await?;
-            let (writes, rest) = match version {
-                None => self.scorer_deletion(workspace, scorer, &found).await?,
-                Some(version) => self.scorer_version_deletion(scorer, &found, version).await?,
-            };
-            match self.table.transact(&writes).await {
-                Ok(()) => return Ok(self.table.write_many(Vec::new(), &rest).await?),
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("a scorer kept changing"))
+        let rest = self
+            .table
+            .change("a scorer", |_| async move {
+                let found = self.scorer_found(scorer).await?;
+                let (writes, rest) = match version {
+                    None => self.scorer_deletion(workspace, scorer, &found).await?,
+                    Some(version) => self.scorer_version_deletion(scorer, &found, version).await?,
+                };
+                Ok::<_, Error>(Plan::Write(writes, rest))
+            })
+            .await?;
+        Ok(self.table.write_many(Vec::new(), &rest).await?)
     }
 
     /// What deletes a scorer, and what may follow.
@@ -44,16 +42,15 @@ impl Store {
         }
         let listed =
             rows::WorkspaceScorer::key(&workspace.as_str().into(), &found.experiment, &scorer.name.as_str().into());
-        let always = || Condition::All(Vec::new());
         let mut writes = vec![
             Write::Delete(header_key(found.experiment, &scorer.name), found.unchanged()),
-            Write::Delete(rows::ScorerOnlineConfig::key(&found.experiment, &found.id), always()),
-            Write::Delete(listed, always()),
+            Write::Delete(rows::ScorerOnlineConfig::key(&found.experiment, &found.id), Condition::Always),
+            Write::Delete(listed, Condition::Always),
         ];
         // Nothing finds a version without its scorer, so that many more may follow one by one.
         let mut keys: Vec<_> = versions.iter().filter_map(Item::key).collect();
         let mut rest = keys.split_off(keys.len().min(DELETED_TOGETHER));
-        writes.extend(keys.into_iter().map(|key| Write::Delete(key, always())));
+        writes.extend(keys.into_iter().map(|key| Write::Delete(key, Condition::Always)));
         rest.extend(versions.iter().flat_map(|version| content::part_keys(version, part_key(found.experiment))));
         Ok((writes, rest))
     }

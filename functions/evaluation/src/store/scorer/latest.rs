@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use access::{Granted, Guarded, Visible};
+use entities::read_all;
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{part, rows};
@@ -42,8 +43,9 @@ impl Store {
     pub async fn scorer_list_all(&self, workspace: &Workspace, visible: &Visible) -> Result<Vec<wire::Scorer>> {
         let rows = self.table.query(Query::of(rows::WorkspaceScorer::all(&workspace.as_str().into()))).await?;
         let experiment = |row: &Item| part::experiment_of_listed_scorer(&row.key()?.sk);
+        let listed = read_all(&rows, "a place in the list of scorers", experiment)?;
         let shown = |experiment: &ExperimentId| visible.shows(&Guarded::Experiment(*experiment));
-        self.scorers_of_active(rows.iter().filter_map(experiment).filter(shown).collect()).await
+        self.scorers_of_active(listed.into_iter().filter(shown).collect()).await
     }
 
     async fn scorers_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {
@@ -56,7 +58,7 @@ impl Store {
 
     async fn scorers_of_one(&self, experiment: ExperimentId) -> Result<Vec<wire::Scorer>> {
         let rows = self.table.query(Query::of(rows::Scorer::all(&experiment))).await?;
-        let found: Vec<_> = rows.into_iter().filter_map(|row| Found::of(experiment, row)).collect();
+        let found = rows.into_iter().map(|row| Found::of(experiment, row)).collect::<Result<Vec<_>>>()?;
         let with_versions = found.iter().filter(|found| found.latest().is_some());
         let scorers = try_join_all(with_versions.map(|found| self.scorer_in_list(found, &found.item))).await?;
         let mut scorers: Vec<_> = scorers.into_iter().flatten().collect();

@@ -6,7 +6,7 @@ use key_schema::rows;
 use mlflow_api::scorers::OnlineScoringConfig;
 use mlflow_api::{Error, ExperimentId, Result, ScorerId};
 use rand::RngExt;
-use table::{Condition, Failure, Item, Write, text};
+use table::{Condition, Item, Plan, Write, text};
 
 use super::payload;
 use super::row::{ScorerName, header_key};
@@ -22,40 +22,34 @@ impl Store {
         filter: Option<&str>,
     ) -> Result<OnlineScoringConfig> {
         let id = format!("{:032x}", rand::rng().random::<u128>());
-        for attempt in 0..self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
-            let found = self.scorer_found(scorer).await?;
-            if found.latest().is_some() && rate > 0.0 {
-                let latest = self.scorer_whole(&found, &found.item).await?.ok_or_else(|| scorer.not_found(None))?;
-                if payload::gateway_endpoint(&latest.serialized_scorer)?.is_none() {
-                    return Err(Error::invalid(format!(
-                        "Scorer '{}' does not use a gateway model. Automatic evaluation is only supported for scorers \
-                         that use gateway models.",
-                        scorer.name
-                    )));
+        let id = &id;
+        self.table
+            .change("a scorer", |_| async move {
+                let found = self.scorer_found(scorer).await?;
+                if found.latest().is_some() && rate > 0.0 {
+                    let latest = self.scorer_whole(&found, &found.item).await?.ok_or_else(|| scorer.not_found(None))?;
+                    if payload::gateway_endpoint(&latest.serialized_scorer)?.is_none() {
+                        return Err(Error::invalid(format!(
+                            "Scorer '{}' does not use a gateway model. Automatic evaluation is only supported for scorers \
+                             that use gateway models.",
+                            scorer.name
+                        )));
+                    }
                 }
-            }
-            let mut item = Item::new(rows::ScorerOnlineConfig::key(&found.experiment, &found.id))
-                .with(CONFIG, text(&id))
-                .with(RATE, text(rate.to_string()))
-                .with(EXPERIMENT, text(found.experiment.to_string()));
-            if let Some(filter) = filter {
-                item = item.with(FILTER, text(filter));
-            }
-            let config = config_of(&found.id, &item);
-            // Versions may come meanwhile; the scorer must not go.
-            let there = Condition::Equals(SCORER.into(), text(found.id.as_str()));
-            let writes = [
-                Write::Check(header_key(found.experiment, &scorer.name), there),
-                Write::Put(item, Condition::All(Vec::new())),
-            ];
-            match self.table.transact(&writes).await {
-                Ok(()) => return Ok(config),
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("a scorer kept changing"))
+                let mut item = Item::new(rows::ScorerOnlineConfig::key(&found.experiment, &found.id))
+                    .with(CONFIG, text(id))
+                    .with(RATE, text(rate.to_string()))
+                    .with(EXPERIMENT, text(found.experiment.to_string()));
+                if let Some(filter) = filter {
+                    item = item.with(FILTER, text(filter));
+                }
+                let config = config_of(&found.id, &item);
+                // Versions may come meanwhile; the scorer must not go.
+                let there = Condition::Equals(SCORER.into(), text(found.id.as_str()));
+                let header = header_key(found.experiment, &scorer.name);
+                Ok(Plan::Write(vec![Write::Check(header, there), Write::Put(item, Condition::Always)], config))
+            })
+            .await
     }
 
     /// The online configurations of those scorers that have one. One request per 100 of them.

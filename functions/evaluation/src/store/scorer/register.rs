@@ -32,10 +32,11 @@ impl Store {
     ) -> Result<wire::RegisteredScorer> {
         let experiment = self.scorer_experiment(*scorer.experiment).await?;
         payload::check_model(serialized)?;
-        for attempt in 0..self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
+        let mut attempts = self.table.attempts("a scorer");
+        loop {
+            attempts.next().await?;
             let item = self.table.get(&header_key(experiment, &scorer.name)).await?;
-            let found = item.and_then(|item| Found::of(experiment, item));
+            let found = item.map(|item| Found::of(experiment, item)).transpose()?;
             let latest = found.as_ref().and_then(Found::latest).unwrap_or_default();
             let version = latest.checked_add(1).ok_or_else(|| Error::internal("no versions left"))?;
             let created = now_ms();
@@ -50,15 +51,15 @@ impl Store {
                 content::pack_once(&format!("{id} {version}"), serialized, content::INLINE, part_key(experiment));
             let row = packed.on(Item::new(key)).with(VERSION, number(version)).with(CREATED, number(created));
             let header = with_version(header(experiment, &scorer.name, &id), &row);
-            let mut writes = vec![Write::Put(header, condition), Write::Put(row, Condition::item_missing())];
+            let mut others = vec![Write::Put(header, condition)];
             if found.is_none() {
                 let listed =
                     rows::WorkspaceScorer::key(&workspace.as_str().into(), &experiment, &scorer.name.as_str().into());
-                writes.push(Write::Put(Item::new(listed).with(NAME, text(&scorer.name)), Condition::All(Vec::new())));
+                others.push(Write::Put(Item::new(listed).with(NAME, text(&scorer.name)), Condition::Always));
             }
             let parts = packed.part_keys();
             self.table.write_many(packed.parts, &[]).await?;
-            match self.table.transact(&writes).await {
+            match self.table.create(row, others).await {
                 Ok(()) => {
                     return Ok(wire::RegisteredScorer {
                         version,
@@ -74,6 +75,5 @@ impl Store {
                 Err(failure) => return Err(failure.into()),
             }
         }
-        Err(Error::unavailable("a scorer kept changing"))
     }
 }

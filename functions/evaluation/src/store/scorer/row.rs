@@ -2,8 +2,9 @@
 
 use access::Granted;
 use entities::attributes::{CREATED, NAME, SCORER, VERSION};
+use entities::unreadable;
 use key_schema::{Key, KeyRange, Name, Ordinal, WideDigest, rows};
-use mlflow_api::{Error, ExperimentId, ScorerId};
+use mlflow_api::{Error, ExperimentId, Result, ScorerId};
 use table::{Condition, Item, number, text};
 
 /// A scorer, as a request names it.
@@ -33,9 +34,13 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub(super) fn of(experiment: ExperimentId, item: Item) -> Option<Self> {
-        let id = item.text(SCORER).and_then(ScorerId::parse)?;
-        Some(Self { experiment, id, item })
+    /// From its row.
+    ///
+    /// # Errors
+    /// An internal one if it cannot be read.
+    pub(super) fn of(experiment: ExperimentId, item: Item) -> Result<Self> {
+        let id = item.text(SCORER).and_then(ScorerId::parse).ok_or_else(|| unreadable(&item, "a scorer"))?;
+        Ok(Self { experiment, id, item })
     }
 
     /// The range of its versions.

@@ -9,7 +9,7 @@ use key_schema::index::ExperimentsByStage;
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, Workspace, limits, location};
-use table::{Condition, Failure, Item, Query, Reason, Update, Write, number, text};
+use table::{Condition, Failure, Item, Plan, Query, Reason, Refusal, Update, Write, number, text};
 
 use crate::store::Store;
 use crate::store::names::DEFAULT_EXPERIMENT_NAME;
@@ -45,6 +45,7 @@ impl Store {
     /// Creates an experiment. Two requests; five write units for the table and one for the index of names.
     pub async fn experiment_create(&self, workspace: &Workspace, new: &NewExperiment) -> Result<ExperimentId> {
         limits::experiment_name(&new.name)?;
+        let artifact_location = location::absolute(&new.artifact_location, self.working_directory.as_deref())?;
         for (key, value) in &new.tags {
             limits::experiment_tag(key, value)?;
         }
@@ -53,6 +54,7 @@ impl Store {
             let message = format!("The tag '{key}' is given twice.");
             return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
         }
+        let new = &NewExperiment { artifact_location, ..new.clone() };
         loop {
             let counter = rows::Config::key(&COUNTER.into());
             let setting = self.table.update(&Update::upsert(counter).add(COUNT, number(1))).await?;
@@ -100,17 +102,12 @@ impl Store {
             .with(REVISION, number(1));
         let item = in_workspace(item, workspace);
         let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
-        let mut writes = vec![
-            Write::Put(name_row(workspace, id, &new.name, created, Stage::Active), Condition::item_missing()),
-            Write::Put(item, Condition::item_missing()),
-        ];
-        let more_rows = documents::take_rows(&mut writes, tag_rows);
-        match self.table.transact(&writes).await {
-            Ok(()) => {
-                self.table.write_many(more_rows, &[]).await?;
-                Ok(true)
-            }
-            Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(Reason::Refused(_))) => {
+        let name = name_row(workspace, id, &new.name, created, Stage::Active);
+        let mut others = vec![Write::Put(name, Condition::item_missing())];
+        documents::take_all_rows(&mut others, tag_rows)?;
+        match self.table.create(item, others).await {
+            Ok(()) => Ok(true),
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(Reason::Refused(_))) => {
                 let message = format!("Experiment(name={}) already exists.", new.name);
                 Err(Error::new(ErrorCode::ResourceAlreadyExists, message))
             }
@@ -144,7 +141,7 @@ impl Store {
         } else {
             Vec::new()
         };
-        let tags = entries(item, TAGS, &rows).into_iter().map(|(key, value)| KeyValue { key, value });
+        let tags = entries(item, TAGS, &rows)?.into_iter().map(|(key, value)| KeyValue { key, value });
         Ok(tracking::Experiment {
             experiment_id: id.to_string(),
             name: item.text(NAME).unwrap_or_default().to_owned(),
@@ -165,39 +162,38 @@ impl Store {
         new_name: &str,
     ) -> Result<()> {
         let id = **id;
-        for attempt in 0..self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
-            let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
-            if experiment_state(&item).stage == LifecycleStage::Deleted {
-                return Err(Error::new(ErrorCode::InvalidState, "Cannot rename a non-active experiment."));
-            }
-            let old_name = item.text(NAME).unwrap_or_default();
-            let created = item.number(CREATED).unwrap_or_default();
-            let update = unchanged(&item, id).set(NAME, text(new_name)).set(UPDATED, number(now_ms()));
-            let mut writes = vec![Write::Update(update)];
-            if old_name != new_name {
-                writes.push(Write::Put(
-                    name_row(workspace, id, new_name, created, Stage::Active),
-                    Condition::item_missing(),
-                ));
-                writes.push(Write::Delete(name_key(workspace, old_name), Condition::item_exists()));
-            }
-            match self.table.transact(&writes).await {
-                Ok(()) => return Ok(()),
+        self.table
+            .change("an experiment", |refusal| async move {
                 // The experiment as it was read, and the name taken: not by a rename of ours that came in between.
-                Err(Failure::Cancelled(reasons))
-                    if matches!(reasons.as_slice(), [Reason::None, Reason::Refused(Some(_)), ..]) =>
-                {
-                    return Err(Error::new(
-                        ErrorCode::BadRequest,
-                        format!("Experiment(name={new_name}) already exists."),
-                    ));
+                if !refusal.is_of(0) && refusal.is_of(1) {
+                    let message = format!("Experiment(name={new_name}) already exists.");
+                    return Err(Error::new(ErrorCode::BadRequest, message));
                 }
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("an experiment kept changing"))
+                let item = self.experiment_or_refused(id, refusal).await?;
+                if experiment_state(&item).stage == LifecycleStage::Deleted {
+                    return Err(Error::new(ErrorCode::InvalidState, "Cannot rename a non-active experiment."));
+                }
+                let old_name = item.text(NAME).unwrap_or_default();
+                let created = item.number(CREATED).unwrap_or_default();
+                let update = unchanged(&item, id).set(NAME, text(new_name)).set(UPDATED, number(now_ms()));
+                let mut writes = vec![Write::Update(update)];
+                if old_name != new_name {
+                    let row = name_row(workspace, id, new_name, created, Stage::Active);
+                    writes.push(Write::Put(row, Condition::item_missing()));
+                    writes.push(Write::Delete(name_key(workspace, old_name), Condition::item_exists()));
+                }
+                Ok(Plan::Write(writes, ()))
+            })
+            .await
+    }
+
+    /// The item of an experiment, as the refusal of a change of it brought it, or read.
+    async fn experiment_or_refused(&self, id: ExperimentId, refusal: Refusal) -> Result<Item> {
+        let item = match refusal.item(0) {
+            Some(item) => Some(item),
+            None => self.table.get(&rows::Experiment::key(&id)).await?,
+        };
+        item.ok_or_else(|| id.not_found())
     }
 
     /// Deletes an experiment, and with it all its runs. Two requests, whatever the number of runs; answers when no process
@@ -214,32 +210,28 @@ impl Store {
     }
 
     async fn experiment_set_stage(&self, workspace: &Workspace, id: ExperimentId, stage: LifecycleStage) -> Result<()> {
-        for attempt in 0..self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
-            let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
-            let before = experiment_state(&item);
-            if before.stage == stage {
-                return Err(id.not_found());
-            }
-            let version = before.version + 1;
-            let update = unchanged(&item, id)
-                .set(STAGE, text(stage.name()))
-                .set(STAGE_VERSION, number(version))
-                .set(UPDATED, number(now_ms()));
-            let key_stage = match stage {
-                LifecycleStage::Active => Stage::Active,
-                LifecycleStage::Deleted => Stage::Deleted { version },
-            };
-            let created = item.number(CREATED).unwrap_or_default();
-            let listed = ExperimentsByStage::key(&key_stage, &Descending(created), &id);
-            let name = Update::new(name_key(workspace, item.text(NAME).unwrap_or_default())).indexed(listed);
-            match self.table.transact(&[Write::Update(update), Write::Update(name)]).await {
-                Ok(()) => return Ok(()),
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("an experiment kept changing"))
+        self.table
+            .change("an experiment", |refusal| async move {
+                let item = self.experiment_or_refused(id, refusal).await?;
+                let before = experiment_state(&item);
+                if before.stage == stage {
+                    return Err(id.not_found());
+                }
+                let version = before.version + 1;
+                let update = unchanged(&item, id)
+                    .set(STAGE, text(stage.name()))
+                    .set(STAGE_VERSION, number(version))
+                    .set(UPDATED, number(now_ms()));
+                let key_stage = match stage {
+                    LifecycleStage::Active => Stage::Active,
+                    LifecycleStage::Deleted => Stage::Deleted { version },
+                };
+                let created = item.number(CREATED).unwrap_or_default();
+                let listed = ExperimentsByStage::key(&key_stage, &Descending(created), &id);
+                let name = Update::new(name_key(workspace, item.text(NAME).unwrap_or_default())).indexed(listed);
+                Ok(Plan::Write(vec![Write::Update(update), Write::Update(name)], ()))
+            })
+            .await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use access::{Guarded, Visible};
-use entities::find;
+use entities::{find, read_all};
 use key_schema::index::ExperimentsByStage;
 use key_schema::{Descending, Name, Stage, ranges, rows};
 use mlflow_api::tracking::{self, Experiments, ViewType};
@@ -136,7 +136,8 @@ impl Store {
         };
         // One that is deleted or restored between two pages of the index may stand on both.
         let mut seen = HashSet::new();
-        Ok(rows.iter().filter_map(Listed::of).filter(of_view).filter(|listed| seen.insert(listed.id)).collect())
+        let listed = read_all(&rows, "the name of an experiment", Listed::of)?.into_iter();
+        Ok(listed.filter(of_view).filter(|listed| seen.insert(listed.id)).collect())
     }
 }
 

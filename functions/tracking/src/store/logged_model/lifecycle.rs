@@ -11,7 +11,7 @@ use mlflow_api::logged_models::{LoggedModel, ModelStatus};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, location};
 use rand::RngExt;
-use table::{Condition, Failure, Item, Update, Write, number, text};
+use table::{Failure, Item, Plan, Update, number, text};
 
 use crate::store::Store;
 use crate::store::names::random_run_name;
@@ -50,49 +50,39 @@ impl Store {
         check_unique("param", &new.params)?;
         check_unique("tag", &new.tags)?;
         let name = if new.name.is_empty() { random_run_name() } else { new.name.clone() };
-        for _ in 0..self.table.retry().attempts {
-            let created = now_ms();
-            let chance = rand::rng().random();
-            let model = ModelId::new(u64::try_from(created).unwrap_or_default(), experiment, chance);
-            let artifact_uri = location::append(&state.artifact_location, &format!("models/{model}/artifacts"));
-            let at = ModelLocation { experiment, model };
-            let item = Item::new(at.key())
-                .with(NAME, text(&name))
-                .with(MODEL_TYPE, text(&new.model_type))
-                .with(SOURCE_RUN, text(&new.source_run_id))
-                .with(STATUS, number(ModelStatus::Pending.number()))
-                .with(STAGE, text(LifecycleStage::Active.name()))
-                .with(CREATED, number(created))
-                .with(UPDATED, number(created))
-                .with(ARTIFACT_URI, text(artifact_uri));
-            let places = places(&at, created, &new.source_run_id, Stage::Active);
-            let item = places.into_iter().fold(item, Item::indexed);
-            let (item, rows) =
-                documents::new_document_with_params(item, &new.params, &new.tags, &LoggedModelDocument { at: &at });
-            match self.logged_model_put(item.clone(), rows.clone()).await {
-                Ok(()) => {
-                    let range = rows::LoggedModelParam::all(&experiment).model(&at.model).range();
-                    let is_param = |row: &Item| row.key().is_some_and(|key| range.contains(&key));
-                    let (params, tags) = rows.into_iter().partition(is_param);
-                    return Ok(model_whole(&at, &ModelItems { model: item, params, tags, ..ModelItems::default() }));
-                }
-                // Another model of this millisecond has drawn the same lot of a million.
-                Err(Failure::Refused { .. } | Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("no id of a logged model could be drawn"))
-    }
-
-    /// Writes a new model, with its rows if it has any.
-    async fn logged_model_put(&self, item: Item, rows: Vec<Item>) -> table::Result<()> {
-        if rows.is_empty() {
-            return self.table.put_new(item).await;
-        }
-        let mut writes = vec![Write::Put(item, Condition::item_missing())];
-        let more_rows = documents::take_rows(&mut writes, rows);
-        self.table.transact(&writes).await?;
-        self.table.write_many(more_rows, &[]).await
+        let (state, name) = (&state, &name);
+        self.table
+            // Refused, where another model of this millisecond has drawn the same lot of a million.
+            .change("the logged model of every id drawn", |_| async move {
+                let created = now_ms();
+                let chance = rand::rng().random();
+                let model = ModelId::new(u64::try_from(created).unwrap_or_default(), experiment, chance);
+                let artifact_uri = location::append(&state.artifact_location, &format!("models/{model}/artifacts"));
+                let at = ModelLocation { experiment, model };
+                let item = Item::new(at.key())
+                    .with(NAME, text(name))
+                    .with(MODEL_TYPE, text(&new.model_type))
+                    .with(SOURCE_RUN, text(&new.source_run_id))
+                    .with(STATUS, number(ModelStatus::Pending.number()))
+                    .with(STAGE, text(LifecycleStage::Active.name()))
+                    .with(CREATED, number(created))
+                    .with(UPDATED, number(created))
+                    .with(ARTIFACT_URI, text(artifact_uri));
+                let places = places(&at, created, &new.source_run_id, Stage::Active);
+                let item = places.into_iter().fold(item, Item::indexed);
+                let (item, rows) =
+                    documents::new_document_with_params(item, &new.params, &new.tags, &LoggedModelDocument { at: &at });
+                let mut in_transaction = Vec::new();
+                let more_rows = documents::take_rows(&mut in_transaction, rows.clone());
+                self.table.write_many(more_rows, &[]).await?;
+                let range = rows::LoggedModelParam::all(&experiment).model(&at.model).range();
+                let is_param = |row: &Item| row.key().is_some_and(|key| range.contains(&key));
+                let (params, tags) = rows.into_iter().partition(is_param);
+                let items = ModelItems { model: item, params, tags, ..ModelItems::default() };
+                let whole = model_whole(&at, &items)?;
+                Ok(Plan::Create(items.model, in_transaction, whole))
+            })
+            .await
     }
 
     /// Reads a logged model, with every point of its metrics. One request; one more for each kind of row it has.
@@ -103,7 +93,7 @@ impl Store {
             return Err(at.not_found());
         }
         let metrics = items.remove(&at.metrics_key());
-        Ok(model_whole(at, &read_model_items(&self.table, at, model, metrics).await?))
+        model_whole(at, &read_model_items(&self.table, at, model, metrics).await?)
     }
 
     /// Where a logged model that is not deleted keeps its artifacts. One request.
@@ -121,7 +111,7 @@ impl Store {
             outcome => outcome?,
         };
         let metrics = self.table.get(&at.metrics_key()).await?;
-        Ok(model_whole(at, &read_model_items(&self.table, at, model, metrics).await?))
+        model_whole(at, &read_model_items(&self.table, at, model, metrics).await?)
     }
 
     /// Deletes a logged model: searches find it no more, and reading it takes a special word. Two requests. Deleting it again

@@ -96,7 +96,7 @@ impl Store {
 
     /// Moves what waits in a metrics document into segments.
     async fn model_metrics_seal(&self, at: &ModelLocation, document: &Item) -> Result<()> {
-        let series = waiting_model_points(document);
+        let series = waiting_model_points(document)?;
         self.table.write_many(at.segments(&series), &[]).await?;
         let mut rest: Vec<_> = series.into_iter().collect();
         while !rest.is_empty() {

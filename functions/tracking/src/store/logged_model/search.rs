@@ -7,7 +7,9 @@
 use std::cmp::Reverse;
 
 use access::Granted;
-use entities::{ModelItems, ModelLocation, find, group_by_model, model_whole, read_model_segments, read_models};
+use entities::{
+    ModelItems, ModelLocation, find, group_by_model, model_whole, read_all, read_model_segments, read_models,
+};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Field, KeyRange, Stage, place, rows};
@@ -19,7 +21,7 @@ use search::{
     MeasuredPoint, ModelCode, ModelFields, ModelFilter, ModelOrder, ModelOrderBy, ModelPages, ModelText, ModelTime,
     SortKey, parse_model_filter, parse_model_order,
 };
-use table::Query;
+use table::{Item, Query};
 
 use super::lifecycle::is_deleted;
 use crate::store::Store;
@@ -151,7 +153,7 @@ impl Store {
         let mut page = Page { has_more: listed.len() > wanted.page_size, ..Page::new(wanted.page_size) };
         let places: Vec<_> = listed.into_iter().take(wanted.page_size).map(|(_, at)| at).collect();
         for (at, items) in read_models(&self.table, &places).await? {
-            let key = wanted.order.key(&Searched::of(&at, &items));
+            let key = wanted.order.key(&Searched::of(&at, &items)?);
             page.found.push(Found { key, at, items });
         }
         Ok(page)
@@ -168,8 +170,9 @@ impl Store {
         let mut listed = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
-            let models = page.items.iter().filter_map(|item| place::created_and_model(item.sort_key(&range)?));
-            listed.extend(models.map(|(created, model)| (created, ModelLocation { experiment, model })));
+            let read = |item: &Item| place::created_and_model(item.sort_key(&range)?);
+            let models = read_all(&page.items, "a place in a list of logged models", read)?;
+            listed.extend(models.into_iter().map(|(created, model)| (created, ModelLocation { experiment, model })));
             match page.next {
                 Some(next) if listed.len() < most => query = query.starting_at(next),
                 _ => return Ok(listed),
@@ -186,7 +189,7 @@ impl Store {
             let places: Vec<_> = listed.into_iter().map(|(_, at)| at).collect();
             for places in places.chunks(PORTION) {
                 for (at, items) in read_models(&self.table, places).await? {
-                    page.look_at(at, items, wanted);
+                    page.look_at(at, items, wanted)?;
                 }
             }
             return Ok(page);
@@ -195,14 +198,14 @@ impl Store {
         let mut unfinished = None;
         loop {
             let read = self.table.query_page(&query).await?;
-            let mut groups = group_by_model(experiment, unfinished.take(), read.items);
+            let mut groups = group_by_model(experiment, unfinished.take(), read.items)?;
             if read.next.is_some() {
                 unfinished = groups.pop();
             }
             let groups: Vec<_> = groups.into_iter().map(|(at, items)| self.with_segments(at, items, wanted)).collect();
             let mut groups = stream::iter(groups).buffered(AT_ONCE);
             while let Some((at, items)) = groups.try_next().await? {
-                page.look_at(at, items, wanted);
+                page.look_at(at, items, wanted)?;
             }
             match read.next {
                 Some(next) => query = query.starting_at(next),
@@ -230,7 +233,7 @@ impl Store {
         if items.segments.is_empty() {
             items.segments = read_model_segments(&self.table, &at, items.metrics.as_ref()).await?;
         }
-        Ok(model_whole(&at, &items))
+        model_whole(&at, &items)
     }
 }
 
@@ -262,18 +265,19 @@ impl Page {
         Self { found: Vec::new(), size, has_more: false }
     }
 
-    fn look_at(&mut self, at: ModelLocation, items: ModelItems, wanted: &Wanted) {
+    fn look_at(&mut self, at: ModelLocation, items: ModelItems, wanted: &Wanted) -> Result<()> {
         if is_deleted(&items.model) {
-            return;
+            return Ok(());
         }
-        let model = Searched::of(&at, &items);
+        let model = Searched::of(&at, &items)?;
         if !wanted.filter.matches(&model) {
-            return;
+            return Ok(());
         }
         let key = wanted.order.key(&model);
         if wanted.after.as_ref().is_none_or(|after| key > *after) {
             self.take([Found { key, at, items }]);
         }
+        Ok(())
     }
 
     /// Takes models in; forgets those behind the page before there are too many.
@@ -300,8 +304,8 @@ impl Page {
 struct Searched(LoggedModel);
 
 impl Searched {
-    fn of(at: &ModelLocation, items: &ModelItems) -> Self {
-        Self(model_whole(at, items))
+    fn of(at: &ModelLocation, items: &ModelItems) -> Result<Self> {
+        model_whole(at, items).map(Self)
     }
 }
 

@@ -3,7 +3,7 @@
 use access::Granted;
 use entities::attributes::{POINTS, WIDE};
 use entities::points::{self, Point};
-use entities::{RunLocation, waiting};
+use entities::{RunLocation, unreadable, waiting};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use key_schema::{Ascending, Bucket, Digest, Name, rows};
 use mlflow_api::Result;
@@ -170,7 +170,7 @@ impl Store {
             let page = self.table.query_page(&query).await?;
             let mut newest = None;
             for segment in &page.items {
-                let (unpacked, key) = read_segment(segment);
+                let (unpacked, key) = read_segment(segment)?;
                 newest = unpacked.first().copied();
                 ends.extend(unpacked.last().map(|last| (*last, key)));
                 points.extend(unpacked.into_iter().filter(is_after));
@@ -209,24 +209,21 @@ impl Store {
     /// The points of a metric that wait in the run's documents.
     async fn waiting_points(&self, at: &RunLocation, metric: &str) -> Result<Vec<Point>> {
         let Some(document) = self.table.get(&at.metrics_key()).await? else { return Ok(Vec::new()) };
-        let points = waiting(&document, metric);
+        let points = waiting(&document, metric)?;
         if !points.is_empty() || !document.has(WIDE) {
             return Ok(points);
         }
         let key = rows::RunMetricsBucket::key(&at.experiment, &at.run, &Bucket::of(metric));
-        Ok(self.table.get(&key).await?.map(|document| waiting(&document, metric)).unwrap_or_default())
+        self.table.get(&key).await?.map_or_else(|| Ok(Vec::new()), |document| waiting(&document, metric))
     }
 }
 
-/// A segment's points and its sort key. What cannot be read is logged: it would be a defect of ours.
-fn read_segment(segment: &Item) -> (Vec<Point>, String) {
-    let key = segment.key().map(|key| key.sk).unwrap_or_default();
+/// A segment's points and its sort key.
+fn read_segment(segment: &Item) -> Result<(Vec<Point>, String)> {
     let bytes = segment.0.get(POINTS).and_then(|value| value.as_b().ok());
-    let points = bytes.and_then(|bytes| points::unpack(bytes.as_ref())).unwrap_or_else(|| {
-        tracing::error!(key, "segment cannot be read");
-        Vec::new()
-    });
-    (points, key)
+    let points = bytes.and_then(|bytes| points::unpack(bytes.as_ref()));
+    let read = points.zip(segment.key().map(|key| key.sk));
+    read.ok_or_else(|| unreadable(segment, "a segment of points"))
 }
 
 fn metric_of(key: &str, point: Point, run_id: Option<&str>) -> Metric {

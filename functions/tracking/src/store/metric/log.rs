@@ -11,11 +11,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use entities::attributes::{POINTS, STAGE, STAGE_VERSION, WIDE, metric_of};
 use entities::points::{self, Point};
-use entities::{ExperimentState, Marked, RunLocation, marked_item, metric_attribute, pack_set, run_stage, waiting};
+use entities::{
+    ExperimentState, Marked, RunLocation, marked_item, metric_attribute, pack_set, run_stage, unreadable, waiting,
+};
 use experiments::{check_run_is_active, run_is_active};
 use futures::future::try_join_all;
 use key_schema::{Ascending, Bucket, Digest, Key, Name, fnv1a_128, halves, rows};
-use mlflow_api::{Error, Result};
+use mlflow_api::Result;
 use table::{Condition, Failure, Item, Update, Value, Write, number};
 
 use crate::store::Store;
@@ -70,7 +72,7 @@ impl Store {
         let documents = self.metrics_add(at, experiment, &waiting).await?;
         let mut removals = Vec::new();
         for document in &documents {
-            removals.extend(seal(at, document, &waiting, &mut sealed));
+            removals.extend(seal(at, document, &waiting, &mut sealed)?);
         }
         // Points that a crash left in a document and that now come again in bulk make one segment twice.
         let mut keys = HashSet::new();
@@ -86,10 +88,9 @@ impl Store {
         let mut seen: Option<Item> = None;
         let mut is_missing = false;
         let mut rest = series.clone();
-        for attempt in 0..self.table.retry().attempts {
-            if attempt > 1 {
-                self.table.retry().pause(attempt - 1).await;
-            }
+        let mut attempts = self.table.attempts("a run's metrics document");
+        loop {
+            attempts.next().await?;
             if seen.is_none() && rest.len() > OPTIMISTIC_KEYS {
                 seen = self.table.get(&at.metrics_key()).await?;
                 is_missing = seen.is_none();
@@ -133,7 +134,6 @@ impl Store {
             documents.extend(seen);
             return Ok(documents);
         }
-        Err(Error::unavailable("a run's metrics document kept changing"))
     }
 
     /// Makes a run's metrics document, if the run is there and active, with as many of the metrics as it takes; returns it.
@@ -193,12 +193,12 @@ fn split_bulk(at: &RunLocation, series: Series) -> (Series, Vec<Item>) {
 
 /// Seals the sets that have grown to [`SEAL_AT`] points among the metrics just logged: adds their segments, and returns the
 /// updates that take the points out of the document. Also marks the first document wide when it is.
-fn seal(at: &RunLocation, document: &Item, logged: &Series, sealed: &mut Vec<Item>) -> Vec<Update> {
-    let Some(key) = document.key() else { return Vec::new() };
+fn seal(at: &RunLocation, document: &Item, logged: &Series, sealed: &mut Vec<Item>) -> Result<Vec<Update>> {
+    let key = document.key().ok_or_else(|| unreadable(document, "the key of a document"))?;
     let mut removals = vec![Update::new(key.clone())];
     let mut metrics_in_update = 0;
     for metric in logged.keys() {
-        let mut points = waiting(document, metric);
+        let mut points = waiting(document, metric)?;
         if points.len() < SEAL_AT {
             continue;
         }
@@ -220,7 +220,7 @@ fn seal(at: &RunLocation, document: &Item, logged: &Series, sealed: &mut Vec<Ite
         removals.push(update.set(WIDE, number(1)));
     }
     removals.retain(|update| !update.is_empty());
-    removals
+    Ok(removals)
 }
 
 fn metric_count(document: &Item) -> usize {

@@ -2,7 +2,7 @@
 
 use access::Granted;
 use entities::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
-use entities::{Marked, RunLocation, marked_item, now_ms, run_info};
+use entities::{RunLocation, marked_item, now_ms, run_info};
 use experiments::check_is_active;
 use key_schema::index::{RunsByStage, RunsByTime};
 use key_schema::{Descending, Stage, rows};
@@ -10,7 +10,7 @@ use mlflow_api::inputs::RunInputs;
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunStatus};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
 use rand::RngExt;
-use table::{Condition, Failure, Item, Map, Update, Write, map, number, text};
+use table::{Item, Map, Plan, map, number, text};
 
 use super::document::RunDocument;
 use crate::store::Store;
@@ -49,59 +49,36 @@ impl Store {
         let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
         check_is_active(experiment, state.stage)?;
         let (name, tags) = name_and_tags(new)?;
-        for _ in 0..self.table.retry().attempts {
-            let now = u64::try_from(now_ms()).unwrap_or_default();
-            let chance = rand::rng().random();
-            let run = RunId::new(now, experiment, chance);
-            let artifact_uri = location::append(&state.artifact_location, &format!("{run}/artifacts"));
-            let item = Item::new(rows::Run::key(&experiment, &run))
-                .with(NAME, text(&name))
-                .with(USER, text(&new.user_id))
-                .with(STATUS, text(RunStatus::Running.name()))
-                .with(START_TIME, number(new.start_time))
-                .with(ARTIFACT_URI, text(artifact_uri))
-                .with(PARAMS, map(Map::new()))
-                .indexed(RunsByStage::key(&Stage::Active, &Descending(new.start_time), &run))
-                .indexed(RunsByTime::key(&Descending(new.start_time), &run));
-            let item = marked_item(item, &run);
-            let (item, tag_rows) =
-                documents::new_document(item, &tags, |tag| rows::RunTag::key(&experiment, &run, tag));
-            match self.run_put(&run, item.clone(), tag_rows).await {
-                Ok(()) => {
-                    let mut tags: Vec<_> = tags.into_iter().map(|(key, value)| KeyValue { key, value }).collect();
-                    tags.sort_unstable();
-                    let info = run_info(experiment, &run, &item, &state);
-                    let data = RunData { tags, ..RunData::default() };
-                    return Ok(tracking::Run { info, data, inputs: RunInputs::default(), outputs: None });
-                }
-                // Another run of this millisecond has drawn the same lot of a million.
-                Err(Failure::Refused { .. } | Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("no run id could be drawn"))
-    }
-
-    /// Writes a new run, with its rows if it has any.
-    async fn run_put(&self, run: &RunId, item: Item, tag_rows: Vec<Item>) -> table::Result<()> {
-        if tag_rows.is_empty() {
-            return self.table.put_new(item).await;
-        }
-        let again = item.key().map(|key| Update::new(key).marked(run));
-        let mut writes = vec![Write::Put(item, Condition::item_missing())];
-        let more_rows = documents::take_rows(&mut writes, tag_rows);
-        self.table.transact(&writes).await?;
-        if more_rows.is_empty() {
-            return Ok(());
-        }
-        self.table.write_many(more_rows, &[]).await?;
-        // The indexer may have been here between the two.
-        let Some(again) = again else { return Ok(()) };
-        match self.table.update(&again).await {
-            // A run that is gone by now needs no mark.
-            Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
-            Err(failure) => Err(failure),
-        }
+        let mut written: Vec<_> =
+            tags.iter().map(|(key, value)| KeyValue { key: key.clone(), value: value.clone() }).collect();
+        written.sort_unstable();
+        let (state, name, tags, written) = (&state, &name, &tags, &written);
+        self.table
+            // Refused, where another run of this millisecond has drawn the same lot of a million.
+            .change("the run of every id drawn", |_| async move {
+                let now = u64::try_from(now_ms()).unwrap_or_default();
+                let run = RunId::new(now, experiment, rand::rng().random());
+                let artifact_uri = location::append(&state.artifact_location, &format!("{run}/artifacts"));
+                let item = Item::new(rows::Run::key(&experiment, &run))
+                    .with(NAME, text(name))
+                    .with(USER, text(&new.user_id))
+                    .with(STATUS, text(RunStatus::Running.name()))
+                    .with(START_TIME, number(new.start_time))
+                    .with(ARTIFACT_URI, text(artifact_uri))
+                    .with(PARAMS, map(Map::new()))
+                    .indexed(RunsByStage::key(&Stage::Active, &Descending(new.start_time), &run))
+                    .indexed(RunsByTime::key(&Descending(new.start_time), &run));
+                let tag_row = |tag: &_| rows::RunTag::key(&experiment, &run, tag);
+                let (item, tag_rows) = documents::new_document(marked_item(item, &run), tags, tag_row);
+                let mut rows = Vec::new();
+                let more_rows = documents::take_rows(&mut rows, tag_rows);
+                self.table.write_many(more_rows, &[]).await?;
+                let info = run_info(experiment, &run, &item, state);
+                let data = RunData { tags: written.clone(), ..RunData::default() };
+                let run = tracking::Run { info, data, inputs: RunInputs::default(), outputs: None };
+                Ok(Plan::Create(item, rows, run))
+            })
+            .await
     }
 
     /// Changes a run's info and returns it. One request, and one for the experiment where no lease lasts.

@@ -5,9 +5,9 @@ use entities::attributes::{STAGE, STAGE_VERSION, START_TIME};
 use entities::{Marked, Moment, RunLocation, run_stage};
 use key_schema::index::RunsByStage;
 use key_schema::{Descending, Stage, rows};
+use mlflow_api::Result;
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{Error, Result};
-use table::{Condition, Failure, Item, Update, Write, number, text};
+use table::{Condition, Item, Plan, Update, Write, number, text};
 
 use crate::store::Store;
 
@@ -24,46 +24,43 @@ impl Store {
 
     /// Sets a run's own stage, on its item and on its metrics document: metrics are logged without looking at the run.
     async fn run_set_stage(&self, at: &Granted<RunLocation>, stage: LifecycleStage) -> Result<()> {
-        for attempt in 0..self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
-            let experiment_key = rows::Experiment::key(&at.experiment);
-            let since = Moment::now();
-            let items = self.table.get_many(&[experiment_key.clone(), at.key(), at.metrics_key()]).await?;
-            let (Some(experiment), Some(run)) = (items.get(&experiment_key), items.get(&at.key())) else {
-                return Err(at.not_found());
-            };
-            let experiment = self.experiments.keep_lease(at.experiment, since, experiment);
-            if run.number(STAGE_VERSION).is_some_and(|version| version > i64::from(experiment.version)) {
-                // The three were not read at one moment: the experiment has changed since.
-                continue;
-            }
-            if run_stage(run, &experiment) == stage {
-                return Ok(());
-            }
-            let key_stage = match stage {
-                LifecycleStage::Active => Stage::Active,
-                LifecycleStage::Deleted => Stage::Deleted { version: experiment.version },
-            };
-            let started = run.number(START_TIME).unwrap_or_default();
-            let own =
-                |update: Update| update.set(STAGE, text(stage.name())).set(STAGE_VERSION, number(experiment.version));
-            let run = own(Update::new(at.key()))
-                .indexed(RunsByStage::key(&key_stage, &Descending(started), &at.run))
-                .marked(&at.run)
-                .only_if(unchanged_stage(run));
-            let metrics = if items.contains_key(&at.metrics_key()) {
-                Write::Update(own(Update::new(at.metrics_key())))
-            } else {
-                // A metric logged right now makes the document: then both have to be changed.
-                Write::Check(at.metrics_key(), Condition::item_missing())
-            };
-            match self.table.transact(&[Write::Update(run), metrics]).await {
-                Ok(()) => return Ok(()),
-                Err(Failure::Cancelled(_)) => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::unavailable("a run kept changing"))
+        self.table
+            .change("a run", |_| async move {
+                let experiment_key = rows::Experiment::key(&at.experiment);
+                let since = Moment::now();
+                let items = self.table.get_many(&[experiment_key.clone(), at.key(), at.metrics_key()]).await?;
+                let (Some(experiment), Some(run)) = (items.get(&experiment_key), items.get(&at.key())) else {
+                    return Err(at.not_found());
+                };
+                let experiment = self.experiments.keep_lease(at.experiment, since, experiment);
+                if run.number(STAGE_VERSION).is_some_and(|version| version > i64::from(experiment.version)) {
+                    // The three were not read at one moment: the experiment has changed since.
+                    return Ok(Plan::Again);
+                }
+                if run_stage(run, &experiment) == stage {
+                    return Ok(Plan::Done(()));
+                }
+                let key_stage = match stage {
+                    LifecycleStage::Active => Stage::Active,
+                    LifecycleStage::Deleted => Stage::Deleted { version: experiment.version },
+                };
+                let started = run.number(START_TIME).unwrap_or_default();
+                let own = |update: Update| {
+                    update.set(STAGE, text(stage.name())).set(STAGE_VERSION, number(experiment.version))
+                };
+                let run = own(Update::new(at.key()))
+                    .indexed(RunsByStage::key(&key_stage, &Descending(started), &at.run))
+                    .marked(&at.run)
+                    .only_if(unchanged_stage(run));
+                let metrics = if items.contains_key(&at.metrics_key()) {
+                    Write::Update(own(Update::new(at.metrics_key())))
+                } else {
+                    // A metric logged right now makes the document: then both have to be changed.
+                    Write::Check(at.metrics_key(), Condition::item_missing())
+                };
+                Ok(Plan::Write(vec![Write::Update(run), metrics], ()))
+            })
+            .await
     }
 }
 

@@ -51,7 +51,7 @@ impl Store {
         let mut seen = HashSet::new();
         let rows = models.iter().filter(|model| seen.insert(&model.model_id)).map(|model| {
             let row = rows::RunModelInput::key(&at.experiment, &at.run, &Name::from(model.model_id.as_str()));
-            Write::Put(Item::new(row).with(MODEL, text(&model.model_id)), Condition::All(Vec::new()))
+            Write::Put(Item::new(row).with(MODEL, text(&model.model_id)), Condition::Always)
         });
         let rows: Vec<_> = rows.collect();
         for rows in rows.chunks(ROWS) {
@@ -77,8 +77,9 @@ impl Store {
         let keys: Vec<_> = datasets.iter().map(|input| Keys::of(at, input)).collect();
         let wanted: Vec<_> = keys.iter().flat_map(|keys| [keys.dataset.clone(), keys.input.clone()]).collect();
         let logged = now_ms().saturating_mul(1_000);
-        for attempt in 0..self.table.retry().attempts {
-            self.table.retry().pause(attempt).await;
+        let mut attempts = self.table.attempts("a dataset");
+        loop {
+            attempts.next().await?;
             let found = self.table.get_many(&wanted).await?;
             let mut writes = Vec::new();
             for (number, (input, keys)) in (place..).zip(datasets.iter().zip(&keys)) {
@@ -88,7 +89,7 @@ impl Store {
                 let order = logged.saturating_add(i64::try_from(number).unwrap_or_default());
                 let row = dataset_link(Item::new(keys.input.clone()), input, order);
                 writes.push(Write::Put(row, Condition::item_missing()));
-                writes.push(Write::Put(dataset::link_to_run(at, input), Condition::All(Vec::new())));
+                writes.push(Write::Put(dataset::link_to_run(at, input), Condition::Always));
                 writes.extend(self.run_dataset_written(at.experiment, input, found.get(&keys.dataset)).await?);
             }
             if writes.is_empty() {
@@ -100,7 +101,6 @@ impl Store {
             }
             document.check(self.table.get(&at.key()).await?.as_ref())?;
         }
-        Err(Error::unavailable("datasets kept changing"))
     }
 
     /// Records models that a run put out. One transaction per 99; the same call a second time changes nothing.

@@ -19,7 +19,7 @@ impl Store {
         let experiment = self.experiments.keep_lease(at.experiment, since, &experiment);
         let metrics = items.remove(&at.metrics_key());
         let items = read_run_items(&self.table, at, run, metrics).await?;
-        let mut run = run_whole(at, &items, &experiment);
+        let mut run = run_whole(at, &items, &experiment)?;
         self.run_datasets_fill(std::slice::from_mut(&mut run)).await?;
         Ok(run)
     }

@@ -228,19 +228,21 @@ impl<'a> Finder<'a> {
         let mut runs = Vec::with_capacity(places.len());
         for at in indexed {
             match copies.remove(&RunCopy::key(at)).and_then(|copy| RunCopy(copy).into_values()) {
-                Some(items) => runs.extend(self.run(at, &items)),
+                Some(items) => runs.extend(self.run(at, &items)?),
                 None => others.push(at),
             }
         }
         let others: Vec<_> = others.into_iter().cloned().collect();
         let read = read_runs(table, &others).await?;
-        runs.extend(read.iter().filter_map(|(at, items)| self.run(at, items)));
+        for (at, items) in &read {
+            runs.extend(self.run(at, items)?);
+        }
         Ok(runs)
     }
 
-    fn run(&self, at: &RunLocation, items: &RunItems) -> Option<tracking::Run> {
-        let scope = self.scopes.get(&at.experiment)?;
-        Some(run_whole(at, items, &scope.state))
+    /// A run from its items; `None` if the search is not about its experiment.
+    fn run(&self, at: &RunLocation, items: &RunItems) -> Result<Option<tracking::Run>> {
+        self.scopes.get(&at.experiment).map(|scope| run_whole(at, items, &scope.state)).transpose()
     }
 
     /// Reads all runs of experiments and keeps those that pass. A request and 130 read units per MB of runs; in memory are
@@ -251,12 +253,12 @@ impl<'a> Finder<'a> {
             let mut unfinished = None;
             loop {
                 let page = self.store.table.query_page(&query).await?;
-                let mut groups = group_by_run(scope.id, unfinished.take(), page.items);
+                let mut groups = group_by_run(scope.id, unfinished.take(), page.items)?;
                 // The rest of the last run may stand on the next page.
                 unfinished = page.next.as_ref().and_then(|_| groups.pop());
                 for (at, items) in groups {
                     if !self.seen.contains(&at) {
-                        self.consider(run_whole(&at, &items, &scope.state));
+                        self.consider(run_whole(&at, &items, &scope.state)?);
                     }
                 }
                 match page.next {

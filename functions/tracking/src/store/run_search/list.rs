@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use entities::{RUN, RunLocation};
+use entities::{RUN, RunLocation, read_all};
 use key_schema::index::{RunsByName, RunsByStage, RunsByStatus, RunsByTime};
 use key_schema::rows::{FullText, RankByMetric, RankByParam};
 use key_schema::{DescendingDouble, Field, KeyRange, Level, Segment, Stage, TextSegment, Value, place};
@@ -124,7 +124,7 @@ impl Keys {
         }
         let query = Query::of(self.range.clone()).limit(limit);
         let page = table.query_page(&if backwards { query.backwards() } else { query }).await?;
-        let entries: Vec<_> = page.items.iter().filter_map(|item| self.entry(item)).collect();
+        let entries = read_all(&page.items, "an entry of a list", |item| self.entry(item))?;
         let is_last = page.next.is_none();
         Ok(ListPage { entries, is_last })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use entities::{ExperimentState, RunLocation};
+use entities::{ExperimentState, RunLocation, read_all};
 use futures::future::try_join;
 use key_schema::index::RunsChanged;
 use key_schema::{KeyRange, place, ranges};
@@ -63,11 +63,11 @@ impl Scope {
     async fn runs(&self, table: &Table, range: KeyRange) -> Result<Option<HashSet<RunLocation>>> {
         let page = table.query_page(&Query::of(range.clone()).limit(MOST_CHANGED)).await?;
         let is_all = page.next.is_none();
-        let runs = page.items.iter().filter_map(|item| {
+        let runs = read_all(&page.items, "a place in a list of runs", |item| {
             let run = place::run(item.sort_key(&range)?)?;
             Some(RunLocation { experiment: self.id, run })
-        });
-        Ok(is_all.then(|| runs.collect()))
+        })?;
+        Ok(is_all.then(|| runs.into_iter().collect()))
     }
 }
 

@@ -1,0 +1,120 @@
+//! Whatever becomes of the requests of a creation, and of their answers: what a client is told to repeat did not happen, and
+//! nothing happens twice.
+
+use embedded_engine::faults::Trouble;
+use key_schema::rows;
+use mlflow_api::{ExperimentId, ModelId};
+use serde_json::{Value, json};
+use table::{Condition, Item, Map, map, text};
+
+use crate::server::{ROOT, Site};
+
+fn logged_model() -> (ExperimentId, ModelId) {
+    let experiment = ExperimentId::from_number(7).unwrap();
+    (experiment, ModelId::new(1_700_000_000_000, experiment, 5))
+}
+
+/// A site with a model `m` that has a version, and a logged model.
+async fn site() -> Site {
+    let site = Site::new().await;
+    site.other.model("m").await;
+    site.other.version("m").await;
+    let (experiment, id) = logged_model();
+    let item = Item::new(rows::LoggedModel::key(&experiment, &id))
+        .with("artifact_uri", text(format!("{ROOT}/7/models/{id}/artifacts")))
+        .with("params", map(Map::new()))
+        .with("tags", map(Map::new()));
+    site.table.put(item, &Condition::item_missing()).await.unwrap();
+    site
+}
+
+/// How many models there are, versions, and versions that the logged model lists.
+async fn count(site: &Site) -> [usize; 3] {
+    let dump = site.dump().await;
+    let rows = |kind: &str| dump.keys().filter(|key| key.contains(kind)).count();
+    let listed = dump.iter().find(|(key, _)| key.contains("LM#")).unwrap().1;
+    let listed = listed["tags"]["M"]["mlflow.modelVersions"]["S"].as_str().unwrap_or("[]");
+    let listed: Vec<Value> = serde_json::from_str(listed).unwrap();
+    let models = dump.values().filter(|item| item.get("aliases").is_some()).count();
+    let versions = dump.values().filter(|item| item.get("source").is_some()).count();
+    assert_eq!(rows(" MODEL#"), models, "each is listed");
+    [models, versions, listed.len()]
+}
+
+/// Lets the `nth` request of a creation, or some from it on, meet a trouble; whether it came to that many. `new` is what it
+/// adds to the counts.
+async fn meets(path: &str, body: &Value, new: [usize; 3], trouble: Trouble, nth: u64, calls: u64) -> bool {
+    let site = site().await;
+    let server = site.impatient();
+    let before = count(&site).await;
+    let after = [0, 1, 2].map(|which| before[which] + new[which]);
+    site.faults.reset_calls();
+    site.faults.trouble_at(trouble, nth, calls);
+    let answer = server.post(path, body.clone()).await;
+    site.faults.work_again();
+    let made: u64 = site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+    let found = count(&site).await;
+    let course = format!("{path} {trouble:?} at {nth} for {calls}: {answer:?}");
+    match answer.status {
+        200 => assert_eq!(found, after, "{course}"),
+        408 | 429 | 500.. => {
+            assert_eq!(found, before, "{course}");
+            site.other.post(path, body.clone()).await.ok();
+            assert_eq!(count(&site).await, after, "{course}");
+        }
+        _ => {
+            assert!(found == before || found == after, "{course}");
+            answer.refused(409, "ABORTED");
+            assert_eq!(trouble, Trouble::AnswerLost, "{course}");
+        }
+    }
+    made >= nth
+}
+
+async fn check(path: &str, body: Value, new: [usize; 3]) {
+    for trouble in [Trouble::Throttled, Trouble::Disconnected, Trouble::AnswerLost] {
+        for calls in [1, 2, u64::MAX] {
+            let mut nth = 1;
+            while meets(path, &body, new, trouble, nth, calls).await {
+                nth += 1;
+            }
+            assert!(nth > 1);
+        }
+    }
+}
+
+/// Tags of which each is too big for its document.
+fn big_tags(count: usize, bytes: usize) -> Vec<Value> {
+    (0..count).map(|number| json!({ "key": format!("k{number:03}"), "value": "v".repeat(bytes) })).collect()
+}
+
+#[tokio::test]
+async fn registered_models() {
+    let path = "registered-models/create";
+    check(path, json!({ "name": "new" }), [1, 0, 0]).await;
+    check(path, json!({ "name": "new", "tags": big_tags(90, 1_100) }), [1, 0, 0]).await;
+}
+
+#[tokio::test]
+async fn model_versions() {
+    let path = "model-versions/create";
+    let source = format!("{ROOT}/x");
+    check(path, json!({ "name": "m", "source": source, "run_id": "r" }), [0, 1, 0]).await;
+    check(path, json!({ "name": "m", "source": source, "tags": big_tags(40, 33_000) }), [0, 1, 0]).await;
+    let (_, id) = logged_model();
+    let of_logged = json!({ "name": "m", "source": format!("models:/{id}"), "model_id": id.to_string() });
+    check(path, of_logged, [0, 1, 1]).await;
+}
+
+/// An entity is made whole or not at all, and a transaction has an end.
+#[tokio::test]
+async fn more_tags_than_a_transaction_takes_are_refused() {
+    let site = site().await;
+    let before = site.dump().await;
+    let tags = big_tags(150, 33_000);
+    let model = json!({ "name": "new", "tags": tags });
+    site.server.post("registered-models/create", model).await.refused(400, "INVALID_PARAMETER_VALUE");
+    let version = json!({ "name": "m", "source": format!("{ROOT}/x"), "tags": tags });
+    site.server.post("model-versions/create", version).await.refused(400, "INVALID_PARAMETER_VALUE");
+    assert_eq!(site.dump().await, before);
+}

@@ -1,0 +1,26 @@
+//! What stands in the table and cannot be read.
+//!
+//! It is never left out of an answer: a client would take a shorter answer for the whole one, and go on from it.
+
+use mlflow_api::{Error, Result};
+use table::Item;
+
+/// The error about an item of which a part, or the whole, is not what this server writes: an internal one. The log gets the item's key,
+/// and nothing of its content.
+#[must_use]
+pub fn unreadable(item: &Item, what: &str) -> Error {
+    let key = item.key().map_or_else(|| "an item without a key".to_owned(), |key| format!("{} {}", key.pk, key.sk));
+    Error::internal(format!("{what} cannot be read: {key}"))
+}
+
+/// What `read` makes of each item.
+///
+/// # Errors
+/// The error about the first item of which it makes nothing.
+pub fn read_all<'a, T>(
+    items: impl IntoIterator<Item = &'a Item>,
+    what: &str,
+    read: impl Fn(&'a Item) -> Option<T>,
+) -> Result<Vec<T>> {
+    items.into_iter().map(|item| read(item).ok_or_else(|| unreadable(item, what))).collect()
+}
