@@ -78,7 +78,7 @@ impl Indexer {
     /// copies and entries once, and a transaction for each that goes.
     pub async fn sweep(&self, experiment: ExperimentId) -> Result<usize> {
         let mut known = HashSet::new();
-        let mut query = Query::of(rows::FullTextReverse::all(&experiment).entity_type(&RUN.into()));
+        let mut query = Query::of(rows::IndexedCopy::all(&experiment).entity_type(&RUN.into()));
         loop {
             let page = self.table.query_page(&query).await?;
             for (at, copy) in page.items.into_iter().filter_map(|item| Some((run_of_copy(&item)?, RunCopy(item)))) {
@@ -131,7 +131,7 @@ impl Indexer {
 }
 
 fn run_of_copy(item: &Item) -> Option<RunLocation> {
-    let row = rows::FullTextReverse::parse(&item.key()?)?;
+    let row = rows::IndexedCopy::parse(&item.key()?)?;
     Some(RunLocation { experiment: row.experiment, run: RunId::parse(&row.entity.0)? })
 }
 

@@ -33,7 +33,7 @@ impl RunCopy {
     /// Its key.
     #[must_use]
     pub fn key(at: &RunLocation) -> Key {
-        rows::FullTextReverse::key(&at.experiment, &RUN.into(), &Name::from(at.run.as_str()))
+        rows::IndexedCopy::key(&at.experiment, &RUN.into(), &Name::from(at.run.as_str()))
     }
 
     /// A copy of a run with its values; without them, and with its entries in the index instead, if that is too much.

@@ -7,11 +7,11 @@ pub mod content;
 mod copy;
 pub mod fields;
 mod links;
+mod logged_model;
+mod logged_model_points;
 mod maps;
 mod mark;
 mod metrics;
-mod model;
-mod model_points;
 pub mod points;
 mod run;
 mod run_items;
@@ -26,14 +26,14 @@ pub use key_schema::attributes::metric_attribute;
 
 pub use copy::{RUN, RunCopy};
 pub use links::{dataset_digest, dataset_key, dataset_link, dataset_parts, run_inputs, run_outputs};
-pub use maps::{entries, entry_key, entry_name};
-pub use mark::{Marked, marked_item};
-pub use metrics::{latest, pack_set, waiting};
-pub use model::{
+pub use logged_model::{
     ModelItems, ModelLocation, group_by_model, locate_model, model_whole, read_model_items, read_model_segments,
     read_models, waiting_model_points,
 };
-pub use model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
+pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
+pub use maps::{entries, entry_key, entry_name};
+pub use mark::{Marked, marked_item};
+pub use metrics::{latest, pack_set, waiting};
 pub use run::{run_info, run_whole};
 pub use run_items::{RunItems, RunLocation, group_by_run, locate_run, read_run_items, read_runs};
 pub use searched::{Searched, find, searched_dataset};

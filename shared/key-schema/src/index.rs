@@ -49,11 +49,11 @@ index_keys! {
     /// Runs of all stages, newest first.
     RunsByTime: local LSI2 of Run = "EXP#" <experiment: ExperimentId> / "R#" <started: Descending> "#" <run: RunId>;
     /// Runs of a status, newest first; carried by the indexer's copy of the run, so that a change of status needs no read.
-    RunsByStatus: local LSI3 of FullTextReverse = "EXP#" <experiment: ExperimentId> / "R#" <stage: Stage> "#" <status: Value> "#" <started: Descending> "#" <run: RunId>;
+    RunsByStatus: local LSI3 of IndexedCopy = "EXP#" <experiment: ExperimentId> / "R#" <stage: Stage> "#" <status: Value> "#" <started: Descending> "#" <run: RunId>;
     /// Logged models of a stage by the run that made them, newest first.
     LoggedModelsOfRun: local LSI3 of LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <stage: Stage> "#" <run: Field> "#" <created: Descending> "#" <model: ModelId>;
     /// Runs by name, newest first among equal names; carried by the copy likewise.
-    RunsByName: local LSI4 of FullTextReverse = "EXP#" <experiment: ExperimentId> / "R#" <stage: Stage> "#" <name: Field> "#" <started: Descending> "#" <run: RunId>;
+    RunsByName: local LSI4 of IndexedCopy = "EXP#" <experiment: ExperimentId> / "R#" <stage: Stage> "#" <name: Field> "#" <started: Descending> "#" <run: RunId>;
     /// Runs with changes that the indexer has not carried over yet: a search reads these, whatever its index says.
     RunsChanged: local LSI5 of Run, RunMetrics, RunMetricsBucket = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId>;
 

@@ -56,8 +56,8 @@ mod tests {
     use super::*;
     use crate::index::IndexEntry;
     use crate::rows::{
-        Dataset, EvaluationDatasetTag, EvaluationRecord, FullTextReverse, LoggedModel, RankByMetric, RankByParam,
-        RunInput, RunMetrics, RunMetricsBucket, RunModelInput, RunOutput, RunParam, RunTag, Scorer,
+        Dataset, EvaluationDatasetTag, EvaluationRecord, IndexedCopy, LoggedModel, RankByMetric, RankByParam, RunInput,
+        RunMetrics, RunMetricsBucket, RunModelInput, RunOutput, RunParam, RunTag, Scorer,
     };
     use crate::{Bucket, Descending, DescendingDouble, Field, IndexKey, Key, Level, Value, WideDigest};
 
@@ -134,7 +134,7 @@ mod tests {
             RankByParam::key(&EXPERIMENT, &field, &value, &Descending(1), &run),
         ];
         let others = [
-            FullTextReverse::key(&EXPERIMENT, &name, &name),
+            IndexedCopy::key(&EXPERIMENT, &name, &name),
             Run::key(&EXPERIMENT, &run),
             Experiment::key(&EXPERIMENT),
             LoggedModel::key(&EXPERIMENT, &ModelId::new(1, EXPERIMENT, 7)),

@@ -173,7 +173,7 @@ rows! {
     /// Entities that hold a token in a field: a trigram, a stemmed word or, of a field that is indexed so, the whole value.
     FullText = "EXP#" <experiment: ExperimentId> / "FTS#" <level: Level> "#" <entity_type: Name> "#" <field: Field> "#" <token: Value> "#" <started: Descending> "#" <entity: Name>;
     /// What the indexer last saw of an entity: a copy of its values, from which its ranks and tokens follow.
-    FullTextReverse = "EXP#" <experiment: ExperimentId> / "FTS_REV#" <entity_type: Name> "#" <entity: Name> {
+    IndexedCopy = "EXP#" <experiment: ExperimentId> / "FTS_REV#" <entity_type: Name> "#" <entity: Name> {
         PARAMS: Map "params, all of them",
         TAGS: Map "tags, all of them",
         METRIC: Set "of a metric: the latest point",

@@ -44,7 +44,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     meter.take();
     assert_eq!(store.run_datasets_search(&[experiment]).await.unwrap().len(), 21);
     ledger.row("the 21 datasets of an experiment", Some((1.0, 0.0)), &meter.take(), 1);
-    assert_eq!(store.dataset_runs("dataset 7", "2dd2d3a4").await.unwrap().len(), 5);
+    assert_eq!(store.runs_of_dataset("dataset 7", "2dd2d3a4").await.unwrap().len(), 5);
     ledger.row("runs of a dataset, in whichever experiment", Some((1.0, 0.0)), &meter.take(), 1);
     let mut wanted = search(experiment);
     wanted.filter.push_str("dataset.name = 'dataset 7'");

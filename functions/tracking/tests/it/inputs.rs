@@ -170,9 +170,9 @@ async fn runs_of_a_dataset_are_found_across_experiments() {
         }
         log(&site.server, &site.server.run(&experiment).await, &[json!({ "dataset": dataset("iris", "d2") })]).await;
     }
-    let found = site.server.store.dataset_runs("iris", "d1").await.unwrap();
+    let found = site.server.store.runs_of_dataset("iris", "d1").await.unwrap();
     assert_eq!(found.iter().map(|at| at.run.to_string()).collect::<BTreeSet<_>>(), expected);
-    assert_eq!(site.server.store.dataset_runs("iris", "d3").await.unwrap(), []);
+    assert_eq!(site.server.store.runs_of_dataset("iris", "d3").await.unwrap(), []);
 }
 
 #[tokio::test]

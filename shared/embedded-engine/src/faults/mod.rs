@@ -7,6 +7,7 @@ mod batch;
 mod gate;
 mod refusal;
 mod state;
+mod trouble;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,17 +24,7 @@ use crate::{Engine, Error, client_over, wire};
 pub use gate::Gate;
 use gate::Moment;
 use state::{Spell, State};
-
-/// What becomes of a call that goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// It is throttled, and not executed.
-    Throttled,
-    /// There is no connection to send it on.
-    Disconnected,
-    /// It is executed, and its answer is lost: in turn the connection breaks and the server fails.
-    AnswerLost,
-}
+pub use trouble::Trouble;
 
 /// Wraps an HTTP client and is the handle that controls it. A clone controls, and counts, the same calls.
 ///

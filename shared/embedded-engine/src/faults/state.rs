@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 
-use super::Trouble;
 use super::gate::{Gate, Moment, Pause, gate};
 use super::refusal::refusals;
+use super::trouble::Trouble;
 
 #[derive(Default)]
 pub(super) struct State {

@@ -41,7 +41,7 @@ proptest! {
             ("RankByParam", RankByParam::key(&experiment, &Field(chosen.0.clone()), &Value(other.0.clone()), &Descending(time), &run)),
             ("RankByMetric", RankByMetric::key(&experiment, &Field(chosen.0.clone()), &DescendingDouble(0.5), &Descending(time), &run)),
             ("FullText", full_text(experiment, &chosen, &other, time)),
-            ("FullTextReverse", FullTextReverse::key(&experiment, &chosen, &other)),
+            ("IndexedCopy", IndexedCopy::key(&experiment, &chosen, &other)),
             ("MetricSegment", MetricSegment::key(&run, &chosen, &Ascending(time), &Ascending(-time), &Digest(number))),
             ("EvaluationDatasetTag", EvaluationDatasetTag::key(&EvaluationDatasetId::new(time, 7), &chosen)),
             ("ExperimentEvaluationDataset", ExperimentEvaluationDataset::key(&chosen, &EvaluationDatasetId::new(time, 7))),

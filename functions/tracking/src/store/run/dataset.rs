@@ -108,7 +108,7 @@ impl Store {
     }
 
     /// The runs that read a dataset, in whichever experiment; behind by moments. A request per MB of keys.
-    pub async fn dataset_runs(&self, name: &str, digest: &str) -> Result<Vec<RunLocation>> {
+    pub async fn runs_of_dataset(&self, name: &str, digest: &str) -> Result<Vec<RunLocation>> {
         let links = self.table.query(Query::of(RunsOfDataset::all(&dataset_digest(name, digest)))).await?;
         let links = links.iter().filter_map(Item::key).filter_map(|key| rows::DatasetLink::parse(&key));
         Ok(links.map(|link| RunLocation { experiment: link.experiment, run: link.run }).collect())

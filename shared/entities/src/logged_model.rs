@@ -12,8 +12,8 @@ use crate::attributes::{
     ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, PARAM_ROWS, PARAMS, POINTS, SEGMENTS, SOURCE_RUN, STATUS, TAG_ROWS, TAGS,
     UPDATED, metric_of,
 };
+use crate::logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 use crate::maps::entries;
-use crate::model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 use crate::unreadable::unreadable;
 
 /// Models whose rows are read at a time.
