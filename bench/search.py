@@ -128,7 +128,8 @@ def report(options: argparse.Namespace, measured: list[Measured], subject_versio
         "answer, over one connection, by one client that asks both servers in turns. A ratio above 1 means that stock",
         "MLflow takes longer.",
         "",
-        f"- {options.runs:,} runs in one experiment, each with 10 metrics, 5 params and 3 tags; {_ROWS} per answer at most",
+        f"- {options.runs:,} runs in one experiment, each with 10 metrics, 5 params and 3 tags (seed {options.seed}); {_ROWS} per"
+        " answer at most",
         f"- {options.repetitions} repetitions of each search, after {_WARM_UP} to warm up; both sides answer the same",
         f"- stock: {stock_version}, SQLite {sqlite3.sqlite_version}, Python {platform.python_version()}",
         f"- ours: {subject_version}, `serve` with the embedded engine, data on the same disk",
@@ -208,7 +209,7 @@ def main() -> int:
             print(*notes, sep="\n", flush=True)
             stock, subject = Client(Side("stock", servers[1].url)), Client(subject_side)
             if reports := compare_answers(stock, subject):
-                print("the answers differ:", *reports, sep="\n")
+                print(f"the answers differ with seed {options.seed}:", *reports, sep="\n")
                 return 1
             text = report(options, measure(stock, subject, options.repetitions), _version(program), notes)
         finally:

@@ -4,20 +4,24 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.support.pair import FIRST_EXPERIMENT_OF_REFERENCE, FIRST_EXPERIMENT_OF_SUBJECT
 from tests.support.http import Side
 from tests.support.servers import ServerlessMlflow, StockMlflow, start_subject
 
-#: Long, and different on both sides; see StockMlflow for the reason.
-_FIRST_EXPERIMENT_OF_REFERENCE = 710_000_000
-_FIRST_EXPERIMENT_OF_SUBJECT = 820_000_000
-
 Server = StockMlflow | ServerlessMlflow
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process runs all tests of a local Lambda: it takes a build, and a server per function."""
+    for item in items:
+        if "local_lambda" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("lambda"))
 
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     """Stock MLflow, shared: every test uses experiments of its own."""
-    server = StockMlflow(tmp_path_factory.mktemp("reference"), _FIRST_EXPERIMENT_OF_REFERENCE)
+    server = StockMlflow(tmp_path_factory.mktemp("reference"), FIRST_EXPERIMENT_OF_REFERENCE)
     yield Side("reference", server.url)
     server.stop()
 
@@ -26,7 +30,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
 def subject(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     """The server under test, shared like the reference."""
     directory = tmp_path_factory.mktemp("subject")
-    server = start_subject(directory, in_memory=True, first_experiment_id=_FIRST_EXPERIMENT_OF_SUBJECT)
+    server = start_subject(directory, in_memory=True, first_experiment_id=FIRST_EXPERIMENT_OF_SUBJECT)
     yield Side("subject", server.url)
     server.stop()
 

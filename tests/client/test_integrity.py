@@ -20,11 +20,13 @@ _ACKNOWLEDGED_BEFORE_THE_KILL = 200
 #: Writes of each kind before the kill; whoever has made so many more stops.
 _LEAST_OF_A_KIND = 3
 _MOST_OF_A_KIND = 60
+#: For the writers to get there, and then to notice that the server is gone.
+_PATIENCE_SECONDS = 120
 
 
 def _together(work: Callable[[int], object]) -> list:
     """Run `work` for every writer, all starting at the same moment; any exception fails the test."""
-    start = threading.Barrier(_WRITERS)
+    start = threading.Barrier(_WRITERS, timeout=_PATIENCE_SECONDS)
 
     def begin(writer: int) -> object:
         start.wait()
@@ -151,7 +153,8 @@ def test_what_was_acknowledged_survives_a_kill(start_server, monkeypatch: pytest
     def write(writer: int) -> int:
         """Log until the server is gone; returns the first number that was not acknowledged."""
         side, number = Side(f"writer {writer}", server.url), 0
-        while True:
+        deadline = time.monotonic() + 2 * _PATIENCE_SECONDS
+        while time.monotonic() < deadline:
             body = {
                 "run_id": run_id,
                 "metrics": [{"key": f"m{writer}", "value": number, "timestamp": number, "step": number}],
@@ -167,10 +170,11 @@ def test_what_was_acknowledged_survives_a_kill(start_server, monkeypatch: pytest
             number += 1
             if len(acknowledged) >= _ACKNOWLEDGED_BEFORE_THE_KILL:
                 enough.set()
+        raise AssertionError("the server answers after the kill")
 
     with ThreadPoolExecutor(_WRITERS) as threads:
         writers = [threads.submit(write, writer) for writer in range(_WRITERS)]
-        assert enough.wait(120), "the writers did not get far enough"
+        assert enough.wait(_PATIENCE_SECONDS), "the writers did not get far enough"
         server.kill()
         first_lost = [writer.result() for writer in writers]
 

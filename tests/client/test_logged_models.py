@@ -11,6 +11,8 @@ from mlflow.exceptions import MlflowException
 from tests.support.http import Request, Side
 from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
 
+from .pages import pages
+
 
 @pytest.fixture
 def experiment_in_use(client: MlflowClient, experiment: str) -> str:
@@ -100,14 +102,11 @@ def test_searching_by_param_and_tag_in_order_and_in_pages(client: MlflowClient, 
     by_name = [{"field_name": "name", "ascending": True}]
     assert names(order_by=by_name) == [f"model-{number}" for number in range(7)]
 
-    pages, token = [], None
-    while True:
-        page = client.search_logged_models([experiment_in_use], max_results=3, order_by=by_name, page_token=token)
-        pages.append([model.name for model in page])
-        token = page.token
-        if token is None:
-            break
-    assert pages == [["model-0", "model-1", "model-2"], ["model-3", "model-4", "model-5"], ["model-6"]]
+    def search(token: str | None):
+        return client.search_logged_models([experiment_in_use], max_results=3, order_by=by_name, page_token=token)
+
+    paged = [[model.name for model in page] for page in pages(search)]
+    assert paged == [["model-0", "model-1", "model-2"], ["model-3", "model-4", "model-5"], ["model-6"]]
     frame = mlflow.search_logged_models([experiment_in_use], filter_string="params.depth = '4'")
     assert list(frame["name"]) == ["model-4"]
     listed = mlflow.search_logged_models([experiment_in_use], max_results=2, output_format="list")

@@ -8,6 +8,8 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 
+from .pages import pages
+
 _RUNS = 25
 
 
@@ -40,15 +42,9 @@ def test_search_by_experiment_name(client: MlflowClient, experiment: str, runs: 
 
 @pytest.mark.parametrize("size", [1, 7, _RUNS - 1, _RUNS, _RUNS + 1])
 def test_pages_of_runs(client: MlflowClient, experiment: str, runs: list[str], size: int):
-    found, token = [], None
-    while True:
-        page = client.search_runs(experiment, max_results=size, page_token=token)
-        found += [run.info.run_id for run in page]
-        token = page.token
-        if not token:
-            break
-        assert len(page) == size
-    assert found == runs[::-1]
+    found = list(pages(lambda token: client.search_runs(experiment, max_results=size, page_token=token)))
+    assert all(len(page) == size for page in found[:-1])
+    assert [run.info.run_id for page in found for run in page] == runs[::-1]
 
 
 def test_equal_times_are_ordered_by_run_id(client: MlflowClient, experiment: str):

@@ -13,6 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.support.servers import ServerlessMlflow
 
+from .pages import pages
+
 
 @pytest.fixture
 def source(client: MlflowClient, run_id: str) -> str:
@@ -112,13 +114,9 @@ def test_rename_and_delete(client: MlflowClient, model: str, run_id: str):
 def test_search(client: MlflowClient):
     for number in range(25):
         client.create_registered_model(f"search {number:02}", tags={"even": str(number % 2 == 0)})
-    names, token = [], None
-    while True:
-        page = client.search_registered_models("tags.even = 'True'", max_results=5, page_token=token)
-        names += [found.name for found in page]
-        token = page.token
-        if not token:
-            break
+    even = "tags.even = 'True'"
+    found = pages(lambda token: client.search_registered_models(even, max_results=5, page_token=token))
+    names = [model.name for page in found for model in page]
     assert names == [f"search {number:02}" for number in range(0, 25, 2)]
     page = client.search_registered_models("name LIKE 'search 1%'", order_by=["name DESC"])
     assert [found.name for found in page] == [f"search {number}" for number in range(19, 9, -1)]

@@ -8,6 +8,10 @@ from typing import Any
 import requests
 from requests.adapters import HTTPAdapter
 
+#: What clients read of an answer's headers, besides what their HTTP library uses up by itself; tests/README.md says
+#: who reads which.
+HEADERS_READ = ("Content-Type", "Content-Disposition", "ETag", "Location", "Retry-After")
+
 _TIMEOUT_SECONDS = 120
 _CONNECTIONS = 16
 
@@ -30,11 +34,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """One HTTP answer; `body` is parsed JSON if it is JSON, otherwise text."""
+    """One HTTP answer: `body` is parsed JSON if it is JSON, otherwise text; `headers` are those of HEADERS_READ."""
 
     status: int
     kind: str
     body: Any
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 class Side:
@@ -57,12 +62,13 @@ class Side:
             allow_redirects=False,
         )
         kind = answer.headers.get("Content-Type", "").partition(";")[0].partition("/")[2] or "none"
+        headers = {name: answer.headers[name] for name in HEADERS_READ if name in answer.headers}
         if kind != "json":
-            return Answer(answer.status_code, kind, answer.text)
+            return Answer(answer.status_code, kind, answer.text, headers)
         try:
-            return Answer(answer.status_code, kind, json.loads(answer.content))
+            return Answer(answer.status_code, kind, json.loads(answer.content), headers)
         except ValueError:
-            return Answer(answer.status_code, "broken json", answer.text)
+            return Answer(answer.status_code, "broken json", answer.text, headers)
 
     def _session(self) -> requests.Session:
         if not hasattr(self._local, "session"):

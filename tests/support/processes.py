@@ -7,8 +7,15 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 _LOG_LINES_SHOWN = 40
+#: No process outlives SIGKILL for long, however busy the machine is.
+_DEATH_SECONDS = 60
+Started = TypeVar("Started")
+
+_FIRST_OWN_PORT, _OWN_PORTS = 20_000, 10_000
+_ATTEMPTS = 20
 
 
 class ChildProcess:
@@ -51,7 +58,7 @@ class ChildProcess:
     def kill(self) -> None:
         """The power cut: no handler of the server gets to run."""
         self._signal(signal.SIGKILL)
-        self._process.wait()
+        self._process.wait(_DEATH_SECONDS)
 
     def _signal(self, number: int) -> None:
         try:
@@ -60,11 +67,42 @@ class ChildProcess:
             pass
 
 
+def start_on_own_port(start: Callable[[int], Started]) -> Started:
+    """Start a program that cannot be told to take any free port and to say which.
+
+    The ports are below those that systems hand out for port 0, so that no other server of the tests gets one between
+    the look and the start; and every process of the tests begins at another. If somebody has it all the same, `start`
+    raises PortTaken, and the next is tried.
+    """
+    for attempt in range(_ATTEMPTS):
+        port = _FIRST_OWN_PORT + (os.getpid() + attempt) % _OWN_PORTS
+        if not _is_free(port):
+            continue
+        try:
+            return start(port)
+        except PortTaken:
+            continue
+    raise PortTaken(f"{_ATTEMPTS} ports in a row are taken")
+
+
 def free_port() -> int:
     """A port nobody listens on at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+class PortTaken(Exception):
+    """Another program listens at the port."""
 
 
 def wait_until(condition: Callable[[], object], what: str, process: ChildProcess, patience: float = 60):

@@ -10,15 +10,18 @@ import re
 import sqlite3
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import requests
 
-from tests.support.processes import ChildProcess, child_environment, free_port, wait_until
+from tests.support.processes import ChildProcess, child_environment, wait_until
 
 #: Both sides get the same root, so that artifact locations can be compared. Nothing is ever stored there.
 ARTIFACT_ROOT = "s3://bucket/root"
+
+#: Stock MLflow imports for seconds, and for a minute on a machine that does much else.
+_PATIENCE_SECONDS = 180
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -29,16 +32,14 @@ class StockMlflow:
     def __init__(self, directory: Path, first_experiment_id: int | None = None):
         directory.mkdir(parents=True, exist_ok=True)
         self._database = stock_database(directory)
-        self.url = f"http://127.0.0.1:{free_port()}"
-        command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1"]
-        command += ["--port", self.url.rpartition(":")[2], "--backend-store-uri", f"sqlite:///{self._database}"]
+        command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1", "--port", "0"]
+        command += ["--backend-store-uri", f"sqlite:///{self._database}"]
         command += ["--default-artifact-root", ARTIFACT_ROOT, "--no-serve-artifacts"]
         # By default a connection idle for 5 s is closed, now and then just as the next request is on its way.
-        command += ["--uvicorn-opts", "--timeout-keep-alive 600"]
+        command += ["--uvicorn-opts", "--timeout-keep-alive 600 --no-access-log"]
         # The job runner starts eight more processes that no tracking test needs.
         environment = child_environment(MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false")
-        self._process = ChildProcess(command, environment, directory.parent, directory / "server.log")
-        wait_until(lambda: answers(self.url), "answer to /health", self._process)
+        self._process, self.url = _started(command, environment, directory, r"running on (http://127\.0\.0\.1:\d+)")
         if first_experiment_id is not None:
             self._start_experiment_ids_at(first_experiment_id)
 
@@ -78,10 +79,7 @@ class ServerlessMlflow:
         data = ["--memory"] if in_memory else ["--data", str(directory / "data")]
         command = [str(program or binary()), "serve", "--host", "127.0.0.1", "--port", "0", *data]
         command += ["--artifact-root", artifact_root, *options]
-        log = directory / f"server-{time.time_ns()}.log"
-        self._process = ChildProcess(command, child_environment(), directory.parent, log)
-        self.url = wait_until(self._announced_url, "URL on the standard output", self._process)
-        wait_until(lambda: answers(self.url), "answer to /health", self._process)
+        self._process, self.url = _started(command, child_environment(), directory, r"(http://127\.0\.0\.1:\d+)")
 
     def stop(self) -> None:
         self._process.stop()
@@ -89,9 +87,19 @@ class ServerlessMlflow:
     def kill(self) -> None:
         self._process.kill()
 
-    def _announced_url(self) -> str | None:
-        found = re.search(r"http://127\.0\.0\.1:\d+", self._process.log_text())
-        return found and found[0]
+
+def _started(
+    command: list[str], environment: Mapping[str, str], directory: Path, announcement: str
+) -> tuple[ChildProcess, str]:
+    """Start a server on a port of its own choice; returns it and the URL that it has printed, once it answers."""
+    process = ChildProcess(command, environment, directory.parent, directory / f"server-{time.time_ns()}.log")
+    try:
+        found = wait_until(lambda: re.search(announcement, process.log_text()), "URL in the log", process, _PATIENCE_SECONDS)
+        wait_until(lambda: answers(found[1]), "answer to /health", process, _PATIENCE_SECONDS)
+    except BaseException:
+        process.kill()
+        raise
+    return process, found[1]
 
 
 def stock_database(directory: Path) -> Path:
