@@ -30,6 +30,7 @@ def differences(reference: Answer, subject: Answer) -> list[Difference]:
         found.append(Difference("status", reference.status, subject.status))
     if reference.kind != subject.kind:
         found.append(Difference("kind", reference.kind, subject.kind))
+    found += _compare("headers", reference.headers, subject.headers)
     if "json" in (reference.kind, subject.kind) or not _is_page(reference):
         found += _compare("body", reference.body, subject.body)
     return found

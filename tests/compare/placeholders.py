@@ -7,8 +7,9 @@ thing gets the same name, wherever it turns up later, also inside a message or a
 
 import json
 import re
-import time
 from typing import Any
+
+from tests.compare.times import Clock
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 _EXPERIMENT_ID = re.compile(r"[1-9][0-9]*")
@@ -18,6 +19,8 @@ _SPELLED_ID = re.compile(r"([ +0]*)([1-9][0-9]*)")
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _LEARNABLE = re.compile(rf"(?:dr?-|m-)?[0-9a-f]{{32}}|{_UUID}|[0-9]{{6,}}")
 _EXPERIMENT_IN_MESSAGE = re.compile(r"(experiment(?: with)?(?: id)?[ =]'?[-+ ]?)([0-9]+)", re.IGNORECASE)
+#: Python's way to print the ids of several experiments.
+_EXPERIMENTS_IN_MESSAGE = re.compile(r"\['[0-9]+'(?:, '[0-9]+')*\]")
 _GENERATED_NAME = re.compile(r"[a-z]+-[a-z]+-[0-9]+")
 _PYTHON_STRING = r"'(?:[^'\\]|\\.)*'"
 _PYTHON_SET = re.compile(rf"\{{({_PYTHON_STRING}(?:, {_PYTHON_STRING})*)\}}")
@@ -45,14 +48,16 @@ _JSON_TEXTS = {"records", "tags", "schema", "profile"}
 _LOCATIONS = {"artifact_uri", "artifact_location", "source"}
 #: MLflow returns these in whatever order its database finds them.
 _SETS = {"tags", "params", "model_outputs", "aliases", "latest_versions"}
-_CLOCK_TOLERANCE_MS = 5_000
-_LONGEST_SESSION_MS = 6 * 3_600_000
+#: Times that servers choose.
+_CREATED = {"creation_time", "created_time", "creation_timestamp", "creation_timestamp_ms"}
+_UPDATED = {"last_update_time", "last_updated_timestamp", "last_updated_timestamp_ms"}
 
 
 class Placeholders:
     """What one side has chosen so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._names: dict[str, str] = {}
         self._counts: dict[str, int] = {}
 
@@ -100,30 +105,16 @@ class Placeholders:
 
     def _apply_to_object(self, fields: dict[str, Any], own_key: str) -> dict[str, Any]:
         applied = {key: self._apply(value, key, own_key) for key, value in fields.items()}
-        if "lifecycle_stage" in fields and "creation_time" in fields:
-            applied["creation_time"] = _name_of_time(fields["creation_time"])
-            applied["last_update_time"] = _name_of_update(fields["creation_time"], fields.get("last_update_time"))
-        if "creation_timestamp" in fields and "name" in fields:
-            created, updated = fields["creation_timestamp"], fields.get("last_updated_timestamp")
-            applied["creation_timestamp"] = _name_of_time(created)
-            applied["last_updated_timestamp"] = _name_of_update(created, updated)
-        if "dataset_id" in fields and "created_time" in fields:
-            applied["created_time"] = _name_of_time(fields["created_time"])
-            applied["last_update_time"] = _name_of_time(fields.get("last_update_time"))
+        # Where an entity says when it was made. Elsewhere the names may be anybody's.
+        if fields.keys() & _CREATED:
+            times = fields.keys() & (_CREATED | _UPDATED)
+            applied |= {key: self._clock.name(fields[key]) for key in times if isinstance(fields[key], int)}
         if "dataset_id" in fields and isinstance(fields.get("digest"), str):
             applied["digest"] = "<digest>" if _DIGEST.fullmatch(fields["digest"]) else fields["digest"]
-            if fields.get("last_update_time") == fields.get("created_time"):
-                applied["last_update_time"] = "<time of creation>"
         if _RUN_ID.fullmatch(str(fields.get("online_scoring_config_id"))):
             applied["online_scoring_config_id"] = "<configuration>"
-        if "scorer_id" in fields and "creation_time" in fields:
-            applied["creation_time"] = _name_of_time(fields["creation_time"])
-        if "creation_timestamp_ms" in fields and "model_id" in fields:
-            created, updated = fields["creation_timestamp_ms"], fields.get("last_updated_timestamp_ms")
-            applied["creation_timestamp_ms"] = _name_of_time(created)
-            applied["last_updated_timestamp_ms"] = _name_of_update(created, updated)
-            if _GENERATED_NAME.fullmatch(fields.get("name", "")):
-                applied["name"] = "<generated name>"
+        if "creation_timestamp_ms" in fields and "model_id" in fields and _GENERATED_NAME.fullmatch(fields.get("name", "")):
+            applied["name"] = "<generated name>"
         if "info" in fields:
             _hide_generated_name(applied)
         return applied
@@ -139,6 +130,7 @@ class Placeholders:
         text = _LEARNABLE.sub(lambda found: self._name(found[0]), text)
         if key == "message":
             text = _EXPERIMENT_IN_MESSAGE.sub(lambda found: found[1] + self._name(found[2]), text)
+            text = _EXPERIMENTS_IN_MESSAGE.sub(lambda found: re.sub("[0-9]+", lambda id: self._name(id[0]), found[0]), text)
         text = _DATABASE_ERROR.sub("<database error>", text)
         text = _OBJECT_ADDRESS.sub("<address>", text)
         return _PYTHON_SET.sub(_sorted_set, text)
@@ -155,21 +147,6 @@ def _read_json(text: str) -> Any:
 def _sorted_set(found: re.Match[str]) -> str:
     """Python prints the elements of a set of strings in a different order in every process."""
     return "{" + ", ".join(sorted(re.findall(_PYTHON_STRING, found[1]))) + "}"
-
-
-def _name_of_time(value: Any) -> str:
-    now = time.time_ns() // 1_000_000
-    plausible = isinstance(value, int) and now - _LONGEST_SESSION_MS < value < now + _CLOCK_TOLERANCE_MS
-    return "<time>" if plausible else f"<implausible time {value!r}>"
-
-
-def _name_of_update(created: Any, updated: Any) -> str:
-    """An update moves the time of it; the runner lets the clock tick between two steps, so one can tell."""
-    if updated == created:
-        return "<time of creation>"
-    if not isinstance(updated, int) or updated < created:
-        return f"<before creation: {updated!r}>"
-    return _name_of_time(updated)
 
 
 def _hide_generated_name(run: dict[str, Any]) -> None:

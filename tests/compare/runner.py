@@ -2,8 +2,7 @@
 
 import dataclasses
 import json
-import time
-import uuid
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import Any
 from tests.compare.differences import Difference, describe, differences
 from tests.compare.placeholders import Placeholders
 from tests.compare.scenario import Scenario, Step
+from tests.compare.times import Clock
 from tests.support.http import Answer, Request, Side
 
 _MOST_PAGES = 100
@@ -21,7 +21,13 @@ _NOT_CAPTURED = "nothing-was-captured"
 #: Enough for the threads of the generator, each of which has a request to both sides under way.
 _SENDERS = 16
 
-Excuse = Callable[[str, Difference, Answer, Answer], bool]
+#: Takes a step's name, what differs between its answers, and both answers; returns what nobody has excused.
+Excuse = Callable[[str, list[Difference], Answer, Answer], list[Difference]]
+
+
+def excuse_nothing(_step: str, found: list[Difference], _reference: Answer, _subject: Answer) -> list[Difference]:
+    """The excuse of those who have none."""
+    return found
 
 
 @dataclass
@@ -30,13 +36,15 @@ class Player:
 
     side: Side
     variables: dict[str, Any]
-    placeholders: Placeholders = field(default_factory=Placeholders)
+    placeholders: Placeholders
 
-    def named(self, answer: Answer) -> Answer:
-        """The answer as it is compared."""
+    def answered(self, step: Step, answer: Answer) -> "Answered":
+        """What is compared of an answer; what the step captures of it is remembered."""
         if answer.status == 200:
             self.placeholders.learn(answer.body)
-        return dataclasses.replace(answer, body=self.placeholders.apply(answer.body))
+        disorder = [name for name, keys in step.in_order.items() if not _is_in_order(answer, name, keys)]
+        named = dataclasses.replace(answer, body=self.placeholders.apply(answer.body))
+        return Answered(_sorted_lists(named, step.unordered), disorder, self.capture(step.capture, answer))
 
     def capture(self, wanted: dict[str, str], answer: Answer) -> list[str]:
         """Remember parts of an answer; returns the names of what was not there."""
@@ -50,13 +58,45 @@ class Player:
         return missing
 
 
-class Runner:
-    """Plays steps on both sides and reports the differences nobody excused. May be used by several threads."""
+@dataclass(frozen=True)
+class Answered:
+    """An answer with its placeholders, its lists that are not in the order they should be, and what it lacks."""
 
-    def __init__(self, reference: Side, subject: Side, variables: dict[str, Any], excuse: Excuse = lambda *_: False):
-        self._reference = Player(reference, dict(variables))
-        self._subject = Player(subject, dict(variables))
+    answer: Answer
+    disorder: list[str]
+    missing: list[str]
+
+
+class Lists:
+    """The lists that steps name in `unordered` and `in_order`, and which of them the reference has answered with."""
+
+    def __init__(self) -> None:
+        self._named: set[tuple[str, str]] = set()
+        self._seen: set[tuple[str, str]] = set()
+
+    def look(self, step: Step, answer: Answer) -> None:
+        """Note what an answer has. An empty list is left out of an answer, so one of a family is enough."""
+        for name in {*step.unordered, *step.in_order}:
+            self._named.add((step.family, name))
+            if isinstance(answer.body, dict) and isinstance(answer.body.get(name), list):
+                self._seen.add((step.family, name))
+
+    def unknown(self) -> list[tuple[str, str]]:
+        """The steps and names of lists that were in no answer."""
+        return sorted(self._named - self._seen)
+
+
+class Runner:
+    """Plays steps on all sides and reports the differences nobody excused. May be used by several threads.
+
+    There may be several subjects: each is compared with the reference, which is asked once.
+    """
+
+    def __init__(self, reference: Side, *subjects: Side, variables: dict[str, Any], excuse: Excuse = excuse_nothing):
+        self._clock = Clock()
+        self._players = [Player(side, dict(variables), Placeholders(self._clock)) for side in (reference, *subjects)]
         self._excuse = excuse
+        self._lists = Lists()
         self._senders = ThreadPoolExecutor(_SENDERS)
         self._statuses: list[int] = []
 
@@ -71,11 +111,11 @@ class Runner:
         return Counter(self._statuses)
 
     def play(self, step: Step) -> Iterator[str]:
-        """Send a step's request to both sides; one readable text per page that differs."""
+        """Send a step's request to all sides; one readable text per page and subject that differ."""
         requests = first = [step.request(player.variables) for player in self._players]
         pages: list[list[Answer]] = []
         for _ in range(_MOST_PAGES):
-            _let_the_clock_tick()
+            self._clock.tick()
             sent = [self._senders.submit(player.side.send, request)
                     for player, request in zip(self._players, requests)]
             answers = [answer.result() for answer in sent]
@@ -92,49 +132,38 @@ class Runner:
         if step.join_pages:
             yield from self._compare(step, first[0], [_joined(side) for side in zip(*pages)])
 
-    @property
-    def _players(self) -> tuple[Player, Player]:
-        return self._reference, self._subject
+    def unknown_lists(self) -> list[str]:
+        """One text per list that a step sorts or checks, and that no answer to it has had: its name is wrong."""
+        return [f"{step}\n    no answer has a list {name!r}" for step, name in self._lists.unknown()]
 
     def _compare(self, step: Step, request: Request, answers: list[Answer]) -> Iterator[str]:
-        disorder = [
-            Difference(f"{player.side.name}.{name}", "<in order>", "<not in order>")
-            for player, answer in zip(self._players, answers)
-            for name, keys in step.in_order.items()
-            if not _is_in_order(answer, name, keys)
-        ]
-        named = [player.named(answer) for player, answer in zip(self._players, answers)]
-        named = [_sorted_lists(answer, step.unordered) for answer in named]
-        found = disorder + [
-            difference
-            for difference in differences(*named)
-            if not self._excuse(step.name, difference, *named)
-        ]
-        if missing := self._reference.capture(step.capture, answers[0]):
-            raise ValueError(f"{step.name}: the reference's answer has no {missing}: {answers[0]}")
-        found += [Difference(f"capture.{name}", "<found>", "<missing>")
-                  for name in self._subject.capture(step.capture, answers[1])]
-        if found:
-            listed = "\n    ".join(str(difference) for difference in found)
-            yield f"{step.name}\n    {describe(request)}\n    {listed}"
+        self._lists.look(step, answers[0])
+        reference, *subjects = (player.answered(step, answer) for player, answer in zip(self._players, answers))
+        if reference.missing:
+            raise ValueError(f"{step.name}: the reference's answer has no {reference.missing}: {answers[0]}")
+        for player, subject in zip(self._players[1:], subjects):
+            found = [
+                Difference(f"{side}.{name}", "<in order>", "<not in order>")
+                for side, of_side in (("reference", reference), (player.side.name, subject))
+                for name in of_side.disorder
+            ]
+            compared = differences(reference.answer, subject.answer)
+            found += self._excuse(step.name, compared, reference.answer, subject.answer)
+            found += [Difference(f"capture.{name}", "<found>", "<missing>") for name in subject.missing]
+            if found:
+                listed = "\n    ".join(str(difference) for difference in found)
+                yield f"{step.name}\n    {describe(request)}\n    {listed}"
 
 
 def run(scenario: Scenario, reference: Side, subject: Side, excuse: Excuse) -> tuple[list[str], int]:
     """Play a scenario; returns a readable text per difference and the number of requests."""
-    variables = {"unique": f"{scenario.name}-{uuid.uuid4().hex[:8]}", **scenario.variables}
-    runner = Runner(reference, subject, variables, excuse)
+    # With a number, so that no scenario's text begins with another's.
+    unique = f"{scenario.name}-{zlib.crc32(scenario.name.encode()):08x}"
+    variables = {"unique": unique, **scenario.variables}
+    runner = Runner(reference, subject, variables=variables, excuse=excuse)
     reports = [f"{scenario.name} / {report}" for step in scenario.steps for report in runner.play(step)]
+    reports += [f"{scenario.name} / {report}" for report in runner.unknown_lists()]
     return reports, runner.requests
-
-
-def _let_the_clock_tick() -> None:
-    """Wait for the next millisecond, so that two steps never happen at the same time for a server.
-
-    Times of creation decide orders; with equal ones the server may choose, and two servers would differ.
-    """
-    start = time.time_ns() // 1_000_000
-    while time.time_ns() // 1_000_000 <= start:
-        time.sleep(0.0002)
 
 
 def _next_page(answer: Answer) -> str | None:
@@ -155,7 +184,7 @@ def _sorted_lists(answer: Answer, unordered: dict[str, str]) -> Answer:
         return answer
     body = dict(answer.body)
     for name, by in unordered.items():
-        if name in body:
+        if isinstance(body.get(name), list):
             body[name] = sorted(body[name], key=lambda item: repr(item) if by == "*" else repr(_at(item, by)))
     return dataclasses.replace(answer, body=body)
 
@@ -174,7 +203,7 @@ def _joined(pages: Sequence[Answer]) -> Answer:
 def _is_in_order(answer: Answer, name: str, keys: list[str]) -> bool:
     """Whether a list is sorted by what the server has chosen, like ids; a key with `-` in front is descending."""
     items = answer.body.get(name, []) if isinstance(answer.body, dict) else []
-    expected = list(items)
+    expected = list(items) if isinstance(items, list) else []
     for key in reversed(keys):
         expected.sort(key=lambda item: _at(item, key.lstrip("-")), reverse=key.startswith("-"))
     return items == expected

@@ -23,7 +23,10 @@ _LABEL_CHARACTERS = 60
 
 @dataclass(frozen=True)
 class Step:
-    """One request to both sides. Strings in it may hold `${variables}`."""
+    """One request to both sides. Strings in it may hold `${variables}`.
+
+    The steps of one entry in a file are a family: their name without the case.
+    """
 
     name: str
     method: str
@@ -39,6 +42,7 @@ class Step:
     in_order: dict[str, list[str]] = field(default_factory=dict)
     follow_pages: bool = False
     join_pages: bool = False
+    family: str = ""
 
     def request(self, variables: dict[str, Any]) -> Request:
         """The request one side gets, with that side's values of the variables."""
@@ -125,6 +129,7 @@ def _expand(fields: dict[str, Any]) -> Iterator[Step]:
         cases = [dict(zip(each, values)) for values in itertools.product(*each.values())]
     name = fields.pop("name", f"{method.upper()} {path}")
     step = {
+        "family": name,
         "method": method.upper(),
         "path": path if path.startswith("/") else _PREFIX + path,
         "has_json": "json" in fields,

@@ -6,8 +6,10 @@ import tempfile
 from pathlib import Path
 
 from tests.compare.differences import describe
+from tests.compare.placeholders import Placeholders
 from tests.compare.runner import Player
 from tests.compare.scenario import load
+from tests.compare.times import Clock
 from tests.support.http import Side
 from tests.support.servers import StockMlflow
 
@@ -27,7 +29,7 @@ def main() -> None:
 
 def _show(name: str, side: Side) -> None:
     scenario = load(Path(__file__).with_name("scenarios") / f"{name}.yaml")
-    player = Player(side, {"unique": name, **scenario.variables})
+    player = Player(side, {"unique": name, **scenario.variables}, Placeholders(Clock()))
     for step in scenario.steps:
         request = step.request(player.variables)
         answer = side.send(request)

@@ -1,6 +1,7 @@
 """A fixed sample of the random comparisons; the command line runs as many as one has time for."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -12,31 +13,39 @@ from tests.support.servers import start_subject
 _SEED = 20
 
 
-@pytest.fixture(params=INDEXERS)
-def indexed_subject(request: pytest.FixtureRequest, tmp_path) -> Iterator[Side]:
-    """The server under test with its indexer running, stopped, or behind."""
-    options = indexer_options(request.param)
-    server = start_subject(tmp_path / "subject", in_memory=True, first_experiment_id=830_000_000, options=options)
-    yield Side("subject", server.url)
-    server.stop()
+@pytest.fixture
+def indexed_subjects(tmp_path) -> Iterator[list[Side]]:
+    """The server under test three times: with its indexer running, stopped, and behind."""
+    with ExitStack() as stops:
+        sides = []
+        for number, indexer in enumerate(INDEXERS):
+            options, first = indexer_options(indexer), 830_000_000 + 10_000_000 * number
+            server = start_subject(tmp_path / indexer, in_memory=True, first_experiment_id=first, options=options)
+            stops.callback(server.stop)
+            sides.append(Side(f"subject with its indexer {indexer}", server.url))
+        yield sides
 
 
-def test_random_searches(reference, subject, request: pytest.FixtureRequest):
+def _assert_same(reports: list[str], seed: int) -> None:
+    assert not reports, f"{len(reports)} answers differ with seed {seed}:\n\n" + "\n\n".join(reports[:20])
+
+
+def test_random_searches(reference, subject, record_property):
     reports, runner = compare_searches(reference, subject, count=300, runs=60, seed=_SEED)
-    request.config.stash[COMPARED] += runner.requests
-    assert not reports, f"{len(reports)} searches differ:\n\n" + "\n\n".join(reports[:20])
+    record_property(COMPARED, runner.requests)
+    _assert_same(reports, _SEED)
 
 
-def test_random_searches_between_writes(reference, indexed_subject, request: pytest.FixtureRequest):
+def test_random_searches_between_writes(reference, indexed_subjects, record_property):
     """Whether the index is up to date, or behind, or empty: what is found is the same."""
     reports, runner = compare_searches(
-        reference, indexed_subject, count=150, runs=200, seed=_SEED + 1, share_of_writes=SHARE_OF_WRITES
+        reference, *indexed_subjects, count=150, runs=200, seed=_SEED + 1, share_of_writes=SHARE_OF_WRITES
     )
-    request.config.stash[COMPARED] += runner.requests
-    assert not reports, f"{len(reports)} steps differ:\n\n" + "\n\n".join(reports[:20])
+    record_property(COMPARED, runner.requests)
+    _assert_same(reports, _SEED + 1)
 
 
-def test_random_batches(reference, subject, request: pytest.FixtureRequest):
+def test_random_batches(reference, subject, record_property):
     reports, runner = compare_batches(reference, subject, count=100, seed=_SEED)
-    request.config.stash[COMPARED] += runner.requests
-    assert not reports, f"{len(reports)} steps differ:\n\n" + "\n\n".join(reports[:20])
+    record_property(COMPARED, runner.requests)
+    _assert_same(reports, _SEED)

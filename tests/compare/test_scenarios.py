@@ -4,31 +4,37 @@ from pathlib import Path
 
 import pytest
 
-from tests.compare.allowed import AllowList, load_entries
-from tests.compare.conftest import COMPARED
+from tests.compare.allowed import DIRECTORY, AllowList, load_entries
+from tests.compare.conftest import COMPARED, EXCUSED
 from tests.compare.runner import run
 from tests.compare.scenario import load
 from tests.support.servers import subject_is_stock_mlflow
 
-_FILES = sorted(Path(__file__).with_name("scenarios").glob("*.yaml"))
+#: The largest first: where several processes share the work, the last of them does not wait for it.
+_FILES = sorted(Path(__file__).with_name("scenarios").glob("*.yaml"), key=lambda file: -file.stat().st_size)
+#: How many answers may differ and be accepted. It only ever gets smaller.
+_MOST_EXCUSED_STEPS = 411
 
 
 @pytest.mark.parametrize("file", _FILES, ids=lambda file: file.stem)
-def test_answers_are_the_same(file: Path, request: pytest.FixtureRequest):
+def test_answers_are_the_same(file: Path, request: pytest.FixtureRequest, record_property):
     scenario = load(file)
     prefix = "empty_" if scenario.fresh_servers else ""
     reference, subject = (request.getfixturevalue(prefix + side) for side in ("reference", "subject"))
     # Two stock servers have no excuse for any difference.
-    entries = [] if subject_is_stock_mlflow() else load_entries()
-    allowed = AllowList([entry for entry in entries if entry.scenario == scenario.name])
+    allowed = AllowList([] if subject_is_stock_mlflow() else load_entries(scenario.name))
 
     reports, requests = run(scenario, reference, subject, allowed.excuse)
 
-    request.config.stash[COMPARED] += requests
+    record_property(COMPARED, requests)
+    record_property(EXCUSED, allowed.excused_steps)
     assert not reports, f"{len(reports)} steps differ:\n\n" + "\n\n".join(reports)
-    assert not allowed.unneeded(), f"allowed.yaml has entries that match no difference: {allowed.unneeded()}"
+    assert not allowed.miscounted(), "entries that apply to another number of steps:\n" + "\n".join(allowed.miscounted())
 
 
-def test_allow_list_names_existing_scenarios():
-    unknown = {entry.scenario for entry in load_entries()} - {file.stem for file in _FILES}
-    assert not unknown
+def test_accepted_differences_are_of_existing_scenarios():
+    assert {file.stem for file in DIRECTORY.glob("*.yaml")} <= {file.stem for file in _FILES}
+
+
+def test_the_list_of_accepted_differences_does_not_grow():
+    assert sum(entry.steps for file in _FILES for entry in load_entries(file.stem)) <= _MOST_EXCUSED_STEPS
