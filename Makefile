@@ -44,7 +44,7 @@ test-rust: ## The tests of the crates
 
 test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, and the Lambda functions as they are deployed
 	cargo build --workspace
-	python -m pytest tests
+	python -m pytest tests --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server: about half an hour
 	cargo build --workspace
