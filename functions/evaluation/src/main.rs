@@ -4,5 +4,5 @@
 async fn main() -> Result<(), lambda_http::Error> {
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
     let store = evaluation::lambda::store_from_environment().await?;
-    lambda_http::run(evaluation::router(&store)).await
+    lambda_http::run(service::within_lambda(evaluation::router(&store))).await
 }

@@ -42,7 +42,7 @@ impl Indexer {
     /// Indexes runs. Three requests per 100 runs to read them and their copies, one a run for its new copy, one for each mark,
     /// and one per 25 entries.
     pub(crate) async fn index_runs(&self, runs: &[RunLocation], fields: &IndexedFields) -> Result<()> {
-        let items: HashMap<_, _> = read_runs(&self.table, runs).await?.into_iter().collect();
+        let items: HashMap<_, _> = read_runs(&self.table, runs).try_collect().await?;
         let copies = self.table.get_many(&runs.iter().map(RunCopy::key).collect::<Vec<_>>()).await?;
         let mut plans = Vec::new();
         for at in runs {

@@ -94,5 +94,5 @@ pub(crate) async fn latest_versions(store: Store, request: Request) -> Result<Ve
     let model_versions = store
         .model_latest_versions(message.text("name"), || stages.iter().map(|stage| ModelStage::parse(stage)).collect())
         .await?;
-    Ok(Versions { model_versions, next_page_token: None })
+    Ok(Versions { model_versions })
 }

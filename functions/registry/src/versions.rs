@@ -3,7 +3,7 @@
 use artifacts::Directory;
 use mlflow_api::checks::Check::{Bool, Custom, Integer, List, Required, Text, TextItems};
 use mlflow_api::checks::at_most;
-use mlflow_api::registry::{self as wire, DownloadUri, IS_PROMPT_TAG, OneVersion, Versions};
+use mlflow_api::registry::{self as wire, DownloadUri, FoundVersions, IS_PROMPT_TAG, OneVersion};
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Error, ErrorCode, Request, Result, Workspace, artifact_path, limits_registry as limits};
 use service::Answer;
@@ -68,7 +68,7 @@ pub(crate) async fn get_artifact(store: Store, request: Request) -> Result<Answe
     Directory::below(store.artifact_root(), &location)?.file(path).await
 }
 
-pub(crate) async fn search(store: Store, request: Request) -> Result<Versions> {
+pub(crate) async fn search(store: Store, request: Request) -> Result<FoundVersions> {
     let message = request.message(
         wire::SEARCH,
         &[

@@ -155,10 +155,8 @@ async fn searches(ledger: &mut Ledger) {
     assert_eq!(page.registered_models.len(), 100);
     ledger.row("models: first page of 100 of 10,000", Some((4.0, 0.0)), &meter.take(), 1);
     let next = Search { page_token: page.next_page_token.unwrap(), ..search("", &[], 100) };
-    assert_eq!(
-        store.model_search(&Workspace::default(), &next).await.unwrap().registered_models[0].name,
-        "model 00100"
-    );
+    let second = store.model_search(&Workspace::default(), &next).await.unwrap();
+    assert!(second.registered_models[0].get().contains(r#""name":"model 00100""#));
     ledger.row("models: second page", Some((4.0, 0.0)), &meter.take(), 1);
     let found = store.model_search(&Workspace::default(), &search("name LIKE 'model 0123%'", &[], 100)).await.unwrap();
     assert_eq!(found.registered_models.len(), 10);

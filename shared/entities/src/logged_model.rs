@@ -86,6 +86,14 @@ pub struct ModelItems {
 }
 
 impl ModelItems {
+    /// About how many bytes they have together.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let rows = [&self.params, &self.tags, &self.segments];
+        let documents = std::iter::once(&self.model).chain(&self.metrics);
+        documents.chain(rows.into_iter().flatten()).map(Item::size).sum()
+    }
+
     /// All points of the model, by metric, each metric's in the order of time; a point that stands in two places is one.
     ///
     /// # Errors

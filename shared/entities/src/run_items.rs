@@ -1,6 +1,7 @@
 //! The items of runs, and how they are read.
 
 use futures::future::try_join_all;
+use futures::stream::{self, Stream, TryStreamExt};
 use key_schema::{Key, KeyRange, index, ranges, rows};
 use mlflow_api::{Error, ExperimentId, RunId};
 use table::{Item, Query, Result, Table};
@@ -8,6 +9,9 @@ use table::{Item, Query, Result, Table};
 use crate::attributes::{LINKS, PARAM_ROWS, TAG_ROWS, WIDE};
 use crate::metrics::latest;
 use crate::points::Point;
+
+/// Runs whose rows are read at a time.
+const ROWS_AT_A_TIME: usize = 16;
 
 /// Where a run is: its experiment, and its id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -75,6 +79,13 @@ impl RunItems {
     pub fn latest_metrics(&self) -> impl Iterator<Item = mlflow_api::Result<(&str, Point)>> {
         std::iter::once(&self.run).chain(&self.metrics).flat_map(latest)
     }
+
+    /// About how many bytes they have together.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let others = [&self.metrics, &self.params, &self.tags, &self.links];
+        std::iter::once(&self.run).chain(others.into_iter().flatten()).map(Item::size).sum()
+    }
 }
 
 /// Reads the rows that a run has beside its two documents: a request for each kind it has.
@@ -98,16 +109,21 @@ pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics:
 }
 
 /// Reads several runs whole; a run that is gone is left out. A request per 50 runs, and one more for each kind of row of each
-/// run that has any.
-pub async fn read_runs(table: &Table, places: &[RunLocation]) -> Result<Vec<(RunLocation, RunItems)>> {
-    let keys: Vec<Key> = places.iter().flat_map(|at| [at.key(), at.metrics_key()]).collect();
-    let mut items = table.get_many(&keys).await?;
-    let whole = places.iter().filter_map(|at| {
-        let run = items.remove(&at.key())?;
-        let metrics = items.remove(&at.metrics_key());
-        Some(async move { Ok::<_, table::Failure>((at.clone(), read_run_items(table, at, run, metrics).await?)) })
+/// run that has any. Documents are read all at once; rows, of which a run may have any number, of a few runs at a time.
+pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Result<(RunLocation, RunItems)>> {
+    let documents = async move {
+        let keys: Vec<Key> = places.iter().flat_map(|at| [at.key(), at.metrics_key()]).collect();
+        let mut items = table.get_many(&keys).await?;
+        let documents: Vec<_> = places
+            .iter()
+            .filter_map(|at| Some((at, items.remove(&at.key())?, items.remove(&at.metrics_key()))))
+            .collect();
+        Ok(stream::iter(documents.into_iter().map(Ok)))
+    };
+    let whole = stream::once(documents).try_flatten().map_ok(move |(at, run, metrics)| async move {
+        Ok((at.clone(), read_run_items(table, at, run, metrics).await?))
     });
-    try_join_all(whole).await
+    whole.try_buffered(ROWS_AT_A_TIME)
 }
 
 /// Sorts the items of a partition's runs by run, those of an unfinished one first. A run's own item comes first among its items; what

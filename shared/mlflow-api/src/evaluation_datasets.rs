@@ -1,6 +1,7 @@
 //! Messages about evaluation datasets (`CreateDataset` and its neighbours in `service.proto`, `datasets.proto`).
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 /// An evaluation dataset.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,9 +45,9 @@ pub struct OneDataset {
 /// `datasets/search`
 #[derive(Serialize)]
 pub struct Datasets {
-    /// The page.
+    /// The page, each an [`EvaluationDataset`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub datasets: Vec<EvaluationDataset>,
+    pub datasets: Vec<Box<RawValue>>,
     /// Token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
@@ -62,10 +63,10 @@ pub struct MergedRecords {
 }
 
 /// `GET datasets/{dataset_id}/records`
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct DatasetRecords {
-    /// The page, a JSON array.
-    pub records: String,
+    /// The page: a text that holds a JSON array.
+    pub records: Box<RawValue>,
     /// Token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,

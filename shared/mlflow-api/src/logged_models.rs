@@ -1,6 +1,7 @@
 //! Messages of logged models (`service.proto`).
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::enum_field;
 use crate::error::{Error, Result};
@@ -153,9 +154,9 @@ pub struct OneModel {
 /// `logged-models/search`
 #[derive(Serialize)]
 pub struct LoggedModels {
-    /// The page.
+    /// The page, each a [`LoggedModel`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub models: Vec<LoggedModel>,
+    pub models: Vec<Box<RawValue>>,
     /// Token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 use crate::message::{Field, Kind, field, messages, text, texts};
@@ -219,9 +220,9 @@ pub struct OneModel {
 /// `registered-models/search`
 #[derive(Debug, Serialize)]
 pub struct Models {
-    /// The page.
+    /// The page, each a [`RegisteredModel`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub registered_models: Vec<RegisteredModel>,
+    pub registered_models: Vec<Box<RawValue>>,
     /// Token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
@@ -234,15 +235,23 @@ pub struct OneVersion {
     pub model_version: ModelVersion,
 }
 
-/// `model-versions/search`, `registered-models/get-latest-versions`
+/// `model-versions/search`
 #[derive(Debug, Serialize)]
-pub struct Versions {
-    /// The page.
+pub struct FoundVersions {
+    /// The page, each a [`ModelVersion`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub model_versions: Vec<ModelVersion>,
+    pub model_versions: Vec<Box<RawValue>>,
     /// Token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
+}
+
+/// `registered-models/get-latest-versions`
+#[derive(Debug, Serialize)]
+pub struct Versions {
+    /// The versions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model_versions: Vec<ModelVersion>,
 }
 
 /// `model-versions/get-download-uri`

@@ -1,6 +1,7 @@
 //! Messages of the tracking domain: experiments, runs, metrics (`service.proto`).
 
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::inputs::RunInputs;
 pub use crate::key_value::KeyValue;
@@ -258,9 +259,9 @@ pub struct OneExperiment {
 /// `experiments/search`
 #[derive(Serialize)]
 pub struct Experiments {
-    /// The page.
+    /// The page, each an [`Experiment`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub experiments: Vec<Experiment>,
+    pub experiments: Vec<Box<RawValue>>,
     /// Token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
@@ -283,9 +284,9 @@ pub struct UpdatedRun {
 /// `runs/search`
 #[derive(Serialize)]
 pub struct Runs {
-    /// The page.
+    /// The page, each a [`Run`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub runs: Vec<Run>,
+    pub runs: Vec<Box<RawValue>>,
     /// Token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,

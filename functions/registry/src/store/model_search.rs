@@ -1,13 +1,15 @@
 //! Searching registered models.
 
 use entities::{entries, read_all};
-use futures::future::try_join_all;
+use futures::future::{ready, try_join_all};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{KeyRange, ModelKind, Name, Ordinal, rows};
+use listing::{Candidates, Page, Reading, add, fill};
 use mlflow_api::registry::{Models, RegisteredModel};
 use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
 use search::{
-    Fingerprint, RegisteredModelFields, RegisteredModelFilter, SortKey, decode_page_token, encode_page_token,
+    Fingerprint, RegisteredModelFields, RegisteredModelFilter, RegisteredModelOrder, SortKey, decode_page_token,
     parse_registered_model_search,
 };
 use table::{Item, Query};
@@ -19,12 +21,21 @@ use super::{Search, Store};
 
 /// Names that are read at least where a filter may refuse some.
 const PORTION: usize = 100;
+/// Models whose tags are read at a time.
+const AT_ONCE: usize = 16;
 
 /// A model as a search sees it.
 struct Candidate {
     model: Model,
     tag_rows: Vec<Item>,
     tags: Vec<KeyValue>,
+}
+
+impl Candidate {
+    /// About how many bytes it has.
+    fn size(&self) -> usize {
+        self.model.item.size() + self.tag_rows.iter().map(Item::size).sum::<usize>()
+    }
 }
 
 impl RegisteredModelFields for Candidate {
@@ -51,59 +62,22 @@ impl Store {
         let fingerprint = Fingerprint::of_registered_model_search(&search.filter, &search.order_by);
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
-        let mut found = match kinds(&filter) {
-            [kind] if order.is_by_name() => {
-                self.models_by_name(workspace, *kind, &filter, after.as_ref(), page_size).await?
-            }
+        let reading = Reading::default();
+        let store = Self { table: reading.of(&self.table), ..self.clone() };
+        let wanted = Wanted { store, workspace, filter, order, after };
+        let page = match kinds(&wanted.filter) {
+            [kind] if wanted.order.is_by_name() => models_by_name(&wanted, *kind, page_size, reading).await?,
             kinds => {
+                let beginning = wanted.filter.name_beginning();
                 let names =
-                    try_join_all(kinds.iter().map(|kind| self.model_names(workspace, *kind, filter.name_beginning())))
-                        .await?;
-                let names = names.into_iter().flatten().filter(|name| filter.name_passes(name)).collect();
-                self.candidates(names, &filter).await?
+                    try_join_all(kinds.iter().map(|kind| self.model_names(workspace, *kind, beginning))).await?;
+                let names: Vec<_> =
+                    names.into_iter().flatten().filter(|name| wanted.filter.name_passes(name)).collect();
+                fill(&wanted, &names, false, page_size, reading).await?
             }
         };
-        found.retain(|model| after.as_ref().is_none_or(|after| order.key(model) > *after));
-        found.sort_by_cached_key(|model| order.key(model));
-        let has_more = found.len() > page_size;
-        found.truncate(page_size);
-        let last = found.last().filter(|_| has_more).map(|model| order.key(model));
-        let next_page_token = last.map(|key| encode_page_token(fingerprint, &key)).transpose()?;
-        Ok(Models { registered_models: self.models_whole(found).await?, next_page_token })
-    }
-
-    /// The models of a page and one more if there is one, in the order of names. Names that have no room in a key are in the order of
-    /// their beginnings and hashes.
-    async fn models_by_name(
-        &self,
-        workspace: &Workspace,
-        kind: ModelKind,
-        filter: &RegisteredModelFilter,
-        after: Option<&SortKey>,
-        page_size: usize,
-    ) -> Result<Vec<Candidate>> {
-        let list = names_of(workspace, kind, filter.name_beginning());
-        let after = after.and_then(SortKey::first_text).map(|name| list_key(workspace, name, kind).sk);
-        let wanted = page_size + 1;
-        let mut query = Query::of(match &after {
-            Some(after) => list.starting_at_key(after),
-            None => list,
-        });
-        let mut found = Vec::new();
-        loop {
-            let missing = wanted - found.len();
-            // One more, as the first is the last of the page before.
-            query = query.limit(if filter.names.is_empty() { missing + 1 } else { missing.max(PORTION) + 1 });
-            let page = self.table.query_page(&query).await?;
-            let rows = page.items.iter().filter(|row| row.key().is_some_and(|key| after.as_ref() != Some(&key.sk)));
-            let mut names = read_all(rows, "the name of a model", name_of)?;
-            names.retain(|name| filter.name_passes(name));
-            found.extend(self.candidates(names, filter).await?);
-            match page.next {
-                Some(next) if found.len() < wanted => query = query.starting_at(next),
-                _ => return Ok(found),
-            }
-        }
+        let (registered_models, next_page_token) = page.finish(fingerprint)?;
+        Ok(Models { registered_models, next_page_token })
     }
 
     /// The names of the models of a kind, those that begin so and perhaps more. One request per MB of them.
@@ -113,8 +87,8 @@ impl Store {
         kind: ModelKind,
         beginning: Option<&str>,
     ) -> Result<Vec<String>> {
-        let rows = self.table.query(Query::of(names_of(workspace, kind, beginning))).await?;
-        read_all(&rows, "the name of a model", name_of)
+        let pages = listing::pages(&self.table, Query::of(names_of(workspace, kind, beginning))).map_err(Error::from);
+        pages.and_then(|rows| ready(read_all(&rows, "the name of a model", name_of))).try_concat().await
     }
 
     /// The models of these names that are there. One request per 100.
@@ -127,21 +101,8 @@ impl Store {
         keys.iter().filter_map(|key| items.remove(key)).map(Model::of).collect()
     }
 
-    /// The models of these names that pass.
-    async fn candidates(&self, names: Vec<String>, filter: &RegisteredModelFilter) -> Result<Vec<Candidate>> {
-        let models = self.models_named(&names).await?;
-        let candidates = models.into_iter().map(|model| async move {
-            let tag_rows = self.model_tag_rows(&model).await?;
-            let tags = entries(&model.item, TAGS, &tag_rows)?.into_iter();
-            let tags = tags.map(|(key, value)| KeyValue { key, value }).collect();
-            Ok::<_, Error>(Candidate { model, tag_rows, tags })
-        });
-        let candidates = try_join_all(candidates).await?;
-        Ok(candidates.into_iter().filter(|model| filter.matches(model)).collect())
-    }
-
     /// Models with their latest versions. One request per 100 of these, and one for each that has tags too big for its document.
-    async fn models_whole(&self, found: Vec<Candidate>) -> Result<Vec<RegisteredModel>> {
+    async fn models_whole(&self, found: &[Candidate]) -> Result<Vec<RegisteredModel>> {
         let key = |home: &Name, version: u32| rows::ModelVersion::key(home, &Ordinal(version));
         let latest = |model: &Model| {
             let mut versions: Vec<_> = model.latest().into_values().collect();
@@ -174,6 +135,85 @@ impl Store {
 /// The name in a row of a list.
 fn name_of(row: &Item) -> Option<String> {
     row.text(NAME).map(str::to_owned)
+}
+
+/// What a model on a page has to be.
+struct Wanted<'a> {
+    store: Store,
+    workspace: &'a Workspace,
+    filter: RegisteredModelFilter,
+    order: RegisteredModelOrder,
+    after: Option<SortKey>,
+}
+
+impl Candidates for Wanted<'_> {
+    type Listed = String;
+    type Found = Candidate;
+    type Entity = RegisteredModel;
+
+    async fn read(&self, names: &[String]) -> Result<Vec<(SortKey, Candidate, usize)>> {
+        let models = self.store.models_named(names).await?;
+        let candidates = models.into_iter().map(|model| async move {
+            let tag_rows = self.store.model_tag_rows(&model).await?;
+            let tags = entries(&model.item, TAGS, &tag_rows)?.into_iter();
+            let tags = tags.map(|(key, value)| KeyValue { key, value }).collect();
+            Ok::<_, Error>(Candidate { model, tag_rows, tags })
+        });
+        let mut candidates = stream::iter(candidates.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let mut found = Vec::new();
+        while let Some(candidate) = candidates.try_next().await? {
+            let key = self.order.key(&candidate);
+            if self.filter.matches(&candidate) && self.after.as_ref().is_none_or(|after| key > *after) {
+                let bytes = candidate.size();
+                found.push((key, candidate, bytes));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn complete(&self, found: Vec<Candidate>) -> Result<Vec<RegisteredModel>> {
+        self.store.models_whole(&found).await
+    }
+}
+
+/// A page of the models of a kind, in the order of names, the list of which is read as far as it needs.
+async fn models_by_name(
+    wanted: &Wanted<'_>,
+    kind: ModelKind,
+    page_size: usize,
+    mut reading: Reading,
+) -> Result<Page<SortKey>> {
+    let list = names_of(wanted.workspace, kind, wanted.filter.name_beginning());
+    let after =
+        wanted.after.as_ref().and_then(SortKey::first_text).map(|name| list_key(wanted.workspace, name, kind).sk);
+    let mut query = Query::of(match &after {
+        Some(after) => list.starting_at_key(after),
+        None => list,
+    });
+    let mut page = Page::new(page_size);
+    loop {
+        // One more shows whether there is another page; and the first is the last of the page before.
+        let names = page.missing() + 2;
+        query = query.limit(if wanted.filter.names.is_empty() { names } else { names.max(PORTION + 1) });
+        let rows = wanted.store.table.query_page(&query).await?;
+        let of_page = rows.items.iter().filter(|row| row.key().is_some_and(|key| after.as_ref() != Some(&key.sk)));
+        let mut names = read_all(of_page, "the name of a model", name_of)?;
+        names.retain(|name| wanted.filter.name_passes(name));
+        let mut rest = names.as_slice();
+        while !rest.is_empty() && !page.has_ended() {
+            let (portion, others) = rest.split_at(reading.portion(rest.len()));
+            add(wanted, wanted.read(portion).await?, &mut page).await?;
+            reading.portion_was(portion.len());
+            rest = others;
+            if reading.is_used_up() && !page.is_empty() && (!rest.is_empty() || rows.next.is_some()) {
+                page.ends_here();
+            }
+        }
+        match rows.next {
+            Some(next) if !page.has_ended() => query = query.starting_at(next),
+            _ => return Ok(page),
+        }
+    }
 }
 
 /// The lists that hold what may pass.

@@ -1,14 +1,16 @@
 //! Searching model versions.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use entities::read_all;
+use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, ModelKind, Name, Ordinal, part, rows};
-use mlflow_api::registry::{IS_PROMPT_TAG, ModelVersion, Versions};
+use listing::{Found, Page, Top};
+use mlflow_api::registry::{FoundVersions, IS_PROMPT_TAG, ModelVersion};
 use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
 use search::{
-    Fingerprint, SortKey, VersionFields, VersionFilter, decode_page_token, encode_page_token, parse_version_search,
+    Fingerprint, SortKey, VersionFields, VersionFilter, VersionOrder, decode_page_token, parse_version_search,
 };
 use table::{Item, Query};
 
@@ -21,10 +23,24 @@ use super::{Search, Store};
 /// Models whose versions are read at a time.
 const AT_ONCE: usize = 16;
 
+/// Models that are read at a time.
+const MODELS_AT_ONCE: usize = 400;
+/// Versions of runs that are read at a time.
+const VERSIONS_AT_ONCE: usize = 400;
+
 /// A version as a search sees it.
 struct Candidate {
     number: i64,
     version: ModelVersion,
+}
+
+impl Candidate {
+    /// About how many bytes it has.
+    fn size(&self) -> usize {
+        let version = &self.version;
+        let tags: usize = version.tags.iter().map(|tag| tag.key.len() + tag.value.len()).sum();
+        version.name.len() + version.source.len() + version.description.as_ref().map_or(0, String::len) + tags
+    }
 }
 
 impl VersionFields for Candidate {
@@ -60,37 +76,32 @@ impl VersionFields for Candidate {
 impl Store {
     /// Searches model versions. Of some runs: a request each, and one per 50 versions. Of models whose names the filter gives: one per
     /// 100 models, and one each. Otherwise two for the names of models, and then the same for all whose names may pass.
-    pub async fn version_search(&self, workspace: &Workspace, search: &Search) -> Result<Versions> {
+    pub async fn version_search(&self, workspace: &Workspace, search: &Search) -> Result<FoundVersions> {
         limits::max_versions(search.max_results)?;
         let (filter, order) = parse_version_search(&search.filter, &search.order_by)?;
         let fingerprint = Fingerprint::of_version_search(&search.filter, &search.order_by);
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
+        let wanted = Wanted { filter, order, after, page_size };
         // Of the versions that name no run, nobody keeps a list.
-        let mut found = match filter.among_runs().filter(|runs| !runs.contains(&"")) {
-            Some(runs) => self.versions_of_runs(&runs).await?,
-            None => self.versions_of_models(workspace, &filter).await?,
+        let found = match wanted.filter.among_runs().filter(|runs| !runs.contains(&"")) {
+            Some(runs) => self.versions_of_runs(&runs, &wanted).await?,
+            None => self.versions_of_models(workspace, &wanted).await?,
         };
-        if !filter.tags.prompts {
-            // One version that is a prompt's makes prompts of all versions of its model.
-            let is_prompt = |candidate: &&Candidate| candidate.tag(IS_PROMPT_TAG) == Some("true");
-            let prompts: HashSet<_> =
-                found.iter().filter(is_prompt).map(|prompt| prompt.version.name.clone()).collect();
-            found.retain(|candidate| !prompts.contains(&candidate.version.name));
+        let mut page = Page::new(page_size);
+        for (key, version, _) in found.entities {
+            page.add(key, &version)?;
         }
-        found.retain(|version| {
-            filter.matches(version) && after.as_ref().is_none_or(|after| order.key(version) > *after)
-        });
-        found.sort_by_cached_key(|version| order.key(version));
-        let has_more = found.len() > page_size;
-        found.truncate(page_size);
-        let last = found.last().filter(|_| has_more).map(|version| order.key(version));
-        let next_page_token = last.map(|key| encode_page_token(fingerprint, &key)).transpose()?;
-        Ok(Versions { model_versions: found.into_iter().map(|found| found.version).collect(), next_page_token })
+        if found.has_more {
+            page.ends_here();
+        }
+        let (model_versions, next_page_token) = page.finish(fingerprint)?;
+        Ok(FoundVersions { model_versions, next_page_token })
     }
 
     /// The versions of models whose names may pass.
-    async fn versions_of_models(&self, workspace: &Workspace, filter: &VersionFilter) -> Result<Vec<Candidate>> {
+    async fn versions_of_models(&self, workspace: &Workspace, wanted: &Wanted) -> Result<Found<SortKey, ModelVersion>> {
+        let filter = &wanted.filter;
         let names: Vec<String> = if let Some(names) = filter.among_names() {
             names.into_iter().map(str::to_owned).collect()
         } else {
@@ -100,55 +111,125 @@ impl Store {
             names
         };
         let names: Vec<_> = names.into_iter().filter(|name| filter.name_passes(name)).collect();
-        let models = self.models_named(&names).await?.into_iter().filter(|model| !model.latest().is_empty());
-        let versions = models.map(|model| async move { self.versions_of_model(&model).await });
-        let versions: Vec<_> =
-            stream::iter(versions.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await?;
-        Ok(versions.into_iter().flatten().collect())
-    }
-
-    /// All versions of a model. One request per MB.
-    async fn versions_of_model(&self, model: &Model) -> Result<Vec<Candidate>> {
-        let items = self.table.query(Query::of(rows::ModelVersion::all(&model.home()))).await?;
-        let mut found = Vec::new();
-        let mut rest = items.as_slice();
-        // Rows of tags follow their version.
-        while let [item, others @ ..] = rest {
-            let is_version = |item: &Item| item.key().and_then(|key| part::version_of_document(&key.sk));
-            let tags = others.iter().take_while(|other| is_version(other).is_none()).count();
-            if let Some(version) = is_version(item) {
-                let rows = others.get(..tags).unwrap_or_default();
-                found.push(candidate(&model.name, version, item, rows, model.renamed())?);
+        let mut top = Top::new(wanted.page_size);
+        for names in names.chunks(MODELS_AT_ONCE) {
+            let models = self.models_named(names).await?.into_iter().filter(|model| !model.latest().is_empty());
+            let versions = models.map(|model| async move { self.versions_of_model(&model, wanted).await });
+            let mut versions = stream::iter(versions.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+            while let Some(found) = versions.try_next().await? {
+                top.merge(found);
             }
-            rest = others.get(tags..).unwrap_or_default();
         }
-        Ok(found)
+        Ok(top.finish())
     }
 
-    /// The versions that name one of these runs.
-    async fn versions_of_runs(&self, runs: &[&str]) -> Result<Vec<Candidate>> {
+    /// The versions of a model that pass. One request per MB.
+    async fn versions_of_model(&self, model: &Model, wanted: &Wanted) -> Result<Found<SortKey, ModelVersion>> {
+        let query = Query::of(rows::ModelVersion::all(&model.home()));
+        let mut pages = std::pin::pin!(listing::pages(&self.table, query));
+        let mut of_model = OfModel::new(wanted);
+        // A version, and the rows of tags that follow it.
+        let mut items: Vec<Item> = Vec::new();
+        let number = |items: &[Item]| items.first().and_then(version_of);
+        while let Some(page) = pages.try_next().await? {
+            for item in page {
+                if version_of(&item).is_some() {
+                    if let (Some(version), [item, rows @ ..]) = (number(&items), items.as_slice()) {
+                        of_model.look_at(candidate(&model.name, version, item, rows, model.renamed())?);
+                    }
+                    items.clear();
+                }
+                items.push(item);
+            }
+        }
+        if let (Some(version), [item, rows @ ..]) = (number(&items), items.as_slice()) {
+            of_model.look_at(candidate(&model.name, version, item, rows, model.renamed())?);
+        }
+        Ok(of_model.finish())
+    }
+
+    /// The versions that name one of these runs, and pass.
+    async fn versions_of_runs(&self, runs: &[&str], wanted: &Wanted) -> Result<Found<SortKey, ModelVersion>> {
         let queries = runs.iter().map(|run| {
             let query = Query::of(rows::VersionOfRun::all(&Name::from(*run)));
-            async move { self.table.query(query).await.map_err(Error::from) }
+            async move {
+                let pages = listing::pages(&self.table, query).map_err(Error::from);
+                pages.and_then(|rows| ready(read_all(&rows, "a version of a run", place))).try_concat().await
+            }
         });
-        let rows: Vec<_> = stream::iter(queries.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
-        let places: BTreeSet<(String, u32)> =
-            read_all(rows.iter().flatten(), "a version of a run", place)?.into_iter().collect();
-        let homes: BTreeSet<_> = places.iter().map(|(home, _)| home_key(home)).collect();
-        let keys: Vec<_> = places.iter().map(version_key).chain(homes).collect();
-        let items = if keys.is_empty() { HashMap::new() } else { self.table.get_many(&keys).await? };
-        let mut found = Vec::new();
-        for place in &places {
-            let (Some(home), Some(item)) = (items.get(&home_key(&place.0)), items.get(&version_key(place))) else {
-                continue;
-            };
-            // A home without a name is that of a model that was deleted.
-            let Some(name) = home.text(NAME) else { continue };
-            let rows = self.version_tag_rows(&Name::from(place.0.as_str()), place.1, item).await?;
-            found.push(candidate(name, place.1, item, &rows, home.number(RENAMED).unwrap_or_default())?);
+        let places: Vec<_> = stream::iter(queries.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
+        let places: BTreeSet<(String, u32)> = places.into_iter().flatten().collect();
+        let places: Vec<_> = places.into_iter().collect();
+        let mut top = Top::new(wanted.page_size);
+        // The versions of one model are next to each other.
+        let mut of_model = (String::new(), OfModel::new(wanted));
+        for places in places.chunks(VERSIONS_AT_ONCE) {
+            let homes: BTreeSet<_> = places.iter().map(|(home, _)| home_key(home)).collect();
+            let keys: Vec<_> = places.iter().map(version_key).chain(homes).collect();
+            let items = self.table.get_many(&keys).await?;
+            for place in places {
+                if place.0 != of_model.0 {
+                    let (_, done) = std::mem::replace(&mut of_model, (place.0.clone(), OfModel::new(wanted)));
+                    top.merge(done.finish());
+                }
+                let (Some(home), Some(item)) = (items.get(&home_key(&place.0)), items.get(&version_key(place))) else {
+                    continue;
+                };
+                // A home without a name is that of a model that was deleted.
+                let Some(name) = home.text(NAME) else { continue };
+                let rows = self.version_tag_rows(&Name::from(place.0.as_str()), place.1, item).await?;
+                let renamed = home.number(RENAMED).unwrap_or_default();
+                of_model.1.look_at(candidate(name, place.1, item, &rows, renamed)?);
+            }
         }
-        Ok(found)
+        top.merge(of_model.1.finish());
+        Ok(top.finish())
     }
+}
+
+/// What a version on a page has to be.
+struct Wanted {
+    filter: VersionFilter,
+    order: VersionOrder,
+    after: Option<SortKey>,
+    page_size: usize,
+}
+
+/// The versions of one model that pass, as far as they were looked at. One version that is a prompt's makes prompts of all versions
+/// of its model, which only a search that asks for prompts finds.
+struct OfModel<'a> {
+    wanted: &'a Wanted,
+    top: Top<SortKey, ModelVersion>,
+    has_prompt: bool,
+}
+
+impl<'a> OfModel<'a> {
+    fn new(wanted: &'a Wanted) -> Self {
+        Self { wanted, top: Top::new(wanted.page_size), has_prompt: false }
+    }
+
+    fn look_at(&mut self, candidate: Candidate) {
+        let Wanted { filter, order, after, .. } = self.wanted;
+        self.has_prompt |= candidate.tag(IS_PROMPT_TAG) == Some("true");
+        if !filter.matches(&candidate) {
+            return;
+        }
+        let key = order.key(&candidate);
+        if after.as_ref().is_none_or(|after| key > *after) {
+            let bytes = candidate.size();
+            self.top.add(key, candidate.version, bytes);
+        }
+    }
+
+    fn finish(self) -> Found<SortKey, ModelVersion> {
+        let is_hidden = self.has_prompt && !self.wanted.filter.tags.prompts;
+        if is_hidden { Top::new(0).finish() } else { self.top.finish() }
+    }
+}
+
+/// The version whose own item it is; none of a row of tags.
+fn version_of(item: &Item) -> Option<u32> {
+    item.key().and_then(|key| part::version_of_document(&key.sk))
 }
 
 fn candidate(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64) -> Result<Candidate> {

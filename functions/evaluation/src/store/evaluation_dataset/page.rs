@@ -4,16 +4,18 @@ use std::fmt::Write;
 
 use entities::attributes::{CREATED_BY, UPDATED, UPDATED_BY};
 use key_schema::{Key, KeyRange, ranges, rows};
+use mlflow_api::answer_size::{AnswerSize, LONGEST, PAGE, PAGE_JSON, too_long};
 use mlflow_api::evaluation_datasets::DatasetRecords;
 use mlflow_api::{DatasetRecordId, Error, EvaluationDatasetId, Json, Result};
 use search::{Fingerprint, decode_page_token, encode_page_token};
+use serde_json::value::RawValue;
 use table::{Item, Query};
 
 use super::item::{AskedDataset, part_key};
 use crate::store::Store;
 
-/// Bytes of records on a page, beyond which it ends early: a function's answer may have 6 MB.
-const PAGE_BYTES: usize = 4 << 20;
+/// Bytes that a record has in an answer beside its content, at least.
+const FRAME: usize = 160;
 
 impl Store {
     /// A page of the records of an evaluation dataset, in the order of their creation; none, if there is no such dataset. One
@@ -21,34 +23,45 @@ impl Store {
     ///
     /// A page that begins at the beginning is not one of a dataset that is gone. One that follows another may be, until the indexer
     /// has cleared up.
+    ///
+    /// # Errors
+    /// The first record is longer than any answer may be.
     pub async fn dataset_records(&self, id: &AskedDataset, max_results: usize, token: &str) -> Result<DatasetRecords> {
         let search = Fingerprint::of_dataset_records(&id.text);
         let after = decode_page_token::<String>(search, token)?;
-        let none = DatasetRecords { records: "[]".to_owned(), next_page_token: None };
-        let Some(dataset) = id.dataset.as_deref().cloned() else { return Ok(none) };
-        let (items, is_more) = match after {
-            None => {
-                let range = ranges::evaluation_dataset_with_records(&dataset);
-                let (mut items, is_more) = self.dataset_records_within(range, max_results, 1).await?;
-                let dataset_key = Some(rows::EvaluationDataset::key(&dataset));
-                if items.first().map(Item::key) != Some(dataset_key) {
-                    return Ok(none);
-                }
-                items.remove(0);
-                (items, is_more)
-            }
+        let Some(dataset) = id.dataset.as_deref().cloned() else { return Records::default().page(None) };
+        let (mut range, mut others) = match after {
+            None => (ranges::evaluation_dataset_with_records(&dataset), 1),
             Some(record) => {
                 let record = DatasetRecordId::parse(&record).ok_or_else(|| Error::invalid("Invalid page token"))?;
-                let range = rows::EvaluationRecord::all(&dataset).after(&record);
-                self.dataset_records_within(range, max_results, 0).await?
+                (rows::EvaluationRecord::all(&dataset).after(&record), 0)
             }
         };
-        let last = items.last().and_then(Item::key).and_then(|key| rows::EvaluationRecord::parse(&key));
-        let last = last.filter(|_| is_more).map(|row| encode_page_token(search, &row.record.as_str())).transpose()?;
-        Ok(DatasetRecords { records: self.dataset_records_json(&dataset, items).await?, next_page_token: last })
+        loop {
+            let (mut items, is_more) = self.dataset_records_within(range, max_results, others).await?;
+            if others > 0 {
+                let dataset_key = Some(rows::EvaluationDataset::key(&dataset));
+                if items.first().map(Item::key) != Some(dataset_key) {
+                    return Records::default().page(None);
+                }
+                items.remove(0);
+            }
+            let (records, end) = self.dataset_records_written(&dataset, items).await?;
+            let end = if is_more || records.is_full { end } else { None };
+            match end {
+                // All of them were deleted meanwhile; a page with a token is not empty.
+                Some(end) if records.is_empty() => range = rows::EvaluationRecord::all(&dataset).after(&end),
+                end => {
+                    let token = end.map(|end| encode_page_token(search, &end.as_str())).transpose()?;
+                    return records.page(token);
+                }
+            }
+            others = 0;
+        }
     }
 
-    /// Up to `max` records of a range and the `others` that stand before them, and whether there are more.
+    /// Up to `max` records of a range and the `others` that stand before them, no more than may have room on a page; and whether
+    /// there are more.
     async fn dataset_records_within(&self, range: KeyRange, max: usize, others: usize) -> Result<(Vec<Item>, bool)> {
         let wanted = max.saturating_add(others);
         let mut query = Query::of(range);
@@ -57,8 +70,8 @@ impl Store {
         loop {
             let page = self.table.query_page(&query.clone().limit((wanted - items.len()).saturating_add(1))).await?;
             for item in page.items {
-                bytes += content::size(&item);
-                if items.len() == wanted || (bytes > PAGE_BYTES && items.len() > others) {
+                bytes += if items.len() < others { 0 } else { content::size(&item) + FRAME };
+                if items.len() == wanted || (bytes > PAGE_JSON && items.len() > others) {
                     return Ok((items, true));
                 }
                 items.push(item);
@@ -70,24 +83,79 @@ impl Store {
         }
     }
 
-    /// Records as MLflow's answer has them, a JSON array.
-    async fn dataset_records_json(&self, dataset: &EvaluationDatasetId, items: Vec<Item>) -> Result<String> {
+    /// Records as MLflow's answer has them, as many as have room; and the last one looked at. One is decompressed at a time.
+    async fn dataset_records_written(
+        &self,
+        dataset: &EvaluationDatasetId,
+        items: Vec<Item>,
+    ) -> Result<(Records, Option<DatasetRecordId>)> {
+        if let Some(first) = items.first().filter(|first| content::size(first) > LONGEST) {
+            let record = record_id(first).map(|id| id.to_string()).unwrap_or_default();
+            return Err(too_long(&format!("The record '{record}'"), LONGEST));
+        }
         let part_keys: Vec<Vec<Key>> = items.iter().map(|item| content::part_keys(item, part_key(dataset))).collect();
-        let parts = self.table.get_many(&part_keys.concat()).await?;
-        let mut json = String::from("[");
+        let mut parts = self.table.get_many(&part_keys.concat()).await?;
+        let (mut records, mut end) = (Records::default(), None);
         for (item, part_keys) in items.into_iter().zip(&part_keys) {
+            let id = record_id(&item);
             let found = match content::unpack(&item, part_keys, &parts) {
                 None => content::read_with_item(&self.table, item, part_key(dataset)).await?,
                 Some(content) => Some((item, content)),
             };
+            for key in part_keys {
+                parts.remove(key);
+            }
             // One that was deleted meanwhile is left out.
-            let Some((item, content)) = found else { continue };
-            json.push_str(if json.len() > 1 { ", " } else { "" });
-            write_record(dataset, &item, &content, &mut json);
+            if let Some((item, content)) = found {
+                let mut json = String::new();
+                write_record(dataset, &item, &content, &mut json);
+                drop(content);
+                if !records.add(&json)? {
+                    break;
+                }
+            }
+            end = id;
         }
-        json.push(']');
-        Ok(json)
+        Ok((records, end))
     }
+}
+
+/// The records of a page: the inside of a JSON array, as it stands in a text of JSON.
+#[derive(Default)]
+struct Records {
+    escaped: String,
+    size: AnswerSize,
+    is_full: bool,
+}
+
+impl Records {
+    /// Adds a record, if it has room or is the first; whether it was added.
+    fn add(&mut self, json: &str) -> Result<bool> {
+        let quoted = serde_json::to_string(json).map_err(Error::internal)?;
+        let escaped = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default();
+        let size = self.size + AnswerSize::of(escaped.as_bytes()) + AnswerSize::of_plain(2);
+        self.is_full = !self.is_empty() && size.in_response() > PAGE;
+        if !self.is_full {
+            self.escaped.push_str(if self.is_empty() { "" } else { ", " });
+            self.escaped.push_str(escaped);
+            self.size = size;
+        }
+        Ok(!self.is_full)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.escaped.is_empty()
+    }
+
+    /// The page, with the token of the next.
+    fn page(self, next_page_token: Option<String>) -> Result<DatasetRecords> {
+        let records = RawValue::from_string(format!("\"[{}]\"", self.escaped)).map_err(Error::internal)?;
+        Ok(DatasetRecords { records, next_page_token })
+    }
+}
+
+fn record_id(item: &Item) -> Option<DatasetRecordId> {
+    item.key().and_then(|key| rows::EvaluationRecord::parse(&key)).map(|row| row.record)
 }
 
 /// Appends a record. Its content is JSON of MLflow's form already, and need not be read.

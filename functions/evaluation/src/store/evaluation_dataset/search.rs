@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use access::{Guarded, Visible};
 use entities::attributes::{CREATED_BY, NAME, UPDATED, UPDATED_BY};
 use entities::read_all;
+use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{part, rows};
-use mlflow_api::evaluation_datasets::Datasets;
+use listing::{Candidates, Reading, fill};
+use mlflow_api::evaluation_datasets::{Datasets, EvaluationDataset};
 use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result, Workspace, limits};
 use search::{
     DatasetFields, DatasetFilter, DatasetNumber, DatasetOrder, DatasetPredicate, DatasetSortBy, DatasetText,
-    Fingerprint, decode_page_token, encode_page_token, parse_dataset_search,
+    Fingerprint, SortKey, decode_page_token, parse_dataset_search,
 };
 use table::{Item, Query};
 
@@ -98,38 +100,17 @@ impl Store {
         let mut listed = self.datasets_listed(workspace, visible, &search.experiment_ids).await?;
         let is_visible = |listed: &Listed| visible.shows(&Guarded::EvaluationDataset(listed.id.clone()));
         listed.retain(|listed| is_visible(listed) && listed.may_pass(&filter));
-        let mut last_of_page = None;
-        if is_known_from_lists(&filter, &order) && listed.iter().all(Listed::has_texts) {
+        let in_order = is_known_from_lists(&filter, &order) && listed.iter().all(Listed::has_texts);
+        if in_order {
             listed.sort_by_cached_key(|listed| order.key(listed));
             listed.retain(|listed| after.as_ref().is_none_or(|after| order.key(listed) > *after));
-            if listed.len() > page_size {
-                listed.truncate(page_size);
-                // Whether it is still there or not.
-                last_of_page = listed.last().map(|listed| order.key(listed));
-            }
         }
-        let keys: Vec<_> = listed.iter().map(|listed| rows::EvaluationDataset::key(&listed.id)).collect();
-        let mut items = self.table.get_many(&keys).await?;
-        let datasets = listed.into_iter().zip(&keys).filter_map(|(listed, key)| Some((listed.id, items.remove(key)?)));
-        let datasets = datasets.map(|(id, item)| async move {
-            let tags = self.dataset_tags(&id, &item).await?;
-            Ok::<_, Error>(Searched { id, item, tags })
-        });
-        let mut found: Vec<_> = futures::future::try_join_all(datasets)
-            .await?
-            .into_iter()
-            .filter(|dataset| filter.matches(dataset))
-            .map(|dataset| (order.key(&dataset), dataset))
-            .filter(|(key, _)| after.as_ref().is_none_or(|after| key > after))
-            .collect();
-        found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        if found.len() > page_size {
-            found.truncate(page_size);
-            last_of_page = found.last().map(|(key, _)| key.clone());
-        }
-        let next_page_token = last_of_page.map(|key| encode_page_token(fingerprint, &key)).transpose()?;
-        let datasets = found.iter().map(|(_, found)| self.dataset_whole(&found.id, &found.item, &found.tags));
-        Ok(Datasets { datasets: futures::future::try_join_all(datasets).await?, next_page_token })
+        let reading = Reading::default();
+        let store = Self { table: reading.of(&self.table), ..self.clone() };
+        let wanted = Wanted { store, filter, order, after };
+        let page = fill(&wanted, &listed, in_order, page_size, reading).await?;
+        let (datasets, next_page_token) = page.finish(fingerprint)?;
+        Ok(Datasets { datasets, next_page_token })
     }
 
     /// The datasets of these experiments, or all of the workspace, each once. A request per MB of each list.
@@ -149,14 +130,56 @@ impl Store {
         if is_of_all {
             lists.push(rows::WorkspaceEvaluationDataset::all(&workspace.as_str().into()).range());
         }
-        let lists: Vec<_> = lists.into_iter().map(|list| self.table.query(Query::of(list))).collect();
-        let mut lists = stream::iter(lists).buffered(AT_ONCE);
-        let mut listed = BTreeMap::new();
-        while let Some(rows) = lists.try_next().await? {
-            let of_list = read_all(&rows, "a place in the list of datasets", Listed::of)?;
-            listed.extend(of_list.into_iter().map(|listed| (listed.id.clone(), listed)));
+        let lists = lists.into_iter().map(|list| async move {
+            let pages = listing::pages(&self.table, Query::of(list)).map_err(Error::from);
+            let listed = pages.and_then(|rows| ready(read_all(&rows, "a place in the list of datasets", Listed::of)));
+            listed.try_concat().await
+        });
+        let mut lists = stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let mut all = BTreeMap::new();
+        while let Some(listed) = lists.try_next().await? {
+            all.extend(listed.into_iter().map(|listed| (listed.id.clone(), listed)));
         }
-        Ok(listed.into_values().collect())
+        Ok(all.into_values().collect())
+    }
+}
+
+/// What a dataset on a page has to be.
+struct Wanted {
+    store: Store,
+    filter: DatasetFilter,
+    order: DatasetOrder,
+    after: Option<SortKey>,
+}
+
+impl Candidates for Wanted {
+    type Listed = Listed;
+    type Found = Searched;
+    type Entity = EvaluationDataset;
+
+    async fn read(&self, listed: &[Listed]) -> Result<Vec<(SortKey, Searched, usize)>> {
+        let keys: Vec<_> = listed.iter().map(|listed| rows::EvaluationDataset::key(&listed.id)).collect();
+        let mut items = self.store.table.get_many(&keys).await?;
+        let datasets = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((&listed.id, items.remove(key)?)));
+        let datasets = datasets.map(|(id, item)| async move {
+            let tags = self.store.dataset_tags(id, &item).await?;
+            Ok::<_, Error>(Searched { id: id.clone(), item, tags })
+        });
+        let mut datasets = stream::iter(datasets.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let mut found = Vec::new();
+        while let Some(dataset) = datasets.try_next().await? {
+            let key = self.order.key(&dataset);
+            if self.filter.matches(&dataset) && self.after.as_ref().is_none_or(|after| key > *after) {
+                let bytes = dataset.size();
+                found.push((key, dataset, bytes));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn complete(&self, found: Vec<Searched>) -> Result<Vec<EvaluationDataset>> {
+        let datasets = found.iter().map(|found| self.store.dataset_whole(&found.id, &found.item, &found.tags));
+        stream::iter(datasets.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
     }
 }
 
@@ -190,6 +213,14 @@ struct Searched {
     id: EvaluationDatasetId,
     item: Item,
     tags: Vec<(String, String)>,
+}
+
+impl Searched {
+    /// About how many bytes it has.
+    fn size(&self) -> usize {
+        let tags: usize = self.tags.iter().map(|(key, value)| key.len() + value.len()).sum();
+        self.item.size().max(tags) + content::size(&self.item)
+    }
 }
 
 impl DatasetFields for Searched {

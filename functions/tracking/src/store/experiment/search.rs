@@ -4,17 +4,22 @@ use std::collections::HashSet;
 
 use access::{Guarded, Visible};
 use entities::{find, read_all};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::ExperimentsByStage;
 use key_schema::{Descending, Name, Stage, ranges, rows};
+use listing::{Candidates, Reading, fill};
 use mlflow_api::tracking::{self, Experiments, ViewType};
-use mlflow_api::{ExperimentId, Result, Workspace, limits};
+use mlflow_api::{Error, ExperimentId, Result, Workspace, limits};
 use search::{
     ExperimentFields, ExperimentFilter, ExperimentNumber, ExperimentOrder, ExperimentPredicate, ExperimentSortBy,
-    Fingerprint, decode_page_token, encode_page_token, parse_experiment_search,
+    Fingerprint, SortKey, decode_page_token, parse_experiment_search,
 };
 use table::{Item, Query};
 
 use crate::store::Store;
+
+/// Experiments whose tags are read at a time.
+const AT_ONCE: usize = 16;
 
 /// A search over experiments, as it was asked.
 #[derive(Clone, Debug)]
@@ -78,66 +83,91 @@ impl Store {
         let after = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
 
-        let mut listed = self.experiments_listed(workspace, search.view, filter.name_beginning()).await?;
-        listed.retain(|listed| visible.shows(&Guarded::Experiment(listed.id)) && listed.may_pass(&filter));
-        let mut last_of_page = None;
-        if is_known_from_index(&filter, &order) && listed.iter().all(|listed| listed.name.is_some()) {
+        let mut listed = self.experiments_listed(workspace, visible, search.view, &filter).await?;
+        let in_order = is_known_from_index(&filter, &order) && listed.iter().all(|listed| listed.name.is_some());
+        if in_order {
             listed.sort_by_cached_key(|listed| order.key(listed));
             listed.retain(|listed| after.as_ref().is_none_or(|after| order.key(listed) > *after));
-            if listed.len() > page_size {
-                listed.truncate(page_size);
-                // Whether it is still there or not.
-                last_of_page = listed.last().map(|listed| order.key(listed));
-            }
         }
-        let keys: Vec<_> = listed.iter().map(|listed| rows::Experiment::key(&listed.id)).collect();
-        let items = self.table.get_many(&keys).await?;
-        let experiments = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((listed.id, items.get(key)?)));
-        let experiments = experiments.map(|(id, item)| self.experiment_whole(workspace, id, item));
-        let mut found: Vec<_> = futures::future::try_join_all(experiments)
-            .await?
-            .into_iter()
-            .filter(|experiment| search.view.shows(experiment.lifecycle_stage))
-            .filter_map(Searched::new)
-            .filter(|experiment| filter.matches(experiment))
-            .map(|experiment| (order.key(&experiment), experiment.experiment))
-            .filter(|(key, _)| after.as_ref().is_none_or(|after| key > after))
-            .collect();
-        found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-
-        if found.len() > page_size {
-            found.truncate(page_size);
-            last_of_page = found.last().map(|(key, _)| key.clone());
-        }
-        let next_page_token = last_of_page.map(|key| encode_page_token(fingerprint, &key)).transpose()?;
-        Ok(Experiments { experiments: found.into_iter().map(|(_, experiment)| experiment).collect(), next_page_token })
+        let reading = Reading::default();
+        let store = Self { table: reading.of(&self.table), ..self.clone() };
+        let wanted = Wanted { store, workspace, filter, order, after, view: search.view };
+        let page = fill(&wanted, &listed, in_order, page_size, reading).await?;
+        let (experiments, next_page_token) = page.finish(fingerprint)?;
+        Ok(Experiments { experiments, next_page_token })
     }
 
-    /// The workspace's experiments in these stages; only those whose names begin so, and perhaps more. A request per MB of
-    /// names.
+    /// The workspace's experiments in these stages that may pass; only those whose names begin as the filter says are read. A request
+    /// per MB of names.
     async fn experiments_listed(
         &self,
         workspace: &Workspace,
+        visible: &Visible,
         view: ViewType,
-        name: Option<&str>,
+        filter: &ExperimentFilter,
     ) -> Result<Vec<Listed>> {
         let workspace = Name::from(workspace.as_str());
-        let range = match (name, view) {
+        let range = match (filter.name_beginning(), view) {
             (Some(name), _) => rows::ExperimentName::all(&workspace).beginning(&Name::from(name)),
             (None, ViewType::ActiveOnly) => ExperimentsByStage::all(&workspace).stage(&Stage::Active).range(),
             (None, ViewType::DeletedOnly) => ranges::experiments_deleted(&workspace),
             (None, ViewType::All) => ExperimentsByStage::all(&workspace).range(),
         };
-        let rows = self.table.query(Query::of(range)).await?;
         let of_view = |listed: &Listed| match view {
             ViewType::ActiveOnly => listed.stage == Stage::Active,
             ViewType::DeletedOnly => listed.stage != Stage::Active,
             ViewType::All => true,
         };
+        let mut pages = std::pin::pin!(listing::pages(&self.table, Query::of(range)));
         // One that is deleted or restored between two pages of the index may stand on both.
-        let mut seen = HashSet::new();
-        let listed = read_all(&rows, "the name of an experiment", Listed::of)?.into_iter();
-        Ok(listed.filter(of_view).filter(|listed| seen.insert(listed.id)).collect())
+        let (mut listed, mut seen) = (Vec::new(), HashSet::new());
+        while let Some(rows) = pages.try_next().await? {
+            let mut may_pass = read_all(&rows, "the name of an experiment", Listed::of)?;
+            may_pass.retain(|one| of_view(one) && visible.shows(&Guarded::Experiment(one.id)) && one.may_pass(filter));
+            listed.extend(may_pass.into_iter().filter(|one| seen.insert(one.id)));
+        }
+        Ok(listed)
+    }
+}
+
+/// What an experiment on a page has to be.
+struct Wanted<'a> {
+    store: Store,
+    workspace: &'a Workspace,
+    filter: ExperimentFilter,
+    order: ExperimentOrder,
+    after: Option<SortKey>,
+    view: ViewType,
+}
+
+impl Candidates for Wanted<'_> {
+    type Listed = Listed;
+    type Found = tracking::Experiment;
+    type Entity = tracking::Experiment;
+
+    async fn read(&self, listed: &[Listed]) -> Result<Vec<(SortKey, tracking::Experiment, usize)>> {
+        let keys: Vec<_> = listed.iter().map(|listed| rows::Experiment::key(&listed.id)).collect();
+        let items = self.store.table.get_many(&keys).await?;
+        let experiments = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((listed.id, items.get(key)?)));
+        let experiments = experiments.map(|(id, item)| async move {
+            let experiment = self.store.experiment_whole(self.workspace, id, item).await?;
+            Ok::<_, Error>(Searched { id, experiment })
+        });
+        let mut experiments = stream::iter(experiments.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let mut found = Vec::new();
+        while let Some(searched) = experiments.try_next().await? {
+            let key = self.order.key(&searched);
+            let is_wanted = self.view.shows(searched.experiment.lifecycle_stage) && self.filter.matches(&searched);
+            if is_wanted && self.after.as_ref().is_none_or(|after| key > *after) {
+                let bytes = searched.size();
+                found.push((key, searched.experiment, bytes));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn complete(&self, found: Vec<tracking::Experiment>) -> Result<Vec<tracking::Experiment>> {
+        Ok(found)
     }
 }
 
@@ -180,9 +210,10 @@ struct Searched {
 }
 
 impl Searched {
-    fn new(experiment: tracking::Experiment) -> Option<Self> {
-        let id = ExperimentId::from_number(experiment.experiment_id.parse().ok()?)?;
-        Some(Self { id, experiment })
+    /// About how many bytes it has.
+    fn size(&self) -> usize {
+        let tags: usize = self.experiment.tags.iter().map(|tag| tag.key.len() + tag.value.len()).sum();
+        self.experiment.name.len() + self.experiment.artifact_location.len() + tags
     }
 }
 

@@ -7,6 +7,7 @@ use entities::{ModelItems, ModelLocation, model_whole, now_ms, read_model_items,
 use experiments::check_is_active;
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Descending, Field, IndexKey, Stage, rows};
+use mlflow_api::answer_size::{LONGEST, too_long};
 use mlflow_api::logged_models::{LoggedModel, ModelStatus};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, location};
@@ -30,6 +31,9 @@ pub struct NewLoggedModel {
     /// Tags.
     pub tags: Vec<(String, String)>,
 }
+
+/// Compressed bytes of points of a logged model that is answered. Each point has several times as many as JSON.
+const MOST_POINT_BYTES: usize = 8 << 20;
 
 impl Store {
     /// Creates a logged model in an active experiment. Two requests, one while a lease on the experiment lasts; three write units,
@@ -93,7 +97,9 @@ impl Store {
             return Err(at.not_found());
         }
         let metrics = items.remove(&at.metrics_key());
-        model_whole(at, &read_model_items(&self.table, at, model, metrics).await?)
+        let items = read_model_items(&self.table, at, model, metrics).await?;
+        check_answerable(at, &items)?;
+        model_whole(at, &items)
     }
 
     /// Where a logged model that is not deleted keeps its artifacts. One request.
@@ -174,6 +180,15 @@ impl Store {
         let [key, model] = [key, at.model.as_str()].map(mlflow_api::python::repr);
         Err(Error::not_found(format!("No tag with key {key} found for model with ID {model}.")))
     }
+}
+
+/// Refuses a logged model with more points than an answer can hold: all of them are in every answer about it.
+pub(super) fn check_answerable(at: &ModelLocation, items: &ModelItems) -> Result<()> {
+    let points: usize = items.segments.iter().map(Item::size).sum();
+    if points > MOST_POINT_BYTES {
+        return Err(too_long(&format!("The logged model '{}' with the points of its metrics", at.model), LONGEST));
+    }
+    Ok(())
 }
 
 /// A model's places in the indexes: by time, and by the run that made it if there is one.

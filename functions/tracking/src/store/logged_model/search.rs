@@ -13,6 +13,7 @@ use entities::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Field, KeyRange, Stage, place, rows};
+use listing::{Page, Reading, Top};
 use mlflow_api::logged_models::{LoggedModel, LoggedModels};
 use mlflow_api::requests::logged_models::SearchLoggedModels;
 use mlflow_api::tracking::LifecycleStage;
@@ -23,7 +24,7 @@ use search::{
 };
 use table::{Item, Query};
 
-use super::lifecycle::is_deleted;
+use super::lifecycle::{check_answerable, is_deleted};
 use crate::store::Store;
 use crate::store::run_search::known_experiments;
 
@@ -92,6 +93,23 @@ impl Wanted {
     fn asks_for_metrics(&self) -> bool {
         self.filter.asks_for_metrics() || self.order.asks_for_metrics()
     }
+
+    /// Keeps a model if it passes and comes after the page before.
+    fn look_at(&self, at: ModelLocation, items: ModelItems, top: &mut Top<SortKey, Found>) -> Result<()> {
+        if is_deleted(&items.model) {
+            return Ok(());
+        }
+        let model = Searched::of(&at, &items)?;
+        if !self.filter.matches(&model) {
+            return Ok(());
+        }
+        let key = self.order.key(&model);
+        if self.after.as_ref().is_none_or(|after| key > *after) {
+            let bytes = items.size();
+            top.add(key, Found { at, items }, bytes);
+        }
+        Ok(())
+    }
 }
 
 impl Store {
@@ -111,30 +129,32 @@ impl Store {
         let pages = pages(&asked);
         let page_size = wanted.page_size;
 
-        let mut page = if wanted.filter == ModelFilter::default() && wanted.order.is_newest_first() {
-            self.newest_models(&experiments, &wanted).await?
+        let reading = Reading::default();
+        let store = Self { table: reading.of(&self.table), ..self.clone() };
+        let page = if wanted.filter == ModelFilter::default() && wanted.order.is_newest_first() {
+            store.newest_models(&experiments, &wanted, reading).await?
         } else {
             // Models that no run made are in no list.
             let run = wanted.filter.source_run().filter(|run| !run.is_empty());
-            let pages: Vec<_> = experiments.iter().map(|id| self.models_that_pass(*id, run, &wanted)).collect();
-            let mut pages = stream::iter(pages).buffer_unordered(AT_ONCE);
-            let mut page = Page::new(page_size);
-            while let Some(other) = pages.try_next().await? {
-                page.take(other.found);
+            let mut top = Top::new(page_size);
+            let of_each: Vec<_> = experiments.iter().map(|id| store.models_that_pass(*id, run, &wanted)).collect();
+            let mut of_each = stream::iter(of_each).buffer_unordered(AT_ONCE);
+            while let Some(found) = of_each.try_next().await? {
+                top.merge(found);
             }
-            page.finish();
-            page
+            store.models_of_page(top.finish(), page_size).await?
         };
-        let last = page.found.last().filter(|_| page.has_more);
-        let next_page_token = last.map(|found| pages.token(&found.key));
-        // One of the newest may have been deleted since it was listed.
-        page.found.retain(|found| !is_deleted(&found.items.model));
-        let models: Vec<_> = page.found.into_iter().map(|found| self.model_of_page(found)).collect();
-        Ok(LoggedModels { models: stream::iter(models).buffered(AT_ONCE).try_collect().await?, next_page_token })
+        let (models, next_page_token) = page.finish_with(|key| Ok(pages.token(key)))?;
+        Ok(LoggedModels { models, next_page_token })
     }
 
     /// A page of the newest models. The list says all that decides which they are.
-    async fn newest_models(&self, experiments: &[ExperimentId], wanted: &Wanted) -> Result<Page> {
+    async fn newest_models(
+        &self,
+        experiments: &[ExperimentId],
+        wanted: &Wanted,
+        mut reading: Reading,
+    ) -> Result<Page<SortKey>> {
         let after = wanted.after.as_ref().and_then(SortKey::latest_first);
         let after = after.and_then(|(created, model)| Some((Reverse(created), ModelId::parse(model)?)));
         let first = after.as_ref().map(|(created, model)| place::newest_first(created.0, model.as_str()));
@@ -150,11 +170,29 @@ impl Store {
         let place = |(created, at): &(i64, ModelLocation)| (Reverse(*created), at.model.clone());
         listed.retain(|listed| after.as_ref().is_none_or(|after| place(listed) > *after));
         listed.sort_by_cached_key(place);
-        let mut page = Page { has_more: listed.len() > wanted.page_size, ..Page::new(wanted.page_size) };
-        let places: Vec<_> = listed.into_iter().take(wanted.page_size).map(|(_, at)| at).collect();
-        for (at, items) in read_models(&self.table, &places).await? {
-            let key = wanted.order.key(&Searched::of(&at, &items)?);
-            page.found.push(Found { key, at, items });
+        let mut page = Page::new(wanted.page_size);
+        let mut rest = listed.as_slice();
+        while !rest.is_empty() && !page.is_full() {
+            let (portion, others) = rest.split_at(reading.portion(page.missing().min(rest.len())));
+            let places: Vec<_> = portion.iter().map(|(_, at)| at.clone()).collect();
+            let mut found = Vec::new();
+            for (at, items) in read_models(&self.table, &places).await? {
+                // It may have been deleted since it was listed.
+                if !is_deleted(&items.model) {
+                    let key = wanted.order.key(&Searched::of(&at, &items)?);
+                    let bytes = items.size();
+                    found.push((key, Found { at, items }, bytes));
+                }
+            }
+            reading.portion_was(portion.len());
+            rest = others;
+            self.add_models(found, &mut page).await?;
+            if reading.is_used_up() && !page.is_empty() {
+                break;
+            }
+        }
+        if !rest.is_empty() {
+            page.ends_here();
         }
         Ok(page)
     }
@@ -180,19 +218,24 @@ impl Store {
         }
     }
 
-    /// A page of the models of an experiment that pass: of those that this run made, or of all.
-    async fn models_that_pass(&self, experiment: ExperimentId, run: Option<&str>, wanted: &Wanted) -> Result<Page> {
-        let mut page = Page::new(wanted.page_size);
+    /// The first models of an experiment that pass, among those that this run made, or among all.
+    async fn models_that_pass(
+        &self,
+        experiment: ExperimentId,
+        run: Option<&str>,
+        wanted: &Wanted,
+    ) -> Result<listing::Found<SortKey, Found>> {
+        let mut top = Top::new(wanted.page_size);
         if let Some(run) = run {
             let list = LoggedModelsOfRun::all(&experiment).stage(&Stage::Active).run(&Field::from(run));
             let listed = self.model_list(experiment, list.range(), usize::MAX).await?;
             let places: Vec<_> = listed.into_iter().map(|(_, at)| at).collect();
             for places in places.chunks(PORTION) {
                 for (at, items) in read_models(&self.table, places).await? {
-                    page.look_at(at, items, wanted)?;
+                    wanted.look_at(at, items, &mut top)?;
                 }
             }
-            return Ok(page);
+            return Ok(top.finish());
         }
         let mut query = Query::of(rows::LoggedModel::all(&experiment));
         let mut unfinished = None;
@@ -205,11 +248,11 @@ impl Store {
             let groups: Vec<_> = groups.into_iter().map(|(at, items)| self.with_segments(at, items, wanted)).collect();
             let mut groups = stream::iter(groups).buffered(AT_ONCE);
             while let Some((at, items)) = groups.try_next().await? {
-                page.look_at(at, items, wanted)?;
+                wanted.look_at(at, items, &mut top)?;
             }
             match read.next {
                 Some(next) => query = query.starting_at(next),
-                None => return Ok(page),
+                None => return Ok(top.finish()),
             }
         }
     }
@@ -227,13 +270,36 @@ impl Store {
         Ok((at, items))
     }
 
-    /// A model of the page as it is answered, with all points of its metrics.
-    async fn model_of_page(&self, found: Found) -> Result<LoggedModel> {
-        let Found { at, mut items, .. } = found;
-        if items.segments.is_empty() {
-            items.segments = read_model_segments(&self.table, &at, items.metrics.as_ref()).await?;
+    /// A page of the models that were found.
+    async fn models_of_page(&self, found: listing::Found<SortKey, Found>, page_size: usize) -> Result<Page<SortKey>> {
+        let mut page = Page::new(page_size);
+        self.add_models(found.entities, &mut page).await?;
+        if found.has_more {
+            page.ends_here();
         }
-        model_whole(&at, &items)
+        Ok(page)
+    }
+
+    /// Adds models to a page, as long as they have room.
+    async fn add_models(&self, found: Vec<(SortKey, Found, usize)>, page: &mut Page<SortKey>) -> Result<()> {
+        let found: Vec<_> = found.into_iter().map(|(key, found, _)| self.with_all_points(key, found)).collect();
+        let mut found = stream::iter(found).buffered(AT_ONCE);
+        while !page.is_full()
+            && let Some((key, Found { at, items })) = found.try_next().await?
+        {
+            page.add(key, &model_whole(&at, &items)?)?;
+        }
+        Ok(())
+    }
+
+    /// A model of the page with the segments of its points: all points are in the answer.
+    async fn with_all_points(&self, key: SortKey, mut found: Found) -> Result<(SortKey, Found)> {
+        let Found { at, items } = &mut found;
+        if items.segments.is_empty() {
+            items.segments = read_model_segments(&self.table, at, items.metrics.as_ref()).await?;
+        }
+        check_answerable(at, items)?;
+        Ok((key, found))
     }
 }
 
@@ -248,56 +314,8 @@ fn page_size(max_results: i64) -> Result<usize> {
 
 /// A model that passes.
 struct Found {
-    key: SortKey,
     at: ModelLocation,
     items: ModelItems,
-}
-
-/// The first models that pass, of those looked at so far: a page of them, and a few more.
-struct Page {
-    found: Vec<Found>,
-    size: usize,
-    has_more: bool,
-}
-
-impl Page {
-    fn new(size: usize) -> Self {
-        Self { found: Vec::new(), size, has_more: false }
-    }
-
-    fn look_at(&mut self, at: ModelLocation, items: ModelItems, wanted: &Wanted) -> Result<()> {
-        if is_deleted(&items.model) {
-            return Ok(());
-        }
-        let model = Searched::of(&at, &items)?;
-        if !wanted.filter.matches(&model) {
-            return Ok(());
-        }
-        let key = wanted.order.key(&model);
-        if wanted.after.as_ref().is_none_or(|after| key > *after) {
-            self.take([Found { key, at, items }]);
-        }
-        Ok(())
-    }
-
-    /// Takes models in; forgets those behind the page before there are too many.
-    fn take(&mut self, found: impl IntoIterator<Item = Found>) {
-        self.found.extend(found);
-        if self.found.len() > 2 * (self.size + PORTION) {
-            self.cut(self.size + 1);
-        }
-    }
-
-    fn cut(&mut self, length: usize) {
-        self.found.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        self.found.truncate(length);
-    }
-
-    /// Cuts what was found to the page.
-    fn finish(&mut self) {
-        self.has_more = self.found.len() > self.size;
-        self.cut(self.size);
-    }
 }
 
 /// A model as a search sees it.

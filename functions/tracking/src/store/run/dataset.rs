@@ -4,16 +4,16 @@
 //! itself if that is small, so that the list of an experiment's datasets stays cheap, else in parts of another partition,
 //! which has room for any number.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use access::Granted;
 use entities::attributes::{CONTEXTS, DIGEST, NAME, SOURCE_TYPE};
 use entities::{RunLocation, dataset_digest, dataset_key, dataset_parts};
-use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::RunsOfDataset;
 use key_schema::{Key, Ordinal, WideDigest, rows};
 use mlflow_api::inputs::{Dataset, DatasetInput, DatasetSummary};
-use mlflow_api::{Error, ExperimentId, Result, tracking};
+use mlflow_api::{Error, ExperimentId, Result};
 use table::{Condition, Item, Query, Update, Write, bytes_set, text};
 
 use crate::store::Store;
@@ -22,6 +22,8 @@ use crate::store::Store;
 pub(crate) const DATASET_BYTES: usize = 8 << 10;
 /// Summaries in an answer (`_search_datasets`).
 const MOST_SUMMARIES: usize = 1_000;
+/// Experiments whose datasets are read at a time.
+const AT_ONCE: usize = 8;
 
 impl Store {
     /// What has to be written for a dataset that a run reads, given the item it has; its parts are written at once, so that
@@ -51,59 +53,32 @@ impl Store {
         Ok(Some(Write::Put(item, Condition::item_missing())))
     }
 
-    /// Fills in what the datasets of runs are, of which only names and digests are known. One request per 100 datasets, and one
-    /// more for each that is big.
-    pub(crate) async fn run_datasets_fill(&self, runs: &mut [tracking::Run]) -> Result<()> {
-        let mut keys = BTreeSet::new();
-        for_each_dataset(runs, |key, _| {
-            keys.insert(key);
-        });
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let items = self.table.get_many(&keys.into_iter().collect::<Vec<_>>()).await?;
-        let datasets = items
-            .iter()
-            .map(|(key, item)| async move { Ok::<_, Error>((key, self.run_dataset_whole(key, item).await?)) });
-        let datasets: HashMap<&Key, Dataset> = try_join_all(datasets).await?.into_iter().collect();
-        for_each_dataset(runs, |key, dataset| {
-            if let Some(whole) = datasets.get(&key) {
-                dataset.clone_from(whole);
-            }
-        });
-        Ok(())
-    }
-
-    /// A dataset from its item; one request if it is big.
-    async fn run_dataset_whole(&self, key: &Key, item: &Item) -> Result<Dataset> {
-        let unreadable = || Error::internal(format!("the content of a dataset cannot be read: {key:?}"));
-        let [name, digest, source_type] =
-            [NAME, DIGEST, SOURCE_TYPE].map(|attribute| item.text(attribute).unwrap_or_default().to_owned());
-        let experiment = rows::Dataset::parse(key).map(|row| row.experiment).ok_or_else(unreadable)?;
-        let content = content::read(&self.table, item, part_key(experiment, &name, &digest)).await?;
-        let json = content.ok_or_else(unreadable)?;
-        let [source, schema, profile] = serde_json::from_str(&json).map_err(|_| unreadable())?;
-        Ok(Dataset { name, digest, source_type, source, schema, profile })
-    }
-
     /// The datasets of experiments, each with each context it was read in; at most 1,000. One request an experiment, or one per
     /// MB of datasets.
     pub async fn run_datasets_search(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<DatasetSummary>> {
-        let summaries = experiments.iter().map(|experiment| async move {
-            let mut query = Query::of(rows::Dataset::all(experiment));
-            let mut summaries = Vec::new();
-            loop {
-                let page = self.table.query_page(&query).await?;
-                summaries.extend(page.items.iter().flat_map(|item| summaries_of(**experiment, item)));
-                match page.next.filter(|_| summaries.len() < MOST_SUMMARIES) {
-                    Some(next) => query = query.starting_at(next),
-                    None => return Ok::<_, Error>(summaries),
-                }
+        let summaries: Vec<_> = experiments.iter().map(|experiment| self.run_datasets_of(**experiment)).collect();
+        let mut summaries = stream::iter(summaries).buffer_unordered(AT_ONCE);
+        let mut first = BTreeSet::new();
+        while let Some(of_experiment) = summaries.try_next().await? {
+            first.extend(of_experiment);
+            while first.len() > MOST_SUMMARIES {
+                first.pop_last();
             }
-        });
-        let mut summaries: Vec<_> = try_join_all(summaries).await?.into_iter().flatten().collect();
-        summaries.sort_unstable();
-        summaries.truncate(MOST_SUMMARIES);
+        }
+        Ok(first.into_iter().collect())
+    }
+
+    /// The datasets of an experiment: all of them, or 1,000 and a few more.
+    async fn run_datasets_of(&self, experiment: ExperimentId) -> Result<Vec<DatasetSummary>> {
+        let query = Query::of(rows::Dataset::all(&experiment));
+        let mut pages = std::pin::pin!(listing::pages(&self.table, query));
+        let mut summaries = Vec::new();
+        while let Some(items) = pages.try_next().await? {
+            summaries.extend(items.iter().flat_map(|item| summaries_of(experiment, item)));
+            if summaries.len() >= MOST_SUMMARIES {
+                break;
+            }
+        }
         Ok(summaries)
     }
 
@@ -121,19 +96,12 @@ pub(crate) fn link_to_run(at: &RunLocation, input: &DatasetInput) -> Item {
     Item::new(rows::DatasetLink::key(&at.experiment, &digest, &at.run)).indexed(RunsOfDataset::key(&digest, &at.run))
 }
 
-/// Calls a function with each dataset of runs, and with its key.
-fn for_each_dataset(runs: &mut [tracking::Run], mut call: impl FnMut(Key, &mut Dataset)) {
-    for run in runs {
-        let experiment = run.info.experiment_id.parse().ok().and_then(ExperimentId::from_number);
-        let Some(experiment) = experiment else { continue };
-        for input in &mut run.inputs.dataset_inputs {
-            call(dataset_key(experiment, &input.dataset.name, &input.dataset.digest), &mut input.dataset);
-        }
-    }
-}
-
 /// The keys of the parts of a big dataset.
-fn part_key(experiment: ExperimentId, name: &str, digest: &str) -> impl Fn(&WideDigest, &Ordinal) -> Key + use<> {
+pub(super) fn part_key(
+    experiment: ExperimentId,
+    name: &str,
+    digest: &str,
+) -> impl Fn(&WideDigest, &Ordinal) -> Key + use<> {
     let partition = dataset_parts(experiment, name, digest);
     move |content, part| rows::DatasetPart::key(&partition, content, part)
 }

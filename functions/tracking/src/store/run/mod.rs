@@ -1,6 +1,7 @@
 //! Runs: their items, what is logged to them beside metrics, and what they read and put out.
 
 mod dataset;
+mod datasets_read;
 mod document;
 mod info;
 mod lifecycle;
@@ -8,6 +9,7 @@ mod links;
 mod read;
 mod tag;
 
+pub(crate) use datasets_read::RunDatasets;
 pub(crate) use document::RunDocument;
 pub use info::{NewRun, RunChange};
 pub(crate) use lifecycle::unchanged_stage;

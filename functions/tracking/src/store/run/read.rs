@@ -5,6 +5,7 @@ use entities::{Moment, RunLocation, read_run_items, run_whole};
 use key_schema::rows;
 use mlflow_api::{Result, tracking};
 
+use super::datasets_read::RunDatasets;
 use crate::store::Store;
 
 impl Store {
@@ -20,7 +21,9 @@ impl Store {
         let metrics = items.remove(&at.metrics_key());
         let items = read_run_items(&self.table, at, run, metrics).await?;
         let mut run = run_whole(at, &items, &experiment)?;
-        self.run_datasets_fill(std::slice::from_mut(&mut run)).await?;
+        let mut datasets = RunDatasets::new(&self.table);
+        datasets.load(std::iter::once(&run)).await?;
+        datasets.fill(&mut run).await?;
         Ok(run)
     }
 }

@@ -4,7 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use entities::{RunCopy, RunItems, RunLocation, Searched, group_by_run, read_runs, run_whole};
 use futures::future::try_join_all;
+use futures::stream::TryStreamExt;
 use key_schema::rows;
+use listing::{Found, Reading, Top};
+use mlflow_api::answer_size::PAGE_JSON;
 use mlflow_api::tracking;
 use mlflow_api::{ExperimentId, Result};
 use search::{FirstValue, RunPlan, SortKey};
@@ -17,8 +20,8 @@ use crate::store::Store;
 /// Candidates read at a time at most: 16 requests at once.
 const LARGEST_PORTION: usize = 1_600;
 
-/// A run that was found, and its place in the answer.
-pub(super) type Found = (SortKey, tracking::Run);
+/// Runs looked at at a time of those that are looked at in any case: four requests at once, or eight.
+const PORTION: usize = 400;
 
 /// One search under way.
 pub(super) struct Finder<'a> {
@@ -31,8 +34,22 @@ pub(super) struct Finder<'a> {
     pub(super) unlisted: HashMap<ExperimentId, Unlisted>,
     /// Runs that were looked at.
     seen: HashSet<RunLocation>,
-    best: Best,
+    top: Top<SortKey, tracking::Run>,
+    reading: Reading,
+    /// Where the page ends because enough was read, or nothing more has room: behind it are runs that nobody looked at.
+    end: Option<SortKey>,
     has_more: bool,
+}
+
+/// What became of candidates.
+#[derive(Default)]
+struct Passed {
+    /// How many passed.
+    runs: usize,
+    /// About how many bytes they have.
+    bytes: usize,
+    /// The last of them in the order of the search.
+    last: Option<SortKey>,
 }
 
 /// What is known of the runs that can pass, beside the candidates' own list.
@@ -59,26 +76,6 @@ impl Narrowing {
     }
 }
 
-/// The first runs of an order, found among many.
-struct Best {
-    found: Vec<Found>,
-    count: usize,
-}
-
-impl Best {
-    fn add(&mut self, found: Found) {
-        self.found.push(found);
-        if self.found.len() >= self.count.saturating_mul(2) {
-            self.cut();
-        }
-    }
-
-    fn cut(&mut self) {
-        self.found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        self.found.truncate(self.count);
-    }
-}
-
 /// How many candidates to read next, after so many of which so many passed: as many as will do if they are like those before;
 /// twice as many as before, if hardly any passed.
 fn next_portion(read: usize, passed: usize, wanted: usize) -> usize {
@@ -95,19 +92,22 @@ impl<'a> Finder<'a> {
         plan: &'a RunPlan,
         after: Option<&'a SortKey>,
         page_size: usize,
+        reading: Reading,
         unlisted: &mut HashMap<ExperimentId, Option<Unlisted>>,
     ) -> Self {
         let scopes = scopes.iter().map(|scope| (scope.id, scope)).collect();
         let unlisted = unlisted.drain().filter_map(|(id, unlisted)| Some((id, unlisted?))).collect();
-        let best = Best { found: Vec::new(), count: page_size.saturating_add(1) };
-        Self { store, scopes, plan, after, page_size, unlisted, seen: HashSet::new(), best, has_more: false }
+        let (seen, top) = (HashSet::new(), Top::new(page_size));
+        Self { store, scopes, plan, after, page_size, unlisted, seen, top, reading, end: None, has_more: false }
     }
 
-    /// What was found, in order, and whether there is more behind it than the page takes.
-    pub(super) fn finish(mut self) -> (Vec<Found>, bool) {
-        self.best.cut();
-        let has_more = self.has_more || self.best.found.len() > self.page_size;
-        (self.best.found, has_more)
+    /// What was found, in order, and whether there is more behind it.
+    pub(super) fn finish(self) -> Found<SortKey, tracking::Run> {
+        let mut found = self.top.finish();
+        if let Some(end) = self.end {
+            found.entities.retain(|(key, ..)| *key <= end);
+        }
+        Found { has_more: found.has_more || self.has_more, ..found }
     }
 
     /// Looks at the runs that no list tells of.
@@ -120,9 +120,9 @@ impl<'a> Finder<'a> {
     /// Reads runs and keeps those that pass.
     pub(super) async fn look_at(&mut self, places: &[RunLocation]) -> Result<()> {
         self.seen.extend(places.iter().cloned());
-        let runs = self.read(places).await?;
-        for run in runs {
-            self.consider(run);
+        let mut passed = Passed::default();
+        for portion in places.chunks(PORTION) {
+            self.read(portion, &HashSet::new(), &mut passed).await?;
         }
         Ok(())
     }
@@ -130,18 +130,19 @@ impl<'a> Finder<'a> {
     /// Takes candidates in their order until the page is full.
     pub(super) async fn take_from(&mut self, mut sources: Vec<Source>) -> Result<()> {
         let table = &self.store.table;
+        self.reading.begins_here();
         let fronts = try_join_all(sources.iter_mut().map(|source| source.next(table))).await?;
         let mut fronts: Vec<Option<Candidate>> = fronts;
         let backwards = matches!(&self.plan.path, search::AccessPath::Walk(walk) if walk.backwards);
         // Every candidate is in the answer: then one more need not be read to know that there is one.
         let all_pass = self.all_pass();
         let wanted = if all_pass { self.page_size } else { self.page_size.saturating_add(1) };
-        let (mut passed, mut read) = (0, 0);
-        let mut portion_size = wanted.min(LARGEST_PORTION);
+        let (mut passed, mut read) = (Passed::default(), 0);
+        let mut portion_size = self.reading.portion(wanted.min(LARGEST_PORTION));
         let mut last: Option<Candidate> = None;
         let mut narrowing = Narrowing::default();
         loop {
-            if narrowing.is_due(self.plan.narrow_limit(read, passed, wanted.saturating_sub(passed))) {
+            if narrowing.is_due(self.plan.narrow_limit(read, passed.runs, wanted.saturating_sub(passed.runs))) {
                 narrowing.runs = self.runs_in_all(&self.plan.narrow_by, narrowing.limit).await?;
                 if let Some(runs) = narrowing.runs.as_ref().filter(|runs| runs.len() <= wanted.saturating_mul(2)) {
                     // So few that their order is found faster by reading them than in the lists.
@@ -163,14 +164,22 @@ impl<'a> Finder<'a> {
                 last = Some(candidate);
             }
             read += portion.len();
-            passed += self.look_at_candidates(&portion).await?;
+            self.look_at_candidates(&portion, &mut passed).await?;
+            self.reading.portion_was(portion.len());
             let next = fronts.iter().flatten().min_by(|a, b| a.order(b, backwards));
             let (Some(next), Some(last)) = (next, &last) else { return Ok(()) };
-            if passed >= wanted && next.may_end_before(last) {
-                self.has_more |= all_pass;
-                return Ok(());
+            if next.may_end_before(last) {
+                if passed.runs >= wanted {
+                    self.has_more |= all_pass;
+                    return Ok(());
+                }
+                if passed.runs > 0 && (passed.bytes > PAGE_JSON || self.reading.is_used_up()) {
+                    self.has_more = true;
+                    self.end = passed.last;
+                    return Ok(());
+                }
             }
-            portion_size = next_portion(read, passed, wanted);
+            portion_size = self.reading.portion(next_portion(read, passed.runs, wanted));
         }
     }
 
@@ -180,74 +189,84 @@ impl<'a> Finder<'a> {
         self.plan.filter.predicates.is_empty() && !uses_lists(self.plan) && self.scopes.values().all(exact)
     }
 
-    /// Reads candidates and keeps those that pass; how many did.
-    async fn look_at_candidates(&mut self, candidates: &[Candidate]) -> Result<usize> {
+    /// Reads candidates and keeps those that pass.
+    async fn look_at_candidates(&mut self, candidates: &[Candidate], passed: &mut Passed) -> Result<()> {
         let places: Vec<_> = candidates.iter().map(|candidate| candidate.at.clone()).collect();
-        let in_tail: HashSet<_> = candidates
-            .iter()
-            .filter(|candidate| candidate.is_in_tail)
-            .map(|candidate| candidate.at.run.to_string())
-            .collect();
-        let mut passed = 0;
-        for run in self.read(&places).await? {
-            if in_tail.contains(&run.info.run_id) && !self.lacks_first_value(&run) {
-                // It has its place in the lists.
-                continue;
-            }
-            passed += usize::from(self.consider(run));
-        }
-        Ok(passed)
+        let in_tail: HashSet<_> =
+            candidates.iter().filter(|candidate| candidate.is_in_tail).map(|candidate| candidate.at.clone()).collect();
+        self.read(&places, &in_tail, passed).await
     }
 
     fn lacks_first_value(&self, run: &tracking::Run) -> bool {
         self.plan.order.key(&Searched(run)).first_value().is_none_or(|value| matches!(value, FirstValue::Missing))
     }
 
-    /// Keeps a run if it passes and comes after the page before; whether it did.
-    fn consider(&mut self, run: tracking::Run) -> bool {
+    /// Keeps a run if it passes and comes after the page before.
+    fn consider(&mut self, run: tracking::Run, bytes: usize, passed: &mut Passed) {
         if !self.plan.view.shows(run.info.lifecycle_stage) || !self.plan.filter.matches(&Searched(&run)) {
-            return false;
+            return;
         }
         let key = self.plan.order.key(&Searched(&run));
         if self.after.is_some_and(|after| key <= *after) {
-            return false;
+            return;
         }
-        self.best.add((key, run));
-        true
+        passed.runs += 1;
+        passed.bytes += bytes;
+        if passed.last.as_ref().is_none_or(|last| key > *last) {
+            passed.last = Some(key.clone());
+        }
+        self.top.add(key, run, bytes);
     }
 
-    /// Reads runs: from the indexer's copies where these are what the runs are, else from their documents. A read unit a run
-    /// and a request per 100, from documents two of each.
-    async fn read(&self, places: &[RunLocation]) -> Result<Vec<tracking::Run>> {
+    /// Reads runs and keeps those that pass: from the indexer's copies where these are what the runs are, else from their documents. A
+    /// read unit a run and a request per 100, from documents two of each. Of those in the tail, a run that has what the search is
+    /// ordered by has its place in the lists.
+    async fn read(
+        &mut self,
+        places: &[RunLocation],
+        in_tail: &HashSet<RunLocation>,
+        passed: &mut Passed,
+    ) -> Result<()> {
         let table = &self.store.table;
         let has_copy = |at: &&RunLocation| {
             self.unlisted.get(&at.experiment).is_some_and(|unlisted| !unlisted.changed.contains(at))
         };
         let (indexed, mut others): (Vec<&RunLocation>, Vec<&RunLocation>) = places.iter().partition(has_copy);
         let mut copies = table.get_many(&indexed.iter().map(|at| RunCopy::key(at)).collect::<Vec<_>>()).await?;
-        let mut runs = Vec::with_capacity(places.len());
         for at in indexed {
             match copies.remove(&RunCopy::key(at)).and_then(|copy| RunCopy(copy).into_values()) {
-                Some(items) => runs.extend(self.run(at, &items)?),
+                Some(items) => self.look_at_items(at, &items, in_tail, passed)?,
                 None => others.push(at),
             }
         }
         let others: Vec<_> = others.into_iter().cloned().collect();
-        let read = read_runs(table, &others).await?;
-        for (at, items) in &read {
-            runs.extend(self.run(at, items)?);
+        // Wide runs are long; they are looked at as they come.
+        let mut read = std::pin::pin!(read_runs(table, &others));
+        while let Some((at, items)) = read.try_next().await? {
+            self.look_at_items(&at, &items, in_tail, passed)?;
         }
-        Ok(runs)
+        Ok(())
     }
 
-    /// A run from its items; `None` if the search is not about its experiment.
-    fn run(&self, at: &RunLocation, items: &RunItems) -> Result<Option<tracking::Run>> {
-        self.scopes.get(&at.experiment).map(|scope| run_whole(at, items, &scope.state)).transpose()
+    fn look_at_items(
+        &mut self,
+        at: &RunLocation,
+        items: &RunItems,
+        in_tail: &HashSet<RunLocation>,
+        passed: &mut Passed,
+    ) -> Result<()> {
+        let Some(scope) = self.scopes.get(&at.experiment) else { return Ok(()) };
+        let run = run_whole(at, items, &scope.state)?;
+        if !in_tail.contains(at) || self.lacks_first_value(&run) {
+            self.consider(run, items.size(), passed);
+        }
+        Ok(())
     }
 
     /// Reads all runs of experiments and keeps those that pass. A request and 130 read units per MB of runs; in memory are
     /// never more than a few MB and twice the page.
     pub(super) async fn read_whole(&mut self, scopes: &[&Scope]) -> Result<()> {
+        let mut passed = Passed::default();
         for scope in scopes {
             let mut query = Query::of(rows::Run::all(&scope.id));
             let mut unfinished = None;
@@ -258,7 +277,7 @@ impl<'a> Finder<'a> {
                 unfinished = page.next.as_ref().and_then(|_| groups.pop());
                 for (at, items) in groups {
                     if !self.seen.contains(&at) {
-                        self.consider(run_whole(&at, &items, &scope.state)?);
+                        self.consider(run_whole(&at, &items, &scope.state)?, items.size(), &mut passed);
                     }
                 }
                 match page.next {

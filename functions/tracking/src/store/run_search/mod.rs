@@ -16,15 +16,17 @@ use access::Granted;
 use entities::RunLocation;
 use futures::future::try_join;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use listing::{Found, Page, Reading};
 use mlflow_api::requests::runs::SearchRuns;
-use mlflow_api::tracking::{Runs, ViewType};
+use mlflow_api::tracking::{self, Runs, ViewType};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, limits};
 use search::{
     AccessPath, Fingerprint, Head, Heads, Options, RunFilter, RunList, RunOrder, RunPlan, SortKey, choose,
-    decode_page_token, encode_page_token, parse_run_search,
+    decode_page_token, parse_run_search,
 };
 
 use crate::store::Store;
+use crate::store::run::RunDatasets;
 use finder::Finder;
 use list::{Cursor, HEAD, Keys, LARGEST_PAGE};
 use scope::{ListsOf, Scope, Unlisted, uses_lists};
@@ -73,6 +75,17 @@ type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
 impl Store {
     /// Searches runs of these experiments. `docs/search.md` says what which search costs.
     pub async fn run_search(&self, experiments: &[Granted<ExperimentId>], search: RunSearch) -> Result<Runs> {
+        let reading = Reading::default();
+        let store = Self { table: reading.of(&self.table), ..self.clone() };
+        store.run_search_with(experiments, search, reading).await
+    }
+
+    async fn run_search_with(
+        &self,
+        experiments: &[Granted<ExperimentId>],
+        search: RunSearch,
+        reading: Reading,
+    ) -> Result<Runs> {
         let RunSearch { experiments: _, filter, order, view, page_size, fingerprint, after } = search;
         let scopes = self.search_scopes(experiments).await?;
 
@@ -104,7 +117,7 @@ impl Store {
         let uses_lists = uses_lists(&plan);
         let (listed, unindexed): (Vec<_>, Vec<_>) =
             scopes.iter().partition(|scope| !uses_lists || unlisted.get(&scope.id).is_some_and(Option::is_some));
-        let mut finder = Finder::new(self, &scopes, &plan, after.as_ref(), page_size, &mut unlisted);
+        let mut finder = Finder::new(self, &scopes, &plan, after.as_ref(), page_size, reading, &mut unlisted);
         if uses_lists {
             finder.look_at_unlisted().await?;
         }
@@ -130,17 +143,35 @@ impl Store {
         if uses_lists {
             finder.read_whole(&unindexed).await?;
         }
-        let (mut found, has_more) = finder.finish();
-        found.truncate(page_size);
-        let last = found.last().filter(|_| has_more);
-        let next_page_token = last.map(|(key, _)| encode_page_token(fingerprint, key)).transpose()?;
-        let mut runs: Vec<_> = found.into_iter().map(|(_, run)| run).collect();
-        self.run_datasets_fill(&mut runs).await?;
-        // MLflow's searches tell of the models that runs put out, and not of those they read.
-        for run in &mut runs {
-            run.inputs.model_inputs.clear();
-        }
+        let (runs, next_page_token) = self.run_page(finder.finish(), page_size).await?.finish(fingerprint)?;
         Ok(Runs { runs, next_page_token })
+    }
+
+    /// The runs of a page with their datasets, as far as they have room. A request per 100 datasets, and one for each run that has
+    /// big ones.
+    async fn run_page(&self, found: Found<SortKey, tracking::Run>, page_size: usize) -> Result<Page<SortKey>> {
+        let mut page = Page::new(page_size);
+        let mut datasets = RunDatasets::new(&self.table);
+        let mut runs = found.entities;
+        let mut loaded = 0;
+        for place in 0..runs.len() {
+            if place == loaded {
+                loaded += datasets.load(runs[place..].iter().map(|(_, run, _)| run)).await?;
+            }
+            let (key, run, _) = &mut runs[place];
+            if !page.has_room_for(datasets.size(run)) {
+                break;
+            }
+            datasets.fill(run).await?;
+            // MLflow's searches tell of the models that runs put out, and not of those they read.
+            run.inputs.model_inputs.clear();
+            page.add(key.clone(), run)?;
+            run.inputs.dataset_inputs = Vec::new();
+        }
+        if found.has_more {
+            page.ends_here();
+        }
+        Ok(page)
     }
 
     /// The experiments that are there, with their states. One request per 100 without a lease.

@@ -1,0 +1,136 @@
+//! Reading what the datasets of runs are, of which the runs' own rows hold names and digests only.
+
+use std::collections::{BTreeSet, HashMap};
+
+use entities::attributes::{DIGEST, NAME, SOURCE_TYPE};
+use entities::dataset_key;
+use key_schema::{Key, rows};
+use mlflow_api::answer_size::{LONGEST, too_long};
+use mlflow_api::inputs::Dataset;
+use mlflow_api::tracking::Run;
+use mlflow_api::{Error, ExperimentId, Result};
+use table::{Item, Table};
+
+use super::dataset::part_key;
+
+/// Items of datasets that are read at a time: one request.
+const AT_ONCE: usize = 100;
+/// Bytes of datasets that are kept for the runs that follow.
+const KEPT_BYTES: usize = 8 << 20;
+
+/// Fills datasets in, run after run. Contents are decompressed for one run at a time, and kept for the next ones that read the same
+/// as long as they are few MB.
+pub(crate) struct RunDatasets<'a> {
+    table: &'a Table,
+    items: HashMap<Key, Item>,
+    kept: HashMap<Key, Dataset>,
+    kept_bytes: usize,
+}
+
+impl<'a> RunDatasets<'a> {
+    pub(crate) fn new(table: &'a Table) -> Self {
+        Self { table, items: HashMap::new(), kept: HashMap::new(), kept_bytes: 0 }
+    }
+
+    /// Reads the items of the datasets of the next runs, as many runs as have a hundred of them, but at least one; returns how many.
+    /// One request, none if they have no other datasets than those before; more for a run with more.
+    pub(crate) async fn load<'b>(&mut self, runs: impl Iterator<Item = &'b Run>) -> Result<usize> {
+        let (mut keys, mut loaded) = (BTreeSet::new(), 0);
+        for run in runs {
+            let of_run: BTreeSet<_> = dataset_keys(run).collect();
+            if loaded > 0 && keys.len() + of_run.difference(&keys).count() > AT_ONCE {
+                break;
+            }
+            keys.extend(of_run);
+            loaded += 1;
+        }
+        self.items.retain(|key, _| keys.contains(key));
+        let unknown: Vec<_> = keys.into_iter().filter(|key| !self.items.contains_key(key)).collect();
+        self.items.extend(self.table.get_many(&unknown).await?);
+        Ok(loaded)
+    }
+
+    /// At least so many bytes has a loaded run's JSON for its datasets.
+    pub(crate) fn size(&self, run: &Run) -> usize {
+        let size = |key| match (self.kept.get(&key), self.items.get(&key)) {
+            (Some(dataset), _) => size_of(dataset),
+            (None, Some(item)) => content::size(item) + item.text(SOURCE_TYPE).unwrap_or_default().len(),
+            (None, None) => 0,
+        };
+        dataset_keys(run).map(size).sum()
+    }
+
+    /// Fills in the datasets of a loaded run. A request per 100 parts of big ones.
+    ///
+    /// # Errors
+    /// They are longer than any answer may be.
+    pub(crate) async fn fill(&mut self, run: &mut Run) -> Result<()> {
+        if self.size(run) > LONGEST {
+            return Err(too_long(&format!("The run '{}' with its datasets", run.info.run_id), LONGEST));
+        }
+        if self.kept_bytes > KEPT_BYTES {
+            self.kept.clear();
+            self.kept_bytes = 0;
+        }
+        self.read_whole(run).await?;
+        let Some(experiment) = experiment(run) else { return Ok(()) };
+        for input in &mut run.inputs.dataset_inputs {
+            let key = dataset_key(experiment, &input.dataset.name, &input.dataset.digest);
+            if let Some(whole) = self.kept.get(&key) {
+                input.dataset.clone_from(whole);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the datasets of a run that are not kept.
+    async fn read_whole(&mut self, run: &Run) -> Result<()> {
+        let unknown: BTreeSet<_> = dataset_keys(run).filter(|key| !self.kept.contains_key(key)).collect();
+        let unknown: Vec<_> = unknown.into_iter().filter_map(|key| Some((self.items.get(&key)?, key))).collect();
+        let part_keys: Vec<_> = unknown.iter().map(|(item, key)| parts_of(key, item)).collect::<Result<_>>()?;
+        let parts = self.table.get_many(&part_keys.concat()).await?;
+        let mut found = Vec::with_capacity(unknown.len());
+        for ((item, key), part_keys) in unknown.into_iter().zip(&part_keys) {
+            let json = content::unpack(item, part_keys, &parts).ok_or_else(|| unreadable(&key))?;
+            let [source, schema, profile] = serde_json::from_str(&json).map_err(|_| unreadable(&key))?;
+            let [name, digest, source_type] = texts(item);
+            found.push((key, Dataset { name, digest, source_type, source, schema, profile }));
+        }
+        self.kept_bytes += found.iter().map(|(_, dataset)| size_of(dataset)).sum::<usize>();
+        self.kept.extend(found);
+        Ok(())
+    }
+}
+
+fn unreadable(key: &Key) -> Error {
+    Error::internal(format!("the content of a dataset cannot be read: {key:?}"))
+}
+
+fn texts(item: &Item) -> [String; 3] {
+    [NAME, DIGEST, SOURCE_TYPE].map(|attribute| item.text(attribute).unwrap_or_default().to_owned())
+}
+
+/// The keys of the parts of a dataset's content.
+fn parts_of(key: &Key, item: &Item) -> Result<Vec<Key>> {
+    let experiment = rows::Dataset::parse(key).map(|row| row.experiment).ok_or_else(|| unreadable(key))?;
+    let [name, digest, _] = texts(item);
+    Ok(content::part_keys(item, part_key(experiment, &name, &digest)))
+}
+
+/// Bytes of what is said of a dataset.
+fn size_of(dataset: &Dataset) -> usize {
+    [&dataset.source_type, &dataset.source, &dataset.schema, &dataset.profile].into_iter().map(String::len).sum()
+}
+
+fn experiment(run: &Run) -> Option<ExperimentId> {
+    run.info.experiment_id.parse().ok().and_then(ExperimentId::from_number)
+}
+
+/// The keys of a run's datasets.
+fn dataset_keys(run: &Run) -> impl Iterator<Item = Key> {
+    let of_experiment = experiment(run).map(|experiment| {
+        let datasets = run.inputs.dataset_inputs.iter().map(|input| &input.dataset);
+        datasets.map(move |dataset| dataset_key(experiment, &dataset.name, &dataset.digest))
+    });
+    of_experiment.into_iter().flatten()
+}

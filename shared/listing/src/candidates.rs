@@ -1,0 +1,88 @@
+//! Pages of a search whose candidates a list names.
+
+use mlflow_api::Result;
+use mlflow_api::answer_size::PAGE_JSON;
+use search::SortKey;
+use serde::Serialize;
+
+use crate::{Page, Reading, Top};
+
+/// Entities that are completed at a time.
+const COMPLETED: usize = 100;
+
+/// What a search does with the candidates that a list names.
+pub trait Candidates: Sync {
+    /// What the list says of one.
+    type Listed: Sync;
+    /// An entity as the search sees it.
+    type Found: Send;
+    /// An entity as it is answered.
+    type Entity: Serialize + Send;
+
+    /// Reads candidates. Those that pass and come after the page before, in the order in which they are listed, each with its sort key
+    /// and about how many bytes it will have as JSON.
+    fn read(&self, listed: &[Self::Listed]) -> impl Future<Output = Result<Vec<(SortKey, Self::Found, usize)>>> + Send;
+
+    /// Completes entities for the answer.
+    fn complete(&self, found: Vec<Self::Found>) -> impl Future<Output = Result<Vec<Self::Entity>>> + Send;
+}
+
+/// A page of at most so many entities, found among these candidates. If they are in the order of the search, as many are read as the
+/// page needs, else all; a portion is in memory at a time. `reading` counts what `candidates` reads.
+pub async fn fill<C: Candidates>(
+    candidates: &C,
+    listed: &[C::Listed],
+    in_order: bool,
+    items: usize,
+    mut reading: Reading,
+) -> Result<Page<SortKey>> {
+    let (mut page, mut top) = (Page::new(items), Top::new(items));
+    let mut rest = listed;
+    reading.begins_here();
+    while !(rest.is_empty() || in_order && page.is_full()) {
+        let wanted = if in_order { page.missing().min(rest.len()) } else { rest.len() };
+        let (portion, others) = rest.split_at(reading.portion(wanted));
+        rest = others;
+        let found = candidates.read(portion).await?;
+        reading.portion_was(portion.len());
+        if in_order {
+            add(candidates, found, &mut page).await?;
+            if reading.is_used_up() && !page.is_empty() {
+                break;
+            }
+        } else {
+            for (key, found, bytes) in found {
+                top.add(key, found, bytes);
+            }
+        }
+    }
+    let found = top.finish();
+    add(candidates, found.entities, &mut page).await?;
+    if found.has_more || !rest.is_empty() {
+        page.ends_here();
+    }
+    Ok(page)
+}
+
+/// Completes entities and adds them to a page, as long as they have room.
+pub async fn add<C: Candidates>(
+    candidates: &C,
+    found: Vec<(SortKey, C::Found, usize)>,
+    page: &mut Page<SortKey>,
+) -> Result<()> {
+    let mut found = found.into_iter().peekable();
+    while found.peek().is_some_and(|(.., bytes)| page.has_room_for(*bytes)) {
+        let (mut keys, mut portion, mut size) = (Vec::new(), Vec::new(), 0);
+        while let Some((key, entity, bytes)) =
+            found.next_if(|(.., bytes)| keys.is_empty() || (keys.len() < COMPLETED && size + bytes <= PAGE_JSON))
+        {
+            keys.push(key);
+            portion.push(entity);
+            size += bytes;
+        }
+        for (key, entity) in keys.into_iter().zip(candidates.complete(portion).await?) {
+            page.add(key, &entity)?;
+        }
+    }
+    Ok(())
+}

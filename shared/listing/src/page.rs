@@ -1,0 +1,148 @@
+//! One page of a list, as it is answered.
+
+use mlflow_api::answer_size::{AnswerSize, PAGE};
+use mlflow_api::{Error, Result};
+use search::{Fingerprint, encode_page_token};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The entities of a page, as JSON. It ends after as many as were asked for, or where the answer would get too long; the first
+/// always has room, so that every page gets on.
+///
+/// Each entity is serialized once: what was counted is what is sent.
+pub struct Page<K> {
+    items: usize,
+    entities: Vec<Box<RawValue>>,
+    size: AnswerSize,
+    /// The key of the last entity.
+    last: Option<K>,
+    /// There is something behind the page.
+    has_more: bool,
+}
+
+impl<K: Serialize> Page<K> {
+    /// A page of at most so many entities.
+    #[must_use]
+    pub fn new(items: usize) -> Self {
+        Self { items, entities: Vec::new(), size: AnswerSize::default(), last: None, has_more: false }
+    }
+
+    /// How many entities more were asked for; 0 where the page has ended.
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        if self.has_more { 0 } else { self.items.saturating_sub(self.entities.len()) }
+    }
+
+    /// Whether nothing more can be added.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.missing() == 0
+    }
+
+    /// Whether it is known that there is something behind the page.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.has_more
+    }
+
+    /// Whether there is nothing on it yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entities.is_empty()
+    }
+
+    /// Whether an entity has room that has at least so many bytes as JSON. Where it has none, the page ends before it. So an entity
+    /// that is costly to read is not read in vain.
+    pub fn has_room_for(&mut self, bytes: usize) -> bool {
+        let size = self.size + AnswerSize::of_plain(bytes);
+        self.has_more |= self.is_full() || (!self.entities.is_empty() && size.in_response() > PAGE);
+        !self.has_more
+    }
+
+    /// Adds the next entity, unless the page ends before it. Returns whether it was added.
+    ///
+    /// # Errors
+    /// The entity cannot be written as JSON, a defect.
+    pub fn add(&mut self, key: K, entity: &impl Serialize) -> Result<bool> {
+        if !self.has_room_for(0) {
+            return Ok(false);
+        }
+        let json = to_raw_value(entity).map_err(Error::internal)?;
+        // A comma is between it and the one before.
+        let size = self.size + AnswerSize::of(json.get().as_bytes()) + AnswerSize::of_plain(1);
+        self.has_more = !self.entities.is_empty() && size.in_response() > PAGE;
+        if !self.has_more {
+            self.size = size;
+            self.entities.push(json);
+            self.last = Some(key);
+        }
+        Ok(!self.has_more)
+    }
+
+    /// Says that there are entities behind the page which were not added.
+    pub fn ends_here(&mut self) {
+        self.has_more = true;
+    }
+
+    /// The entities, and the token of the next page of `search` if there is one. A page without entities has none.
+    pub fn finish(self, search: Fingerprint) -> Result<(Vec<Box<RawValue>>, Option<String>)> {
+        self.finish_with(|last| encode_page_token(search, last))
+    }
+
+    /// The same with a token of another form, made of the key of the last entity.
+    pub fn finish_with(self, token: impl FnOnce(&K) -> Result<String>) -> Result<(Vec<Box<RawValue>>, Option<String>)> {
+        let last = self.last.filter(|_| self.has_more);
+        Ok((self.entities, last.as_ref().map(token).transpose()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEARCH: fn() -> Fingerprint = || Fingerprint::of_dataset_records("d");
+
+    fn taken(items: usize, entities: &[String]) -> (usize, bool) {
+        let mut page = Page::new(items);
+        for (key, entity) in entities.iter().enumerate() {
+            if !page.add(key, entity).unwrap() {
+                break;
+            }
+        }
+        let (entities, token) = page.finish(SEARCH()).unwrap();
+        (entities.len(), token.is_some())
+    }
+
+    #[test]
+    fn a_page_ends_by_items_or_by_bytes() {
+        let megabyte = "x".repeat(1_000_000);
+        let few = vec!["x".to_owned(); 3];
+        assert_eq!(taken(3, &few), (3, false));
+        assert_eq!(taken(2, &few), (2, true));
+        // 4/3 of four are 5.3 MB.
+        assert_eq!(taken(10, &vec![megabyte.clone(); 4]), (4, false));
+        assert_eq!(taken(10, &vec![megabyte; 5]), (4, true));
+        // In a text each quote is four bytes, and in the text that this is part of, eight.
+        assert_eq!(taken(10, &vec!["\"".repeat(1_000_000); 5]), (1, true));
+    }
+
+    #[test]
+    fn the_first_entity_always_has_room() {
+        let long = "x".repeat(3 * PAGE);
+        assert_eq!(taken(10, std::slice::from_ref(&long)), (1, false));
+        assert_eq!(taken(10, &[long.clone(), "x".to_owned()]), (1, true));
+        assert_eq!(taken(10, &["x".to_owned(), long]), (1, true));
+        let mut page = Page::new(10);
+        assert!(page.has_room_for(3 * PAGE) && page.add(1, &"x").unwrap());
+        assert!(page.has_room_for(1_000) && !page.has_room_for(3 * PAGE));
+        assert_eq!((page.missing(), page.add(2, &"x").unwrap()), (0, false));
+    }
+
+    #[test]
+    fn a_page_without_entities_has_no_token() {
+        let mut page = Page::<u32>::new(10);
+        page.ends_here();
+        let (entities, token) = page.finish(SEARCH()).unwrap();
+        assert!(entities.is_empty() && token.is_none());
+    }
+}

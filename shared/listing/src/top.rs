@@ -1,0 +1,116 @@
+//! The first entities of an order, found among many.
+
+use mlflow_api::answer_size::PAGE_JSON;
+
+/// Collects entities in any order and keeps those that may be on the page: the first ones, as many as were asked for and no more
+/// than have room in an answer. So memory depends on the page, and not on how many entities pass.
+pub struct Top<K, T> {
+    items: usize,
+    most_bytes: usize,
+    found: Vec<Entry<K, T>>,
+    bytes: usize,
+    has_more: bool,
+}
+
+struct Entry<K, T> {
+    key: K,
+    entity: T,
+    bytes: usize,
+}
+
+/// What a [`Top`] kept.
+pub struct Found<K, T> {
+    /// Entities in order, with their bytes.
+    pub entities: Vec<(K, T, usize)>,
+    /// Whether others passed which come behind them.
+    pub has_more: bool,
+}
+
+impl<K: Ord, T> Top<K, T> {
+    /// Keeps at most so many entities.
+    #[must_use]
+    pub fn new(items: usize) -> Self {
+        Self { items, most_bytes: PAGE_JSON, found: Vec::new(), bytes: 0, has_more: false }
+    }
+
+    /// Adds an entity of about so many bytes. Keys are unique.
+    pub fn add(&mut self, key: K, entity: T, bytes: usize) {
+        self.found.push(Entry { key, entity, bytes });
+        self.bytes += bytes;
+        // Sorting now and then costs less than keeping all in order.
+        if self.found.len() > self.items.saturating_mul(2) || self.bytes > 2 * self.most_bytes {
+            self.cut();
+        }
+    }
+
+    /// Adds what another one kept.
+    pub fn merge(&mut self, found: Found<K, T>) {
+        self.has_more |= found.has_more;
+        for (key, entity, bytes) in found.entities {
+            self.add(key, entity, bytes);
+        }
+    }
+
+    /// Whether entities were dropped because others come before them.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    /// What was kept, in order.
+    #[must_use]
+    pub fn finish(mut self) -> Found<K, T> {
+        self.cut();
+        let entities = self.found.into_iter().map(|entry| (entry.key, entry.entity, entry.bytes)).collect();
+        Found { entities, has_more: self.has_more }
+    }
+
+    fn cut(&mut self) {
+        self.found.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        let mut bytes = 0;
+        let fits = self.found.iter().take(self.items).enumerate().take_while(|(place, entry)| {
+            bytes += entry.bytes;
+            *place == 0 || bytes <= self.most_bytes
+        });
+        let kept = fits.count();
+        self.has_more |= kept < self.found.len();
+        self.found.truncate(kept);
+        self.bytes = self.found.iter().map(|entry| entry.bytes).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_entity_that_is_too_long_is_kept_if_it_is_first() {
+        let mut top = Top { most_bytes: 10, ..Top::new(5) };
+        top.add(2, 'b', 1);
+        top.add(1, 'a', 50);
+        let found = top.finish();
+        assert_eq!((found.entities, found.has_more), (vec![(1, 'a', 50)], true));
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_are_kept_whatever_the_order(sizes in prop::collection::vec(0..8_usize, 0..60), items in 1..9_usize) {
+            let keys: Vec<_> = (0..sizes.len()).map(|key| (key * 37) % 61).collect();
+            let mut top = Top { most_bytes: 20, ..Top::new(items) };
+            for (key, bytes) in keys.iter().zip(&sizes) {
+                top.add(*key, *bytes, *bytes);
+            }
+            let mut all: Vec<_> = keys.into_iter().zip(sizes).map(|(key, bytes)| (key, bytes, bytes)).collect();
+            all.sort_unstable();
+            let found = top.finish();
+            prop_assert_eq!(found.has_more, found.entities.len() < all.len());
+            prop_assert_eq!(&found.entities, &all[..found.entities.len()]);
+            // One more would be one too many.
+            let next = all.get(..=found.entities.len()).unwrap_or_default();
+            let bytes: usize = next.iter().map(|(.., bytes)| bytes).sum();
+            prop_assert!(!found.has_more || next.len() > items || bytes > 20);
+        }
+    }
+}
