@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.processes import ChildProcess, child_environment, free_port, wait_until
+from tests.support.processes import ChildProcess, PortTaken, child_environment, start_on_own_port, wait_until
 from tests.support.servers import ARTIFACT_ROOT, answers, binary
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -48,9 +48,14 @@ class LocalLambda:
 @pytest.fixture(scope="session")
 def local_lambda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLambda]:
     """Both, over an empty table."""
-    directory = tmp_path_factory.mktemp("lambda")
+    # `cargo lambda watch` prints no port that it has chosen itself.
+    running, stops = start_on_own_port(lambda port: _start(tmp_path_factory.mktemp("lambda"), port))
+    with stops:
+        yield running
+
+
+def _start(directory: Path, port: int) -> tuple[LocalLambda, ExitStack]:
     with ExitStack() as stops:
-        port = free_port()
         url = f"http://127.0.0.1:{port}"
         command = [str(binary()), "engine", "--port", "0", "--memory", "--indexer-url", url]
         process = ChildProcess(command, child_environment(), directory, directory / "engine.log")
@@ -72,9 +77,11 @@ def local_lambda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLamb
         command += ["--invoke-address", "127.0.0.1", "--invoke-port", str(port)]
         watch = ChildProcess(command, environment, REPOSITORY, directory / "watch.log")
         stops.callback(watch.stop)
-        # The function is started by its first request.
-        wait_until(lambda: answers(url), "answer to /health", watch, PATIENCE_SECONDS)
-        yield LocalLambda(url, engine)
+        # The function is started by its first request. Where the port is taken, the watch ends at once and does not say why.
+        wait_until(lambda: answers(url) or not watch.is_running, "answer to /health", watch, PATIENCE_SECONDS)
+        if not watch.is_running:
+            raise PortTaken(watch.log_tail())
+        return LocalLambda(url, engine), stops.pop_all()
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ _DEATH_SECONDS = 60
 Started = TypeVar("Started")
 
 _FIRST_OWN_PORT, _OWN_PORTS = 20_000, 10_000
-_ATTEMPTS = 20
+_ATTEMPTS = 10
 
 
 class ChildProcess:
@@ -74,22 +74,16 @@ def start_on_own_port(start: Callable[[int], Started]) -> Started:
     the look and the start; and every process of the tests begins at another. If somebody has it all the same, `start`
     raises PortTaken, and the next is tried.
     """
+    said = "nothing was started"
     for attempt in range(_ATTEMPTS):
         port = _FIRST_OWN_PORT + (os.getpid() + attempt) % _OWN_PORTS
         if not _is_free(port):
             continue
         try:
             return start(port)
-        except PortTaken:
-            continue
-    raise PortTaken(f"{_ATTEMPTS} ports in a row are taken")
-
-
-def free_port() -> int:
-    """A port nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        except PortTaken as taken:
+            said = str(taken)
+    raise PortTaken(f"{_ATTEMPTS} ports in a row are taken; the last time: {said}")
 
 
 def _is_free(port: int) -> bool:
