@@ -37,7 +37,7 @@ async fn count(site: &Site) -> [usize; 3] {
     let listed: Vec<Value> = serde_json::from_str(listed).unwrap();
     let models = dump.values().filter(|item| item.get("aliases").is_some()).count();
     let versions = dump.values().filter(|item| item.get("source").is_some()).count();
-    assert_eq!(rows(" MODEL#"), models, "each is listed");
+    assert_eq!(rows(" RMNAME#"), models, "each is listed");
     [models, versions, listed.len()]
 }
 

@@ -78,7 +78,7 @@ async fn refused_requests_write_nothing() {
         }
     }
     for source in
-        ["s3://other/x", "s3://bucket/artifacts/../x", "/etc/passwd", "runs:/r/x", "models:/other/7", "models:/m-1"]
+        ["ftp://other/x", "s3://bucket/artifacts/../x", "/etc/passwd", "runs:/r/x", "models:/other/7", "models:/m-1"]
     {
         let answer = server.post("model-versions/create", json!({ "name": "m", "source": source })).await;
         assert!((400..500).contains(&answer.status), "{source}: {answer:?}");
