@@ -1,28 +1,71 @@
-//! Handlers of `registered-models/alias`.
+//! Endpoints of `registered-models/alias`.
 
-use mlflow_api::checks::Check::{Required, Text};
-use mlflow_api::registry::{self as wire, OneVersion};
+use access::{Needs, Scope, Target};
+use mlflow_api::registry::OneVersion;
+use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Request, Result};
+use service::Endpoint;
 
 use crate::store::Store;
 
-pub(crate) async fn get(store: Store, request: Request) -> Result<OneVersion> {
-    let message = request.message(wire::ALIAS, &[("name", &[Text, Required]), ("alias", &[Text, Required])])?;
-    Ok(OneVersion { model_version: store.alias_get(message.text("name"), message.text("alias")).await? })
+pub(crate) struct Get(message::ModelAlias);
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneVersion;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+        let model_version = store.alias_get(&scope.registered_model(&self.0.name)?, &self.0.alias).await?;
+        Ok(OneVersion { model_version })
+    }
 }
 
-pub(crate) async fn set(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(
-        wire::SET_ALIAS,
-        &[("name", &[Text, Required]), ("alias", &[Text, Required]), ("version", &[Text, Required])],
-    )?;
-    store.alias_set(message.text("name"), message.text("alias"), message.text("version")).await?;
-    Ok(Empty {})
+pub(crate) struct Set(message::SetAlias);
+
+impl Endpoint for Set {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let message::SetAlias { name, alias, version } = &self.0;
+        store.alias_set(&scope.registered_model(name)?, alias, version).await?;
+        Ok(Empty {})
+    }
 }
 
-pub(crate) async fn delete(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(wire::ALIAS, &[("name", &[Text, Required]), ("alias", &[Text, Required])])?;
-    store.alias_delete(message.text("name"), message.text("alias")).await?;
-    Ok(Empty {})
+pub(crate) struct Delete(message::ModelAlias);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.alias_delete(&scope.registered_model(&self.0.name)?, &self.0.alias).await?;
+        Ok(Empty {})
+    }
 }

@@ -1,98 +1,211 @@
-//! Handlers of `registered-models/…` but for aliases.
+//! Endpoints of `registered-models/…` but for aliases.
 
-use mlflow_api::checks::Check::{Custom, Integer, List, Required, Text, TextItems};
-use mlflow_api::checks::at_most;
-use mlflow_api::message::Message;
-use mlflow_api::registry::{self as wire, ModelStage, Models, OneModel, Versions};
+use access::{Action, Needs, Resource, Scope, Target};
+use mlflow_api::key_value::pairs;
+use mlflow_api::registry::{ModelStage, Models, OneModel, Versions};
+use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Request, Result, Workspace, limits_registry as limits};
+use mlflow_api::{RegisteredModelName, Request, Result};
+use service::Endpoint;
 
-use crate::store::{NewModel, Search, Store};
+use crate::store::{NewModel, Search as Asked, Store};
 
 /// Registered models on a page where the request does not say (`SearchRegisteredModels` in `model_registry.proto`).
 const DEFAULT_PAGE: i64 = 100;
 
-pub(crate) async fn create(store: Store, request: Request) -> Result<OneModel> {
-    let message = request
-        .message(wire::CREATE_MODEL, &[("name", &[Text, Required]), ("tags", &[List]), ("description", &[Text])])?;
-    let new = NewModel {
-        name: message.text("name").to_owned(),
-        description: message.text("description").to_owned(),
-        tags: message.key_values("tags"),
-    };
-    Ok(OneModel { registered_model: store.model_create(&Workspace::default(), &new).await? })
+pub(crate) struct Create {
+    name: RegisteredModelName,
+    new: NewModel,
 }
 
-pub(crate) async fn get(store: Store, request: Request) -> Result<OneModel> {
-    let message = request.message(wire::MODEL_NAME, &[("name", &[Text, Required])])?;
-    Ok(OneModel { registered_model: store.model_get(message.text("name")).await? })
-}
+impl Endpoint for Create {
+    type Store = Store;
+    type Answer = OneModel;
 
-pub(crate) async fn search(store: Store, request: Request) -> Result<Models> {
-    let message = request.message(
-        wire::SEARCH,
-        &[
-            ("filter", &[Text]),
-            ("max_results", &[Integer, Custom(|value| at_most(value, limits::MODELS))]),
-            ("order_by", &[List, TextItems]),
-            ("page_token", &[Text]),
-        ],
-    )?;
-    store.model_search(&Workspace::default(), &search_of(&message, DEFAULT_PAGE)).await
-}
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::CreateModel = request.read()?;
+        Ok(Self { new: NewModel { description: message.description, tags: pairs(message.tags) }, name: message.name })
+    }
 
-/// A search as a message asks for it.
-pub(crate) fn search_of(message: &Message, default_page: i64) -> Search {
-    Search {
-        filter: message.text("filter").to_owned(),
-        order_by: message.texts("order_by"),
-        max_results: message.optional_int("max_results").unwrap_or(default_page),
-        page_token: message.text("page_token").to_owned(),
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Create, [Target::RegisteredModel(self.name.clone())])
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        let name = scope.registered_model(&self.name)?;
+        Ok(OneModel { registered_model: store.model_create(scope.workspace(), &name, &self.new).await? })
     }
 }
 
-pub(crate) async fn update(store: Store, request: Request) -> Result<OneModel> {
-    let message = request.message(wire::UPDATE_MODEL, &[("name", &[Text, Required]), ("description", &[Text])])?;
-    let registered_model = store.model_update(message.text("name"), message.text("description")).await?;
-    Ok(OneModel { registered_model })
+pub(crate) struct Get(RegisteredModelName);
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneModel;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self(request.read::<message::ModelByName>()?.name))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::RegisteredModel(self.0.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        Ok(OneModel { registered_model: store.model_get(&scope.registered_model(&self.0)?).await? })
+    }
 }
 
-pub(crate) async fn rename(store: Store, request: Request) -> Result<OneModel> {
-    let message =
-        request.message(wire::RENAME_MODEL, &[("name", &[Text, Required]), ("new_name", &[Text, Required])])?;
-    let registered_model =
-        store.model_rename(&Workspace::default(), message.text("name"), message.text("new_name")).await?;
-    Ok(OneModel { registered_model })
+pub(crate) struct Search(Asked);
+
+impl Endpoint for Search {
+    type Store = Store;
+    type Answer = Models;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message::SearchModels { filter, max_results, order_by, page_token } = request.read()?;
+        Ok(Self(Asked { filter, order_by, max_results: max_results.unwrap_or(DEFAULT_PAGE), page_token }))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::list(Resource::RegisteredModel)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Models> {
+        store.model_search(scope.workspace(), scope.visible(), &self.0).await
+    }
 }
 
-pub(crate) async fn delete(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(wire::MODEL_NAME, &[("name", &[Text, Required])])?;
-    store.model_delete(&Workspace::default(), message.text("name")).await?;
-    Ok(Empty {})
+pub(crate) struct Update {
+    name: RegisteredModelName,
+    description: String,
 }
 
-pub(crate) async fn set_tag(store: Store, request: Request) -> Result<Empty> {
-    let message = request
-        .message(wire::SET_MODEL_TAG, &[("name", &[Text, Required]), ("key", &[Text, Required]), ("value", &[Text])])?;
-    store
-        .model_set_tag(&Workspace::default(), message.text("name"), message.text("key"), message.text("value"))
-        .await?;
-    Ok(Empty {})
+impl Endpoint for Update {
+    type Store = Store;
+    type Answer = OneModel;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::UpdateModel = request.read()?;
+        Ok(Self { name: message.name, description: message.description })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        let registered_model = store.model_update(&scope.registered_model(&self.name)?, &self.description).await?;
+        Ok(OneModel { registered_model })
+    }
 }
 
-pub(crate) async fn delete_tag(store: Store, request: Request) -> Result<Empty> {
-    let message =
-        request.message(wire::DELETE_MODEL_TAG, &[("name", &[Text, Required]), ("key", &[Text, Required])])?;
-    store.model_delete_tag(&Workspace::default(), message.text("name"), message.text("key")).await?;
-    Ok(Empty {})
+pub(crate) struct Rename {
+    name: RegisteredModelName,
+    new_name: RegisteredModelName,
 }
 
-pub(crate) async fn latest_versions(store: Store, request: Request) -> Result<Versions> {
-    let message =
-        request.message(wire::GET_LATEST_VERSIONS, &[("name", &[Text, Required]), ("stages", &[List, TextItems])])?;
-    let stages = message.texts("stages");
-    let model_versions = store
-        .model_latest_versions(message.text("name"), || stages.iter().map(|stage| ModelStage::parse(stage)).collect())
-        .await?;
-    Ok(Versions { model_versions })
+impl Endpoint for Rename {
+    type Store = Store;
+    type Answer = OneModel;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message::RenameModel { name, new_name } = request.read()?;
+        Ok(Self { name, new_name })
+    }
+
+    /// The model, and the name that it takes.
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.name.clone()))
+            .and(Action::Create, [Target::RegisteredModel(self.new_name.clone())])
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        let (name, new_name) = (scope.registered_model(&self.name)?, scope.registered_model(&self.new_name)?);
+        Ok(OneModel { registered_model: store.model_rename(scope.workspace(), &name, &new_name).await? })
+    }
+}
+
+pub(crate) struct Delete(RegisteredModelName);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        Ok(Self(request.read::<message::ModelByName>()?.name))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::delete(Target::RegisteredModel(self.0.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.model_delete(scope.workspace(), &scope.registered_model(&self.0)?).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct SetTag(message::SetModelTag);
+
+impl Endpoint for SetTag {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let message::SetModelTag { name, key, value } = &self.0;
+        store.model_set_tag(scope.workspace(), &scope.registered_model(name)?, key, value).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct DeleteTag(message::DeleteModelTag);
+
+impl Endpoint for DeleteTag {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let message::DeleteModelTag { name, key } = &self.0;
+        store.model_delete_tag(scope.workspace(), &scope.registered_model(name)?, key).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct LatestVersions(message::GetLatestVersions);
+
+impl Endpoint for LatestVersions {
+    type Store = Store;
+    type Answer = Versions;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Versions> {
+        // MLflow looks for the model before it looks at the stages.
+        let stages = || self.0.stages.iter().map(|stage| ModelStage::parse(stage)).collect();
+        let model_versions = store.model_latest_versions(&scope.registered_model(&self.0.name)?, stages).await?;
+        Ok(Versions { model_versions })
+    }
 }

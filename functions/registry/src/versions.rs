@@ -1,134 +1,265 @@
-//! Handlers of `model-versions/…`.
+//! Endpoints of `model-versions/…`.
 
+use access::{Action, Needs, Resource, Scope, Target};
 use artifacts::Directory;
-use mlflow_api::checks::Check::{Bool, Custom, Integer, List, Required, Text, TextItems};
-use mlflow_api::checks::at_most;
-use mlflow_api::registry::{self as wire, DownloadUri, FoundVersions, IS_PROMPT_TAG, OneVersion};
+use mlflow_api::key_value::pairs;
+use mlflow_api::registry::{DownloadUri, FoundVersions, IS_PROMPT_TAG, OneVersion};
+use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Error, ErrorCode, Request, Result, Workspace, artifact_path, limits_registry as limits};
-use service::Answer;
+use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Request, Result, RunId, artifact_path};
+use service::{Answer, Endpoint};
 
-use crate::models::search_of;
-use crate::store::{NewVersion, Store, VersionSource};
+use crate::store::{NewVersion, Owners, Search as Asked, Store, VersionSource};
 
 /// Model versions on a page where the request does not say (`SearchModelVersions` in `model_registry.proto`).
 const DEFAULT_PAGE: i64 = 200_000;
 
-pub(crate) async fn create(store: Store, request: Request) -> Result<OneVersion> {
-    let message = request.message(
-        wire::CREATE_VERSION,
-        &[
-            ("name", &[Text, Required]),
-            ("source", &[Text, Required]),
-            ("run_id", &[Text]),
-            ("tags", &[List]),
-            ("run_link", &[Text]),
-            ("description", &[Text]),
-            ("model_id", &[Text]),
-        ],
-    )?;
-    let tags = message.key_values("tags");
-    // Of a tag that is given twice, the last value counts.
-    let is_prompt = tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG).map(|(_, value)| value.to_lowercase());
-    let new = NewVersion {
-        name: message.text("name").to_owned(),
-        source: VersionSource {
-            uri: message.text("source").to_owned(),
-            run_id: message.optional_text("run_id").map(str::to_owned),
-            model_id: message.optional_text("model_id").map(str::to_owned),
-        },
-        is_prompt: is_prompt.as_deref() == Some("true"),
-        tags,
-        run_link: message.text("run_link").to_owned(),
-        description: message.text("description").to_owned(),
-    };
-    Ok(OneVersion { model_version: store.version_create(&new).await? })
+pub(crate) struct Create {
+    name: RegisteredModelName,
+    new: NewVersion,
 }
 
-pub(crate) async fn get(store: Store, request: Request) -> Result<OneVersion> {
-    let message = request.message(wire::VERSION, VERSION)?;
-    Ok(OneVersion { model_version: store.version_get(message.text("name"), message.text("version")).await? })
+impl Create {
+    /// The run that the request names, if it can be one's id.
+    fn run(&self) -> Option<RunId> {
+        self.new.source.run_id.as_deref().and_then(RunId::parse)
+    }
+
+    /// The logged model that it names.
+    fn logged_model(&self) -> Option<ModelId> {
+        self.new.source.model_id.as_deref().and_then(ModelId::parse)
+    }
 }
 
-pub(crate) async fn download_uri(store: Store, request: Request) -> Result<DownloadUri> {
-    let message = request.message(wire::VERSION, &[])?;
-    let artifact_uri = store.version_download_uri(message.text("name"), message.text("version")).await?;
-    Ok(DownloadUri { artifact_uri })
+impl Endpoint for Create {
+    type Store = Store;
+    type Answer = OneVersion;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::CreateVersion = request.read()?;
+        let tags = pairs(message.tags);
+        // Of a tag that is given twice, the last value counts.
+        let is_prompt = tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG).map(|(_, value)| value.to_lowercase());
+        let new = NewVersion {
+            source: VersionSource { uri: message.source, run_id: message.run_id, model_id: message.model_id },
+            is_prompt: is_prompt.as_deref() == Some("true"),
+            tags,
+            run_link: message.run_link,
+            description: message.description,
+        };
+        Ok(Self { name: message.name, new })
+    }
+
+    /// The model, the run, the logged model, whose tag lists its versions, and the model whose version the source is.
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.name.clone()))
+            .and(Action::Read, self.run().map(Target::Run))
+            .and(Action::Update, self.logged_model().map(Target::LoggedModel))
+            .and(Action::Read, self.new.source.registered_model().map(Target::RegisteredModel))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+        let run = self.run().map(|run| scope.known_run(&run)).transpose()?.flatten();
+        let logged_model = self.logged_model().map(|model| scope.known_logged_model(&model)).transpose()?.flatten();
+        let registered = self.new.source.registered_model();
+        let registered_model = registered.map(|name| scope.registered_model(&name)).transpose()?;
+        let owners = Owners { run, logged_model, registered_model };
+        let name = scope.registered_model(&self.name)?;
+        Ok(OneVersion { model_version: store.version_create(&name, &self.new, &owners).await? })
+    }
+}
+
+pub(crate) struct Get(message::OneVersion);
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneVersion;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+        let model_version = store.version_get(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
+        Ok(OneVersion { model_version })
+    }
+}
+
+pub(crate) struct GetDownloadUri(message::GetDownloadUri);
+
+impl Endpoint for GetDownloadUri {
+    type Store = Store;
+    type Answer = DownloadUri;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUri> {
+        let artifact_uri = store.version_download_uri(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
+        Ok(DownloadUri { artifact_uri })
+    }
 }
 
 /// Sends a file of a version that is kept below the artifact root of this server, on its own disk. Reads its arguments without
 /// a message, as MLflow does.
-pub(crate) async fn get_artifact(store: Store, request: Request) -> Result<Answer> {
-    let path = request
-        .argument("path")
-        .ok_or_else(|| Error::new(ErrorCode::BadRequest, "Request must include the \"path\" query parameter."))?;
-    let path = artifact_path::checked(path)?;
-    let [name, version] = ["name", "version"].map(|argument| request.argument(argument).unwrap_or_default());
-    let location = store.version_download_uri(name, version).await?;
-    Directory::below(store.artifact_root(), &location)?.file(path).await
+pub(crate) struct GetArtifact {
+    name: RegisteredModelName,
+    version: String,
+    path: String,
 }
 
-pub(crate) async fn search(store: Store, request: Request) -> Result<FoundVersions> {
-    let message = request.message(
-        wire::SEARCH,
-        &[
-            ("filter", &[Text]),
-            ("max_results", &[Integer, Custom(|value| at_most(value, limits::VERSIONS))]),
-            ("order_by", &[List, TextItems]),
-            ("page_token", &[Text]),
-        ],
-    )?;
-    store.version_search(&Workspace::default(), &search_of(&message, DEFAULT_PAGE)).await
+impl Endpoint for GetArtifact {
+    type Store = Store;
+    type Answer = Answer;
+
+    fn read(request: &Request) -> Result<Self> {
+        let path = request
+            .argument("path")
+            .ok_or_else(|| Error::new(ErrorCode::BadRequest, "Request must include the \"path\" query parameter."))?;
+        let path = artifact_path::checked(path)?;
+        let [name, version] = ["name", "version"].map(|argument| request.argument(argument).unwrap_or_default());
+        Ok(Self { name: RegisteredModelName::named(name), version: version.to_owned(), path })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::RegisteredModel(self.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+        let location = store.version_download_uri(&scope.registered_model(&self.name)?, &self.version).await?;
+        Directory::below(store.artifact_root(), &location)?.file(self.path).await
+    }
 }
 
-pub(crate) async fn update(store: Store, request: Request) -> Result<OneVersion> {
-    let message = request.message(
-        wire::UPDATE_VERSION,
-        &[("name", &[Text, Required]), ("version", &[Text, Required]), ("description", &[Text])],
-    )?;
-    let description = message.optional_text("description");
-    let model_version = store.version_update(message.text("name"), message.text("version"), description).await?;
-    Ok(OneVersion { model_version })
+pub(crate) struct Search(Asked);
+
+impl Endpoint for Search {
+    type Store = Store;
+    type Answer = FoundVersions;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message::SearchVersions { filter, max_results, order_by, page_token } = request.read()?;
+        Ok(Self(Asked { filter, order_by, max_results: max_results.unwrap_or(DEFAULT_PAGE), page_token }))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::list(Resource::RegisteredModel)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<FoundVersions> {
+        store.version_search(scope.workspace(), scope.visible(), &self.0).await
+    }
 }
 
-pub(crate) async fn transition_stage(store: Store, request: Request) -> Result<OneVersion> {
-    let message = request.message(
-        wire::TRANSITION_STAGE,
-        &[
-            ("name", &[Text, Required]),
-            ("version", &[Text, Required]),
-            ("stage", &[Text, Required]),
-            ("archive_existing_versions", &[Bool]),
-        ],
-    )?;
-    let archive = message.optional_bool("archive_existing_versions").unwrap_or_default();
-    let (name, version) = (message.text("name"), message.text("version"));
-    Ok(OneVersion { model_version: store.version_transition(name, version, message.text("stage"), archive).await? })
+pub(crate) struct Update(message::UpdateVersion);
+
+impl Endpoint for Update {
+    type Store = Store;
+    type Answer = OneVersion;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+        let message::UpdateVersion { name, version, description } = &self.0;
+        let name = scope.registered_model(name)?;
+        Ok(OneVersion { model_version: store.version_update(&name, version, description.as_deref()).await? })
+    }
 }
 
-pub(crate) async fn delete(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(wire::VERSION, VERSION)?;
-    store.version_delete(message.text("name"), message.text("version")).await?;
-    Ok(Empty {})
+pub(crate) struct TransitionStage(message::TransitionStage);
+
+impl Endpoint for TransitionStage {
+    type Store = Store;
+    type Answer = OneVersion;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+        let message::TransitionStage { name, version, stage, archive_existing_versions: archive } = &self.0;
+        let name = scope.registered_model(name)?;
+        Ok(OneVersion { model_version: store.version_transition(&name, version, stage, *archive).await? })
+    }
 }
 
-pub(crate) async fn set_tag(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(
-        wire::SET_VERSION_TAG,
-        &[("name", &[Text, Required]), ("version", &[Text, Required]), ("key", &[Text, Required]), ("value", &[Text])],
-    )?;
-    let (name, version) = (message.text("name"), message.text("version"));
-    store.version_set_tag(name, version, message.text("key"), message.text("value")).await?;
-    Ok(Empty {})
+pub(crate) struct Delete(message::OneVersion);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::delete(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.version_delete(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
+        Ok(Empty {})
+    }
 }
 
-pub(crate) async fn delete_tag(store: Store, request: Request) -> Result<Empty> {
-    let message = request.message(
-        wire::DELETE_VERSION_TAG,
-        &[("name", &[Text, Required]), ("version", &[Text, Required]), ("key", &[Text, Required])],
-    )?;
-    store.version_delete_tag(message.text("name"), message.text("version"), message.text("key")).await?;
-    Ok(Empty {})
+pub(crate) struct SetTag(message::SetVersionTag);
+
+impl Endpoint for SetTag {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let message::SetVersionTag { name, version, key, value } = &self.0;
+        store.version_set_tag(&scope.registered_model(name)?, version, key, value).await?;
+        Ok(Empty {})
+    }
 }
 
-const VERSION: &[mlflow_api::checks::FieldChecks] = &[("name", &[Text, Required]), ("version", &[Text, Required])];
+pub(crate) struct DeleteTag(message::DeleteVersionTag);
+
+impl Endpoint for DeleteTag {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        request.read().map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let message::DeleteVersionTag { name, version, key } = &self.0;
+        store.version_delete_tag(&scope.registered_model(name)?, version, key).await?;
+        Ok(Empty {})
+    }
+}

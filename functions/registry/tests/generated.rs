@@ -2,10 +2,11 @@
 //! dearer than its budget fails.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+use access::{AdmitEverybody, Caller, Granted, Needs, Scope, Target, Visible};
 use embedded_engine::Engine;
 use ledger::Ledger;
-use mlflow_api::Workspace;
-use registry::store::{NewModel, NewVersion, Search, Store, VersionSource};
+use mlflow_api::{RegisteredModelName, Workspace};
+use registry::store::{NewModel, NewVersion, Owners, Search, Store, VersionSource};
 use table::{Meter, Table};
 
 const HEAD: &str = "\
@@ -36,21 +37,29 @@ impl Bench {
     }
 
     async fn model(&self, name: &str, versions: u32) {
-        let new = NewModel { name: name.to_owned(), ..NewModel::default() };
-        self.store.model_create(&Workspace::default(), &new).await.unwrap();
+        let new = NewModel::default();
+        self.store.model_create(&Workspace::default(), &named(&self.store, name).await, &new).await.unwrap();
         for _ in 0..versions {
-            self.store.version_create(&version(name)).await.unwrap();
+            self.store.version_create(&named(&self.store, name).await, &version(), &Owners::default()).await.unwrap();
         }
         self.meter.take();
     }
 }
 
 /// As the client registers a model of a run.
-fn version(name: &str) -> NewVersion {
+/// The name as a call that names it is granted it.
+async fn named(store: &Store, name: &str) -> Granted<RegisteredModelName> {
+    let name = RegisteredModelName::named(name);
+    let (table, needs) = (service::Store::table(store), Needs::update(Target::RegisteredModel(name.clone())));
+    let scope = Scope::enter(&AdmitEverybody, Caller::Somebody, Workspace::default(), table, &needs).await.unwrap();
+    scope.registered_model(&name).unwrap()
+}
+
+fn version() -> NewVersion {
     let run = "0190a8f0c0de0000000000000000abcd";
     let source =
         VersionSource { uri: format!("{ROOT}/1/{run}/artifacts/model"), run_id: Some(run.to_owned()), model_id: None };
-    NewVersion { name: name.to_owned(), source, ..NewVersion::default() }
+    NewVersion { source, ..NewVersion::default() }
 }
 
 fn search(filter: &str, order_by: &[&str], max_results: i64) -> Search {
@@ -62,37 +71,46 @@ async fn models(ledger: &mut Ledger) {
     let bench = Bench::new().await;
     let (store, meter) = (&bench.store, &bench.meter);
     let tags = vec![("team".to_owned(), "research".to_owned())];
-    let new = NewModel { name: "model".to_owned(), description: "of flowers".to_owned(), tags };
-    store.model_create(&Workspace::default(), &new).await.unwrap();
+    let new = NewModel { description: "of flowers".to_owned(), tags };
+    store.model_create(&Workspace::default(), &named(store, "model").await, &new).await.unwrap();
     ledger.row("create model", Some((2.0, 8.0)), &meter.take(), 1);
-    store.model_set_tag(&Workspace::default(), "model", "note", "a remark").await.unwrap();
+    store.model_set_tag(&Workspace::default(), &named(store, "model").await, "note", "a remark").await.unwrap();
     ledger.row("set a tag of a model", Some((1.0, 4.0)), &meter.take(), 1);
-    store.model_delete_tag(&Workspace::default(), "model", "note").await.unwrap();
+    store.model_delete_tag(&Workspace::default(), &named(store, "model").await, "note").await.unwrap();
     ledger.row("delete a tag of a model", Some((1.0, 4.0)), &meter.take(), 1);
     for _ in 0..10 {
-        store.version_create(&version("model")).await.unwrap();
+        store.version_create(&named(store, "model").await, &version(), &Owners::default()).await.unwrap();
     }
     meter.take();
-    store.model_get("model").await.unwrap();
+    store.model_get(&named(store, "model").await).await.unwrap();
     ledger.row("get model", Some((2.0, 0.0)), &meter.take(), 1);
-    store.model_update("model", "of trees").await.unwrap();
+    store.model_update(&named(store, "model").await, "of trees").await.unwrap();
     ledger.row("update a model's description", None, &meter.take(), 1);
-    store.model_latest_versions("model", || Ok(Vec::new())).await.unwrap();
+    store.model_latest_versions(&named(store, "model").await, || Ok(Vec::new())).await.unwrap();
     ledger.row("latest versions", None, &meter.take(), 1);
-    store.model_set_tag(&Workspace::default(), "model", "mlflow.prompt.is_prompt", "true").await.unwrap();
+    store
+        .model_set_tag(&Workspace::default(), &named(store, "model").await, "mlflow.prompt.is_prompt", "true")
+        .await
+        .unwrap();
     ledger.row("make a prompt of a model", None, &meter.take(), 1);
-    store.model_delete_tag(&Workspace::default(), "model", "mlflow.prompt.is_prompt").await.unwrap();
+    store
+        .model_delete_tag(&Workspace::default(), &named(store, "model").await, "mlflow.prompt.is_prompt")
+        .await
+        .unwrap();
     meter.take();
     bench.model("large", 1_000).await;
-    store.model_rename(&Workspace::default(), "large", "larger").await.unwrap();
+    store
+        .model_rename(&Workspace::default(), &named(store, "large").await, &named(store, "larger").await)
+        .await
+        .unwrap();
     ledger.row("rename a model with 1,000 versions, and read it", Some((4.0, 16.0)), &meter.take(), 1);
-    store.version_get("larger", "7").await.unwrap();
+    store.version_get(&named(store, "larger").await, "7").await.unwrap();
     ledger.row("get a version of a model that was renamed", Some((2.0, 0.0)), &meter.take(), 1);
-    store.version_set_tag("larger", "7", "k", "v").await.unwrap();
+    store.version_set_tag(&named(store, "larger").await, "7", "k", "v").await.unwrap();
     ledger.row("set a tag of a version of it", None, &meter.take(), 1);
-    store.model_delete(&Workspace::default(), "model").await.unwrap();
+    store.model_delete(&Workspace::default(), &named(store, "model").await).await.unwrap();
     ledger.row("delete a model with 10 versions", None, &meter.take(), 1);
-    store.model_delete(&Workspace::default(), "larger").await.unwrap();
+    store.model_delete(&Workspace::default(), &named(store, "larger").await).await.unwrap();
     ledger.row("delete a model with 1,000 versions", None, &meter.take(), 1);
 }
 
@@ -100,33 +118,33 @@ async fn versions(ledger: &mut Ledger) {
     let bench = Bench::new().await;
     let (store, meter) = (&bench.store, &bench.meter);
     bench.model("model", 100).await;
-    store.version_create(&version("model")).await.unwrap();
+    store.version_create(&named(store, "model").await, &version(), &Owners::default()).await.unwrap();
     ledger.row("create version", Some((3.0, 8.0)), &meter.take(), 1);
-    store.version_get("model", "7").await.unwrap();
+    store.version_get(&named(store, "model").await, "7").await.unwrap();
     ledger.row("get version", Some((1.0, 0.0)), &meter.take(), 1);
-    store.version_download_uri("model", "7").await.unwrap();
+    store.version_download_uri(&named(store, "model").await, "7").await.unwrap();
     ledger.row("get download URI", Some((1.0, 0.0)), &meter.take(), 1);
-    store.version_set_tag("model", "7", "note", "a remark").await.unwrap();
+    store.version_set_tag(&named(store, "model").await, "7", "note", "a remark").await.unwrap();
     ledger.row("set a tag of a version", Some((1.0, 6.0)), &meter.take(), 1);
-    store.version_delete_tag("model", "7", "note").await.unwrap();
+    store.version_delete_tag(&named(store, "model").await, "7", "note").await.unwrap();
     ledger.row("delete a tag of a version", Some((1.0, 6.0)), &meter.take(), 1);
-    store.version_update("model", "7", Some("better")).await.unwrap();
+    store.version_update(&named(store, "model").await, "7", Some("better")).await.unwrap();
     ledger.row("update a version's description", None, &meter.take(), 1);
-    store.alias_set("model", "champion", "7").await.unwrap();
+    store.alias_set(&named(store, "model").await, "champion", "7").await.unwrap();
     ledger.row("set alias", None, &meter.take(), 1);
-    store.alias_get("model", "champion").await.unwrap();
+    store.alias_get(&named(store, "model").await, "champion").await.unwrap();
     ledger.row("get version by alias", Some((1.0, 0.0)), &meter.take(), 1);
-    store.alias_set("model", "champion", "8").await.unwrap();
+    store.alias_set(&named(store, "model").await, "champion", "8").await.unwrap();
     ledger.row("set it to another version", None, &meter.take(), 1);
-    store.alias_get("model", "latest").await.unwrap();
+    store.alias_get(&named(store, "model").await, "latest").await.unwrap();
     ledger.row("get the latest version", Some((2.0, 0.0)), &meter.take(), 1);
-    store.alias_delete("model", "champion").await.unwrap();
+    store.alias_delete(&named(store, "model").await, "champion").await.unwrap();
     ledger.row("delete alias", None, &meter.take(), 1);
-    store.version_transition("model", "7", "Production", true).await.unwrap();
+    store.version_transition(&named(store, "model").await, "7", "Production", true).await.unwrap();
     ledger.row("transition to a stage that is empty", None, &meter.take(), 1);
-    store.version_transition("model", "8", "Production", true).await.unwrap();
+    store.version_transition(&named(store, "model").await, "8", "Production", true).await.unwrap();
     ledger.row("transition that archives another version", None, &meter.take(), 1);
-    store.version_delete("model", "101").await.unwrap();
+    store.version_delete(&named(store, "model").await, "101").await.unwrap();
     ledger.row("delete the greatest version", None, &meter.take(), 1);
     let prompt = NewVersion {
         source: VersionSource { uri: "dummy-source".to_owned(), ..VersionSource::default() },
@@ -139,9 +157,9 @@ async fn versions(ledger: &mut Ledger) {
     };
     let created = store.version_create(&prompt).await.unwrap();
     ledger.row("create a prompt's version, text of 5,000 characters", None, &meter.take(), 1);
-    store.alias_set("model", "prompt", &created.version).await.unwrap();
+    store.alias_set(&named(store, "model").await, "prompt", &created.version).await.unwrap();
     meter.take();
-    store.alias_get("model", "prompt").await.unwrap();
+    store.alias_get(&named(store, "model").await, "prompt").await.unwrap();
     ledger.row("get it by alias", Some((1.0, 0.0)), &meter.take(), 1);
 }
 
@@ -151,17 +169,23 @@ async fn searches(ledger: &mut Ledger) {
     for number in 0..10_000 {
         bench.model(&format!("model {number:05}"), 1).await;
     }
-    let page = store.model_search(&Workspace::default(), &search("", &[], 100)).await.unwrap();
+    let page = store.model_search(&Workspace::default(), &Visible::Everything, &search("", &[], 100)).await.unwrap();
     assert_eq!(page.registered_models.len(), 100);
     ledger.row("models: first page of 100 of 10,000", Some((4.0, 0.0)), &meter.take(), 1);
     let next = Search { page_token: page.next_page_token.unwrap(), ..search("", &[], 100) };
-    let second = store.model_search(&Workspace::default(), &next).await.unwrap();
+    let second = store.model_search(&Workspace::default(), &Visible::Everything, &next).await.unwrap();
     assert!(second.registered_models[0].get().contains(r#""name":"model 00100""#));
     ledger.row("models: second page", Some((4.0, 0.0)), &meter.take(), 1);
-    let found = store.model_search(&Workspace::default(), &search("name LIKE 'model 0123%'", &[], 100)).await.unwrap();
+    let found = store
+        .model_search(&Workspace::default(), &Visible::Everything, &search("name LIKE 'model 0123%'", &[], 100))
+        .await
+        .unwrap();
     assert_eq!(found.registered_models.len(), 10);
     ledger.row("models: beginning of the name", Some((4.0, 0.0)), &meter.take(), 1);
-    store.model_search(&Workspace::default(), &search("", &["timestamp DESC"], 100)).await.unwrap();
+    store
+        .model_search(&Workspace::default(), &Visible::Everything, &search("", &["timestamp DESC"], 100))
+        .await
+        .unwrap();
     ledger.row("models: the latest 100 of 10,000", None, &meter.take(), 1);
     assert_eq!(
         store
@@ -175,12 +199,22 @@ async fn searches(ledger: &mut Ledger) {
     ledger.row("versions: of one model", Some((2.0, 0.0)), &meter.take(), 1);
     let run = "run_id = '0190a8f0c0de0000000000000000abcd'";
     assert_eq!(
-        store.version_search(&Workspace::default(), &search(run, &[], 100)).await.unwrap().model_versions.len(),
+        store
+            .version_search(&Workspace::default(), &Visible::Everything, &search(run, &[], 100))
+            .await
+            .unwrap()
+            .model_versions
+            .len(),
         100
     );
     ledger.row("versions: of a run that has 10,000", None, &meter.take(), 1);
     assert_eq!(
-        store.version_search(&Workspace::default(), &search("", &[], 100)).await.unwrap().model_versions.len(),
+        store
+            .version_search(&Workspace::default(), &Visible::Everything, &search("", &[], 100))
+            .await
+            .unwrap()
+            .model_versions
+            .len(),
         100
     );
     ledger.row("versions: the latest 100 of 10,000 models with one each", None, &meter.take(), 1);

@@ -148,11 +148,15 @@ impl Scope {
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST` as for a run.
     pub fn logged_model(&self, model: &ModelId) -> Result<Granted<ModelLocation>> {
-        let found = self.granted(&Target::LoggedModel(model.clone()), |place| match place {
+        self.known_logged_model(model)?.ok_or_else(|| ModelId::not_found(model.as_str()))
+    }
+
+    /// A logged model; `None` for an id made elsewhere that no logged model has.
+    pub fn known_logged_model(&self, model: &ModelId) -> Result<Option<Granted<ModelLocation>>> {
+        self.granted(&Target::LoggedModel(model.clone()), |place| match place {
             Place::LoggedModel(at) => Some(at.clone()),
             _ => None,
-        });
-        found?.ok_or_else(|| ModelId::not_found(model.as_str()))
+        })
     }
 
     /// A registered model or a prompt. It need not be there.

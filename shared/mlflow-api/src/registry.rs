@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
-use crate::message::{Field, Kind, field, messages, text, texts};
 use crate::tracking::KeyValue;
 
 /// The tag that makes a registered model a prompt, and a version a prompt's.
@@ -17,52 +16,6 @@ pub const PROMPT_TEXT_TAG: &str = "mlflow.prompt.text";
 pub const PROMPT_SOURCES: [&str; 2] = ["dummy-source", "prompt-template"];
 /// The alias that stands for the greatest version, in any case.
 pub const LATEST_ALIAS: &str = "latest";
-
-const TAG: &[Field] = &[text("key"), text("value")];
-
-/// `registered-models/create`
-pub const CREATE_MODEL: &[Field] =
-    &[text("name"), messages("tags", TAG), text("description"), text("deployment_job_id")];
-/// `registered-models/get`, `delete`
-pub const MODEL_NAME: &[Field] = &[text("name")];
-/// `registered-models/update`
-pub const UPDATE_MODEL: &[Field] = &[text("name"), text("description"), text("deployment_job_id")];
-/// `registered-models/rename`
-pub const RENAME_MODEL: &[Field] = &[text("name"), text("new_name")];
-/// `registered-models/search`, `model-versions/search`
-pub const SEARCH: &[Field] =
-    &[text("filter"), field("max_results", Kind::Int64), texts("order_by"), text("page_token")];
-/// `registered-models/get-latest-versions`
-pub const GET_LATEST_VERSIONS: &[Field] = &[text("name"), texts("stages")];
-/// `registered-models/set-tag`
-pub const SET_MODEL_TAG: &[Field] = &[text("name"), text("key"), text("value")];
-/// `registered-models/delete-tag`
-pub const DELETE_MODEL_TAG: &[Field] = &[text("name"), text("key")];
-/// `POST registered-models/alias`
-pub const SET_ALIAS: &[Field] = &[text("name"), text("alias"), text("version")];
-/// `GET` and `DELETE registered-models/alias`
-pub const ALIAS: &[Field] = &[text("name"), text("alias")];
-/// `model-versions/create`
-pub const CREATE_VERSION: &[Field] = &[
-    text("name"),
-    text("source"),
-    text("run_id"),
-    messages("tags", TAG),
-    text("run_link"),
-    text("description"),
-    text("model_id"),
-];
-/// `model-versions/get`, `delete`, `get-download-uri`
-pub const VERSION: &[Field] = &[text("name"), text("version")];
-/// `model-versions/update`
-pub const UPDATE_VERSION: &[Field] = &[text("name"), text("version"), text("description")];
-/// `model-versions/transition-stage`
-pub const TRANSITION_STAGE: &[Field] =
-    &[text("name"), text("version"), text("stage"), field("archive_existing_versions", Kind::Bool)];
-/// `model-versions/set-tag`
-pub const SET_VERSION_TAG: &[Field] = &[text("name"), text("version"), text("key"), text("value")];
-/// `model-versions/delete-tag`
-pub const DELETE_VERSION_TAG: &[Field] = &[text("name"), text("version"), text("key")];
 
 /// The number of a version that a request names.
 #[derive(Clone, Debug, PartialEq, Eq)]

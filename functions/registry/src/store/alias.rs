@@ -3,10 +3,11 @@
 //! Which version an alias stands for is in the model's document. Versions that aliases stand for are listed beside the model in a
 //! local index, so that one request reads both.
 
+use access::Granted;
 use key_schema::index::AliasedVersions;
 use key_schema::{IndexEntry, Key, Name, Ordinal, rows};
 use mlflow_api::registry::{LATEST_ALIAS, ModelVersion, VersionNumber};
-use mlflow_api::{Error, Result, limits_registry as limits};
+use mlflow_api::{Error, RegisteredModelName, Result, limits_registry as limits};
 use table::{Condition, Item, Plan, Query, Update, Write, number};
 
 use super::Store;
@@ -20,7 +21,8 @@ const BESIDE: usize = 25;
 impl Store {
     /// Reads the version of an alias. One request; one more if the model was renamed, if more than 24 of its versions have aliases,
     /// or if the version has tags too big for its document. Two for `latest`.
-    pub async fn alias_get(&self, name: &str, alias: &str) -> Result<ModelVersion> {
+    pub async fn alias_get(&self, name: &Granted<RegisteredModelName>, alias: &str) -> Result<ModelVersion> {
+        let name = name.as_str();
         limits::model_name(name)?;
         limits::alias(alias)?;
         if alias.to_lowercase() == LATEST_ALIAS {
@@ -60,7 +62,8 @@ impl Store {
     }
 
     /// Lets an alias stand for a version. Two requests.
-    pub async fn alias_set(&self, name: &str, alias: &str, version: &str) -> Result<()> {
+    pub async fn alias_set(&self, name: &Granted<RegisteredModelName>, alias: &str, version: &str) -> Result<()> {
+        let name = name.as_str();
         limits::model_name(name)?;
         limits::new_alias(alias)?;
         let version = limits::version(version)?;
@@ -84,7 +87,8 @@ impl Store {
     }
 
     /// Deletes an alias, if it is there. Two requests.
-    pub async fn alias_delete(&self, name: &str, alias: &str) -> Result<()> {
+    pub async fn alias_delete(&self, name: &Granted<RegisteredModelName>, alias: &str) -> Result<()> {
+        let name = name.as_str();
         limits::model_name(name)?;
         limits::alias(alias)?;
         self.table

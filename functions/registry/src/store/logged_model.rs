@@ -1,10 +1,11 @@
 //! Logged models that versions of registered models are made from. Their items are the tracking function's.
 
+use access::Granted;
 use documents::{LoggedModelDocument, appended_to_tag};
 use entities::attributes::{ARTIFACT_URI, SOURCE_RUN, STAGE};
-use entities::{locate_model, stage_from};
+use entities::{ModelLocation, stage_from};
+use mlflow_api::Result;
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{ModelId, Result};
 use serde_json::json;
 use table::{Item, Write};
 
@@ -20,9 +21,9 @@ pub(super) struct LoggedModel {
 }
 
 impl Store {
-    /// A logged model, if there is one of this id that is not deleted. One request; two for an id that was not made here.
-    pub(super) async fn logged_model(&self, id: &str) -> Result<Option<LoggedModel>> {
-        let Some(at) = locate_model(&self.table, id).await? else { return Ok(None) };
+    /// A logged model, if there is one here that is not deleted. One request.
+    pub(super) async fn logged_model(&self, at: Option<&Granted<ModelLocation>>) -> Result<Option<LoggedModel>> {
+        let Some(at) = at else { return Ok(None) };
         let item = self.table.get(&at.key()).await?;
         let is_active = |item: &Item| stage_from(item.text(STAGE).unwrap_or_default()) == LifecycleStage::Active;
         Ok(item.filter(is_active).map(|item| LoggedModel {
@@ -33,9 +34,13 @@ impl Store {
 
     /// The writes that add a version to the list in a logged model's tag, for the transaction that makes the version. One request, or
     /// two.
-    pub(super) async fn logged_model_with_version(&self, id: &str, name: &str, version: u32) -> Result<Vec<Write>> {
-        let at = locate_model(&self.table, id).await?.ok_or_else(|| ModelId::not_found(id))?;
+    pub(super) async fn logged_model_with_version(
+        &self,
+        at: &Granted<ModelLocation>,
+        name: &str,
+        version: u32,
+    ) -> Result<Vec<Write>> {
         let added = json!({ "name": name, "version": version });
-        appended_to_tag(&self.table, &LoggedModelDocument { at: &at }, MODEL_VERSIONS_TAG, &added).await
+        appended_to_tag(&self.table, &LoggedModelDocument { at }, MODEL_VERSIONS_TAG, &added).await
     }
 }

@@ -26,7 +26,7 @@ use table::Table;
 
 pub use model::NewModel;
 pub use version::NewVersion;
-pub use version_source::VersionSource;
+pub use version_source::{Owners, VersionSource};
 
 /// The registry's store. Cheap to clone; one a process.
 #[derive(Clone)]

@@ -1,11 +1,12 @@
 //! Registered models: create, read, update, rename.
 
+use access::Granted;
 use documents::Change;
 use entities::now_ms;
 use key_schema::index::AliasedVersions;
 use key_schema::{ModelKind, Name, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
-use mlflow_api::{Error, ErrorCode, Result, Workspace, limits_registry as limits, python};
+use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, Workspace, limits_registry as limits, python};
 use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Value, Write, map, number, text};
 
 use super::Store;
@@ -20,8 +21,6 @@ use super::version_item::version_entity;
 /// A model to register.
 #[derive(Clone, Debug, Default)]
 pub struct NewModel {
-    /// Name.
-    pub name: String,
     /// Description; may be empty.
     pub description: String,
     /// Tags; of one that comes twice, the last value counts.
@@ -31,8 +30,14 @@ pub struct NewModel {
 impl Store {
     /// Registers a model. One request; six write units for the table and one for an index. One more request if the name had another
     /// model before whose rows are still there.
-    pub async fn model_create(&self, workspace: &Workspace, new: &NewModel) -> Result<RegisteredModel> {
-        limits::model_name(&new.name)?;
+    pub async fn model_create(
+        &self,
+        workspace: &Workspace,
+        name: &Granted<RegisteredModelName>,
+        new: &NewModel,
+    ) -> Result<RegisteredModel> {
+        let name = name.as_str();
+        limits::model_name(name)?;
         for (key, value) in &new.tags {
             limits::model_tag(key, value)?;
         }
@@ -40,8 +45,8 @@ impl Store {
         let created = now_ms();
         let kind =
             kind_of_tag(new.tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG).map(|(_, tag)| tag.as_str()));
-        let item = Item::new(model_key(&new.name))
-            .with(NAME, text(&new.name))
+        let item = Item::new(model_key(name))
+            .with(NAME, text(name))
             .with(ID, text(&id))
             .with(CREATED, number(created))
             .with(UPDATED, number(created))
@@ -51,8 +56,8 @@ impl Store {
             .with(LATEST, map(Map::new()))
             .with(ALIASES, map(Map::new()))
             .indexed(AliasedVersions::key(&Ordinal(0)));
-        for home in [new.name.clone(), new_home(&new.name, &id)] {
-            let item = if home == new.name { item.clone() } else { item.clone().with(HOME, text(&home)) };
+        for home in [name.to_owned(), new_home(name, &id)] {
+            let item = if home == name { item.clone() } else { item.clone().with(HOME, text(&home)) };
             let (mut item, tag_rows) =
                 documents::new_document(item, &new.tags, |tag| rows::ModelTag::key(&Name::from(home.as_str()), tag));
             if let (ModelKind::Prompt, Some(Value::M(tags))) = (kind, item.0.get_mut(TAGS)) {
@@ -60,8 +65,8 @@ impl Store {
                 tags.entry(IS_PROMPT_TAG.to_owned()).or_insert_with(|| text("true"));
             }
             let mut others = vec![
-                Write::Put(home_row(&home, &id, &new.name), Condition::item_missing()),
-                Write::Put(list_row(workspace, &new.name, kind), Condition::Always),
+                Write::Put(home_row(&home, &id, name), Condition::item_missing()),
+                Write::Put(list_row(workspace, name, kind), Condition::Always),
             ];
             documents::take_all_rows(&mut others, tag_rows.clone())?;
             match self.table.create(item.clone(), others).await {
@@ -71,7 +76,7 @@ impl Store {
                 }
                 Err(Failure::Cancelled(reasons)) => {
                     if let Some(Reason::Refused(Some(item))) = reasons.first() {
-                        return Err(taken(&new.name, has_prompt_tag(item), is_tagged(&new.tags)));
+                        return Err(taken(name, has_prompt_tag(item), is_tagged(&new.tags)));
                     }
                 }
                 Err(failure) => return Err(failure.into()),
@@ -96,13 +101,19 @@ impl Store {
     }
 
     /// Reads a model. One request; one more if it has versions, and one for each part of it that has tags too big for its document.
-    pub async fn model_get(&self, name: &str) -> Result<RegisteredModel> {
+    pub async fn model_get(&self, name: &Granted<RegisteredModelName>) -> Result<RegisteredModel> {
+        let name = name.as_str();
         let model = self.model_find(name).await?;
         self.model_whole(&model).await
     }
 
     /// Changes a model's description and returns the model. One request more than reading it.
-    pub async fn model_update(&self, name: &str, description: &str) -> Result<RegisteredModel> {
+    pub async fn model_update(
+        &self,
+        name: &Granted<RegisteredModelName>,
+        description: &str,
+    ) -> Result<RegisteredModel> {
+        let name = name.as_str();
         limits::model_name(name)?;
         let set = vec![(DESCRIPTION, text(description)), (UPDATED, number(now_ms()))];
         let document = ModelDocument::new(name);
@@ -112,7 +123,13 @@ impl Store {
     }
 
     /// Renames a model and returns it. Two requests, however many versions it has, and those of reading it.
-    pub async fn model_rename(&self, workspace: &Workspace, name: &str, new_name: &str) -> Result<RegisteredModel> {
+    pub async fn model_rename(
+        &self,
+        workspace: &Workspace,
+        name: &Granted<RegisteredModelName>,
+        new: &Granted<RegisteredModelName>,
+    ) -> Result<RegisteredModel> {
+        let (name, new_name) = (name.as_str(), new.as_str());
         limits::new_model_name(new_name)?;
         self.table
             .change("a model", |refusal| async move {
@@ -144,15 +161,16 @@ impl Store {
                 Ok(Plan::Write(writes, ()))
             })
             .await?;
-        self.model_get(new_name).await
+        self.model_get(new).await
     }
 
     /// The greatest version of each stage, or of those that `stages` reads. One request, two if there are any.
     pub async fn model_latest_versions(
         &self,
-        name: &str,
+        name: &Granted<RegisteredModelName>,
         stages: impl FnOnce() -> Result<Vec<ModelStage>>,
     ) -> Result<Vec<ModelVersion>> {
+        let name = name.as_str();
         let model = self.model_find(name).await?;
         let stages = stages()?;
         let mut latest = model.latest();

@@ -1,7 +1,8 @@
 //! Deleting models.
 
+use access::Granted;
 use key_schema::{Key, Name, Ordinal, part, rows};
-use mlflow_api::{Result, Workspace};
+use mlflow_api::{RegisteredModelName, Result, Workspace};
 use table::{Condition, Failure, Item, Plan, Query, Update, Write, text};
 
 use super::Store;
@@ -18,7 +19,8 @@ impl Store {
     /// Deletes a model. From the second request on it is gone for everybody, whatever the number of its versions; then its rows are
     /// cleared, 100 a request. Where that is cut short, nobody sees what is left: a new model of the name has another home. Who
     /// deletes the model again finishes it.
-    pub async fn model_delete(&self, workspace: &Workspace, name: &str) -> Result<()> {
+    pub async fn model_delete(&self, workspace: &Workspace, name: &Granted<RegisteredModelName>) -> Result<()> {
+        let name = name.as_str();
         let model = self
             .table
             .change("a model", |refusal| async move {

@@ -1,5 +1,6 @@
 //! Searching registered models.
 
+use access::{Guarded, Visible};
 use entities::{entries, read_all};
 use futures::future::{ready, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -7,7 +8,7 @@ use key_schema::{KeyRange, ModelKind, Name, Ordinal, rows};
 use listing::{Candidates, Page, Reading, add, fill};
 use mlflow_api::registry::{Models, RegisteredModel};
 use mlflow_api::tracking::KeyValue;
-use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
+use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
 use search::{
     Fingerprint, RegisteredModelFields, RegisteredModelFilter, RegisteredModelOrder, SortKey, decode_page_token,
     parse_registered_model_search,
@@ -52,11 +53,16 @@ impl RegisteredModelFields for Candidate {
     }
 }
 
+/// Whether a list may show the model of this name.
+pub(super) fn is_visible(visible: &Visible, name: &str) -> bool {
+    visible.shows(&Guarded::RegisteredModel(RegisteredModelName::named(name)))
+}
+
 impl Store {
     /// Searches registered models. In the order of names: one request for the page's names, one per 100 of its models and one per 100
     /// of their latest versions, and more where filters on tags refuse models. In any other order, all models whose names may
     /// pass are read.
-    pub async fn model_search(&self, workspace: &Workspace, search: &Search) -> Result<Models> {
+    pub async fn model_search(&self, workspace: &Workspace, visible: &Visible, search: &Search) -> Result<Models> {
         limits::max_models(search.max_results)?;
         let (filter, order) = parse_registered_model_search(&search.filter, &search.order_by)?;
         let fingerprint = Fingerprint::of_registered_model_search(&search.filter, &search.order_by);
@@ -64,15 +70,14 @@ impl Store {
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
         let reading = Reading::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
-        let wanted = Wanted { store, workspace, filter, order, after };
+        let wanted = Wanted { store, workspace, visible, filter, order, after };
         let page = match kinds(&wanted.filter) {
             [kind] if wanted.order.is_by_name() => models_by_name(&wanted, *kind, page_size, reading).await?,
             kinds => {
                 let beginning = wanted.filter.name_beginning();
                 let names =
                     try_join_all(kinds.iter().map(|kind| self.model_names(workspace, *kind, beginning))).await?;
-                let names: Vec<_> =
-                    names.into_iter().flatten().filter(|name| wanted.filter.name_passes(name)).collect();
+                let names: Vec<_> = names.into_iter().flatten().filter(|name| wanted.name_passes(name)).collect();
                 fill(&wanted, &names, false, page_size, reading).await?
             }
         };
@@ -141,9 +146,17 @@ fn name_of(row: &Item) -> Option<String> {
 struct Wanted<'a> {
     store: Store,
     workspace: &'a Workspace,
+    visible: &'a Visible,
     filter: RegisteredModelFilter,
     order: RegisteredModelOrder,
     after: Option<SortKey>,
+}
+
+impl Wanted<'_> {
+    /// Whether a model of this name may pass, and may be shown.
+    fn name_passes(&self, name: &str) -> bool {
+        self.filter.name_passes(name) && is_visible(self.visible, name)
+    }
 }
 
 impl Candidates for Wanted<'_> {
@@ -198,7 +211,7 @@ async fn models_by_name(
         let rows = wanted.store.table.query_page(&query).await?;
         let of_page = rows.items.iter().filter(|row| row.key().is_some_and(|key| after.as_ref() != Some(&key.sk)));
         let mut names = read_all(of_page, "the name of a model", name_of)?;
-        names.retain(|name| wanted.filter.name_passes(name));
+        names.retain(|name| wanted.name_passes(name));
         let mut rest = names.as_slice();
         while !rest.is_empty() && !page.has_ended() {
             let (portion, others) = rest.split_at(reading.portion(rest.len()));

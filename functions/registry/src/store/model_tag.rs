@@ -1,11 +1,12 @@
 //! Tags of registered models.
 
+use access::Granted;
 use std::sync::OnceLock;
 
 use documents::{Change, Document};
 use key_schema::{Key, Name, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
-use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
+use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
 use table::{Condition, Item, Plan, Update, Write, number, text};
 
 use super::Store;
@@ -57,7 +58,14 @@ impl Document for ModelDocument<'_> {
 
 impl Store {
     /// Sets a tag of a model. One request; a value of more than 1 KB takes three more, and what makes a prompt of it two.
-    pub async fn model_set_tag(&self, workspace: &Workspace, name: &str, key: &str, value: &str) -> Result<()> {
+    pub async fn model_set_tag(
+        &self,
+        workspace: &Workspace,
+        name: &Granted<RegisteredModelName>,
+        key: &str,
+        value: &str,
+    ) -> Result<()> {
+        let name = name.as_str();
         limits::model_name(name)?;
         limits::model_tag(key, value)?;
         if key == IS_PROMPT_TAG {
@@ -69,7 +77,13 @@ impl Store {
     }
 
     /// Deletes a tag of a model, if it is there. One request.
-    pub async fn model_delete_tag(&self, workspace: &Workspace, name: &str, key: &str) -> Result<()> {
+    pub async fn model_delete_tag(
+        &self,
+        workspace: &Workspace,
+        name: &Granted<RegisteredModelName>,
+        key: &str,
+    ) -> Result<()> {
+        let name = name.as_str();
         limits::model_name(name)?;
         limits::tag_key(key)?;
         if key == IS_PROMPT_TAG {

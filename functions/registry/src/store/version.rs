@@ -1,9 +1,10 @@
 //! Model versions: create and read.
 
+use access::Granted;
 use entities::now_ms;
 use key_schema::{Name, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
-use mlflow_api::{Error, Result, limits_registry as limits};
+use mlflow_api::{Error, RegisteredModelName, Result, limits_registry as limits};
 use table::{Condition, Item, Plan, Query, Write, number, text};
 
 use super::Store;
@@ -12,7 +13,7 @@ use super::attributes::{
 };
 use super::model_item::{Model, model_key};
 use super::version_item::{Found, storage_of, version_entity};
-use super::version_source::{Resolved, VersionSource};
+use super::version_source::{Owners, Resolved, VersionSource};
 
 /// Longest tag, in bytes, that stands in a version's document while that is not full: a version is written seldom and read whole, and
 /// the text of a prompt is a tag.
@@ -21,8 +22,6 @@ pub(super) const INLINE_VALUE: usize = 32 << 10;
 /// A version to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewVersion {
-    /// Name of the model.
-    pub name: String,
     /// Where it comes from.
     pub source: VersionSource,
     /// Whether its tags make it a prompt's.
@@ -39,9 +38,15 @@ impl Store {
     /// Creates a version. Two requests, a third for the run if the source is not below the artifact root; six to eight write units for
     /// up to 1 KB of it. Numbers are counted in the model, in the same transaction, so that they neither repeat nor skip; who
     /// was too late goes on from the model as it is then.
-    pub async fn version_create(&self, new: &NewVersion) -> Result<ModelVersion> {
-        let source = self.version_source(&new.source, new.is_prompt).await?;
-        limits::model_name(&new.name)?;
+    pub async fn version_create(
+        &self,
+        name: &Granted<RegisteredModelName>,
+        new: &NewVersion,
+        owners: &Owners,
+    ) -> Result<ModelVersion> {
+        let name = name.as_str();
+        let source = self.version_source(&new.source, owners, new.is_prompt).await?;
+        limits::model_name(name)?;
         for (key, value) in &new.tags {
             limits::version_tag(key, value)?;
         }
@@ -51,7 +56,7 @@ impl Store {
                 // The item of the version comes first, the model second.
                 let model = match refusal.item(1) {
                     Some(item) => Model::of(item)?,
-                    None => self.model_find(&new.name).await?,
+                    None => self.model_find(name).await?,
                 };
                 let version = model.count() + 1;
                 let (item, tag_rows) = new_item(&model, version, new, source);
@@ -65,7 +70,8 @@ impl Store {
                 let mut others = vec![Write::Update(update)];
                 others.extend(of_run.map(|row| Write::Put(row, Condition::Always)));
                 if let Some(id) = source.model_id.as_deref().filter(|_| !new.is_prompt) {
-                    others.extend(self.logged_model_with_version(id, &model.name, version).await?);
+                    others
+                        .extend(self.logged_model_with_version(owners.logged_model(id)?, &model.name, version).await?);
                 }
                 documents::take_all_rows(&mut others, tag_rows.clone())?;
                 let entity = version_entity(&model.name, version, &item, &tag_rows, 0)?;
@@ -90,14 +96,16 @@ impl Store {
     }
 
     /// Reads a version. One request; one more if its model was renamed, and if it has tags too big for its document.
-    pub async fn version_get(&self, name: &str, version: &str) -> Result<ModelVersion> {
+    pub async fn version_get(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<ModelVersion> {
+        let name = name.as_str();
         limits::model_name(name)?;
         let found = self.version_find(name, &limits::version(version)?).await?;
         self.version_whole(&found).await
     }
 
     /// Where a version's artifacts are. One request.
-    pub async fn version_download_uri(&self, name: &str, version: &str) -> Result<String> {
+    pub async fn version_download_uri(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<String> {
+        let name = name.as_str();
         limits::model_name(name)?;
         let found = self.version_find(name, &limits::version(version)?).await?;
         Ok(storage_of(&found.item).to_owned())

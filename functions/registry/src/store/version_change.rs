@@ -1,5 +1,6 @@
 //! Changes of model versions: description, stage, deletion.
 
+use access::Granted;
 use std::collections::BTreeMap;
 
 use documents::Change;
@@ -7,7 +8,7 @@ use entities::now_ms;
 use key_schema::index::VersionsInStage;
 use key_schema::{Field, IndexEntry, Name, Ordinal, part, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion};
-use mlflow_api::{Error, ErrorCode, Result, limits_registry as limits};
+use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, limits_registry as limits};
 use table::{Condition, Failure, Item, Plan, Query, Update, Value, Write, number, text};
 
 use super::Store;
@@ -23,7 +24,13 @@ const PAGE: usize = 50;
 
 impl Store {
     /// Changes a version's description, or takes it away, and returns the version. Two requests.
-    pub async fn version_update(&self, name: &str, version: &str, description: Option<&str>) -> Result<ModelVersion> {
+    pub async fn version_update(
+        &self,
+        name: &Granted<RegisteredModelName>,
+        version: &str,
+        description: Option<&str>,
+    ) -> Result<ModelVersion> {
+        let name = name.as_str();
         limits::model_name(name)?;
         let version = limits::version(version)?;
         let mut found = self.version_find(name, &version).await?;
@@ -38,11 +45,12 @@ impl Store {
     /// each stage whose greatest version has to be found anew.
     pub async fn version_transition(
         &self,
-        name: &str,
+        name: &Granted<RegisteredModelName>,
         version: &str,
         stage: &str,
         archive_others: bool,
     ) -> Result<ModelVersion> {
+        let name = name.as_str();
         let to = ModelStage::parse(stage)?;
         if archive_others && !to.is_active() {
             // MLflow raises this one without a code.
@@ -83,7 +91,8 @@ impl Store {
     }
 
     /// Deletes a version and its aliases. Two requests, and one for its stage if it was the greatest in it.
-    pub async fn version_delete(&self, name: &str, version: &str) -> Result<()> {
+    pub async fn version_delete(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<()> {
+        let name = name.as_str();
         let version = limits::version(version)?;
         limits::model_name(name)?;
         let version = &version;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use access::Visible;
+
 use entities::read_all;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -17,6 +19,7 @@ use table::{Item, Query};
 use super::attributes::{HOME, NAME, RENAMED};
 use super::home::home_key;
 use super::model_item::{Model, tag};
+use super::model_search::is_visible;
 use super::version_item::version_entity;
 use super::{Search, Store};
 
@@ -76,13 +79,18 @@ impl VersionFields for Candidate {
 impl Store {
     /// Searches model versions. Of some runs: a request each, and one per 50 versions. Of models whose names the filter gives: one per
     /// 100 models, and one each. Otherwise two for the names of models, and then the same for all whose names may pass.
-    pub async fn version_search(&self, workspace: &Workspace, search: &Search) -> Result<FoundVersions> {
+    pub async fn version_search(
+        &self,
+        workspace: &Workspace,
+        visible: &Visible,
+        search: &Search,
+    ) -> Result<FoundVersions> {
         limits::max_versions(search.max_results)?;
         let (filter, order) = parse_version_search(&search.filter, &search.order_by)?;
         let fingerprint = Fingerprint::of_version_search(&search.filter, &search.order_by);
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
-        let wanted = Wanted { filter, order, after, page_size };
+        let wanted = Wanted { filter, order, after, page_size, visible: visible.clone() };
         // Of the versions that name no run, nobody keeps a list.
         let found = match wanted.filter.among_runs().filter(|runs| !runs.contains(&"")) {
             Some(runs) => self.versions_of_runs(&runs, &wanted).await?,
@@ -110,7 +118,8 @@ impl Store {
             names.extend(self.model_names(workspace, ModelKind::Prompt, beginning).await?);
             names
         };
-        let names: Vec<_> = names.into_iter().filter(|name| filter.name_passes(name)).collect();
+        let names: Vec<_> =
+            names.into_iter().filter(|name| filter.name_passes(name) && is_visible(&wanted.visible, name)).collect();
         let mut top = Top::new(wanted.page_size);
         for names in names.chunks(MODELS_AT_ONCE) {
             let models = self.models_named(names).await?.into_iter().filter(|model| !model.latest().is_empty());
@@ -176,7 +185,7 @@ impl Store {
                     continue;
                 };
                 // A home without a name is that of a model that was deleted.
-                let Some(name) = home.text(NAME) else { continue };
+                let Some(name) = home.text(NAME).filter(|name| is_visible(&wanted.visible, name)) else { continue };
                 let rows = self.version_tag_rows(&Name::from(place.0.as_str()), place.1, item).await?;
                 let renamed = home.number(RENAMED).unwrap_or_default();
                 of_model.1.look_at(candidate(name, place.1, item, &rows, renamed)?);
@@ -193,6 +202,7 @@ struct Wanted {
     order: VersionOrder,
     after: Option<SortKey>,
     page_size: usize,
+    visible: Visible,
 }
 
 /// The versions of one model that pass, as far as they were looked at. One version that is a prompt's makes prompts of all versions

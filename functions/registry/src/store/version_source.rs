@@ -1,9 +1,10 @@
 //! Where versions come from: the source a request names, looked at with what it belongs to (`_create_model_version`).
 
+use access::Granted;
 use entities::attributes::ARTIFACT_URI;
-use entities::locate_run;
+use entities::{ModelLocation, RunLocation};
 use mlflow_api::registry::{ModelStage, PROMPT_SOURCES};
-use mlflow_api::{Error, ErrorCode, ModelId, Result, location};
+use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Result, location};
 
 use super::Store;
 use super::attributes::RUN;
@@ -21,6 +22,40 @@ pub struct VersionSource {
     pub model_id: Option<String>,
 }
 
+/// What a source may belong to, as far as the request names it and it is there.
+#[derive(Clone, Debug, Default)]
+pub struct Owners {
+    /// The run.
+    pub run: Option<Granted<RunLocation>>,
+    /// The logged model.
+    pub logged_model: Option<Granted<ModelLocation>>,
+    /// The registered model, where the source is one of its versions.
+    pub registered_model: Option<Granted<RegisteredModelName>>,
+}
+
+impl Owners {
+    /// The logged model, which has to be of this id.
+    pub(super) fn logged_model(&self, id: &str) -> Result<&Granted<ModelLocation>> {
+        self.logged_model.as_ref().filter(|at| at.model.as_str() == id).ok_or_else(|| ModelId::not_found(id))
+    }
+}
+
+impl VersionSource {
+    /// The registered model whose version the source is, if it is one's.
+    #[must_use]
+    pub fn registered_model(&self) -> Option<RegisteredModelName> {
+        let source = Source::parse(&self.uri);
+        let uri = source.model_uri().filter(|_| source.has_scheme("models") && source.authority.is_empty())?;
+        match uri {
+            ModelUri::Version(name, _)
+            | ModelUri::Latest(name)
+            | ModelUri::Stage(name, _)
+            | ModelUri::Alias(name, _) => Some(RegisteredModelName::named(name)),
+            ModelUri::Logged(_) => None,
+        }
+    }
+}
+
 /// A source that was found good.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resolved {
@@ -35,7 +70,12 @@ pub(super) struct Resolved {
 impl Store {
     /// Checks a source and follows it to where its artifacts are. No request for one that is neither of this server nor names a logged
     /// model; one or two otherwise.
-    pub(super) async fn version_source(&self, asked: &VersionSource, is_prompt: bool) -> Result<Resolved> {
+    pub(super) async fn version_source(
+        &self,
+        asked: &VersionSource,
+        owners: &Owners,
+        is_prompt: bool,
+    ) -> Result<Resolved> {
         if is_prompt && !PROMPT_SOURCES.contains(&asked.uri.as_str()) {
             return Err(Error::invalid(format!(
                 "Invalid prompt source: '{}'. Prompt sources must use an MLflow placeholder.",
@@ -60,30 +100,39 @@ impl Store {
                 return Err(source.refused("Registered model sources must use the active model registry."));
             }
             match source.model_uri().ok_or_else(|| source.owner_refused("model_id"))? {
-                ModelUri::Logged(id) => resolved.storage = self.source_logged(&source, id, &mut resolved).await?,
-                registered => return self.source_registered(&source, registered, asked).await,
+                ModelUri::Logged(id) => {
+                    resolved.storage = self.source_logged(&source, id, owners, &mut resolved).await?
+                }
+                registered => return self.source_registered(&source, registered, asked, owners).await,
             }
         } else if resolved.model_id.is_some() {
-            self.source_of_model(&source, &mut resolved).await?;
+            self.source_of_model(&source, owners, &mut resolved).await?;
         } else {
-            self.source_of_run(&source, &resolved).await?;
+            self.source_of_run(&source, owners, &resolved).await?;
         }
         Ok(resolved)
     }
 
     /// A source that is a logged model, which the request has to name as well. Where that has its artifacts.
-    async fn source_logged(&self, source: &Source<'_>, id: &str, resolved: &mut Resolved) -> Result<String> {
+    async fn source_logged(
+        &self,
+        source: &Source<'_>,
+        id: &str,
+        owners: &Owners,
+        resolved: &mut Resolved,
+    ) -> Result<String> {
         source.check_plain()?;
         if resolved.model_id.as_deref() != Some(id) {
             return Err(source.owner_refused("model_id"));
         }
-        let model = self.logged_model(id).await?.ok_or_else(|| source.owner_refused("model_id"))?;
+        let model =
+            self.logged_model(owners.logged_model(id).ok()).await?.ok_or_else(|| source.owner_refused("model_id"))?;
         take_run(resolved, model.source_run);
         Ok(model.artifact_location)
     }
 
     /// A source with a logged model that it has to belong to.
-    async fn source_of_model(&self, source: &Source<'_>, resolved: &mut Resolved) -> Result<()> {
+    async fn source_of_model(&self, source: &Source<'_>, owners: &Owners, resolved: &mut Resolved) -> Result<()> {
         let id = resolved.model_id.clone().unwrap_or_default();
         if !source.is_local() {
             source.check_plain()?;
@@ -91,7 +140,7 @@ impl Store {
         if source.has_scheme("runs") {
             return Err(source.owner_refused("model_id"));
         }
-        let model = self.logged_model(&id).await?.ok_or_else(|| {
+        let model = self.logged_model(owners.logged_model(&id).ok()).await?.ok_or_else(|| {
             let has_owner = source.is_local() || source.is_proxied();
             if has_owner { source.owner_refused("model_id") } else { ModelId::not_found(&id) }
         })?;
@@ -107,11 +156,13 @@ impl Store {
     }
 
     /// A source with no logged model: where it is of this server, it belongs to its run.
-    async fn source_of_run(&self, source: &Source<'_>, resolved: &Resolved) -> Result<()> {
+    async fn source_of_run(&self, source: &Source<'_>, owners: &Owners, resolved: &Resolved) -> Result<()> {
         let run = resolved.run_id.as_deref().filter(|run| !run.is_empty());
         if source.is_local() {
-            let Some(run) = run else { return Err(Source::local_refused(source.uri, "run_id")) };
-            let artifacts = self.run_artifacts(source, run).await?;
+            if run.is_none() {
+                return Err(Source::local_refused(source.uri, "run_id"));
+            }
+            let artifacts = self.run_artifacts(source, owners).await?;
             let refused = || Source::local_refused(&source.local_path(), "run_id");
             return if source.is_below(&artifacts) { Ok(()) } else { Err(refused()) };
         }
@@ -123,8 +174,10 @@ impl Store {
         if !source.is_proxied() {
             return Ok(());
         }
-        let Some(run) = run else { return Err(source.owner_refused("run_id")) };
-        let artifacts = self.run_artifacts(source, run).await?;
+        if run.is_none() {
+            return Err(source.owner_refused("run_id"));
+        }
+        let artifacts = self.run_artifacts(source, owners).await?;
         if source.is_below(&artifacts) { Ok(()) } else { Err(source.owner_refused("run_id")) }
     }
 
@@ -134,19 +187,22 @@ impl Store {
         source: &Source<'_>,
         uri: ModelUri<'_>,
         asked: &VersionSource,
+        owners: &Owners,
     ) -> Result<Resolved> {
         let (ModelUri::Version(name, _)
         | ModelUri::Latest(name)
         | ModelUri::Stage(name, _)
         | ModelUri::Alias(name, _)
         | ModelUri::Logged(name)) = uri;
+        let registered = owners.registered_model.as_ref().filter(|registered| registered.as_str() == name);
+        let registered = registered.ok_or_else(|| Error::internal("a source was not resolved"))?;
         let model = self.model_find(name).await?;
         if model.is_prompt() {
             return Err(source.refused("Prompt versions cannot be used as model version sources."));
         }
         let version = match uri {
             ModelUri::Version(_, number) => number.to_owned(),
-            ModelUri::Alias(_, alias) => self.alias_get(name, alias).await?.version,
+            ModelUri::Alias(_, alias) => self.alias_get(registered, alias).await?.version,
             ModelUri::Latest(_) | ModelUri::Logged(_) => latest(name, None, model.latest().into_values().max())?,
             ModelUri::Stage(_, stage) => {
                 latest(name, Some(stage), model.latest().get(&ModelStage::parse(stage)?).copied())?
@@ -171,12 +227,9 @@ impl Store {
         Ok(resolved)
     }
 
-    /// Where a run keeps its artifacts. One request, two for an id that was not made here.
-    async fn run_artifacts(&self, source: &Source<'_>, run: &str) -> Result<String> {
-        let at = match locate_run(&self.table, run).await {
-            Err(error) if error.code == ErrorCode::ResourceDoesNotExist => return Err(source.owner_refused("run_id")),
-            outcome => outcome?,
-        };
+    /// Where a run keeps its artifacts. One request.
+    async fn run_artifacts(&self, source: &Source<'_>, owners: &Owners) -> Result<String> {
+        let at = owners.run.as_ref().ok_or_else(|| source.owner_refused("run_id"))?;
         let item = self.table.get(&at.key()).await?.ok_or_else(|| source.owner_refused("run_id"))?;
         Ok(item.text(ARTIFACT_URI).unwrap_or_default().to_owned())
     }

@@ -1,10 +1,11 @@
 //! Tags of model versions.
 
+use access::Granted;
 use documents::{Change, Document, INLINE_VALUE as SHORT};
 use entities::entry_name;
 use key_schema::{Key, Name, Ordinal, rows};
 use mlflow_api::registry::VersionNumber;
-use mlflow_api::{Result, limits_registry as limits};
+use mlflow_api::{RegisteredModelName, Result, limits_registry as limits};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
@@ -53,7 +54,14 @@ impl Document for VersionDocument<'_> {
 impl Store {
     /// Sets a tag of a version. One request: where the model is at home, the version is not full and the value has at most 1 KB. Else
     /// three or more.
-    pub async fn version_set_tag(&self, name: &str, version: &str, key: &str, value: &str) -> Result<()> {
+    pub async fn version_set_tag(
+        &self,
+        name: &Granted<RegisteredModelName>,
+        version: &str,
+        key: &str,
+        value: &str,
+    ) -> Result<()> {
+        let name = name.as_str();
         limits::model_name(name)?;
         let version = limits::version(version)?;
         limits::version_tag(key, value)?;
@@ -78,7 +86,13 @@ impl Store {
     }
 
     /// Deletes a tag of a version, if it is there. One request where the model is at home and the version has no rows of tags.
-    pub async fn version_delete_tag(&self, name: &str, version: &str, key: &str) -> Result<()> {
+    pub async fn version_delete_tag(
+        &self,
+        name: &Granted<RegisteredModelName>,
+        version: &str,
+        key: &str,
+    ) -> Result<()> {
+        let name = name.as_str();
         limits::model_name(name)?;
         let version = limits::version(version)?;
         limits::tag_key(key)?;

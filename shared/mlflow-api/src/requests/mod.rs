@@ -5,5 +5,6 @@ pub mod experiments;
 pub mod logged_models;
 pub mod logging;
 pub mod metrics;
+pub mod registry;
 pub mod runs;
 pub mod scorers;
