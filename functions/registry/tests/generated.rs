@@ -153,9 +153,9 @@ async fn versions(ledger: &mut Ledger) {
             ("mlflow.prompt.is_prompt".to_owned(), "true".to_owned()),
             ("mlflow.prompt.text".to_owned(), "x".repeat(5_000)),
         ],
-        ..version("model")
+        ..version()
     };
-    let created = store.version_create(&prompt).await.unwrap();
+    let created = store.version_create(&named(store, "model").await, &prompt, &Owners::default()).await.unwrap();
     ledger.row("create a prompt's version, text of 5,000 characters", None, &meter.take(), 1);
     store.alias_set(&named(store, "model").await, "prompt", &created.version).await.unwrap();
     meter.take();
@@ -189,7 +189,7 @@ async fn searches(ledger: &mut Ledger) {
     ledger.row("models: the latest 100 of 10,000", None, &meter.take(), 1);
     assert_eq!(
         store
-            .version_search(&Workspace::default(), &search("name = 'model 00007'", &[], 100))
+            .version_search(&Workspace::default(), &Visible::Everything, &search("name = 'model 00007'", &[], 100))
             .await
             .unwrap()
             .model_versions

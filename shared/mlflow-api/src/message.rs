@@ -42,26 +42,26 @@ pub enum Kind {
 }
 
 /// A string field.
-#[must_use]
-pub const fn text(name: &'static str) -> Field {
+#[cfg(test)]
+pub(crate) const fn text(name: &'static str) -> Field {
     Field { name, kind: Kind::Text, repeated: false }
 }
 
 /// A list of strings.
-#[must_use]
-pub const fn texts(name: &'static str) -> Field {
+#[cfg(test)]
+pub(crate) const fn texts(name: &'static str) -> Field {
     Field { name, kind: Kind::Text, repeated: true }
 }
 
 /// A field of another kind.
-#[must_use]
-pub const fn field(name: &'static str, kind: Kind) -> Field {
+#[cfg(test)]
+pub(crate) const fn field(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, repeated: false }
 }
 
 /// A list of messages.
-#[must_use]
-pub const fn messages(name: &'static str, fields: &'static [Field]) -> Field {
+#[cfg(test)]
+pub(crate) const fn messages(name: &'static str, fields: &'static [Field]) -> Field {
     Field { name, kind: Kind::Message(fields), repeated: true }
 }
 
@@ -155,31 +155,26 @@ impl Message {
     pub fn take(&mut self, field: &str) -> Option<Content> {
         self.0.remove(field)
     }
+}
 
+/// Fields by their names, for the tests of this crate: everybody else declares messages.
+#[cfg(test)]
+impl Message {
     /// Whether the field was sent.
-    #[must_use]
-    pub fn has(&self, field: &str) -> bool {
+    pub(crate) fn has(&self, field: &str) -> bool {
         self.0.contains_key(field)
     }
 
     /// A string field; empty where it was not sent, as in protobuf.
-    #[must_use]
-    pub fn text(&self, field: &str) -> &str {
+    pub(crate) fn string(&self, field: &str) -> &str {
         match self.0.get(field) {
             Some(Content::Text(text)) => text,
             _ => "",
         }
     }
 
-    /// A string field that was sent.
-    #[must_use]
-    pub fn optional_text(&self, field: &str) -> Option<&str> {
-        self.has(field).then(|| self.text(field))
-    }
-
     /// A list of strings.
-    #[must_use]
-    pub fn texts(&self, field: &str) -> Vec<String> {
+    pub(crate) fn texts(&self, field: &str) -> Vec<String> {
         self.list(field)
             .iter()
             .filter_map(|content| if let Content::Text(text) = content { Some(text.clone()) } else { None })
@@ -187,14 +182,12 @@ impl Message {
     }
 
     /// An integer or an enum's number; 0 where it was not sent.
-    #[must_use]
-    pub fn int(&self, field: &str) -> i64 {
+    pub(crate) fn int(&self, field: &str) -> i64 {
         self.optional_int(field).unwrap_or_default()
     }
 
     /// An integer or an enum's number that was sent.
-    #[must_use]
-    pub fn optional_int(&self, field: &str) -> Option<i64> {
+    pub(crate) fn optional_int(&self, field: &str) -> Option<i64> {
         match self.0.get(field) {
             Some(Content::Int(number)) => Some(*number),
             _ => None,
@@ -202,8 +195,7 @@ impl Message {
     }
 
     /// A float; 0 where it was not sent.
-    #[must_use]
-    pub fn double(&self, field: &str) -> f64 {
+    pub(crate) fn double(&self, field: &str) -> f64 {
         match self.0.get(field) {
             Some(Content::Double(number)) => *number,
             _ => 0.0,
@@ -211,34 +203,18 @@ impl Message {
     }
 
     /// A bool that was sent.
-    #[must_use]
-    pub fn optional_bool(&self, field: &str) -> Option<bool> {
+    pub(crate) fn optional_bool(&self, field: &str) -> Option<bool> {
         match self.0.get(field) {
             Some(Content::Bool(value)) => Some(*value),
             _ => None,
         }
     }
 
-    /// A nested message that was sent.
-    #[must_use]
-    pub fn message(&self, field: &str) -> Option<&Message> {
-        match self.0.get(field) {
-            Some(Content::Message(message)) => Some(message),
-            _ => None,
-        }
-    }
-
     /// A list of messages.
-    pub fn messages(&self, field: &str) -> impl Iterator<Item = &Message> {
+    pub(crate) fn messages(&self, field: &str) -> impl Iterator<Item = &Message> {
         self.list(field)
             .iter()
             .filter_map(|content| if let Content::Message(message) = content { Some(message) } else { None })
-    }
-
-    /// The entries of a list of messages that have a `key` and a `value`: tags, params.
-    #[must_use]
-    pub fn key_values(&self, field: &str) -> Vec<(String, String)> {
-        self.messages(field).map(|entry| (entry.text("key").to_owned(), entry.text("value").to_owned())).collect()
     }
 
     fn list(&self, field: &str) -> &[Content] {
@@ -445,13 +421,13 @@ mod tests {
         let (message, fitted) =
             parse(&json!({ "run_id": "r", "tags": [{ "key": "a" }, { "key": 5 }, { "key": "c" }], "step": 4 }));
         assert!(!fitted && !message.has("step"));
-        assert_eq!(message.text("run_id"), "r");
-        assert_eq!(message.messages("tags").map(|tag| tag.text("key")).collect::<Vec<_>>(), ["a", ""]);
+        assert_eq!(message.string("run_id"), "r");
+        assert_eq!(message.messages("tags").map(|tag| tag.string("key")).collect::<Vec<_>>(), ["a", ""]);
     }
 
     #[test]
     fn both_spellings_are_known_but_not_together() {
-        assert_eq!(parse(&json!({ "runId": "r" })).0.text("run_id"), "r");
+        assert_eq!(parse(&json!({ "runId": "r" })).0.string("run_id"), "r");
         assert_eq!(parse(&json!({ "run_id": null, "unknown": 1 })).0, Message::default());
         let error = reject_both_names(FIELDS, &json!({ "run_id": "a", "runId": "b" })).unwrap_err();
         assert_eq!(error.message, "Request specifies both 'run_id' and 'runId'; provide only one of them.");

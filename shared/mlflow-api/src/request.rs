@@ -72,7 +72,7 @@ impl Request {
     ///
     /// A GET with arguments is read from them, everything else from the JSON body; a body that is missing or no JSON is read
     /// as an empty object.
-    pub fn message(&self, fields: &'static [Field], checks: &[FieldChecks]) -> Result<Message> {
+    pub(crate) fn message(&self, fields: &'static [Field], checks: &[FieldChecks]) -> Result<Message> {
         let json = if self.method == "GET" && !self.query.is_empty() {
             Value::Object(self.arguments_as_json(fields)?)
         } else {
@@ -203,8 +203,8 @@ mod tests {
 
     #[test]
     fn bodies_are_read_leniently() {
-        assert_eq!(post(r#"{"run_id": "r"}"#).unwrap().text("run_id"), "r");
-        assert_eq!(post(r#""{\"run_id\": \"r\"}""#).unwrap().text("run_id"), "r");
+        assert_eq!(post(r#"{"run_id": "r"}"#).unwrap().string("run_id"), "r");
+        assert_eq!(post(r#""{\"run_id\": \"r\"}""#).unwrap().string("run_id"), "r");
         let missing = "Missing value for required parameter 'run_id'. See the API docs for more information about request parameters.";
         for body in ["", "null", "{", "{}", r#"{"run_id": ""}"#, r#"{"runId": "r"}"#] {
             assert_eq!(post(body).unwrap_err().message, missing, "{body}");
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn arguments_are_read_by_their_snake_case_names() {
         let message = get("run_id=a+b%2F%C3%A9%ff&ids=1&ids=2&deep=False&runId=x").unwrap();
-        assert_eq!(message.text("run_id"), "a b/é%FF");
+        assert_eq!(message.string("run_id"), "a b/é%FF");
         assert_eq!(message.texts("ids"), ["1", "2"]);
         assert_eq!(message.optional_bool("deep"), Some(false));
         assert_eq!(get("run_id=a&deep=1").unwrap_err().message, "Invalid boolean value: 1, must be 'true' or 'false'.");

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use http::HeaderMap;
 use mlflow_api::{Request, Result};
 
-use crate::answer::{Answer, IntoAnswer};
+use crate::answer::Answer;
 use crate::endpoint::{Endpoint, Frame, Store, serve};
 
 type Handler<S> = Arc<dyn Fn(Frame<S>, HeaderMap, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
@@ -44,24 +44,6 @@ impl<S: Store> Route<S> {
     pub fn to<E: Endpoint<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> =
             Arc::new(move |frame, headers, request| Box::pin(serve::<E>(frame, permission, headers, request)));
-        Self { method, path, paths: Paths::V2, permission, handler }
-    }
-
-    /// A row of a handler that is not an endpoint yet: it reads the request itself and says nothing of what it needs.
-    pub fn new<F, A>(
-        method: &'static str,
-        path: &'static str,
-        permission: Permission,
-        handler: fn(S, Request) -> F,
-    ) -> Self
-    where
-        F: Future<Output = Result<A>> + Send + 'static,
-        A: IntoAnswer,
-    {
-        let handler: Handler<S> = Arc::new(move |frame, _, request| {
-            let answer = handler(frame.store, request);
-            Box::pin(async move { answer.await?.into_answer() })
-        });
         Self { method, path, paths: Paths::V2, permission, handler }
     }
 

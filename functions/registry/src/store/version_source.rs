@@ -101,7 +101,7 @@ impl Store {
             }
             match source.model_uri().ok_or_else(|| source.owner_refused("model_id"))? {
                 ModelUri::Logged(id) => {
-                    resolved.storage = self.source_logged(&source, id, owners, &mut resolved).await?
+                    resolved.storage = self.source_logged(&source, id, owners, &mut resolved).await?;
                 }
                 registered => return self.source_registered(&source, registered, asked, owners).await,
             }
