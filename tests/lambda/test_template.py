@@ -166,7 +166,7 @@ def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
 
 def test_the_indexer_gets_what_the_local_feed_delivers(mapping):
     patterns = [json.loads(item["Pattern"]) for item in mapping["FilterCriteria"]["Filters"]]
-    cases = json.loads((REPOSITORY / "cli/src/feed/filter_cases.json").read_text())
+    cases = json.loads((REPOSITORY / "tests/lambda/filter_cases.json").read_text())
     for case in cases:
         assert any(matches(pattern, case["record"]) for pattern in patterns) is case["wanted"], case["about"]
 

@@ -19,7 +19,7 @@ mod tests {
     use super::is_wanted;
 
     /// `tests/lambda/test_template.py` reads this file and holds the template's filters against it.
-    const CASES: &str = include_str!("filter_cases.json");
+    const CASES: &str = include_str!("../../../tests/lambda/filter_cases.json");
 
     #[test]
     fn marked_changes_and_removals_of_marked_items_are_wanted() {

@@ -2,40 +2,41 @@
 
 use mlflow_api::{EvaluationDatasetId, ExperimentId};
 
-use crate::{Ordinal, Segment};
+use crate::rows::{ModelVersion, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer};
+use crate::{Name, Ordinal, Segment, place};
 
 /// The version whose document has this sort key; `None` for any other row. The name in the partition key may be cut.
 #[must_use]
 pub fn version_of_document(sort_key: &str) -> Option<u32> {
-    Ordinal::read(sort_key.strip_prefix("M#V#")?).map(|Ordinal(version)| version)
+    let versions = ModelVersion::all(&Name::from("")).range();
+    Ordinal::read(versions.place(sort_key)?).map(|Ordinal(version)| version)
 }
 
 /// The version in the sort key of a [`VersionOfRun`](crate::rows::VersionOfRun). The name of its home may be cut.
 #[must_use]
 pub fn version_of_run(sort_key: &str) -> Option<u32> {
-    Ordinal::read(sort_key.strip_prefix("MV#")?.split('#').nth(1)?).map(|Ordinal(version)| version)
+    let (_home, version) = VersionOfRun::all(&Name::from("")).range().place(sort_key)?.split_once('#')?;
+    Ordinal::read(version).map(|Ordinal(version)| version)
 }
 
 /// The dataset of a row of a list of evaluation datasets, that of a workspace or of an experiment. Their names may be cut.
 #[must_use]
 pub fn listed_evaluation_dataset(sort_key: &str) -> Option<EvaluationDatasetId> {
-    sort_key.strip_prefix("EDS#").and_then(EvaluationDatasetId::parse)
+    let of_workspace = WorkspaceEvaluationDataset::all(&Name::from("")).range();
+    of_workspace.place(sort_key).and_then(EvaluationDatasetId::parse)
 }
 
 /// The experiment of a row of the workspace's list of scorers. The names of both may be cut.
 #[must_use]
 pub fn experiment_of_listed_scorer(sort_key: &str) -> Option<ExperimentId> {
-    sort_key.strip_prefix("SCORERS#")?.split('#').next().and_then(ExperimentId::read)
+    let scorers = WorkspaceScorer::all(&Name::from("")).range();
+    scorers.place(sort_key).and_then(|place| ExperimentId::read(place::value(place)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Name;
-    use crate::rows::{
-        ExperimentEvaluationDataset, ModelVersion, ModelVersionTag, VersionOfRun, WorkspaceEvaluationDataset,
-        WorkspaceScorer,
-    };
+    use crate::rows::{ExperimentEvaluationDataset, ModelVersionTag};
 
     #[test]
     fn parts_of_keys_with_long_names_are_read() {

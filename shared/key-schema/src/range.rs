@@ -5,10 +5,18 @@ use std::marker::PhantomData;
 use crate::definition::{Index, PK, SK};
 use crate::{Key, Segment, TextSegment};
 
-/// Greater than every character of a key.
+/// Greater than every character of a key but itself.
 const END: char = '\u{10FFFF}';
 /// Less than every character of a key.
 const BEGIN: char = '\u{1}';
+
+/// A text behind all keys that begin so, and before all others: `$` follows `#`, with which all segments but the last end.
+fn end_of(beginning: &str) -> String {
+    match beginning.strip_suffix('#') {
+        Some(segments) => format!("{segments}$"),
+        None => format!("{beginning}{END}"),
+    }
+}
 
 /// A range of one partition, of the table or of an index, in the order of its sort keys.
 ///
@@ -75,19 +83,29 @@ impl KeyRange {
     /// Only up to the last place that begins so.
     #[must_use]
     pub fn until_beginning(self, beginning: &str) -> Self {
-        self.until(&format!("{beginning}{END}"))
+        self.until(&end_of(beginning))
     }
 
     /// Only behind the last place that begins so.
     #[must_use]
     pub fn after_beginning(self, beginning: &str) -> Self {
-        self.starting(&format!("{beginning}{END}"))
+        self.starting(&end_of(beginning))
     }
 
     /// Only the places that begin so.
     #[must_use]
     pub fn beginning(self, beginning: &str) -> Self {
         self.starting(beginning).until_beginning(beginning)
+    }
+
+    /// From the first key of this range to the last of another of the same partition, and what lies between. Its places are whole sort
+    /// keys.
+    #[must_use]
+    pub fn through(self, other: impl Into<Self>) -> Self {
+        let other = other.into();
+        let first = self.beginning + &self.first;
+        let last = other.last.map_or_else(|| end_of(&other.beginning), |last| other.beginning.clone() + &last);
+        Self { beginning: String::new(), first, last: Some(last), ..self }
     }
 
     /// Whether no key can lie in the range.
@@ -99,8 +117,10 @@ impl KeyRange {
     /// Whether a key of the table or index lies in the range.
     #[must_use]
     pub fn contains(&self, key: &Key) -> bool {
-        let is_within =
-            |place: &str| place >= self.first.as_str() && self.last.as_deref().is_none_or(|last| place <= last);
+        let is_within = |place: &str| match &self.last {
+            Some(_) if self.is_beginning() => place.starts_with(&self.first),
+            last => place >= self.first.as_str() && last.as_deref().is_none_or(|last| place <= last),
+        };
         key.pk == self.partition && self.place(&key.sk).is_some_and(is_within)
     }
 
@@ -128,6 +148,11 @@ impl KeyRange {
         self.index.map_or(SK, |index| index.sort)
     }
 
+    /// Whether it is all places that begin so: then a query can ask for exactly these, whatever characters they have.
+    fn is_beginning(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| *last == end_of(&self.first))
+    }
+
     /// The sort keys of the range.
     #[must_use]
     pub fn sort_keys(&self) -> SortKeys {
@@ -135,7 +160,11 @@ impl KeyRange {
         match &self.last {
             None if self.first.is_empty() && beginning.is_empty() => SortKeys::All,
             None if self.first.is_empty() => SortKeys::BeginWith(beginning.clone()),
-            None => SortKeys::Between(format!("{beginning}{}", self.first), format!("{beginning}{END}")),
+            None => SortKeys::Between(format!("{beginning}{}", self.first), end_of(beginning)),
+            Some(_) if self.is_beginning() => match format!("{beginning}{}", self.first) {
+                beginning if beginning.is_empty() => SortKeys::All,
+                beginning => SortKeys::BeginWith(beginning),
+            },
             Some(last) => SortKeys::Between(format!("{beginning}{}", self.first), format!("{beginning}{last}")),
         }
     }
@@ -238,10 +267,12 @@ mod tests {
     #[test]
     fn places_narrow_it_further_and_never_widen_it() {
         let range = || RunsByStage::all(&EXPERIMENT).stage(&Stage::Active).range();
-        assert_eq!(range().starting("b").starting("a").sort_keys(), between("R#ACTIVE#b", "R#ACTIVE#\u{10FFFF}"));
+        assert_eq!(range().starting("b").starting("a").sort_keys(), between("R#ACTIVE#b", "R#ACTIVE$"));
         assert_eq!(range().until("b").until("c").sort_keys(), between("R#ACTIVE#", "R#ACTIVE#b"));
-        assert_eq!(range().after("b").sort_keys(), between("R#ACTIVE#b\u{1}", "R#ACTIVE#\u{10FFFF}"));
-        assert_eq!(range().beginning("b").sort_keys(), between("R#ACTIVE#b", "R#ACTIVE#b\u{10FFFF}"));
+        assert_eq!(range().after("b").sort_keys(), between("R#ACTIVE#b\u{1}", "R#ACTIVE$"));
+        assert_eq!(Experiment::partition(&EXPERIMENT).beginning("").sort_keys(), SortKeys::All);
+        assert_eq!(range().beginning("b").sort_keys(), SortKeys::BeginWith("R#ACTIVE#b".to_owned()));
+        assert_eq!(range().beginning("b#").after("b#c").sort_keys(), between("R#ACTIVE#b#c\u{1}", "R#ACTIVE#b$"));
         assert_eq!(
             range().until_beginning("b").after_beginning("b").sort_keys(),
             between("R#ACTIVE#b\u{10FFFF}", "R#ACTIVE#b\u{10FFFF}")

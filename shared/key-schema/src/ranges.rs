@@ -3,19 +3,21 @@
 use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId};
 
 use crate::index::{ExperimentsByStage, RunsByStage};
-use crate::rows::{EvaluationDataset, Experiment, FullText, Run};
-use crate::{KeyRange, Name, Segment, Stage};
+use crate::rows::{
+    EvaluationDataset, EvaluationRecord, FullText, RankByMetric, RankByParam, Run, RunInput, RunModelInput,
+};
+use crate::{KeyRange, Name, Segment, Stage, place};
 
 /// Every row of a run in its experiment's partition but its document.
 #[must_use]
 pub fn rows_of_run(experiment: &ExperimentId, run: &RunId) -> KeyRange {
-    Run::all(experiment).range().beginning(&format!("{run}#"))
+    Run::all(experiment).range().beginning(&place::of_value(run.as_str()))
 }
 
 /// What a run read and put out: the rows of its datasets, outputs and model inputs stand together.
 #[must_use]
 pub fn links_of_run(experiment: &ExperimentId, run: &RunId) -> KeyRange {
-    Run::all(experiment).range().starting(&format!("{run}#INPUT#")).until_beginning(&format!("{run}#LM_INPUT#"))
+    RunInput::all(experiment).run(run).range().through(RunModelInput::all(experiment).run(run))
 }
 
 /// Runs that were deleted on their own, whenever that was.
@@ -39,14 +41,14 @@ pub fn experiments_deleted(workspace: &Name) -> KeyRange {
 /// All entries of full text, and all ranks: what the indexer derives, its copies aside.
 #[must_use]
 pub fn derived(experiment: &ExperimentId) -> [KeyRange; 2] {
-    let partition = Experiment::partition(experiment);
-    [FullText::all(experiment).range(), partition.beginning("RANK#")]
+    let ranks = RankByMetric::all(experiment).range().through(RankByParam::all(experiment));
+    [FullText::all(experiment).range(), ranks]
 }
 
 /// An evaluation dataset and its records, which come behind it.
 #[must_use]
 pub fn evaluation_dataset_with_records(dataset: &EvaluationDatasetId) -> KeyRange {
-    EvaluationDataset::partition(dataset).starting("ED#META").until_beginning("ED#REC#")
+    EvaluationDataset::all(dataset).range().through(EvaluationRecord::all(dataset))
 }
 
 #[cfg(test)]
@@ -56,8 +58,8 @@ mod tests {
     use super::*;
     use crate::index::IndexEntry;
     use crate::rows::{
-        Dataset, EvaluationDatasetTag, EvaluationRecord, IndexedCopy, LoggedModel, RankByMetric, RankByParam, RunInput,
-        RunMetrics, RunMetricsBucket, RunModelInput, RunOutput, RunParam, RunTag, Scorer,
+        Dataset, EvaluationDatasetTag, Experiment, IndexedCopy, LoggedModel, RunMetrics, RunMetricsBucket, RunOutput,
+        RunParam, RunTag, Scorer,
     };
     use crate::{Bucket, Descending, DescendingDouble, Field, IndexKey, Key, Level, Value, WideDigest};
 
@@ -82,7 +84,7 @@ mod tests {
     fn ranges_of_a_run_hold_its_rows() {
         let run = RunId::parse("run").unwrap();
         let longer = RunId::parse("run1").unwrap();
-        let last = Name::from("\u{10FFFF}");
+        let last = Name::from("\u{10FFFF}\u{10FFFF}");
         let documents = [Run::key(&EXPERIMENT, &run), Run::key(&EXPERIMENT, &longer)];
         let links = [
             RunInput::key(&EXPERIMENT, &run, &WideDigest(0)),
