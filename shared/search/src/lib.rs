@@ -36,7 +36,9 @@ mod order_by;
 mod page_token;
 mod plan;
 mod print;
+mod range;
 mod registry;
+mod run_index;
 mod shell_words;
 mod sort_key;
 mod syntax;
@@ -66,14 +68,15 @@ pub use order_by::{
     parse_run_order_by,
 };
 pub use page_token::{decode_page_token, encode_page_token};
-pub use plan::{
-    AccessPath, Cost, Head, Heads, Level, MetricRange, Options, RunList, RunPlan, TextRange, TimeRange, Walk, choose,
-};
+pub use plan::{AccessPath, Ask, Column, Cost, Head, Heads, List, Options, Plan, SortBy, Sorting, Walk, choose};
+pub use range::{NumberRange, TextRange, TimeRange};
 pub use registry::{
     RegisteredModelFields, RegisteredModelFilter, RegisteredModelOrder, RegisteredModelSortBy, TagTests, VersionFields,
     VersionFilter, VersionNumberTest, VersionOrder, VersionSortBy, parse_registered_model_search, parse_version_search,
 };
+pub use run_index::{RunColumn, RunList, RunOptions, RunPlan, RunWalk};
 pub use sort_key::{FirstValue, SortKey};
+pub use tokens::Level;
 pub use value::Number;
 
 use mlflow_api::Result;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use rust_stemmers::{Algorithm, Stemmer};
 
 use crate::like::{self, Piece};
-use crate::plan::{Level, TextRange};
+use crate::range::TextRange;
 
 /// Marks the end of a text, as its name in ASCII says. Any character would be right, as trigrams only propose what is
 /// checked later; this one is in hardly any text or pattern, and so proposes nothing wrong.
@@ -16,6 +16,15 @@ pub(crate) const END: char = '\u{3}';
 
 /// Longer words are not indexed: they are hashes and encoded data, which a trigram finds as well.
 const LONGEST_WORD: usize = 40;
+
+/// How a token was made from a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Three characters in a row.
+    Trigram,
+    /// A stemmed word.
+    Word,
+}
 
 /// What a pattern says of the texts that match it: one of their tokens of this level is in the range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,71 +1,67 @@
 //! Chooses the path of a search.
 
-use mlflow_api::tracking::ViewType;
-
-use super::cost::{Cost, Estimates};
+use super::column::Column;
+use super::cost::{self, Cost, Estimates};
 use super::heads::Heads;
-use super::list::RunList;
+use super::list::List;
 use super::options::Options;
+use super::plan::{AccessPath, Plan, is_rare};
 use super::walk::Walk;
-use super::{AccessPath, RunPlan, is_rare};
-use crate::filter::RunFilter;
-use crate::order_by::RunOrder;
 
-/// A list this many times longer than the shortest is not joined: reading it costs more than the runs it leaves out.
+/// A list this many times longer than the shortest is not joined: reading it costs more than the entities it leaves out.
 const MUCH_LONGER: f64 = 50.0;
 /// How many lists are joined: as many as are looked at before.
 const JOINED: usize = 3;
 
 /// Chooses how a search is carried out: the cheapest of the paths that the options allow, by what is known of their lists.
-/// `options` are those of the filter and the order.
+/// A page has so many entities.
 #[must_use]
-pub fn choose(
-    options: &Options,
-    heads: &Heads,
-    filter: RunFilter,
-    order: RunOrder,
-    view: ViewType,
-    page_size: usize,
-) -> RunPlan {
+pub fn choose<C: Column>(options: &Options<C>, heads: &Heads<C>, page_size: usize) -> Plan<C> {
     let estimates = Estimates::new(options, heads, page_size);
     let paths = paths(options, heads, &estimates);
     // Of paths that cost the same, the first.
     let cheapest = paths.into_iter().min_by(|left, right| left.cost.weight().total_cmp(&right.cost.weight()));
-    let Costed { path, narrow_by, per_run, cost } =
+    let Costed { path, narrow_by, per_entity, cost } =
         cheapest.unwrap_or_else(|| Costed::new(AccessPath::Whole, estimates.whole()));
-    RunPlan { path, started: options.started, narrow_by, per_run, cost, filter, order, view }
+    Plan { path, started: options.started, narrow_by, per_entity, cost }
 }
 
 /// A path and what it costs.
-struct Costed {
-    path: AccessPath,
-    narrow_by: Vec<RunList>,
-    per_run: f64,
+struct Costed<C> {
+    path: AccessPath<C>,
+    narrow_by: Vec<List<C>>,
+    per_entity: f64,
     cost: Cost,
 }
 
-impl Costed {
-    fn new(path: AccessPath, cost: Cost) -> Self {
-        Self { path, narrow_by: Vec::new(), per_run: 1.0, cost }
+impl<C: Column> Costed<C> {
+    fn new(path: AccessPath<C>, cost: Cost) -> Self {
+        Self { path, narrow_by: Vec::new(), per_entity: 1.0, cost }
     }
 
     /// A path that reads these lists in order.
-    fn in_order(path: AccessPath, lists: &[RunList], options: &Options, heads: &Heads, estimates: &Estimates) -> Self {
-        let per_run = estimates.per_run(lists);
+    fn in_order(
+        path: AccessPath<C>,
+        lists: &[List<C>],
+        options: &Options<C>,
+        heads: &Heads<C>,
+        estimates: &Estimates<C>,
+    ) -> Self {
+        let per_entity = estimates.per_entity(lists);
         let narrow_by = narrowing(&path, lists, options, heads, estimates);
-        let now: &[RunList] = if is_rare(per_run) { &narrow_by } else { &[] };
+        let now: &[List<C>] = if is_rare(per_entity) { &narrow_by } else { &[] };
         let cost = estimates.in_order(lists, now);
-        Self { path, narrow_by, per_run, cost }
+        Self { path, narrow_by, per_entity, cost }
     }
 }
 
 /// The paths worth comparing, those first that are known best.
-fn paths(options: &Options, heads: &Heads, estimates: &Estimates) -> Vec<Costed> {
+fn paths<C: Column>(options: &Options<C>, heads: &Heads<C>, estimates: &Estimates<C>) -> Vec<Costed<C>> {
     if let Some(ids) = &options.ids {
-        return vec![Costed::new(AccessPath::Ids(ids.clone()), Estimates::ids(ids.len()))];
+        return vec![Costed::new(AccessPath::Ids(ids.clone()), cost::reads_of(ids.len()))];
     }
     let mut paths = Vec::new();
-    let gather = |lists: Vec<RunList>| {
+    let gather = |lists: Vec<List<C>>| {
         let cost = estimates.gather(&lists);
         Costed::new(AccessPath::Gather { lists }, cost)
     };
@@ -74,15 +70,15 @@ fn paths(options: &Options, heads: &Heads, estimates: &Estimates) -> Vec<Costed>
     if is_short {
         paths.push(gather(short));
     }
-    if estimates.known_runs().is_some() || options.walk.is_none() {
+    if estimates.known_total().is_some() || options.walk.is_none() {
         paths.push(Costed::new(AccessPath::Whole, estimates.whole()));
     }
     match &options.walk {
-        // A short list is no worse: it leads to the runs in the same order.
+        // A short list is no worse: it leads to the same order.
         Some(_) if options.newest_first && is_short => {}
         Some(_) if options.newest_first => {
             let lists = joined(options, heads, estimates);
-            let read = if lists.is_empty() { vec![RunList::Runs] } else { lists.clone() };
+            let read = if lists.is_empty() { vec![List::All] } else { lists.clone() };
             paths.push(Costed::in_order(AccessPath::Newest { lists }, &read, options, heads, estimates));
         }
         Some(walk) => {
@@ -90,7 +86,7 @@ fn paths(options: &Options, heads: &Heads, estimates: &Estimates) -> Vec<Costed>
             let read = match walk.segments.as_slice() {
                 [only] => vec![only.clone()],
                 // Where one list ends, the next goes on.
-                _ => vec![RunList::Runs],
+                _ => vec![List::All],
             };
             paths.push(Costed::in_order(AccessPath::Walk(walk), &read, options, heads, estimates));
         }
@@ -104,9 +100,9 @@ fn paths(options: &Options, heads: &Heads, estimates: &Estimates) -> Vec<Costed>
     paths
 }
 
-/// The lists that are newest first, but for those that hardly leave out a run.
-fn joined(options: &Options, heads: &Heads, estimates: &Estimates) -> Vec<RunList> {
-    let narrows = |list: &&RunList| **list != RunList::Runs && list.is_newest_first();
+/// The lists that are newest first, but for those that hardly leave out an entity.
+fn joined<C: Column>(options: &Options<C>, heads: &Heads<C>, estimates: &Estimates<C>) -> Vec<List<C>> {
+    let narrows = |list: &&List<C>| list.is_indexed() && list.is_newest_first();
     let mut lists: Vec<_> = options.lists.iter().filter(narrows).cloned().collect();
     lists.sort_by(|left, right| estimates.share(left).total_cmp(&estimates.share(right)));
     if let Some(shortest) = lists.first().cloned() {
@@ -117,33 +113,38 @@ fn joined(options: &Options, heads: &Heads, estimates: &Estimates) -> Vec<RunLis
 }
 
 /// Whether it is known that a list is much longer than another.
-fn is_much_longer(list: &RunList, than: &RunList, heads: &Heads) -> bool {
+fn is_much_longer<C: Column>(list: &List<C>, than: &List<C>, heads: &Heads<C>) -> bool {
     heads.rate(list).zip(heads.rate(than)).is_some_and(|(rate, shortest)| rate > MUCH_LONGER * shortest)
 }
 
-/// A walk through all runs goes through a list of fewer of them, where there is one in the same order.
-fn through_fewer(walk: &Walk, options: &Options, heads: &Heads, estimates: &Estimates) -> Walk {
+/// A walk through all entities goes through a list of fewer of them, where there is one in the same order.
+fn through_fewer<C: Column>(
+    walk: &Walk<C>,
+    options: &Options<C>,
+    heads: &Heads<C>,
+    estimates: &Estimates<C>,
+) -> Walk<C> {
     let mut walk = walk.clone();
-    if walk.segments == [RunList::Runs] {
+    if walk.segments == [List::All] {
         let shortest = joined(options, heads, estimates).into_iter().next();
-        walk.segments = vec![shortest.unwrap_or(RunList::Runs)];
+        walk.segments = vec![shortest.unwrap_or(List::All)];
     }
     walk
 }
 
-/// Lists to narrow a path by: those whose entries cost less than the runs that they leave out; if none does by what is known,
+/// Lists to narrow a path by: those whose entries cost less than the entities that they leave out; if none does by what is known,
 /// still the shortest, for the case that much fewer pass.
-fn narrowing(
-    path: &AccessPath,
-    read: &[RunList],
-    options: &Options,
-    heads: &Heads,
-    estimates: &Estimates,
-) -> Vec<RunList> {
+fn narrowing<C: Column>(
+    path: &AccessPath<C>,
+    read: &[List<C>],
+    options: &Options<C>,
+    heads: &Heads<C>,
+    estimates: &Estimates<C>,
+) -> Vec<List<C>> {
     let walked = if let AccessPath::Walk(walk) = path { walk.segments.as_slice() } else { read };
-    let is_unused = |list: &&RunList| {
-        let is_used = walked.iter().any(|used| *list == used || is_by_the_same(list, used));
-        **list != RunList::Runs && !is_used && !read.iter().any(|used| is_much_longer(list, used, heads))
+    let is_unused = |list: &&List<C>| {
+        let is_used = walked.iter().any(|used| *list == used || list.is_by_the_same(used));
+        list.is_indexed() && !is_used && !read.iter().any(|used| is_much_longer(list, used, heads))
     };
     let unused = || options.lists.iter().filter(is_unused);
     let worth = cheapest_of(unused(), estimates, |narrow_by| estimates.in_order(read, narrow_by));
@@ -151,33 +152,21 @@ fn narrowing(
     if worth.is_empty() { shortest().into_iter().cloned().collect() } else { worth }
 }
 
-/// Whether both are of one metric, or of statuses: the filter's ranges are in the segments of a walk already.
-fn is_by_the_same(list: &RunList, walked: &RunList) -> bool {
-    match (list, walked) {
-        (
-            RunList::ByMetric { key, .. },
-            RunList::ByMetric { key: walked, .. } | RunList::NotANumber { key: walked },
-        ) => key == walked,
-        (RunList::ByStatus(_), RunList::ByStatus(_)) => true,
-        _ => false,
-    }
-}
-
-/// The lists whose entries cost less than the runs that they leave out.
-fn worth_gathering(options: &Options, estimates: &Estimates) -> Vec<RunList> {
-    let lists = options.lists.iter().filter(|list| **list != RunList::Runs);
+/// The lists whose entries cost less than the entities that they leave out.
+fn worth_gathering<C: Column>(options: &Options<C>, estimates: &Estimates<C>) -> Vec<List<C>> {
+    let lists = options.lists.iter().filter(|list| list.is_indexed());
     cheapest_of(lists, estimates, |lists| if lists.is_empty() { estimates.whole() } else { estimates.gather(lists) })
 }
 
-/// Adds list after list, those of the fewest runs first, as long as it gets cheaper.
-fn cheapest_of<'a>(
-    lists: impl Iterator<Item = &'a RunList>,
-    estimates: &Estimates,
-    cost: impl Fn(&[RunList]) -> Cost,
-) -> Vec<RunList> {
+/// Adds list after list, those of the fewest entities first, as long as it gets cheaper.
+fn cheapest_of<'a, C: Column + 'a>(
+    lists: impl Iterator<Item = &'a List<C>>,
+    estimates: &Estimates<C>,
+    cost: impl Fn(&[List<C>]) -> Cost,
+) -> Vec<List<C>> {
     let mut by_share: Vec<_> = lists.collect();
     by_share.sort_by(|left, right| estimates.share(left).total_cmp(&estimates.share(right)));
-    let mut chosen: Vec<RunList> = Vec::new();
+    let mut chosen: Vec<List<C>> = Vec::new();
     for list in by_share {
         let mut more = chosen.clone();
         more.push(list.clone());

@@ -2,26 +2,28 @@
 
 use std::fmt;
 
+use super::column::Column;
+pub(super) use super::heads::float;
 use super::heads::{Head, Heads};
-use super::list::{Level, MetricRange, RunList, TextRange};
+use super::list::List;
 use super::options::Options;
 
-/// Read units of a run that is read by its key: its copy is one item.
+/// Read units of an entity that is read by its key: its copy is one item.
 const READ: f64 = 1.0;
-/// Read units of a run of an experiment that is read whole: items next to each other share their units.
+/// Read units of an entity where all are read in one range: items next to each other share their units.
 const READ_IN_RANGE: f64 = 0.7;
 /// Read units of an entry of a list.
 const ENTRY: f64 = 0.025;
 /// What a request is worth in read units, for the time it takes.
 const REQUEST: f64 = 2.0;
-/// How many runs are read by their keys in one request.
+/// How many entities are read by their keys in one request.
 const READ_BATCH: f64 = 100.0;
 /// How many read units a range brings per request: 1 MB.
 const RANGE_BATCH: f64 = 256.0;
-/// How many runs an experiment is taken to have if all that is known is that they are more than were looked at. With fewer,
+/// How many entities there are taken to be if all that is known is that they are more than were looked at. With fewer,
 /// every path is cheap; with more, gathering is, and reading whole is not.
-const UNKNOWN_RUNS: f64 = 10_000.0;
-/// What part of the runs passes a predicate that nothing is known of.
+const UNKNOWN_TOTAL: f64 = 10_000.0;
+/// What part of the entities passes a condition that nothing is known of.
 const UNKNOWN_SHARE: f64 = 0.5;
 /// No estimate says that fewer pass.
 const LEAST_SHARE: f64 = 0.001;
@@ -33,8 +35,8 @@ pub struct Cost {
     pub units: f64,
     /// Requests, whether sent one after another or at once.
     pub requests: f64,
-    /// The number of runs the experiment was taken to have, if that is a guess and the cost grows with it.
-    pub guessed_runs: Option<f64>,
+    /// How many entities there were taken to be, if that is a guess and the cost grows with it.
+    pub guessed_total: Option<f64>,
 }
 
 impl Cost {
@@ -47,144 +49,108 @@ impl Cost {
 impl fmt::Display for Cost {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requests = if (0.5..1.5).contains(&self.requests) { "request" } else { "requests" };
-        write!(formatter, "about {:.0} read units in {:.0} {requests}", self.units, self.requests)?;
-        self.guessed_runs.map_or(Ok(()), |runs| write!(formatter, ", if there are {runs:.0} runs"))
-    }
-}
-
-/// The part of an experiment's runs that a list holds, if nothing is known but what it is about.
-pub(super) fn guessed_share(list: &RunList) -> f64 {
-    match list {
-        RunList::Runs => 1.0,
-        RunList::ByStatus(TextRange::Equal(status)) if status == "FINISHED" => 0.8,
-        RunList::ByName(range) => of_text(range, 0.01),
-        RunList::ByStatus(range) | RunList::ByParam { range, .. } => of_text(range, 0.1),
-        RunList::ByToken { level: Level::Trigram, token, .. } => of_text(token, 0.15),
-        RunList::ByToken { level: Level::Value | Level::Word, token, .. } => of_text(token, 0.1),
-        RunList::ByMetric { range, .. } => of_metric(range),
-        RunList::NotANumber { .. } => 0.05,
-    }
-}
-
-fn of_text(range: &TextRange, equal: f64) -> f64 {
-    match range {
-        TextRange::Equal(_) => equal,
-        TextRange::Prefix(beginning) if beginning.is_empty() => 0.8,
-        TextRange::Prefix(_) => equal * 2.0,
-    }
-}
-
-fn of_metric(range: &MetricRange) -> f64 {
-    match (range.least, range.greatest) {
-        (None, None) => 0.8,
-        (Some(least), Some(greatest)) if least >= greatest => 0.05,
-        (Some(_), Some(_)) => 0.2,
-        (Some(_), None) | (None, Some(_)) => 0.4,
+        write!(formatter, "about {:.0} read units in {:.0} {requests}", self.units, self.requests)
     }
 }
 
 /// Estimates for one search.
-pub(super) struct Estimates<'a> {
-    options: &'a Options,
-    heads: &'a Heads,
+pub(super) struct Estimates<'a, C> {
+    options: &'a Options<C>,
+    heads: &'a Heads<C>,
     page_size: f64,
-    /// Runs per ms in the whole experiment.
+    /// Entities per ms, of all.
     rate: Option<f64>,
 }
 
-impl<'a> Estimates<'a> {
-    pub(super) fn new(options: &'a Options, heads: &'a Heads, page_size: usize) -> Self {
-        // Without the list of all runs, the list of the most stands for it.
+impl<'a, C: Column> Estimates<'a, C> {
+    pub(super) fn new(options: &'a Options<C>, heads: &'a Heads<C>, page_size: usize) -> Self {
+        // Without the list of all, the list of the most stands for it.
         let rates = heads.lists().filter_map(|list| Some((list, heads.rate(list)?)));
         let fastest = rates.max_by(|(_, left), (_, right)| left.total_cmp(right));
-        let rate = heads.rate(&RunList::Runs).or_else(|| fastest.map(|(list, rate)| rate / guessed_share(list)));
+        let rate = heads.rate(&List::All).or_else(|| fastest.map(|(list, rate)| rate / list.guessed_share()));
         Self { options, heads, page_size: float(page_size), rate }
     }
 
-    /// How many runs the experiment has, if that is known. The list of all runs may have been read from some time on only.
-    pub(super) fn known_runs(&self) -> Option<f64> {
+    /// How many entities there are, if that is known. The list of all may have been read from some time on only.
+    pub(super) fn known_total(&self) -> Option<f64> {
         if self.options.started.is_bounded() {
             return None;
         }
-        self.heads.length(&RunList::Runs).map(float)
+        self.heads.length(&List::All).map(float)
     }
 
-    fn runs(&self) -> f64 {
-        self.known_runs().unwrap_or(UNKNOWN_RUNS)
+    fn total(&self) -> f64 {
+        self.known_total().unwrap_or(UNKNOWN_TOTAL)
     }
 
-    /// The part of the runs that a list holds.
-    pub(super) fn share(&self, list: &RunList) -> f64 {
+    /// The part of the entities that a list holds.
+    pub(super) fn share(&self, list: &List<C>) -> f64 {
         let share = match (self.heads.length(list), self.heads.rate(list), self.rate) {
-            (Some(length), _, _) => float(length) / self.runs().max(1.0),
+            (Some(length), _, _) => float(length) / self.total().max(1.0),
             (None, Some(rate), Some(all)) => rate / all,
-            _ => guessed_share(list),
+            _ => list.guessed_share(),
         };
-        let known = self.heads.of(list).map_or(0.0, |head| float(head.entries) / self.runs().max(1.0));
+        let known = self.heads.of(list).map_or(0.0, |head| float(head.entries) / self.total().max(1.0));
         share.max(known).clamp(LEAST_SHARE, 1.0)
     }
 
     /// How many entries a list has.
-    fn length(&self, list: &RunList) -> f64 {
+    fn length(&self, list: &List<C>) -> f64 {
         let is_longer = self.heads.of(list).is_some_and(|head| !head.complete);
         let least = if is_longer { float(Head::ENTRIES + 1) } else { 0.0 };
-        self.heads.length(list).map_or_else(|| (self.share(list) * self.runs()).max(least), float)
+        self.heads.length(list).map_or_else(|| (self.share(list) * self.total()).max(least), float)
     }
 
-    /// The part of the runs that stand in all the lists. What a filter asks is seldom independent, so that a further list is
+    /// The part of the entities that stand in all the lists. What a filter asks is seldom independent, so that a further list is
     /// not taken to leave out more than half.
-    fn joint_share(&self, lists: &[RunList]) -> f64 {
+    fn joint_share(&self, lists: &[List<C>]) -> f64 {
         let mut shares: Vec<_> = lists.iter().map(|list| self.share(list)).collect();
         shares.sort_by(f64::total_cmp);
         let joint = |(place, share): (usize, &f64)| if place == 0 { *share } else { share.max(0.5) };
         shares.iter().enumerate().map(joint).product()
     }
 
-    /// How many runs stand in all the lists.
-    fn joint_length(&self, lists: &[RunList]) -> f64 {
+    /// How many entities stand in all the lists.
+    fn joint_length(&self, lists: &[List<C>]) -> f64 {
         let shortest = lists.iter().map(|list| self.length(list)).fold(f64::INFINITY, f64::min);
-        (self.joint_share(lists) * self.runs()).min(shortest)
+        (self.joint_share(lists) * self.total()).min(shortest)
     }
 
-    /// How many of the runs that stand in these lists are looked at for each run that passes.
-    pub(super) fn per_run(&self, lists: &[RunList]) -> f64 {
+    /// How many of the entities that stand in these lists are looked at for each one that passes.
+    pub(super) fn per_entity(&self, lists: &[List<C>]) -> f64 {
         let others = self.options.lists.iter().filter(|list| !lists.contains(list));
         let all: Vec<_> = lists.iter().chain(others).cloned().collect();
-        let unlisted = (0..self.options.unlisted).fold(1.0, |share, _| share * UNKNOWN_SHARE);
+        let unlisted = (0..self.options.unanswered).fold(1.0, |share, _| share * UNKNOWN_SHARE);
         let passing = self.joint_share(&all) * unlisted / self.joint_share(lists);
         1.0 / passing.clamp(LEAST_SHARE, 1.0)
     }
 
-    /// How many of the runs that stand in these lists are looked at until a page is full.
-    fn candidates(&self, lists: &[RunList]) -> f64 {
-        (self.page_size * self.per_run(lists)).min(self.joint_length(lists))
-    }
-
-    pub(super) fn ids(count: usize) -> Cost {
-        reads(float(count))
+    /// How many of the entities that stand in these lists are looked at until a page is full.
+    fn candidates(&self, lists: &[List<C>]) -> f64 {
+        (self.page_size * self.per_entity(lists)).min(self.joint_length(lists))
     }
 
     pub(super) fn whole(&self) -> Cost {
-        let cost = entries(self.runs() * READ_IN_RANGE / ENTRY);
-        Cost { guessed_runs: self.known_runs().is_none().then_some(UNKNOWN_RUNS), ..cost }
+        let cost = entries(self.total() * READ_IN_RANGE / ENTRY);
+        Cost { guessed_total: self.known_total().is_none().then_some(UNKNOWN_TOTAL), ..cost }
     }
 
     /// The cost of reading these lists at once, following what stands in all of them, and in those it is narrowed by, until
     /// a page is full.
-    pub(super) fn in_order(&self, lists: &[RunList], narrowed_by: &[RunList]) -> Cost {
+    pub(super) fn in_order(&self, lists: &[List<C>], narrowed_by: &[List<C>]) -> Cost {
         let joint = self.joint_share(lists);
         let candidates = self.candidates(lists);
-        let part = |list| entries((candidates * self.share(list) / joint).min(self.length(list)));
+        let part = |list: &List<C>| entries((candidates * self.share(list) / joint).min(self.length(list)));
         let whole = narrowed_by.iter().map(|list| entries(self.length(list)));
         let read = self.candidates(&[lists, narrowed_by].concat()).min(candidates);
         lists.iter().map(part).chain(whole).fold(reads(read), plus)
     }
 
-    pub(super) fn gather(&self, lists: &[RunList]) -> Cost {
+    pub(super) fn gather(&self, lists: &[List<C>]) -> Cost {
         let read = if self.options.newest_first { self.candidates(lists) } else { self.joint_length(lists) };
         let cost = lists.iter().map(|list| entries(self.length(list))).fold(reads(read), plus);
-        let is_guess = self.known_runs().is_none() && lists.iter().any(|list| self.heads.length(list).is_none());
-        Cost { guessed_runs: is_guess.then_some(UNKNOWN_RUNS), ..cost }
+        let is_guess = self.known_total().is_none() && lists.iter().any(|list| self.heads.length(list).is_none());
+        Cost { guessed_total: is_guess.then_some(UNKNOWN_TOTAL), ..cost }
     }
 }
 
@@ -193,20 +159,20 @@ pub(super) fn entries_for(candidates: f64) -> f64 {
     candidates * (ENTRY + READ) / ENTRY
 }
 
+/// The cost of reading so many entities by their keys.
+pub(super) fn reads_of(count: usize) -> Cost {
+    reads(float(count))
+}
+
 fn reads(count: f64) -> Cost {
-    Cost { units: count * READ, requests: (count / READ_BATCH).ceil(), guessed_runs: None }
+    Cost { units: count * READ, requests: (count / READ_BATCH).ceil(), guessed_total: None }
 }
 
 fn entries(count: f64) -> Cost {
     let units = count * ENTRY;
-    Cost { units, requests: (units / RANGE_BATCH).ceil().max(1.0), guessed_runs: None }
+    Cost { units, requests: (units / RANGE_BATCH).ceil().max(1.0), guessed_total: None }
 }
 
 fn plus(left: Cost, right: Cost) -> Cost {
-    Cost { units: left.units + right.units, requests: left.requests + right.requests, guessed_runs: None }
-}
-
-/// A count as a float; beyond 32 bits no estimate needs it.
-pub(super) fn float(count: usize) -> f64 {
-    u32::try_from(count).map_or(f64::from(u32::MAX), f64::from)
+    Cost { units: left.units + right.units, requests: left.requests + right.requests, guessed_total: None }
 }

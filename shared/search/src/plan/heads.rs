@@ -1,6 +1,7 @@
 //! What is known of lists before a path is chosen.
 
-use super::list::RunList;
+use super::column::Column;
+use super::list::List;
 
 /// The beginning of a list, as it was read. A list that is newest first is read within
 /// [`Options::started`](super::Options::started).
@@ -22,38 +23,43 @@ impl Head {
 }
 
 /// The heads of some lists.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Heads(Vec<(RunList, Head)>);
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heads<C>(Vec<(List<C>, Head)>);
 
-impl FromIterator<(RunList, Head)> for Heads {
-    fn from_iter<T: IntoIterator<Item = (RunList, Head)>>(heads: T) -> Self {
+impl<C> FromIterator<(List<C>, Head)> for Heads<C> {
+    fn from_iter<T: IntoIterator<Item = (List<C>, Head)>>(heads: T) -> Self {
         Self(heads.into_iter().collect())
     }
 }
 
-impl Heads {
+impl<C: Column> Heads<C> {
     /// The head of a list, if it was read.
     #[must_use]
-    pub fn of(&self, list: &RunList) -> Option<&Head> {
+    pub fn of(&self, list: &List<C>) -> Option<&Head> {
         self.0.iter().find(|(known, _)| known == list).map(|(_, head)| head)
     }
 
     /// How many entries the whole list has, if its head is all of it.
-    pub(super) fn length(&self, list: &RunList) -> Option<usize> {
+    pub(super) fn length(&self, list: &List<C>) -> Option<usize> {
         self.of(list).filter(|head| head.complete).map(|head| head.entries)
     }
 
-    /// How often a run of a list that is newest first starts, per ms, counted from the newest run that is known.
+    /// How often an entity of a list that is newest first starts, per ms, counted from the newest that is known.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(super) fn rate(&self, list: &RunList) -> Option<f64> {
+    pub(super) fn rate(&self, list: &List<C>) -> Option<f64> {
         let newest = self.0.iter().filter_map(|(_, head)| head.first).max()?;
         let head = self.of(list).filter(|head| head.entries > 0)?;
         let span = newest.saturating_sub(head.last?).saturating_add(1);
-        Some(super::cost::float(head.entries) / span.max(1) as f64)
+        Some(float(head.entries) / span.max(1) as f64)
     }
 
     /// The lists with a rate.
-    pub(super) fn lists(&self) -> impl Iterator<Item = &RunList> {
+    pub(super) fn lists(&self) -> impl Iterator<Item = &List<C>> {
         self.0.iter().map(|(list, _)| list)
     }
+}
+
+/// A count as a float; beyond 32 bits no estimate needs it.
+pub(super) fn float(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::from(u32::MAX), f64::from)
 }

@@ -1,133 +1,39 @@
-//! The lists of runs that an index holds.
+//! The lists of entities that an index holds.
 
 use std::fmt;
 
+use super::column::{Column, share_of_text};
 use crate::filter::quoted;
+use crate::range::{NumberRange, TextRange};
 use crate::sort_key::FirstValue;
-use crate::tokens::END;
+use crate::tokens::{END, Level};
 
-/// How a token was made from the text of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// Three characters in a row.
-    Trigram,
-    /// A stemmed word.
-    Word,
-    /// The whole value.
-    Value,
-}
-
-/// Which texts of a list are read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum TextRange {
-    /// This one.
-    Equal(String),
-    /// Those that begin so; all of them if it is empty, the empty text too.
-    Prefix(String),
-}
-
-impl TextRange {
-    /// Every text.
-    pub(crate) const ANY: Self = Self::Prefix(String::new());
-
-    /// Whether the text is one of them.
-    #[must_use]
-    pub fn contains(&self, text: &str) -> bool {
-        match self {
-            Self::Equal(wanted) => text == wanted,
-            Self::Prefix(beginning) => text.starts_with(beginning),
-        }
-    }
-}
-
-/// Which values of a metric are read.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MetricRange {
-    /// The least, itself included.
-    pub least: Option<f64>,
-    /// The greatest, itself included.
-    pub greatest: Option<f64>,
-    /// Whether NaN is read too. It stands after all values.
-    pub with_nan: bool,
-}
-
-impl MetricRange {
-    /// Every value, and NaN.
-    pub(crate) const ANY: Self = Self { least: None, greatest: None, with_nan: true };
-
-    /// Whether the value is one of them.
-    #[must_use]
-    pub fn contains(&self, value: f64) -> bool {
-        if value.is_nan() {
-            return self.with_nan;
-        }
-        self.least.is_none_or(|least| value >= least) && self.greatest.is_none_or(|greatest| value <= greatest)
-    }
-
-    /// Whether no value can be one of them. Such a range is in no plan.
-    pub(crate) fn is_empty(&self) -> bool {
-        !self.with_nan && self.least.zip(self.greatest).is_some_and(|(least, greatest)| least > greatest)
-    }
-}
-
-/// Which start times are read, in ms, both ends included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TimeRange {
-    /// The earliest.
-    pub from: Option<i64>,
-    /// The latest.
-    pub until: Option<i64>,
-}
-
-impl TimeRange {
-    /// Whether the time is one of them.
-    #[must_use]
-    pub fn contains(&self, time: i64) -> bool {
-        self.from.is_none_or(|from| time >= from) && self.until.is_none_or(|until| time <= until)
-    }
-
-    /// Whether any time is left out.
-    #[must_use]
-    pub fn is_bounded(&self) -> bool {
-        self.from.is_some() || self.until.is_some()
-    }
-
-    /// Whether no time can be one of them. Such a range is in no plan.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.from.zip(self.until).is_some_and(|(from, until)| from > until)
-    }
-}
-
-/// A list of runs of an experiment. A text cut in the key counts as its beginning, so that a list may hold more runs than
-/// it says, never fewer of those that the indexer is through with.
+/// A list of entities, those of an experiment. A text cut in the key counts as its beginning, so that a list may hold more
+/// entities than it says, never fewer of those whose last change is indexed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RunList {
-    /// All runs of the wanted lifecycle stage, newest first. The request that changes a run writes it, not the indexer.
-    Runs,
-    /// By status.
-    ByStatus(TextRange),
-    /// By run name.
-    ByName(TextRange),
-    /// By a param.
-    ByParam {
-        /// The param.
-        key: String,
+pub enum List<C> {
+    /// All entities that are not deleted, newest first. The request that changes an entity writes it, not the indexer.
+    All,
+    /// By a text.
+    ByText {
+        /// Which.
+        column: C,
         /// Its values.
         range: TextRange,
     },
-    /// By the latest value of a metric, greatest first, NaN last.
-    ByMetric {
-        /// The metric.
-        key: String,
+    /// By a number, greatest first, NaN last.
+    ByNumber {
+        /// Which.
+        column: C,
         /// Its values.
-        range: MetricRange,
+        range: NumberRange,
     },
-    /// Those whose latest value of a metric is NaN: the end of the list by this metric.
+    /// Those whose number is NaN: the end of the list by this number.
     NotANumber {
-        /// The metric.
-        key: String,
+        /// Which.
+        column: C,
     },
-    /// By a token of a text. With the beginning of a token, a run stands in it once for each token that begins so.
+    /// By a token of a text. With the beginning of a token, an entity stands in it once for each token that begins so.
     ByToken {
         /// The kind of token.
         level: Level,
@@ -138,51 +44,80 @@ pub enum RunList {
     },
 }
 
-impl RunList {
-    /// Whether the runs stand in it by start time, the newest first, and by id: of one text, that is, or of all runs. Such
-    /// lists are joined entry by entry. Others are in the order of their texts, or values, first.
+impl<C: Column> List<C> {
+    /// Whether the entities stand in it by time, the newest first, and by id: of one text, that is, or all. Such lists are
+    /// joined entry by entry. Others are in the order of their texts, or numbers, first.
     #[must_use]
     pub fn is_newest_first(&self) -> bool {
         match self {
-            Self::Runs | Self::NotANumber { .. } => true,
-            Self::ByStatus(range)
-            | Self::ByName(range)
-            | Self::ByParam { range, .. }
-            | Self::ByToken { token: range, .. } => matches!(range, TextRange::Equal(_)),
-            Self::ByMetric { .. } => false,
+            Self::All | Self::NotANumber { .. } => true,
+            Self::ByText { range, .. } | Self::ByToken { token: range, .. } => matches!(range, TextRange::Equal(_)),
+            Self::ByNumber { .. } => false,
         }
     }
 
-    /// Whether a run with this value stands in it, given that the list is by that value.
-    pub(crate) fn holds(&self, value: FirstValue<'_>) -> bool {
+    /// Whether it is kept by the indexer, and so eventually consistent.
+    #[must_use]
+    pub fn is_indexed(&self) -> bool {
+        *self != Self::All
+    }
+
+    /// Whether an entity with this value stands in it, given that the list is by that value.
+    pub(super) fn holds(&self, value: FirstValue<'_>) -> bool {
         match (self, value) {
-            // Of the times, only that of the start sorts lists.
+            // Of the times, only that of the beginning sorts lists.
             (list, FirstValue::Integer(_)) => list.is_newest_first(),
             (Self::NotANumber { .. }, FirstValue::NotANumber) => true,
-            (Self::ByMetric { range, .. }, FirstValue::Float(value)) => range.contains(value),
-            (Self::ByMetric { range, .. }, FirstValue::NotANumber) => range.with_nan,
-            (
-                Self::ByStatus(range)
-                | Self::ByName(range)
-                | Self::ByParam { range, .. }
-                | Self::ByToken { level: Level::Value, token: range, .. },
-                FirstValue::Text(text),
-            ) => range.contains(text),
+            (Self::ByNumber { range, .. }, FirstValue::Float(value)) => range.contains(value),
+            (Self::ByNumber { range, .. }, FirstValue::NotANumber) => range.with_nan,
+            (Self::ByText { range, .. }, FirstValue::Text(text)) => range.contains(text),
             _ => false,
+        }
+    }
+
+    /// Whether both are lists by one column whose values a walk has in its segments already: a number, or one of few texts.
+    pub(super) fn is_by_the_same(&self, walked: &Self) -> bool {
+        match (self, walked) {
+            (
+                Self::ByNumber { column, .. },
+                Self::ByNumber { column: walked, .. } | Self::NotANumber { column: walked },
+            ) => column == walked,
+            (Self::ByText { column, .. }, Self::ByText { column: walked, .. }) => {
+                column == walked && !column.values().is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    /// The part of all entities that it holds, if nothing is known but what it is about.
+    pub(super) fn guessed_share(&self) -> f64 {
+        match self {
+            Self::All => 1.0,
+            Self::ByText { column, range } => column.share(range),
+            Self::ByToken { level: Level::Trigram, token, .. } => share_of_text(token, 0.15),
+            Self::ByToken { level: Level::Word, token, .. } => share_of_text(token, 0.1),
+            Self::ByNumber { range, .. } => share_of_number(range),
+            Self::NotANumber { .. } => 0.05,
         }
     }
 }
 
-impl fmt::Display for RunList {
+fn share_of_number(range: &NumberRange) -> f64 {
+    match (range.least, range.greatest) {
+        (None, None) => 0.8,
+        (Some(least), Some(greatest)) if least >= greatest => 0.05,
+        (Some(_), Some(_)) => 0.2,
+        (Some(_), None) | (None, Some(_)) => 0.4,
+    }
+}
+
+impl<C: Column> fmt::Display for List<C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Runs => formatter.write_str("runs"),
-            Self::ByStatus(range) => write!(formatter, "status {range}"),
-            Self::ByName(range) => write!(formatter, "name {range}"),
-            Self::ByParam { key, range } => write!(formatter, "params.`{key}` {range}"),
-            Self::ByMetric { key, range } => write!(formatter, "metrics.`{key}` {range}"),
-            Self::NotANumber { key } => write!(formatter, "metrics.`{key}` NaN"),
-            Self::ByToken { level: Level::Value, field, token } => write!(formatter, "{field} {token}"),
+            Self::All => formatter.write_str(C::ALL),
+            Self::ByText { column, range } => write!(formatter, "{column} {range}"),
+            Self::ByNumber { column, range } => write!(formatter, "{column} {range}"),
+            Self::NotANumber { column } => write!(formatter, "{column} NaN"),
             Self::ByToken { level, field, token } => {
                 let kind = if *level == Level::Word { "word" } else { "trigram" };
                 // The mark of the end as in regular expressions.
@@ -194,36 +129,5 @@ impl fmt::Display for RunList {
                 }
             }
         }
-    }
-}
-
-impl fmt::Display for TextRange {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Equal(text) => write!(formatter, "= {}", quoted(text)),
-            Self::Prefix(beginning) if beginning.is_empty() => formatter.write_str("of any value"),
-            Self::Prefix(beginning) => write!(formatter, "begins with {}", quoted(beginning)),
-        }
-    }
-}
-
-impl fmt::Display for MetricRange {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Self::ANY {
-            return formatter.write_str("of any value");
-        }
-        if self.least.is_none() && self.greatest.is_none() {
-            return formatter.write_str("of any number");
-        }
-        let end = |end: Option<f64>| end.map_or_else(|| "..".to_owned(), |end| format!("{end:?}"));
-        let nan = if self.with_nan { " or NaN" } else { "" };
-        write!(formatter, "in [{}, {}]{nan}", end(self.least), end(self.greatest))
-    }
-}
-
-impl fmt::Display for TimeRange {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = |end: Option<i64>| end.map_or_else(|| "..".to_owned(), |end| end.to_string());
-        write!(formatter, "in [{}, {}]", end(self.from), end(self.until))
     }
 }

@@ -1,98 +1,90 @@
 //! Lists that are in the order of a search.
 
 use super::column::Column;
-use super::list::{MetricRange, RunList, TextRange};
-use super::numbers::metric_range;
+use super::list::List;
+use super::question::{Ask, SortBy, Sorting, number_range};
+use super::text;
 use crate::fields::IndexedFields;
-use crate::filter::{RunFilter, RunNumber, RunPredicate, RunText};
-use crate::order_by::{Direction, RunOrder, RunSortBy};
+use crate::order_by::Direction;
+use crate::range::{NumberRange, TextRange};
 use crate::sort_key::FirstValue;
-use mlflow_api::tracking::RunStatus;
 
-/// Statuses in the order of their names.
-const STATUSES: [RunStatus; 5] =
-    [RunStatus::Failed, RunStatus::Finished, RunStatus::Killed, RunStatus::Running, RunStatus::Scheduled];
-
-/// Lists that, read one after another, yield the runs in the order of the search's first term.
+/// Lists that, read one after another, yield the entities in the order of the search's first term.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Walk {
-    /// The lists. A run stands in one of them at most.
-    pub segments: Vec<RunList>,
+pub struct Walk<C> {
+    /// The lists. An entity stands in one of them at most.
+    pub segments: Vec<List<C>>,
     /// Whether each list is read from its end.
     pub backwards: bool,
-    /// Whether the runs come in the order of the search. If not, they come in the order of its first term only: those equal
-    /// in it are read all, and sorted. Texts cut in keys count as equal if their beginnings are.
+    /// Whether the entities come in the order of the search. If not, they come in the order of its first term only: those
+    /// equal in it are read all, and sorted. Texts cut in keys count as equal if their beginnings are.
     pub exact: bool,
-    /// Whether the runs that stand in none of the lists come at the end. If not, none of those passes.
+    /// Whether the entities that stand in none of the lists come at the end. If not, none of those passes.
     pub missing_follow: bool,
 }
 
-impl Walk {
+impl<C: Column> Walk<C> {
     /// The walk of an order; `None` if no list is in that order.
-    pub(super) fn of(filter: &RunFilter, order: &RunOrder, fields: &IndexedFields) -> Option<Self> {
-        let (first, rest) = order.terms.split_first()?;
-        let backwards = first.direction == Direction::Ascending;
-        let ties_are_newest_first = rest == RunOrder::default().terms;
-        match &first.by {
-            RunSortBy::Number(RunNumber::StartTime) => {
-                let exact = *order == RunOrder::default();
-                Some(Self { segments: vec![RunList::Runs], backwards, exact, missing_follow: false })
+    pub(super) fn of(asks: &[Ask<'_, C>], sorting: &Sorting<C>, fields: &IndexedFields) -> Option<Self> {
+        let backwards = sorting.direction == Direction::Ascending;
+        match &sorting.by {
+            SortBy::Time => {
+                let exact = sorting.is_newest_first();
+                Some(Self { segments: vec![List::All], backwards, exact, missing_follow: false })
             }
-            RunSortBy::Metric(key) => {
-                let found = metric_range(filter, key);
-                let segments = metric_segments(key, found.unwrap_or(MetricRange::ANY), backwards);
-                let exact = !backwards && ties_are_newest_first;
+            SortBy::Number(column) => {
+                let found = number_range(asks, column);
+                let segments = by_number(column, found.unwrap_or(NumberRange::ANY), backwards);
+                let exact = !backwards && sorting.ties_are_newest_first;
                 Some(Self { segments, backwards, exact, missing_follow: found.is_none() })
             }
-            RunSortBy::Text(RunText::Status) => {
-                let segments = status_segments(filter, first.direction);
-                Some(Self { segments, backwards: false, exact: ties_are_newest_first, missing_follow: false })
+            SortBy::Text(column) if !column.values().is_empty() => {
+                let segments = by_each_value(column, asks, sorting.direction);
+                let exact = sorting.ties_are_newest_first;
+                Some(Self { segments, backwards: false, exact, missing_follow: false })
             }
-            RunSortBy::Text(RunText::RunName) => of_column(&Column::Name, filter, first.direction, fields),
-            RunSortBy::Param(key) => of_column(&Column::Param(key.clone()), filter, first.direction, fields),
-            RunSortBy::Tag(key) => of_column(&Column::of_tag(key), filter, first.direction, fields),
-            RunSortBy::Number(RunNumber::EndTime)
-            | RunSortBy::Text(RunText::RunId | RunText::UserId | RunText::ArtifactUri) => None,
+            SortBy::Text(column) if column.is_listed(fields) => {
+                let range = text::range(asks, column);
+                let missing_follow = column.may_be_missing() && range.is_none();
+                let list = List::ByText { column: column.clone(), range: range.unwrap_or(TextRange::ANY) };
+                let backwards = sorting.direction == Direction::Descending;
+                Some(Self { segments: vec![list], backwards, exact: false, missing_follow })
+            }
+            SortBy::Text(_) | SortBy::Other => None,
         }
     }
 
-    /// In which of the segments a run with this first value stands: where a page goes on that begins after it. `None` if in
-    /// none, as one without the value.
+    /// In which of the segments an entity with this first value stands: where a page goes on that begins after it. `None` if
+    /// in none, as one without the value.
     #[must_use]
     pub fn segment_of(&self, value: FirstValue<'_>) -> Option<usize> {
         self.segments.iter().position(|list| list.holds(value))
     }
 }
 
-/// NaN comes after the values in either direction, so that read backwards it is a list of its own.
-fn metric_segments(key: &str, range: MetricRange, backwards: bool) -> Vec<RunList> {
-    let key = key.to_owned();
+/// NaN comes after the numbers in either direction, so that read backwards it is a list of its own.
+fn by_number<C: Column>(column: &C, range: NumberRange, backwards: bool) -> Vec<List<C>> {
+    let column = column.clone();
     if !backwards || !range.with_nan {
-        return vec![RunList::ByMetric { key, range }];
+        return vec![List::ByNumber { column, range }];
     }
-    let values = RunList::ByMetric { key: key.clone(), range: MetricRange { with_nan: false, ..range } };
-    vec![values, RunList::NotANumber { key }]
+    let numbers = List::ByNumber { column: column.clone(), range: NumberRange { with_nan: false, ..range } };
+    vec![numbers, List::NotANumber { column }]
 }
 
-/// One list per status, since those of one status are many: each is newest first, whichever way the statuses are sorted.
-fn status_segments(filter: &RunFilter, direction: Direction) -> Vec<RunList> {
-    let passes = |status: &&str| {
-        filter.predicates.iter().all(|predicate| match predicate {
-            RunPredicate::Text { attribute: RunText::Status, test } => test.passes(status),
+/// One list per value, where they are few and those of one value many: each is newest first, whichever way the values are
+/// sorted.
+fn by_each_value<C: Column>(column: &C, asks: &[Ask<'_, C>], direction: Direction) -> Vec<List<C>> {
+    let passes = |value: &&str| {
+        asks.iter().all(|ask| match ask {
+            Ask::Text { column: asked, test: Some(test) } if asked == column => test.passes(value),
             _ => true,
         })
     };
-    let names = STATUSES.iter().map(|status| status.name()).filter(passes);
-    let mut segments: Vec<_> = names.map(|name| RunList::ByStatus(TextRange::Equal(name.to_owned()))).collect();
+    let list = |value: &str| List::ByText { column: column.clone(), range: TextRange::Equal(value.to_owned()) };
+    let mut segments: Vec<_> = column.values().iter().copied().filter(passes).map(list).collect();
     if direction == Direction::Descending {
         segments.reverse();
     }
     segments
-}
-
-fn of_column(column: &Column, filter: &RunFilter, direction: Direction, fields: &IndexedFields) -> Option<Walk> {
-    let range = column.range(filter);
-    let missing_follow = column.may_be_missing() && range.is_none();
-    let list = column.list(range.unwrap_or(TextRange::ANY), fields)?;
-    Some(Walk { segments: vec![list], backwards: direction == Direction::Descending, exact: false, missing_follow })
 }

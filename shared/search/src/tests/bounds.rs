@@ -117,6 +117,7 @@ fn planning_a_long_pattern_is_linear() {
     let pattern = format!("%{text}%");
     let filter = parse_run_filter(&format!("run_name LIKE '{pattern}'")).unwrap();
     let terms = fastest(|| drop(tokens::pattern_terms(&pattern)));
-    let planned = fastest(|| drop(Options::of(&filter, &RunOrder::default(), &IndexedFields::default())));
+    let planned =
+        fastest(|| drop(Options::of(&filter.asks(), &RunOrder::default().sorting(), &IndexedFields::default())));
     assert!(planned < terms * 12, "{terms:?}, {planned:?}");
 }

@@ -1,20 +1,23 @@
 //! Tests of plans.
 
+mod kites;
 mod orders;
 mod page;
 mod plans;
 mod soundness;
 
-use crate::{Head, Heads, IndexedFields, Options, RunFilter, RunList, RunOrder, parse_run_search};
+use crate::{
+    Head, Heads, IndexedFields, Options, RunColumn, RunFilter, RunList, RunOptions, RunOrder, parse_run_search,
+};
 
 fn parsed(filter: &str, order_by: &[&str]) -> (RunFilter, RunOrder) {
     let order_by: Vec<_> = order_by.iter().map(|&clause| clause.to_owned()).collect();
     parse_run_search(filter, &order_by).unwrap_or_else(|error| panic!("{filter} {order_by:?}: {error}"))
 }
 
-fn options(filter: &str, order_by: &[&str]) -> Options {
+fn options(filter: &str, order_by: &[&str]) -> RunOptions {
     let (filter, order) = parsed(filter, order_by);
-    Options::of(&filter, &order, &IndexedFields::default())
+    Options::of(&filter.asks(), &order.sorting(), &IndexedFields::default())
 }
 
 fn shown(lists: &[RunList]) -> Vec<String> {
@@ -44,7 +47,7 @@ impl Known {
 }
 
 /// Heads of the lists that are printed so.
-fn heads(options: &Options, known: &[(&str, Known)]) -> Heads {
+fn heads(options: &RunOptions, known: &[(&str, Known)]) -> Heads<RunColumn> {
     let probes = options.probes();
     for (name, _) in known {
         assert!(shown(&probes).iter().any(|probe| probe == name), "{name} is not among {:?}", shown(&probes));

@@ -1,16 +1,12 @@
 //! Plans in words: predicates and sizes, and what follows from them.
 
-use mlflow_api::tracking::ViewType;
-
 use super::Known::{self, Every, Whole};
-use super::{heads, options, parsed, shown};
+use super::{heads, options, shown};
 use crate::{RunPlan, choose};
 
 pub(super) fn plan(filter: &str, order_by: &[&str], known: &[(&str, Known)]) -> RunPlan {
     let options = options(filter, order_by);
-    let heads = heads(&options, known);
-    let (filter, order) = parsed(filter, order_by);
-    choose(&options, &heads, filter, order, ViewType::ActiveOnly, 100)
+    choose(&options, &heads(&options, known), 100)
 }
 
 /// A filter, an order, heads and the plan that they make, without what it repeats of the search.
@@ -297,13 +293,13 @@ fn by_id() {
             &[][..],
             "runs r, s; about 2 read units in 1 request",
         ),
-        ("run_id = 'r' AND run_id = 's'", &[][..], &[][..], "no run can pass; about 0 read units in 0 requests"),
-        ("metrics.acc > 2 AND metrics.acc < 1", &[][..], &[][..], "no run can pass; about 0 read units in 0 requests"),
+        ("run_id = 'r' AND run_id = 's'", &[][..], &[][..], "nothing can pass; about 0 read units in 0 requests"),
+        ("metrics.acc > 2 AND metrics.acc < 1", &[][..], &[][..], "nothing can pass; about 0 read units in 0 requests"),
         (
             "start_time = 5.5",
             &["metrics.acc"][..],
             &[][..],
-            "no run can pass; started in [6, 5]; about 0 read units in 0 requests",
+            "nothing can pass; started in [6, 5]; about 0 read units in 0 requests",
         ),
         ("run_id LIKE 'r%'", &[][..], &[("runs", Every(1))][..], "newest first; about 205 read units in 3 requests"),
     ]);
@@ -316,8 +312,7 @@ fn a_plan_in_words() {
     assert_eq!(
         plan.to_string(),
         "walk metrics.`acc` of any value, then runs without\n  started in [6, ..]\n  narrow by params.`a` = 'x'\n\
-         \x20 about 275 read units in 4 requests\n  keep params.`a` = 'x' AND start_time > 5 AND end_time < 9\n  view active\n\
-         \x20 order metrics.`acc` DESC, start_time DESC, run_id ASC"
+         \x20 about 275 read units in 4 requests"
     );
 }
 

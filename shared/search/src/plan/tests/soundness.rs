@@ -3,15 +3,14 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
-use mlflow_api::tracking::ViewType;
 use proptest::prelude::*;
 
 use super::parsed;
 use crate::tests::TestRun;
 use crate::tokens::{trigrams, words};
 use crate::{
-    AccessPath, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Level, Options, RunFields,
-    RunFilter, RunList, RunNumber, RunOrder, RunText, Walk, choose,
+    AccessPath, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Level, Options, RunColumn,
+    RunFields, RunFilter, RunList, RunNumber, RunOptions, RunOrder, RunText, RunWalk, choose,
 };
 
 fn field_texts<'a>(run: &'a TestRun, field: &str) -> Vec<&'a str> {
@@ -28,17 +27,28 @@ fn field_texts<'a>(run: &'a TestRun, field: &str) -> Vec<&'a str> {
     text.into_iter().collect()
 }
 
+fn texts<'a>(run: &'a TestRun, column: &RunColumn) -> Vec<&'a str> {
+    match column {
+        RunColumn::Status => run.status.into_iter().collect(),
+        RunColumn::Name => run.name.into_iter().collect(),
+        RunColumn::Param(key) => run.param(key).into_iter().collect(),
+        RunColumn::Field(field) => field_texts(run, field),
+        RunColumn::Metric(_) => Vec::new(),
+    }
+}
+
+fn number(run: &TestRun, column: &RunColumn) -> Option<f64> {
+    if let RunColumn::Metric(key) = column { run.metric(key) } else { None }
+}
+
 /// Whether the indexer puts the run on the list.
 fn stands_in(run: &TestRun, list: &RunList) -> bool {
     match list {
-        RunList::Runs => true,
-        RunList::ByStatus(range) => run.status.is_some_and(|text| range.contains(text)),
-        RunList::ByName(range) => run.name.is_some_and(|text| range.contains(text)),
-        RunList::ByParam { key, range } => run.param(key).is_some_and(|text| range.contains(text)),
-        RunList::ByMetric { key, range } => run.metric(key).is_some_and(|value| range.contains(value)),
-        RunList::NotANumber { key } => run.metric(key).is_some_and(f64::is_nan),
+        RunList::All => true,
+        RunList::ByText { column, range } => texts(run, column).into_iter().any(|text| range.contains(text)),
+        RunList::ByNumber { column, range } => number(run, column).is_some_and(|value| range.contains(value)),
+        RunList::NotANumber { column } => number(run, column).is_some_and(f64::is_nan),
         RunList::ByToken { level, field, token } => field_texts(run, field).into_iter().any(|text| match level {
-            Level::Value => token.contains(text),
             Level::Trigram => trigrams(text).iter().any(|trigram| token.contains(trigram)),
             Level::Word => words(text).iter().any(|word| token.contains(word)),
         }),
@@ -48,14 +58,12 @@ fn stands_in(run: &TestRun, list: &RunList) -> bool {
 /// Where a run stands in a list: before or behind another. Zeros are stored without a sign.
 fn compare_in(list: &RunList, left: &TestRun, right: &TestRun) -> Ordering {
     let text = |run: &TestRun| match list {
-        RunList::ByStatus(_) => run.status.map(str::to_owned),
-        RunList::ByName(_) => run.name.map(str::to_owned),
-        RunList::ByParam { key, .. } => run.param(key).map(str::to_owned),
+        RunList::ByText { column, .. } => texts(run, column).first().map(|text| (*text).to_owned()),
         RunList::ByToken { field, .. } => field_texts(run, field).first().map(|text| (*text).to_owned()),
         _ => None,
     };
     let value = |run: &TestRun| match list {
-        RunList::ByMetric { key, .. } => run.metric(key),
+        RunList::ByNumber { column, .. } => number(run, column),
         _ => None,
     };
     let descending = |left: Option<f64>, right: Option<f64>| {
@@ -67,7 +75,7 @@ fn compare_in(list: &RunList, left: &TestRun, right: &TestRun) -> Ordering {
 }
 
 /// The runs in the order of a walk.
-fn walked(runs: &[TestRun], walk: &Walk) -> Vec<TestRun> {
+fn walked(runs: &[TestRun], walk: &RunWalk) -> Vec<TestRun> {
     let segments = walk.segments.iter().map(|list| {
         let mut segment: Vec<_> = runs.iter().filter(|run| stands_in(run, list)).cloned().collect();
         segment.sort_by(|left, right| compare_in(list, left, right));
@@ -197,7 +205,7 @@ fn fields() -> impl Strategy<Value = IndexedFields> {
 }
 
 /// The head of a list of these runs, as the store would read it with a smaller limit.
-fn head(runs: &[TestRun], options: &Options, list: &RunList, limit: usize) -> Head {
+fn head(runs: &[TestRun], options: &RunOptions, list: &RunList, limit: usize) -> Head {
     let in_time = |run: &&TestRun| {
         !list.is_newest_first() || run.start_time.is_some_and(|started| options.started.contains(started))
     };
@@ -216,7 +224,7 @@ proptest! {
 
     #[test]
     fn a_run_that_passes_stands_in_every_list(runs in runs(), (filter, order) in searches(), fields in fields()) {
-        let options = Options::of(&filter, &order, &fields);
+        let options = Options::of(&filter.asks(), &order.sorting(), &fields);
         prop_assert!(options.lists.len() <= 6 && options.probes().len() <= 4);
         for run in runs.iter().filter(|run| filter.matches(*run)) {
             for list in &options.lists {
@@ -232,7 +240,7 @@ proptest! {
 
     #[test]
     fn a_walk_is_in_order(runs in runs(), (filter, order) in searches(), fields in fields()) {
-        let Some(walk) = Options::of(&filter, &order, &fields).walk else { return Ok(()) };
+        let Some(walk) = Options::of(&filter.asks(), &order.sorting(), &fields).walk else { return Ok(()) };
         let walked = walked(&runs, &walk);
         let keys: Vec<_> = walked.iter().map(|run| if walk.exact { order.key(run) } else { first_term(&order).key(run) }).collect();
         prop_assert!(keys.is_sorted(), "{} {}", order, walk);
@@ -251,10 +259,10 @@ proptest! {
     fn a_plan_loses_no_run(
         runs in runs(), (filter, order) in searches(), fields in fields(), page_size in 1_usize..20, limit in 1_usize..12,
     ) {
-        let options = Options::of(&filter, &order, &fields);
+        let options = Options::of(&filter.asks(), &order.sorting(), &fields);
         let probes = options.probes().into_iter();
-        let heads: Heads = probes.map(|list| { let head = head(&runs, &options, &list, limit); (list, head) }).collect();
-        let plan = choose(&options, &heads, filter.clone(), order, ViewType::ActiveOnly, page_size);
+        let heads: Heads<_> = probes.map(|list| { let head = head(&runs, &options, &list, limit); (list, head) }).collect();
+        let plan = choose(&options, &heads, page_size);
         let (lists, is_walk): (Vec<_>, _) = match &plan.path {
             AccessPath::Newest { lists } | AccessPath::Gather { lists } => (lists.clone(), false),
             AccessPath::Walk(walk) if !walk.missing_follow => (walk.segments.clone(), true),

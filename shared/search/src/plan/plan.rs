@@ -1,0 +1,135 @@
+//! The plan of a search.
+
+use std::fmt;
+
+use super::column::Column;
+use super::cost::{self, Cost};
+use super::list::List;
+use super::walk::Walk;
+use crate::range::TimeRange;
+
+/// How the candidates of a search are found. Those with changes that are not indexed yet are candidates on every path.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AccessPath<C> {
+    /// Read these entities; there may be none.
+    Ids(Vec<String>),
+    /// Read all entities in one range, and sort those that pass.
+    Whole,
+    /// Read the entities that stand in all of these lists, newest first as the lists are, until the page is full. Without a
+    /// list, the list of all.
+    Newest {
+        /// Lists that are newest first, those of the fewest entities first.
+        lists: Vec<List<C>>,
+    },
+    /// Read the entities in the order of these lists until the page is full.
+    Walk(Walk<C>),
+    /// Read the keys of these lists whole and keep the entities that stand in all. If the order is the default one, sort the
+    /// keys and read entities until the page is full; if not, read all and sort them.
+    Gather {
+        /// The lists.
+        lists: Vec<List<C>>,
+    },
+}
+
+impl<C: Column> fmt::Display for AccessPath<C> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ids(ids) if ids.is_empty() => formatter.write_str("nothing can pass"),
+            Self::Ids(ids) => write!(formatter, "{} {}", C::ALL, ids.join(", ")),
+            Self::Whole => formatter.write_str("the whole experiment"),
+            Self::Newest { lists } if lists.is_empty() => formatter.write_str("newest first"),
+            Self::Newest { lists } => write!(formatter, "newest first of {}", named(lists, " and ")),
+            Self::Walk(walk) => write!(formatter, "{walk}"),
+            Self::Gather { lists } => write!(formatter, "gather {}", named(lists, " and ")),
+        }
+    }
+}
+
+impl<C: Column> fmt::Display for Walk<C> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "walk {}", named(&self.segments, ", then "))?;
+        formatter.write_str(if self.backwards { ", backwards" } else { "" })?;
+        formatter.write_str(if self.exact { "" } else { ", equal ones sorted" })?;
+        if self.missing_follow { write!(formatter, ", then {} without", C::ALL) } else { Ok(()) }
+    }
+}
+
+fn named<C: Column>(lists: &[List<C>], between: &str) -> String {
+    lists.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
+}
+
+/// How a search is carried out. Whatever the path, the entities found are those that pass the filter, in the order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan<C> {
+    /// Where to look.
+    pub path: AccessPath<C>,
+    /// When the entities started that pass. Lists that are newest first need not be read beyond it, and keys outside of it need
+    /// not be followed.
+    pub started: TimeRange,
+    /// Lists that a path in list order, [`AccessPath::Newest`] or [`AccessPath::Walk`], is narrowed by when few of its
+    /// candidates pass: their keys are read whole, and from then on only those candidates are read that stand in all of
+    /// them. [`Plan::narrow_limit`] says when. Empty if the path uses all there is.
+    pub narrow_by: Vec<List<C>>,
+    /// How many candidates are expected for each entity that passes.
+    pub(super) per_entity: f64,
+    /// What the path costs, estimated.
+    pub cost: Cost,
+}
+
+/// Whether so many candidates for each entity that passes are too many to read them all.
+pub(super) fn is_rare(per_entity: f64) -> bool {
+    per_entity > 3.0
+}
+
+impl<C: Column> Plan<C> {
+    /// More entries are not read, however few entities pass: their keys have to fit into memory.
+    const MOST_ENTRIES: usize = 100_000;
+
+    /// How many entries of the lists of [`Plan::narrow_by`] may be read, all together, after `read` candidates of which
+    /// `passed` passed, while `wanted` more have to. 0 while the path is good enough: more than one in three passes. If the
+    /// lists end within the limit, the path is narrowed by them, and that is cheaper. If not, it goes on as it is, and this
+    /// may be asked again.
+    ///
+    /// Before the first candidate, what is expected counts, which may be wrong: the limit is what a page of candidates
+    /// costs. After that, what was seen counts, and the limit is what going on would cost. So a search costs at most twice of
+    /// what it would have, and a page.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and what is beyond is cut")]
+    pub fn narrow_limit(&self, read: usize, passed: usize, wanted: usize) -> usize {
+        // If none passed so far, one in twice as many may.
+        let seen = cost::float(read) / cost::float(passed).max(0.5);
+        let (per_entity, candidates) = if read == 0 { (self.per_entity, 1.0) } else { (seen, seen) };
+        if self.narrow_by.is_empty() || !is_rare(per_entity) {
+            return 0;
+        }
+        let entries = cost::entries_for(candidates * cost::float(wanted));
+        (entries.round() as usize).min(Self::MOST_ENTRIES)
+    }
+
+    /// Whether it reads lists that the indexer keeps.
+    #[must_use]
+    pub fn reads_index(&self) -> bool {
+        let any = |lists: &[List<C>]| lists.iter().any(List::is_indexed);
+        match &self.path {
+            AccessPath::Ids(_) | AccessPath::Whole => false,
+            AccessPath::Newest { lists } | AccessPath::Gather { lists } => any(lists) || any(&self.narrow_by),
+            AccessPath::Walk(walk) => any(&walk.segments) || any(&self.narrow_by),
+        }
+    }
+}
+
+impl<C: Column> fmt::Display for Plan<C> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.path)?;
+        if self.started.is_bounded() {
+            write!(formatter, "\n  started {}", self.started)?;
+        }
+        if !self.narrow_by.is_empty() {
+            let condition = if is_rare(self.per_entity) { "" } else { "if few pass, " };
+            write!(formatter, "\n  {condition}narrow by {}", named(&self.narrow_by, " and "))?;
+        }
+        write!(formatter, "\n  {}", self.cost)?;
+        let Some(total) = self.cost.guessed_total else { return Ok(()) };
+        write!(formatter, ", if there are {total:.0} {}", C::ALL)
+    }
+}

@@ -1,0 +1,83 @@
+//! What a search asks, in terms of columns: the planner's view of a filter and of an order.
+
+use std::collections::BTreeSet;
+
+use super::column::Column;
+use crate::filter::TextTest;
+use crate::order_by::Direction;
+use crate::range::{NumberRange, TimeRange};
+
+/// What one condition of a filter asks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask<'a, C> {
+    /// A text that has to be there, and pass the test if there is one.
+    Text {
+        /// Which text.
+        column: C,
+        /// What it has to be like.
+        test: Option<&'a TextTest>,
+    },
+    /// A number that has to be there, and in this range.
+    Number {
+        /// Which number.
+        column: C,
+        /// What it may be; too much of it at most.
+        range: NumberRange,
+    },
+    /// That the entity began then.
+    Time(TimeRange),
+    /// That its id is one of these.
+    Ids(BTreeSet<String>),
+    /// Something that no list, time or id answers.
+    Other,
+}
+
+/// What an order sorts by first.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SortBy<C> {
+    /// When the entity began.
+    Time,
+    /// A text; entities without it come last.
+    Text(C),
+    /// A number; NaN comes behind the numbers, and entities without it last.
+    Number(C),
+    /// Something that no list is sorted by.
+    Other,
+}
+
+/// An order, as far as lists can be in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sorting<C> {
+    /// The first term.
+    pub by: SortBy<C>,
+    /// Which way it sorts.
+    pub direction: Direction,
+    /// Whether entities that are equal in the first term follow each other newest first, and by id.
+    pub ties_are_newest_first: bool,
+}
+
+impl<C: Column> Sorting<C> {
+    /// Whether it is the order of the list of all entities.
+    #[must_use]
+    pub fn is_newest_first(&self) -> bool {
+        self.by == SortBy::Time && self.direction == Direction::Descending && self.ties_are_newest_first
+    }
+}
+
+/// The numbers of a column that the conditions leave; `None` if they let entities pass that have none.
+pub(super) fn number_range<C: Column>(asks: &[Ask<'_, C>], of: &C) -> Option<NumberRange> {
+    let ranges = asks.iter().filter_map(|ask| match ask {
+        Ask::Number { column, range } if column == of => Some(*range),
+        _ => None,
+    });
+    ranges.reduce(NumberRange::and)
+}
+
+/// The times that the conditions leave.
+pub(super) fn times<C>(asks: &[Ask<'_, C>]) -> TimeRange {
+    let ranges = asks.iter().filter_map(|ask| match ask {
+        Ask::Time(range) => Some(*range),
+        _ => None,
+    });
+    ranges.fold(TimeRange::default(), TimeRange::and)
+}

@@ -1,0 +1,255 @@
+//! What runs are indexed by, and what their filters and orders ask of it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
+use crate::filter::{Comparator, KeyTest, RUN_NAME_TAG, RunFilter, RunNumber, RunPredicate, RunText, TextTest};
+use crate::order_by::{Direction, RunOrder, RunSortBy};
+use crate::plan::{Ask, Column, List, Options, Plan, SortBy, Sorting, Walk, range_of, share_of_text};
+use crate::range::{NumberRange, TextRange, TimeRange};
+use crate::value::Number;
+use mlflow_api::tracking::RunStatus;
+
+/// A list of runs.
+pub type RunList = List<RunColumn>;
+/// The ways to the runs of a search.
+pub type RunOptions = Options<RunColumn>;
+/// The plan of a search of runs.
+pub type RunPlan = Plan<RunColumn>;
+/// Lists of runs in the order of a search.
+pub type RunWalk = Walk<RunColumn>;
+
+/// Statuses in the order of their names.
+const STATUSES: [&str; 5] = [
+    RunStatus::Failed.name(),
+    RunStatus::Finished.name(),
+    RunStatus::Killed.name(),
+    RunStatus::Running.name(),
+    RunStatus::Scheduled.name(),
+];
+
+/// What runs are indexed by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunColumn {
+    /// The run name.
+    Name,
+    /// The status.
+    Status,
+    /// A param.
+    Param(String),
+    /// The latest value of a metric.
+    Metric(String),
+    /// Any other text, by its field. Of a field of datasets a run may have several values, one of which has to pass.
+    Field(String),
+}
+
+impl Column for RunColumn {
+    const ALL: &'static str = "runs";
+
+    fn is_listed(&self, fields: &IndexedFields) -> bool {
+        match self {
+            Self::Name | Self::Status | Self::Param(_) | Self::Metric(_) => true,
+            Self::Field(field) => fields.has_value(field),
+        }
+    }
+
+    fn may_be_missing(&self) -> bool {
+        matches!(self, Self::Param(_) | Self::Metric(_) | Self::Field(_))
+    }
+
+    fn text_field(&self, fields: &IndexedFields) -> Option<String> {
+        let field = match self {
+            Self::Name => RUN_NAME.to_owned(),
+            Self::Status | Self::Metric(_) => return None,
+            Self::Param(key) => format!("params.{key}"),
+            Self::Field(field) => field.clone(),
+        };
+        fields.has_text(&field).then_some(field)
+    }
+
+    fn values(&self) -> &'static [&'static str] {
+        if *self == Self::Status { &STATUSES } else { &[] }
+    }
+
+    fn share(&self, range: &TextRange) -> f64 {
+        match (self, range) {
+            (Self::Status, TextRange::Equal(status)) if status == RunStatus::Finished.name() => 0.8,
+            (Self::Name, range) => share_of_text(range, 0.01),
+            (_, range) => share_of_text(range, 0.1),
+        }
+    }
+}
+
+impl fmt::Display for RunColumn {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name => formatter.write_str("name"),
+            Self::Status => formatter.write_str("status"),
+            Self::Param(key) => write!(formatter, "params.`{key}`"),
+            Self::Metric(key) => write!(formatter, "metrics.`{key}`"),
+            Self::Field(field) => formatter.write_str(field),
+        }
+    }
+}
+
+impl RunFilter {
+    /// What each condition asks, in their order.
+    #[must_use]
+    pub fn asks(&self) -> Vec<Ask<'_, RunColumn>> {
+        self.predicates.iter().map(ask).collect()
+    }
+}
+
+fn ask(predicate: &RunPredicate) -> Ask<'_, RunColumn> {
+    match predicate {
+        RunPredicate::Metric { key, comparator, value } => {
+            Ask::Number { column: RunColumn::Metric(key.clone()), range: numbers(*comparator, *value) }
+        }
+        RunPredicate::Param { key, test } => of_key(RunColumn::Param(key.clone()), test),
+        RunPredicate::Tag { key, test } => of_key(of_tag(key), test),
+        RunPredicate::Text { attribute: RunText::Status, test } => of_text(RunColumn::Status, test),
+        RunPredicate::Text { attribute: RunText::UserId, test } => of_text(RunColumn::Field(USER_ID.to_owned()), test),
+        RunPredicate::Text { attribute: RunText::RunId, test } => match (test, range_of(test)) {
+            (TextTest::In(ids), _) => Ask::Ids(ids.clone()),
+            (_, TextRange::Equal(id)) => Ask::Ids(BTreeSet::from([id])),
+            _ => Ask::Other,
+        },
+        RunPredicate::Dataset { field, test } => of_text(RunColumn::Field(of_datasets(*field)), test),
+        RunPredicate::Number { attribute: RunNumber::StartTime, comparator, value } => {
+            Ask::Time(times(*comparator, *value))
+        }
+        RunPredicate::Number { attribute: RunNumber::EndTime, .. }
+        | RunPredicate::Text { attribute: RunText::RunName | RunText::ArtifactUri, .. } => Ask::Other,
+    }
+}
+
+fn of_text(column: RunColumn, test: &TextTest) -> Ask<'_, RunColumn> {
+    Ask::Text { column, test: Some(test) }
+}
+
+fn of_key(column: RunColumn, test: &KeyTest) -> Ask<'_, RunColumn> {
+    match test {
+        KeyTest::Absent => Ask::Other,
+        KeyTest::Present => Ask::Text { column, test: None },
+        KeyTest::Value(test) => of_text(column, test),
+    }
+}
+
+/// The column of a tag. The run name is the tag that MLflow keeps equal to it.
+fn of_tag(key: &str) -> RunColumn {
+    if key == RUN_NAME_TAG { RunColumn::Name } else { RunColumn::Field(format!("tags.{key}")) }
+}
+
+impl RunOrder {
+    /// What it sorts by first, and whether the rest is MLflow's default.
+    #[must_use]
+    pub fn sorting(&self) -> Sorting<RunColumn> {
+        let default = Self::default().terms;
+        let Some((first, rest)) = self.terms.split_first() else {
+            return Sorting { by: SortBy::Other, direction: Direction::Ascending, ties_are_newest_first: false };
+        };
+        let by = match &first.by {
+            RunSortBy::Number(RunNumber::StartTime) => SortBy::Time,
+            RunSortBy::Metric(key) => SortBy::Number(RunColumn::Metric(key.clone())),
+            RunSortBy::Text(RunText::Status) => SortBy::Text(RunColumn::Status),
+            RunSortBy::Text(RunText::RunName) => SortBy::Text(RunColumn::Name),
+            RunSortBy::Param(key) => SortBy::Text(RunColumn::Param(key.clone())),
+            RunSortBy::Tag(key) => SortBy::Text(RunColumn::Field(format!("tags.{key}"))),
+            RunSortBy::Number(RunNumber::EndTime)
+            | RunSortBy::Text(RunText::RunId | RunText::UserId | RunText::ArtifactUri) => SortBy::Other,
+        };
+        // Among runs that began at once, the id alone is left of the default.
+        let ties = if by == SortBy::Time { &default[1..] } else { &default };
+        Sorting { direction: first.direction, ties_are_newest_first: rest == ties, by }
+    }
+}
+
+/// The values of which a comparison with `value` may be true. NaN differs from every value and compares with none.
+fn numbers(comparator: Comparator, value: f64) -> NumberRange {
+    let numbers = NumberRange { with_nan: false, ..NumberRange::ANY };
+    // The grammar makes no NaN.
+    if value.is_nan() {
+        return NumberRange { with_nan: comparator == Comparator::NotEqual, ..numbers };
+    }
+    // The two zeros are one number here and two in a key.
+    let (least, greatest) = if value == 0.0 { (-0.0, 0.0) } else { (value, value) };
+    match comparator {
+        Comparator::Equal => NumberRange { least: Some(least), greatest: Some(greatest), ..numbers },
+        Comparator::NotEqual => NumberRange::ANY,
+        Comparator::Less | Comparator::LessOrEqual => NumberRange { greatest: Some(greatest), ..numbers },
+        Comparator::Greater | Comparator::GreaterOrEqual => NumberRange { least: Some(least), ..numbers },
+    }
+}
+
+/// The times of which a comparison with `value` may be true. At the ends of 64 bits they are too many, never too few.
+#[allow(clippy::cast_possible_truncation, reason = "the cast goes to the nearest integer there is")]
+fn times(comparator: Comparator, value: Number) -> TimeRange {
+    // The integers next to the value; the same one twice if it is an integer itself.
+    let (below, above) = match value {
+        Number::Integer(value) => (value, value),
+        Number::Float(value) if value.is_nan() => return TimeRange::default(),
+        Number::Float(value) => (value.floor() as i64, value.ceil() as i64),
+    };
+    let (from, until) = match (comparator, value) {
+        (Comparator::Equal, _) => (Some(above), Some(below)),
+        (Comparator::NotEqual, _) => (None, None),
+        (Comparator::Less, Number::Integer(value)) => (None, Some(value.saturating_sub(1))),
+        (Comparator::Less | Comparator::LessOrEqual, _) => (None, Some(below)),
+        (Comparator::Greater, Number::Integer(value)) => (Some(value.saturating_add(1)), None),
+        (Comparator::Greater | Comparator::GreaterOrEqual, _) => (Some(above), None),
+    };
+    TimeRange { from, until }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const COMPARATORS: [Comparator; 6] = [
+        Comparator::Equal,
+        Comparator::NotEqual,
+        Comparator::Less,
+        Comparator::LessOrEqual,
+        Comparator::Greater,
+        Comparator::GreaterOrEqual,
+    ];
+
+    fn numbers() -> impl Strategy<Value = Number> {
+        let edges =
+            [0.5, -0.5, 2.0, 1e300, -1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 9.223_372_036_854_776e18];
+        prop_oneof![
+            (-4_i64..4).prop_map(Number::Integer),
+            any::<i64>().prop_map(Number::Integer),
+            prop::sample::select(vec![i64::MIN, i64::MAX]).prop_map(Number::Integer),
+            prop::sample::select(edges.to_vec()).prop_map(Number::Float),
+            any::<f64>().prop_map(Number::Float),
+        ]
+    }
+
+    fn stored() -> impl Strategy<Value = i64> {
+        prop_oneof![-5_i64..5, any::<i64>(), prop::sample::select(vec![i64::MIN, i64::MAX])]
+    }
+
+    proptest! {
+        #[test]
+        fn no_time_that_passes_is_left_out(number in numbers(), stored in stored()) {
+            for comparator in COMPARATORS {
+                if comparator.holds(number.compare_stored(stored)) {
+                    prop_assert!(times(comparator, number).contains(stored), "{} {}", comparator.symbol(), number);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn times_are_narrow() {
+        let shown = |comparator, number| times(comparator, number).to_string();
+        assert_eq!(shown(Comparator::Greater, Number::Integer(5)), "in [6, ..]");
+        assert_eq!(shown(Comparator::Less, Number::Float(5.5)), "in [.., 5]");
+        assert_eq!(shown(Comparator::GreaterOrEqual, Number::Float(5.5)), "in [6, ..]");
+        assert!(times(Comparator::Equal, Number::Float(5.5)).is_empty());
+    }
+}
