@@ -68,13 +68,15 @@ pub use order_by::{
     parse_run_order_by,
 };
 pub use page_token::{decode_page_token, encode_page_token};
-pub use plan::{AccessPath, Ask, Column, Cost, Head, Heads, List, Options, Plan, SortBy, Sorting, Walk, choose};
+pub use plan::{
+    AccessPath, Ask, Columns, Cost, Head, Heads, List, Options, Plan, SortBy, Sorting, TextColumn, Walk, choose,
+};
 pub use range::{NumberRange, TextRange, TimeRange};
 pub use registry::{
     RegisteredModelFields, RegisteredModelFilter, RegisteredModelOrder, RegisteredModelSortBy, TagTests, VersionFields,
     VersionFilter, VersionNumberTest, VersionOrder, VersionSortBy, parse_registered_model_search, parse_version_search,
 };
-pub use run_index::{RunColumn, RunList, RunOptions, RunPlan, RunWalk};
+pub use run_index::{Metric, RunColumn, RunList, RunOptions, RunPlan, RunWalk, Runs};
 pub use sort_key::{FirstValue, SortKey};
 pub use tokens::Level;
 pub use value::Number;

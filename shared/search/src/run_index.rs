@@ -6,19 +6,19 @@ use std::fmt;
 use crate::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
 use crate::filter::{Comparator, KeyTest, RUN_NAME_TAG, RunFilter, RunNumber, RunPredicate, RunText, TextTest};
 use crate::order_by::{Direction, RunOrder, RunSortBy};
-use crate::plan::{Ask, Column, List, Options, Plan, SortBy, Sorting, Walk, range_of, share_of_text};
+use crate::plan::{Ask, Columns, List, Options, Plan, SortBy, Sorting, TextColumn, Walk, range_of, share_of_text};
 use crate::range::{NumberRange, TextRange, TimeRange};
 use crate::value::Number;
 use mlflow_api::tracking::RunStatus;
 
 /// A list of runs.
-pub type RunList = List<RunColumn>;
+pub type RunList = List<Runs>;
 /// The ways to the runs of a search.
-pub type RunOptions = Options<RunColumn>;
+pub type RunOptions = Options<Runs>;
 /// The plan of a search of runs.
-pub type RunPlan = Plan<RunColumn>;
+pub type RunPlan = Plan<Runs>;
 /// Lists of runs in the order of a search.
-pub type RunWalk = Walk<RunColumn>;
+pub type RunWalk = Walk<Runs>;
 
 /// Statuses in the order of their names.
 const STATUSES: [&str; 5] = [
@@ -29,7 +29,15 @@ const STATUSES: [&str; 5] = [
     RunStatus::Scheduled.name(),
 ];
 
-/// What runs are indexed by.
+/// Runs, as a kind of entity that is indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runs;
+
+/// The latest value of a metric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metric(pub String);
+
+/// A text that runs are indexed by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunColumn {
     /// The run name.
@@ -38,30 +46,33 @@ pub enum RunColumn {
     Status,
     /// A param.
     Param(String),
-    /// The latest value of a metric.
-    Metric(String),
     /// Any other text, by its field. Of a field of datasets a run may have several values, one of which has to pass.
     Field(String),
 }
 
-impl Column for RunColumn {
-    const ALL: &'static str = "runs";
+impl Columns for Runs {
+    type Text = RunColumn;
+    type Number = Metric;
 
+    const ALL: &'static str = "runs";
+}
+
+impl TextColumn for RunColumn {
     fn is_listed(&self, fields: &IndexedFields) -> bool {
         match self {
-            Self::Name | Self::Status | Self::Param(_) | Self::Metric(_) => true,
+            Self::Name | Self::Status | Self::Param(_) => true,
             Self::Field(field) => fields.has_value(field),
         }
     }
 
     fn may_be_missing(&self) -> bool {
-        matches!(self, Self::Param(_) | Self::Metric(_) | Self::Field(_))
+        matches!(self, Self::Param(_) | Self::Field(_))
     }
 
     fn text_field(&self, fields: &IndexedFields) -> Option<String> {
         let field = match self {
             Self::Name => RUN_NAME.to_owned(),
-            Self::Status | Self::Metric(_) => return None,
+            Self::Status => return None,
             Self::Param(key) => format!("params.{key}"),
             Self::Field(field) => field.clone(),
         };
@@ -87,24 +98,29 @@ impl fmt::Display for RunColumn {
             Self::Name => formatter.write_str("name"),
             Self::Status => formatter.write_str("status"),
             Self::Param(key) => write!(formatter, "params.`{key}`"),
-            Self::Metric(key) => write!(formatter, "metrics.`{key}`"),
             Self::Field(field) => formatter.write_str(field),
         }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "metrics.`{}`", self.0)
     }
 }
 
 impl RunFilter {
     /// What each condition asks, in their order.
     #[must_use]
-    pub fn asks(&self) -> Vec<Ask<'_, RunColumn>> {
+    pub fn asks(&self) -> Vec<Ask<'_, Runs>> {
         self.predicates.iter().map(ask).collect()
     }
 }
 
-fn ask(predicate: &RunPredicate) -> Ask<'_, RunColumn> {
+fn ask(predicate: &RunPredicate) -> Ask<'_, Runs> {
     match predicate {
         RunPredicate::Metric { key, comparator, value } => {
-            Ask::Number { column: RunColumn::Metric(key.clone()), range: numbers(*comparator, *value) }
+            Ask::Number { column: Metric(key.clone()), range: numbers(*comparator, *value) }
         }
         RunPredicate::Param { key, test } => of_key(RunColumn::Param(key.clone()), test),
         RunPredicate::Tag { key, test } => of_key(of_tag(key), test),
@@ -124,11 +140,11 @@ fn ask(predicate: &RunPredicate) -> Ask<'_, RunColumn> {
     }
 }
 
-fn of_text(column: RunColumn, test: &TextTest) -> Ask<'_, RunColumn> {
+fn of_text(column: RunColumn, test: &TextTest) -> Ask<'_, Runs> {
     Ask::Text { column, test: Some(test) }
 }
 
-fn of_key(column: RunColumn, test: &KeyTest) -> Ask<'_, RunColumn> {
+fn of_key(column: RunColumn, test: &KeyTest) -> Ask<'_, Runs> {
     match test {
         KeyTest::Absent => Ask::Other,
         KeyTest::Present => Ask::Text { column, test: None },
@@ -144,14 +160,14 @@ fn of_tag(key: &str) -> RunColumn {
 impl RunOrder {
     /// What it sorts by first, and whether the rest is MLflow's default.
     #[must_use]
-    pub fn sorting(&self) -> Sorting<RunColumn> {
+    pub fn sorting(&self) -> Sorting<Runs> {
         let default = Self::default().terms;
         let Some((first, rest)) = self.terms.split_first() else {
             return Sorting { by: SortBy::Other, direction: Direction::Ascending, ties_are_newest_first: false };
         };
         let by = match &first.by {
             RunSortBy::Number(RunNumber::StartTime) => SortBy::Time,
-            RunSortBy::Metric(key) => SortBy::Number(RunColumn::Metric(key.clone())),
+            RunSortBy::Metric(key) => SortBy::Number(Metric(key.clone())),
             RunSortBy::Text(RunText::Status) => SortBy::Text(RunColumn::Status),
             RunSortBy::Text(RunText::RunName) => SortBy::Text(RunColumn::Name),
             RunSortBy::Param(key) => SortBy::Text(RunColumn::Param(key.clone())),

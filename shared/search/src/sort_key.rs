@@ -140,10 +140,10 @@ impl SortKey {
         self.0.first().map(|part| part.1.value())
     }
 
-    /// Start time, in ms, and id of the run, if the last two terms are MLflow's: the latest first, then by id. Whether the
+    /// Start time, in ms, and id, if the last two terms are MLflow's: the latest first, then by id. Whether the
     /// number before the id is the start time, the order says.
     #[must_use]
-    pub fn started_and_run(&self) -> Option<(i64, &str)> {
+    pub fn started_and_id(&self) -> Option<(i64, &str)> {
         match self.0.as_slice() {
             [.., Part(Direction::Descending, Cell::Integer(started)), Part(Direction::Ascending, Cell::Text(run))] => {
                 Some((*started, run))
@@ -245,11 +245,11 @@ mod tests {
         let key = |json| serde_json::from_str::<SortKey>(json).unwrap();
         let exact = key(r#"[["d",{"f":-4611686018427387905}],["d",{"i":5}],["a",{"t":"x"}]]"#);
         assert_eq!(exact.first_value(), Some(FirstValue::Float(-2.0)));
-        assert_eq!(exact.started_and_run(), Some((5, "x")));
+        assert_eq!(exact.started_and_id(), Some((5, "x")));
         assert_eq!(exact.latest_first(), None);
         let oldest_first = key(r#"[["a",{"i":5}],["a",{"t":"x"}]]"#);
         assert_eq!(oldest_first.first_value(), Some(FirstValue::Integer(5)));
-        assert_eq!(oldest_first.started_and_run(), None);
+        assert_eq!(oldest_first.started_and_id(), None);
         assert_eq!(key("[]").first_value(), None);
     }
 

@@ -1,6 +1,6 @@
 //! Chooses the path of a search.
 
-use super::column::Column;
+use super::column::Columns;
 use super::cost::{self, Cost, Estimates};
 use super::heads::Heads;
 use super::list::List;
@@ -16,7 +16,7 @@ const JOINED: usize = 3;
 /// Chooses how a search is carried out: the cheapest of the paths that the options allow, by what is known of their lists.
 /// A page has so many entities.
 #[must_use]
-pub fn choose<C: Column>(options: &Options<C>, heads: &Heads<C>, page_size: usize) -> Plan<C> {
+pub fn choose<C: Columns>(options: &Options<C>, heads: &Heads<C>, page_size: usize) -> Plan<C> {
     let estimates = Estimates::new(options, heads, page_size);
     let paths = paths(options, heads, &estimates);
     // Of paths that cost the same, the first.
@@ -27,14 +27,14 @@ pub fn choose<C: Column>(options: &Options<C>, heads: &Heads<C>, page_size: usiz
 }
 
 /// A path and what it costs.
-struct Costed<C> {
+struct Costed<C: Columns> {
     path: AccessPath<C>,
     narrow_by: Vec<List<C>>,
     per_entity: f64,
     cost: Cost,
 }
 
-impl<C: Column> Costed<C> {
+impl<C: Columns> Costed<C> {
     fn new(path: AccessPath<C>, cost: Cost) -> Self {
         Self { path, narrow_by: Vec::new(), per_entity: 1.0, cost }
     }
@@ -56,7 +56,7 @@ impl<C: Column> Costed<C> {
 }
 
 /// The paths worth comparing, those first that are known best.
-fn paths<C: Column>(options: &Options<C>, heads: &Heads<C>, estimates: &Estimates<C>) -> Vec<Costed<C>> {
+fn paths<C: Columns>(options: &Options<C>, heads: &Heads<C>, estimates: &Estimates<C>) -> Vec<Costed<C>> {
     if let Some(ids) = &options.ids {
         return vec![Costed::new(AccessPath::Ids(ids.clone()), cost::reads_of(ids.len()))];
     }
@@ -101,7 +101,7 @@ fn paths<C: Column>(options: &Options<C>, heads: &Heads<C>, estimates: &Estimate
 }
 
 /// The lists that are newest first, but for those that hardly leave out an entity.
-fn joined<C: Column>(options: &Options<C>, heads: &Heads<C>, estimates: &Estimates<C>) -> Vec<List<C>> {
+fn joined<C: Columns>(options: &Options<C>, heads: &Heads<C>, estimates: &Estimates<C>) -> Vec<List<C>> {
     let narrows = |list: &&List<C>| list.is_indexed() && list.is_newest_first();
     let mut lists: Vec<_> = options.lists.iter().filter(narrows).cloned().collect();
     lists.sort_by(|left, right| estimates.share(left).total_cmp(&estimates.share(right)));
@@ -113,12 +113,12 @@ fn joined<C: Column>(options: &Options<C>, heads: &Heads<C>, estimates: &Estimat
 }
 
 /// Whether it is known that a list is much longer than another.
-fn is_much_longer<C: Column>(list: &List<C>, than: &List<C>, heads: &Heads<C>) -> bool {
+fn is_much_longer<C: Columns>(list: &List<C>, than: &List<C>, heads: &Heads<C>) -> bool {
     heads.rate(list).zip(heads.rate(than)).is_some_and(|(rate, shortest)| rate > MUCH_LONGER * shortest)
 }
 
 /// A walk through all entities goes through a list of fewer of them, where there is one in the same order.
-fn through_fewer<C: Column>(
+fn through_fewer<C: Columns>(
     walk: &Walk<C>,
     options: &Options<C>,
     heads: &Heads<C>,
@@ -134,7 +134,7 @@ fn through_fewer<C: Column>(
 
 /// Lists to narrow a path by: those whose entries cost less than the entities that they leave out; if none does by what is known,
 /// still the shortest, for the case that much fewer pass.
-fn narrowing<C: Column>(
+fn narrowing<C: Columns>(
     path: &AccessPath<C>,
     read: &[List<C>],
     options: &Options<C>,
@@ -153,13 +153,13 @@ fn narrowing<C: Column>(
 }
 
 /// The lists whose entries cost less than the entities that they leave out.
-fn worth_gathering<C: Column>(options: &Options<C>, estimates: &Estimates<C>) -> Vec<List<C>> {
+fn worth_gathering<C: Columns>(options: &Options<C>, estimates: &Estimates<C>) -> Vec<List<C>> {
     let lists = options.lists.iter().filter(|list| list.is_indexed());
     cheapest_of(lists, estimates, |lists| if lists.is_empty() { estimates.whole() } else { estimates.gather(lists) })
 }
 
 /// Adds list after list, those of the fewest entities first, as long as it gets cheaper.
-fn cheapest_of<'a, C: Column + 'a>(
+fn cheapest_of<'a, C: Columns + 'a>(
     lists: impl Iterator<Item = &'a List<C>>,
     estimates: &Estimates<C>,
     cost: impl Fn(&[List<C>]) -> Cost,

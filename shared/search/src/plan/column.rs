@@ -5,13 +5,21 @@ use std::fmt::{Debug, Display};
 use crate::fields::IndexedFields;
 use crate::range::TextRange;
 
-/// What entities of a kind are indexed by: one text or one number of theirs. A kind of entity declares its columns in an enum;
-/// what plans do with them is the same for all kinds. Printed, a column is named as in filters.
-pub trait Column: Clone + Debug + Display + PartialEq {
+/// What entities of a kind are indexed by: texts and numbers of theirs. A kind of entity declares its columns; what plans do
+/// with them is the same for all kinds. Printed, a column is named as in filters.
+pub trait Columns: Clone + Debug + PartialEq {
+    /// A text.
+    type Text: TextColumn;
+    /// A number. There is a list by each, and some entities may have nothing there.
+    type Number: Clone + Debug + Display + PartialEq;
+
     /// How plans name the list of all entities.
     const ALL: &'static str;
+}
 
-    /// Whether there is a list by its values. Numbers always have one.
+/// A text that entities are indexed by.
+pub trait TextColumn: Clone + Debug + Display + PartialEq {
+    /// Whether there is a list by its values.
     fn is_listed(&self, fields: &IndexedFields) -> bool;
 
     /// Whether some entities have nothing there.

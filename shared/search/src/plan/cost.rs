@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::column::Column;
+use super::column::Columns;
 pub(super) use super::heads::float;
 use super::heads::{Head, Heads};
 use super::list::List;
@@ -54,7 +54,7 @@ impl fmt::Display for Cost {
 }
 
 /// Estimates for one search.
-pub(super) struct Estimates<'a, C> {
+pub(super) struct Estimates<'a, C: Columns> {
     options: &'a Options<C>,
     heads: &'a Heads<C>,
     page_size: f64,
@@ -62,7 +62,7 @@ pub(super) struct Estimates<'a, C> {
     rate: Option<f64>,
 }
 
-impl<'a, C: Column> Estimates<'a, C> {
+impl<'a, C: Columns> Estimates<'a, C> {
     pub(super) fn new(options: &'a Options<C>, heads: &'a Heads<C>, page_size: usize) -> Self {
         // Without the list of all, the list of the most stands for it.
         let rates = heads.lists().filter_map(|list| Some((list, heads.rate(list)?)));

@@ -1,6 +1,6 @@
 //! What is known of lists before a path is chosen.
 
-use super::column::Column;
+use super::column::Columns;
 use super::list::List;
 
 /// The beginning of a list, as it was read. A list that is newest first is read within
@@ -24,15 +24,15 @@ impl Head {
 
 /// The heads of some lists.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heads<C>(Vec<(List<C>, Head)>);
+pub struct Heads<C: Columns>(Vec<(List<C>, Head)>);
 
-impl<C> FromIterator<(List<C>, Head)> for Heads<C> {
+impl<C: Columns> FromIterator<(List<C>, Head)> for Heads<C> {
     fn from_iter<T: IntoIterator<Item = (List<C>, Head)>>(heads: T) -> Self {
         Self(heads.into_iter().collect())
     }
 }
 
-impl<C: Column> Heads<C> {
+impl<C: Columns> Heads<C> {
     /// The head of a list, if it was read.
     #[must_use]
     pub fn of(&self, list: &List<C>) -> Option<&Head> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::column::{Column, share_of_text};
+use super::column::{Columns, TextColumn, share_of_text};
 use crate::filter::quoted;
 use crate::range::{NumberRange, TextRange};
 use crate::sort_key::FirstValue;
@@ -11,27 +11,27 @@ use crate::tokens::{END, Level};
 /// A list of entities, those of an experiment. A text cut in the key counts as its beginning, so that a list may hold more
 /// entities than it says, never fewer of those whose last change is indexed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum List<C> {
+pub enum List<C: Columns> {
     /// All entities that are not deleted, newest first. The request that changes an entity writes it, not the indexer.
     All,
     /// By a text.
     ByText {
         /// Which.
-        column: C,
+        column: C::Text,
         /// Its values.
         range: TextRange,
     },
     /// By a number, greatest first, NaN last.
     ByNumber {
         /// Which.
-        column: C,
+        column: C::Number,
         /// Its values.
         range: NumberRange,
     },
     /// Those whose number is NaN: the end of the list by this number.
     NotANumber {
         /// Which.
-        column: C,
+        column: C::Number,
     },
     /// By a token of a text. With the beginning of a token, an entity stands in it once for each token that begins so.
     ByToken {
@@ -44,7 +44,7 @@ pub enum List<C> {
     },
 }
 
-impl<C: Column> List<C> {
+impl<C: Columns> List<C> {
     /// Whether the entities stand in it by time, the newest first, and by id: of one text, that is, or all. Such lists are
     /// joined entry by entry. Others are in the order of their texts, or numbers, first.
     #[must_use]
@@ -111,7 +111,7 @@ fn share_of_number(range: &NumberRange) -> f64 {
     }
 }
 
-impl<C: Column> fmt::Display for List<C> {
+impl<C: Columns> fmt::Display for List<C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => formatter.write_str(C::ALL),

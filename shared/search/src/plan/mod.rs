@@ -1,6 +1,6 @@
 //! How a search is carried out, whatever it is about.
 //!
-//! A kind of entity declares its [`Column`]s, and says what a filter asks of them ([`Ask`]) and what an order sorts by
+//! A kind of entity declares its [`Columns`], and says what a filter asks of them ([`Ask`]) and what an order sorts by
 //! ([`Sorting`]). Planning takes two steps, and both are functions of their arguments. [`Options::of`] says what the index
 //! offers; the store then reads the beginnings of the lists that [`Options::probes`] names, and [`choose`] takes the cheapest
 //! path. Every path brings candidates, which are checked against the whole filter: lists may hold too much, and estimates may
@@ -21,8 +21,8 @@ mod text;
 mod walk;
 
 pub use choose::choose;
-pub use column::Column;
 pub(crate) use column::share_of_text;
+pub use column::{Columns, TextColumn};
 pub use cost::Cost;
 pub use heads::{Head, Heads};
 pub use list::List;

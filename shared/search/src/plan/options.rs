@@ -1,6 +1,6 @@
 //! What the index offers a search, whatever is in it.
 
-use super::column::Column;
+use super::column::Columns;
 use super::list::List;
 use super::question::{Ask, Sorting, number_range, times};
 use super::text;
@@ -15,7 +15,7 @@ const PROBES: usize = 3;
 
 /// The ways to the entities of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options<C> {
+pub struct Options<C: Columns> {
     /// The entities that may pass, if the filter names them; none of them if it contradicts itself.
     pub ids: Option<Vec<String>>,
     /// Lists in each of which every entity stands that passes and whose last change is indexed; the most promising first.
@@ -30,7 +30,7 @@ pub struct Options<C> {
     pub(super) newest_first: bool,
 }
 
-impl<C: Column> Options<C> {
+impl<C: Columns> Options<C> {
     /// What the index offers, where the filter asks this and the order sorts so.
     #[must_use]
     pub fn of(asks: &[Ask<'_, C>], sorting: &Sorting<C>, fields: &IndexedFields) -> Self {
@@ -79,9 +79,9 @@ impl<C: Column> Options<C> {
     }
 }
 
-fn lists_of<C: Column>(asks: &[Ask<'_, C>], ask: &Ask<'_, C>, fields: &IndexedFields) -> Vec<List<C>> {
+fn lists_of<C: Columns>(asks: &[Ask<'_, C>], ask: &Ask<'_, C>, fields: &IndexedFields) -> Vec<List<C>> {
     match ask {
-        Ask::Text { column, test } => text::lists(column, *test, fields),
+        Ask::Text { column, test } => text::lists::<C>(column, *test, fields),
         Ask::Number { column, .. } => {
             let range = number_range(asks, column).unwrap_or(NumberRange::ANY);
             vec![List::ByNumber { column: column.clone(), range }]
@@ -91,7 +91,7 @@ fn lists_of<C: Column>(asks: &[Ask<'_, C>], ask: &Ask<'_, C>, fields: &IndexedFi
 }
 
 /// The ids that pass every condition that names some.
-fn ids<C>(asks: &[Ask<'_, C>]) -> Option<Vec<String>> {
+fn ids<C: Columns>(asks: &[Ask<'_, C>]) -> Option<Vec<String>> {
     let named = asks.iter().filter_map(|ask| if let Ask::Ids(ids) = ask { Some(ids) } else { None });
     let ids = named.cloned().reduce(|mut left, right| {
         left.retain(|id| right.contains(id));
@@ -100,7 +100,7 @@ fn ids<C>(asks: &[Ask<'_, C>]) -> Option<Vec<String>> {
     ids.map(|ids| ids.into_iter().collect())
 }
 
-fn contradicts_itself<C>(lists: &[List<C>], started: TimeRange) -> bool {
+fn contradicts_itself<C: Columns>(lists: &[List<C>], started: TimeRange) -> bool {
     let is_empty = |list: &List<C>| matches!(list, List::ByNumber { range, .. } if range.is_empty());
     started.is_empty() || lists.iter().any(is_empty)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::column::Column;
+use super::column::Columns;
 use super::cost::{self, Cost};
 use super::list::List;
 use super::walk::Walk;
@@ -10,7 +10,7 @@ use crate::range::TimeRange;
 
 /// How the candidates of a search are found. Those with changes that are not indexed yet are candidates on every path.
 #[derive(Clone, Debug, PartialEq)]
-pub enum AccessPath<C> {
+pub enum AccessPath<C: Columns> {
     /// Read these entities; there may be none.
     Ids(Vec<String>),
     /// Read all entities in one range, and sort those that pass.
@@ -31,7 +31,7 @@ pub enum AccessPath<C> {
     },
 }
 
-impl<C: Column> fmt::Display for AccessPath<C> {
+impl<C: Columns> fmt::Display for AccessPath<C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ids(ids) if ids.is_empty() => formatter.write_str("nothing can pass"),
@@ -45,7 +45,7 @@ impl<C: Column> fmt::Display for AccessPath<C> {
     }
 }
 
-impl<C: Column> fmt::Display for Walk<C> {
+impl<C: Columns> fmt::Display for Walk<C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "walk {}", named(&self.segments, ", then "))?;
         formatter.write_str(if self.backwards { ", backwards" } else { "" })?;
@@ -54,13 +54,13 @@ impl<C: Column> fmt::Display for Walk<C> {
     }
 }
 
-fn named<C: Column>(lists: &[List<C>], between: &str) -> String {
+fn named<C: Columns>(lists: &[List<C>], between: &str) -> String {
     lists.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
 }
 
 /// How a search is carried out. Whatever the path, the entities found are those that pass the filter, in the order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan<C> {
+pub struct Plan<C: Columns> {
     /// Where to look.
     pub path: AccessPath<C>,
     /// When the entities started that pass. Lists that are newest first need not be read beyond it, and keys outside of it need
@@ -81,7 +81,7 @@ pub(super) fn is_rare(per_entity: f64) -> bool {
     per_entity > 3.0
 }
 
-impl<C: Column> Plan<C> {
+impl<C: Columns> Plan<C> {
     /// More entries are not read, however few entities pass: their keys have to fit into memory.
     const MOST_ENTRIES: usize = 100_000;
 
@@ -118,7 +118,7 @@ impl<C: Column> Plan<C> {
     }
 }
 
-impl<C: Column> fmt::Display for Plan<C> {
+impl<C: Columns> fmt::Display for Plan<C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.path)?;
         if self.started.is_bounded() {

@@ -2,25 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use super::column::Column;
+use super::column::Columns;
 use crate::filter::TextTest;
 use crate::order_by::Direction;
 use crate::range::{NumberRange, TimeRange};
 
 /// What one condition of a filter asks.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ask<'a, C> {
+pub enum Ask<'a, C: Columns> {
     /// A text that has to be there, and pass the test if there is one.
     Text {
         /// Which text.
-        column: C,
+        column: C::Text,
         /// What it has to be like.
         test: Option<&'a TextTest>,
     },
     /// A number that has to be there, and in this range.
     Number {
         /// Which number.
-        column: C,
+        column: C::Number,
         /// What it may be; too much of it at most.
         range: NumberRange,
     },
@@ -34,20 +34,20 @@ pub enum Ask<'a, C> {
 
 /// What an order sorts by first.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SortBy<C> {
+pub enum SortBy<C: Columns> {
     /// When the entity began.
     Time,
     /// A text; entities without it come last.
-    Text(C),
+    Text(C::Text),
     /// A number; NaN comes behind the numbers, and entities without it last.
-    Number(C),
+    Number(C::Number),
     /// Something that no list is sorted by.
     Other,
 }
 
 /// An order, as far as lists can be in it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sorting<C> {
+pub struct Sorting<C: Columns> {
     /// The first term.
     pub by: SortBy<C>,
     /// Which way it sorts.
@@ -56,7 +56,7 @@ pub struct Sorting<C> {
     pub ties_are_newest_first: bool,
 }
 
-impl<C: Column> Sorting<C> {
+impl<C: Columns> Sorting<C> {
     /// Whether it is the order of the list of all entities.
     #[must_use]
     pub fn is_newest_first(&self) -> bool {
@@ -65,7 +65,7 @@ impl<C: Column> Sorting<C> {
 }
 
 /// The numbers of a column that the conditions leave; `None` if they let entities pass that have none.
-pub(super) fn number_range<C: Column>(asks: &[Ask<'_, C>], of: &C) -> Option<NumberRange> {
+pub(super) fn number_range<C: Columns>(asks: &[Ask<'_, C>], of: &C::Number) -> Option<NumberRange> {
     let ranges = asks.iter().filter_map(|ask| match ask {
         Ask::Number { column, range } if column == of => Some(*range),
         _ => None,
@@ -74,7 +74,7 @@ pub(super) fn number_range<C: Column>(asks: &[Ask<'_, C>], of: &C) -> Option<Num
 }
 
 /// The times that the conditions leave.
-pub(super) fn times<C>(asks: &[Ask<'_, C>]) -> TimeRange {
+pub(super) fn times<C: Columns>(asks: &[Ask<'_, C>]) -> TimeRange {
     let ranges = asks.iter().filter_map(|ask| match ask {
         Ask::Time(range) => Some(*range),
         _ => None,

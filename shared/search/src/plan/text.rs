@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use super::column::Column;
+use super::column::{Columns, TextColumn};
 use super::list::List;
 use super::question::Ask;
 use crate::fields::IndexedFields;
@@ -16,7 +16,7 @@ use crate::tokens::{self, Level, Term};
 const TERMS: usize = 3;
 
 /// Lists in each of which every entity that passes stands; none if no list leaves out one.
-pub(super) fn lists<C: Column>(column: &C, test: Option<&TextTest>, fields: &IndexedFields) -> Vec<List<C>> {
+pub(super) fn lists<C: Columns>(column: &C::Text, test: Option<&TextTest>, fields: &IndexedFields) -> Vec<List<C>> {
     let range = test.map_or(TextRange::ANY, range_of);
     let by_value = |range| column.is_listed(fields).then(|| List::ByText { column: column.clone(), range });
     let of_range = if range == TextRange::ANY { None } else { by_value(range.clone()) };
@@ -44,7 +44,7 @@ pub(super) fn lists<C: Column>(column: &C, test: Option<&TextTest>, fields: &Ind
 
 /// The values of a column that the conditions leave, as far as one range can say; `None` if they let entities pass that have
 /// none.
-pub(super) fn range<C: Column>(asks: &[Ask<'_, C>], of: &C) -> Option<TextRange> {
+pub(super) fn range<C: Columns>(asks: &[Ask<'_, C>], of: &C::Text) -> Option<TextRange> {
     let ranges = asks.iter().filter_map(|ask| match ask {
         Ask::Text { column, test } if column == of => Some(test.map_or(TextRange::ANY, range_of)),
         _ => None,

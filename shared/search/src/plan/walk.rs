@@ -1,6 +1,6 @@
 //! Lists that are in the order of a search.
 
-use super::column::Column;
+use super::column::{Columns, TextColumn};
 use super::list::List;
 use super::question::{Ask, SortBy, Sorting, number_range};
 use super::text;
@@ -11,7 +11,7 @@ use crate::sort_key::FirstValue;
 
 /// Lists that, read one after another, yield the entities in the order of the search's first term.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Walk<C> {
+pub struct Walk<C: Columns> {
     /// The lists. An entity stands in one of them at most.
     pub segments: Vec<List<C>>,
     /// Whether each list is read from its end.
@@ -23,7 +23,7 @@ pub struct Walk<C> {
     pub missing_follow: bool,
 }
 
-impl<C: Column> Walk<C> {
+impl<C: Columns> Walk<C> {
     /// The walk of an order; `None` if no list is in that order.
     pub(super) fn of(asks: &[Ask<'_, C>], sorting: &Sorting<C>, fields: &IndexedFields) -> Option<Self> {
         let backwards = sorting.direction == Direction::Ascending;
@@ -63,7 +63,7 @@ impl<C: Column> Walk<C> {
 }
 
 /// NaN comes after the numbers in either direction, so that read backwards it is a list of its own.
-fn by_number<C: Column>(column: &C, range: NumberRange, backwards: bool) -> Vec<List<C>> {
+fn by_number<C: Columns>(column: &C::Number, range: NumberRange, backwards: bool) -> Vec<List<C>> {
     let column = column.clone();
     if !backwards || !range.with_nan {
         return vec![List::ByNumber { column, range }];
@@ -74,7 +74,7 @@ fn by_number<C: Column>(column: &C, range: NumberRange, backwards: bool) -> Vec<
 
 /// One list per value, where they are few and those of one value many: each is newest first, whichever way the values are
 /// sorted.
-fn by_each_value<C: Column>(column: &C, asks: &[Ask<'_, C>], direction: Direction) -> Vec<List<C>> {
+fn by_each_value<C: Columns>(column: &C::Text, asks: &[Ask<'_, C>], direction: Direction) -> Vec<List<C>> {
     let passes = |value: &&str| {
         asks.iter().all(|ask| match ask {
             Ask::Text { column: asked, test: Some(test) } if asked == column => test.passes(value),

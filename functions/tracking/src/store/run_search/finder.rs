@@ -6,15 +6,16 @@ use entities::{RunCopy, RunItems, RunLocation, Searched, group_by_run, read_runs
 use futures::future::try_join_all;
 use futures::stream::TryStreamExt;
 use key_schema::rows;
-use listing::{Found, Reading, Top};
+use listing::{Candidate, Found, Pace, Reading, Source, Top};
 use mlflow_api::answer_size::PAGE_JSON;
 use mlflow_api::tracking;
 use mlflow_api::{ExperimentId, Result};
-use search::{FirstValue, RunPlan, SortKey};
+use search::{AccessPath, FirstValue, RunPlan, SortKey};
 use table::Query;
 
-use super::scope::{Scope, Unlisted, uses_lists};
-use super::source::{Candidate, Source};
+use super::asked::RunSearch;
+use super::lists::RunLists;
+use super::scope::{Scope, Unlisted};
 use crate::store::Store;
 
 /// Candidates read at a time at most: 16 requests at once.
@@ -28,8 +29,7 @@ pub(super) struct Finder<'a> {
     pub(super) store: &'a Store,
     pub(super) scopes: HashMap<ExperimentId, &'a Scope>,
     pub(super) plan: &'a RunPlan,
-    pub(super) after: Option<&'a SortKey>,
-    page_size: usize,
+    pub(super) search: &'a RunSearch,
     /// Runs whose copies are not what they are; of experiments with too many there is nothing here, and no copy is used.
     pub(super) unlisted: HashMap<ExperimentId, Unlisted>,
     /// Runs that were looked at.
@@ -39,6 +39,7 @@ pub(super) struct Finder<'a> {
     /// Where the page ends because enough was read, or nothing more has room: behind it are runs that nobody looked at.
     end: Option<SortKey>,
     has_more: bool,
+    pace: Pace,
 }
 
 /// What became of candidates.
@@ -90,15 +91,14 @@ impl<'a> Finder<'a> {
         store: &'a Store,
         scopes: &'a [Scope],
         plan: &'a RunPlan,
-        after: Option<&'a SortKey>,
-        page_size: usize,
+        search: &'a RunSearch,
         reading: Reading,
         unlisted: &mut HashMap<ExperimentId, Option<Unlisted>>,
     ) -> Self {
         let scopes = scopes.iter().map(|scope| (scope.id, scope)).collect();
         let unlisted = unlisted.drain().filter_map(|(id, unlisted)| Some((id, unlisted?))).collect();
-        let (seen, top) = (HashSet::new(), Top::new(page_size));
-        Self { store, scopes, plan, after, page_size, unlisted, seen, top, reading, end: None, has_more: false }
+        let (seen, top, pace) = (HashSet::new(), Top::new(search.page_size), Pace::default());
+        Self { store, scopes, plan, search, unlisted, seen, top, reading, end: None, has_more: false, pace }
     }
 
     /// What was found, in order, and whether there is more behind it.
@@ -128,18 +128,17 @@ impl<'a> Finder<'a> {
     }
 
     /// Takes candidates in their order until the page is full.
-    pub(super) async fn take_from(&mut self, mut sources: Vec<Source>) -> Result<()> {
+    pub(super) async fn take_from(&mut self, mut sources: Vec<Source<RunLists>>) -> Result<()> {
         let table = &self.store.table;
         self.reading.begins_here();
-        let fronts = try_join_all(sources.iter_mut().map(|source| source.next(table))).await?;
-        let mut fronts: Vec<Option<Candidate>> = fronts;
-        let backwards = matches!(&self.plan.path, search::AccessPath::Walk(walk) if walk.backwards);
+        let mut fronts = try_join_all(sources.iter_mut().map(|source| source.next(table))).await?;
+        let backwards = matches!(&self.plan.path, AccessPath::Walk(walk) if walk.backwards);
         // Every candidate is in the answer: then one more need not be read to know that there is one.
         let all_pass = self.all_pass();
-        let wanted = if all_pass { self.page_size } else { self.page_size.saturating_add(1) };
+        let wanted = if all_pass { self.search.page_size } else { self.search.page_size.saturating_add(1) };
         let (mut passed, mut read) = (Passed::default(), 0);
         let mut portion_size = self.reading.portion(wanted.min(LARGEST_PORTION));
-        let mut last: Option<Candidate> = None;
+        let mut last: Option<Candidate<RunLocation>> = None;
         let mut narrowing = Narrowing::default();
         loop {
             if narrowing.is_due(self.plan.narrow_limit(read, passed.runs, wanted.saturating_sub(passed.runs))) {
@@ -185,12 +184,12 @@ impl<'a> Finder<'a> {
 
     /// Whether there is nothing to check: no filter, and a list that holds just what the view shows.
     fn all_pass(&self) -> bool {
-        let exact = |scope: &&Scope| scope.index_is_exact(self.plan.view);
-        self.plan.filter.predicates.is_empty() && !uses_lists(self.plan) && self.scopes.values().all(exact)
+        let exact = |scope: &&Scope| scope.index_is_exact(self.search.view);
+        self.search.filter.predicates.is_empty() && !self.plan.reads_index() && self.scopes.values().all(exact)
     }
 
     /// Reads candidates and keeps those that pass.
-    async fn look_at_candidates(&mut self, candidates: &[Candidate], passed: &mut Passed) -> Result<()> {
+    async fn look_at_candidates(&mut self, candidates: &[Candidate<RunLocation>], passed: &mut Passed) -> Result<()> {
         let places: Vec<_> = candidates.iter().map(|candidate| candidate.at.clone()).collect();
         let in_tail: HashSet<_> =
             candidates.iter().filter(|candidate| candidate.is_in_tail).map(|candidate| candidate.at.clone()).collect();
@@ -198,16 +197,16 @@ impl<'a> Finder<'a> {
     }
 
     fn lacks_first_value(&self, run: &tracking::Run) -> bool {
-        self.plan.order.key(&Searched(run)).first_value().is_none_or(|value| matches!(value, FirstValue::Missing))
+        self.search.order.key(&Searched(run)).first_value().is_none_or(|value| matches!(value, FirstValue::Missing))
     }
 
     /// Keeps a run if it passes and comes after the page before.
     fn consider(&mut self, run: tracking::Run, bytes: usize, passed: &mut Passed) {
-        if !self.plan.view.shows(run.info.lifecycle_stage) || !self.plan.filter.matches(&Searched(&run)) {
+        if !self.search.view.shows(run.info.lifecycle_stage) || !self.search.filter.matches(&Searched(&run)) {
             return;
         }
-        let key = self.plan.order.key(&Searched(&run));
-        if self.after.is_some_and(|after| key <= *after) {
+        let key = self.search.order.key(&Searched(&run));
+        if self.search.after.as_ref().is_some_and(|after| key <= *after) {
             return;
         }
         passed.runs += 1;
@@ -235,7 +234,10 @@ impl<'a> Finder<'a> {
         let mut copies = table.get_many(&indexed.iter().map(|at| RunCopy::key(at)).collect::<Vec<_>>()).await?;
         for at in indexed {
             match copies.remove(&RunCopy::key(at)).and_then(|copy| RunCopy(copy).into_values()) {
-                Some(items) => self.look_at_items(at, &items, in_tail, passed)?,
+                Some(items) => {
+                    self.pace.keep().await;
+                    self.look_at_items(at, &items, in_tail, passed)?;
+                }
                 None => others.push(at),
             }
         }
@@ -243,6 +245,7 @@ impl<'a> Finder<'a> {
         // Wide runs are long; they are looked at as they come.
         let mut read = std::pin::pin!(read_runs(table, &others));
         while let Some((at, items)) = read.try_next().await? {
+            self.pace.keep().await;
             self.look_at_items(&at, &items, in_tail, passed)?;
         }
         Ok(())
@@ -277,6 +280,7 @@ impl<'a> Finder<'a> {
                 unfinished = page.next.as_ref().and_then(|_| groups.pop());
                 for (at, items) in groups {
                     if !self.seen.contains(&at) {
+                        self.pace.keep().await;
                         self.consider(run_whole(&at, &items, &scope.state)?, items.size(), &mut passed);
                     }
                 }

@@ -1,28 +1,28 @@
 //! Lists that are read whole: for what is rare, and for orders in which no list is.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
 use entities::RunLocation;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::place;
-use mlflow_api::{Error, Result};
-use search::{RunList, RunOrder, SortKey};
+use listing::{Candidate, Entry, Source, in_all};
+use mlflow_api::Result;
+use search::{RunList, SortKey};
 
+use super::AT_ONCE;
 use super::finder::Finder;
-use super::list::{Cursor, Entry, HEAD};
-use super::scope::{ListsOf, Scope};
-use super::source::{Candidate, Source};
-use super::{AT_ONCE, from_page};
+use super::lists::RunLists;
+use super::scope::Scope;
 
 impl Finder<'_> {
     /// Reads lists whole, and then the runs that stand in all of them: in the default order only until the page is full.
     pub(super) async fn gather(&mut self, scopes: &[&Scope], lists: &[RunList]) -> Result<()> {
         let gathered = self.entries_in_all(scopes, lists, usize::MAX).await?.unwrap_or_default();
-        let is_exact = self.plan.order == RunOrder::default();
-        let after = self.after.filter(|_| is_exact).and_then(SortKey::latest_first);
-        let after = after.map(|(started, run)| place::newest_first(started, run));
+        let is_exact = self.search.order.sorting().is_newest_first();
+        let after = self.page_begins_after().filter(|_| is_exact);
         let candidates = gathered.into_iter().map(|entry| Candidate::gathered(entry, is_exact));
-        let is_on_page = |candidate: &Candidate| after.as_deref().is_none_or(|after| candidate.place() > after);
+        let is_on_page =
+            |candidate: &Candidate<RunLocation>| after.as_deref().is_none_or(|after| candidate.place() > after);
         let mut candidates: Vec<_> = candidates.filter(is_on_page).collect();
         candidates.sort_unstable_by(|a, b| a.order(b, false));
         self.take_from(vec![Source::Gathered(VecDeque::from(candidates))]).await
@@ -35,40 +35,25 @@ impl Finder<'_> {
         Ok(entries.map(|entries| entries.into_iter().map(|entry| entry.at).collect()))
     }
 
-    async fn entries_in_all(&self, scopes: &[&Scope], lists: &[RunList], limit: usize) -> Result<Option<Vec<Entry>>> {
-        let limit = limit / scopes.len().max(1);
-        let gathered = scopes.iter().map(|scope| self.gather_scope(scope, lists, limit));
-        let gathered: Vec<Option<Vec<Entry>>> =
+    async fn entries_in_all(
+        &self,
+        scopes: &[&Scope],
+        lists: &[RunList],
+        limit: usize,
+    ) -> Result<Option<Vec<Entry<RunLocation>>>> {
+        let (limit, after) = (limit / scopes.len().max(1), self.page_begins_after());
+        let gathered = scopes.iter().map(|scope| async {
+            let of_plan = RunLists::of_plan(scope, self.plan, self.search.view);
+            in_all(&self.store.table, &of_plan, lists, self.plan.started, after.as_deref(), limit).await
+        });
+        let gathered: Vec<Option<Vec<_>>> =
             stream::iter(gathered.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
         Ok(gathered.into_iter().collect::<Option<Vec<_>>>().map(|entries| entries.into_iter().flatten().collect()))
     }
 
-    async fn gather_scope(&self, scope: &Scope, lists: &[RunList], limit: usize) -> Result<Option<Vec<Entry>>> {
-        let mut in_all: Option<HashMap<String, Entry>> = None;
-        let mut left = limit;
-        for list in lists {
-            let keys = ListsOf::new(scope, self.plan).keys(list);
-            let keys = if list.is_newest_first() { from_page(keys, self.after) } else { keys };
-            let mut cursor = Cursor::new(keys, HEAD);
-            cursor.read_more(&self.store.table).await?;
-            while !cursor.is_done() {
-                if cursor.buffer().len() >= left {
-                    return Ok(None);
-                }
-                cursor.limit_page(left - cursor.buffer().len());
-                cursor.read_more(&self.store.table).await?;
-            }
-            left = left.saturating_sub(cursor.buffer().len());
-            let mut here = HashMap::with_capacity(cursor.buffer().len());
-            for entry in cursor.into_entries() {
-                let run = entry.at.run.to_string();
-                let may_pass = self.plan.started.contains(entry.started);
-                if may_pass && in_all.as_ref().is_none_or(|all| all.contains_key(&run)) {
-                    here.insert(run, entry);
-                }
-            }
-            in_all = Some(here);
-        }
-        Ok::<_, Error>(Some(in_all.unwrap_or_default().into_values().collect()))
+    /// The place in a list that is newest first which the page begins after, in a search in that order.
+    fn page_begins_after(&self) -> Option<String> {
+        let (started, run) = self.search.after.as_ref().and_then(SortKey::latest_first)?;
+        Some(place::newest_first(started, run))
     }
 }

@@ -1,14 +1,15 @@
 //! Searching runs: carrying out a plan of the `search` crate.
 //!
-//! A plan names lists of the index. Their entries are candidates ([`source`], one for each experiment); candidates of all
-//! experiments are taken in one order, read in portions, checked against the whole filter and sorted ([`finder`]), until the
-//! page is full. What was changed since the indexer had it is in no list: those runs are looked at in any case ([`scope`]).
+//! A plan names lists of the index ([`lists`] says where they are). Their entries are candidates, in one [`Source`] for each
+//! experiment; candidates of all experiments are taken in one order, read in portions, checked against the whole filter and
+//! sorted ([`finder`]), until the page is full. What was changed since it was indexed is in no list: those runs are looked at
+//! in any case ([`scope`]).
 
+mod asked;
 mod finder;
 mod gather;
-mod list;
+mod lists;
 mod scope;
-mod source;
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,61 +17,26 @@ use access::Granted;
 use entities::RunLocation;
 use futures::future::try_join;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use listing::{Found, Page, Reading};
-use mlflow_api::requests::runs::SearchRuns;
+use key_schema::place;
+use listing::{Cursor, Found, HEAD, Join, Lists, Page, Reading, Source, Walker};
 use mlflow_api::tracking::{self, Runs, ViewType};
-use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, limits};
-use search::{
-    AccessPath, Fingerprint, Head, Heads, Options, RunFilter, RunList, RunOrder, RunPlan, SortKey, choose,
-    decode_page_token, parse_run_search,
-};
+use mlflow_api::{Error, ExperimentId, Result, RunId};
+use search::{AccessPath, Head, Heads, RunList, RunOptions, RunPlan, SortKey, choose};
 
 use crate::store::Store;
 use crate::store::run::RunDatasets;
 use finder::Finder;
-use list::{Cursor, HEAD, Keys, LARGEST_PAGE};
-use scope::{ListsOf, Scope, Unlisted, uses_lists};
-use source::{Join, Source, Walker};
+use lists::RunLists;
+use scope::{Scope, Unlisted};
 
-/// Runs on a page where the request does not say (`SearchRuns` in `service.proto`).
-const DEFAULT_PAGE: i64 = 1_000;
-
-/// A search over runs.
-#[derive(Clone, Debug)]
-pub struct RunSearch {
-    /// The experiments it names, each once.
-    pub experiments: Vec<ExperimentId>,
-    filter: RunFilter,
-    order: RunOrder,
-    /// Which lifecycle stages to show.
-    view: ViewType,
-    page_size: usize,
-    fingerprint: Fingerprint,
-    /// Sort key of the last run of the page before.
-    after: Option<SortKey>,
-}
-
-impl RunSearch {
-    /// Reads what was asked. Its mistakes come to light in MLflow's order: size of the page, filter, order, token, experiments.
-    pub fn read(asked: &SearchRuns) -> Result<Self> {
-        let max_results = asked.max_results.map_or(DEFAULT_PAGE, i64::from);
-        limits::max_results(max_results)?;
-        let (filter, order) = parse_run_search(&asked.filter, &asked.order_by)?;
-        let view = asked.run_view_type.unwrap_or(ViewType::ActiveOnly);
-        let experiments = known_experiments(&asked.experiment_ids);
-        let known = experiments.as_deref().unwrap_or_default();
-        let fingerprint = Fingerprint::of_run_search(known, &asked.filter, &asked.order_by, view);
-        let after = decode_page_token(fingerprint, &asked.page_token)?;
-        let page_size = usize::try_from(max_results).unwrap_or(usize::MAX);
-        Ok(Self { experiments: experiments?, filter, order, view, page_size, fingerprint, after })
-    }
-}
+pub use asked::RunSearch;
+pub(crate) use asked::known_experiments;
 
 /// Requests about experiments under way at a time.
 const AT_ONCE: usize = 16;
 
 /// Cursors of lists whose beginnings were read to plan.
-type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
+type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor<RunLists>)>>;
 
 impl Store {
     /// Searches runs of these experiments. `docs/search.md` says what which search costs.
@@ -86,11 +52,12 @@ impl Store {
         search: RunSearch,
         reading: Reading,
     ) -> Result<Runs> {
-        let RunSearch { experiments: _, filter, order, view, page_size, fingerprint, after } = search;
+        let (view, page_size, after) = (search.view, search.page_size, search.after.as_ref());
+        let sorting = search.order.sorting();
         let scopes = self.search_scopes(experiments).await?;
 
         let fields = self.indexed_fields.get().await?;
-        let mut options = Options::of(&filter, &order, &fields);
+        let mut options = RunOptions::of(&search.filter.asks(), &sorting, &fields);
         if view == ViewType::DeletedOnly {
             // What the indexer lists are active runs. The deleted ones are in a list of their own.
             options = without_lists(options);
@@ -100,24 +67,24 @@ impl Store {
             // One more than the page: whether there is another page shows in the list already.
             let least = if options.probes().is_empty() { 1 } else { HEAD };
             let entries = page_size.saturating_add(1).max(least);
-            let runs = self.read_beginnings(&scopes, &[RunList::Runs], &options, after.as_ref(), entries);
+            let runs = self.read_beginnings(&scopes, &[RunList::All], &options, after, entries);
             try_join(unlisted, runs).await?
         } else {
             // In this order: a run that carries no mark is in the lists when they are read after that.
             let unlisted = unlisted.await?;
-            (unlisted, self.read_beginnings(&scopes, &options.probes(), &options, after.as_ref(), HEAD).await?)
+            (unlisted, self.read_beginnings(&scopes, &options.probes(), &options, after, HEAD).await?)
         };
         let heads = heads(&options, &probed);
-        let mut plan = choose(&options, &heads, filter, order, view, page_size);
+        let mut plan = choose(&options, &heads, page_size);
         if view == ViewType::DeletedOnly && plan.path == AccessPath::Whole {
-            plan.path = AccessPath::Gather { lists: vec![RunList::Runs] };
+            plan.path = AccessPath::Gather { lists: vec![RunList::All] };
         }
-        tracing::debug!(%plan, "a search of runs");
+        tracing::debug!(%plan, filter = %search.filter, order = %search.order, ?view, "a search of runs");
 
-        let uses_lists = uses_lists(&plan);
+        let uses_lists = plan.reads_index();
         let (listed, unindexed): (Vec<_>, Vec<_>) =
             scopes.iter().partition(|scope| !uses_lists || unlisted.get(&scope.id).is_some_and(Option::is_some));
-        let mut finder = Finder::new(self, &scopes, &plan, after.as_ref(), page_size, reading, &mut unlisted);
+        let mut finder = Finder::new(self, &scopes, &plan, &search, reading, &mut unlisted);
         if uses_lists {
             finder.look_at_unlisted().await?;
         }
@@ -125,15 +92,14 @@ impl Store {
             AccessPath::Ids(ids) => finder.look_at(&places(&scopes, ids)).await?,
             AccessPath::Whole => finder.read_whole(&scopes.iter().collect::<Vec<_>>()).await?,
             AccessPath::Newest { lists } => {
-                let sources = listed.iter().map(|scope| {
-                    let join = newest(scope, lists, &plan, &mut probed, after.as_ref(), page_size.saturating_add(1));
-                    Source::Joined(join)
-                });
+                let sources =
+                    listed.iter().map(|scope| Source::Joined(newest(scope, lists, &plan, &search, &mut probed)));
                 finder.take_from(sources.collect()).await?;
             }
             AccessPath::Walk(walk) => {
                 let sources = listed.iter().map(|scope| {
-                    let walker = Walker::new(ListsOf::new(scope, &plan), walk.clone(), &plan.order, after.as_ref());
+                    let lists = RunLists::of_plan(scope, &plan, view);
+                    let walker = Walker::new(lists, walk.clone(), &sorting, after);
                     Source::Walked(Box::new(walker))
                 });
                 finder.take_from(sources.collect()).await?;
@@ -143,7 +109,7 @@ impl Store {
         if uses_lists {
             finder.read_whole(&unindexed).await?;
         }
-        let (runs, next_page_token) = self.run_page(finder.finish(), page_size).await?.finish(fingerprint)?;
+        let (runs, next_page_token) = self.run_page(finder.finish(), page_size).await?.finish(search.fingerprint)?;
         Ok(Runs { runs, next_page_token })
     }
 
@@ -186,7 +152,7 @@ impl Store {
     async fn unlisted(
         &self,
         scopes: &[Scope],
-        options: &Options,
+        options: &RunOptions,
         view: ViewType,
     ) -> Result<HashMap<ExperimentId, Option<Unlisted>>> {
         if options.ids.is_some() {
@@ -212,15 +178,13 @@ impl Store {
         &self,
         scopes: &[Scope],
         lists: &[RunList],
-        options: &Options,
-        after: Option<&search::SortKey>,
+        options: &RunOptions,
+        after: Option<&SortKey>,
         entries: usize,
     ) -> Result<Probed> {
         let cursors = scopes.iter().flat_map(|scope| lists.iter().map(move |list| (scope, list)));
         let cursors = cursors.map(|(scope, list)| async move {
-            let keys = Keys::of(scope.id, list, options.started);
-            let keys = if list.is_newest_first() { from_page(keys, after) } else { keys };
-            let mut cursor = Cursor::new(keys, entries.min(LARGEST_PAGE));
+            let mut cursor = from_page(&RunLists::of_active(scope.id, options.started), list, after, entries);
             cursor.read_more(&self.table).await?;
             Ok::<_, Error>((scope.id, (list.clone(), cursor)))
         });
@@ -234,14 +198,14 @@ impl Store {
 }
 
 /// Whether all that a search reads is the list of active runs, which is never behind, in order.
-fn needs_active_runs_only(scopes: &[Scope], options: &Options, view: ViewType) -> bool {
-    let newest = options.walk.as_ref().is_some_and(|walk| walk.exact && walk.segments == [RunList::Runs]);
+fn needs_active_runs_only(scopes: &[Scope], options: &RunOptions, view: ViewType) -> bool {
+    let newest = options.walk.as_ref().is_some_and(|walk| walk.exact && walk.segments == [RunList::All]);
     let is_exact = view == ViewType::ActiveOnly && scopes.iter().all(|scope| scope.index_is_exact(view));
     newest && is_exact && !reads_lists(options) && options.ids.is_none()
 }
 
 /// What is known of lists, over all experiments.
-fn heads(options: &Options, probed: &Probed) -> Heads {
+fn heads(options: &RunOptions, probed: &Probed) -> Heads<search::Runs> {
     let heads = options.probes().into_iter().map(|list| {
         let mut head = Head { entries: 0, complete: true, first: None, last: None };
         for cursor in probed.values().flatten().filter(|(probed, _)| *probed == list).map(|(_, cursor)| cursor) {
@@ -258,55 +222,52 @@ fn heads(options: &Options, probed: &Probed) -> Heads {
 
 /// A join of lists of an experiment that are newest first, from where the page begins; of all runs, without a list. What was
 /// read of them to plan is not read again.
-fn newest(
-    scope: &Scope,
-    lists: &[RunList],
-    plan: &RunPlan,
-    probed: &mut Probed,
-    after: Option<&search::SortKey>,
-    wanted: usize,
-) -> Join {
-    let lists = if lists.is_empty() { &[RunList::Runs] } else { lists };
+fn newest(scope: &Scope, lists: &[RunList], plan: &RunPlan, search: &RunSearch, probed: &mut Probed) -> Join<RunLists> {
+    let lists = if lists.is_empty() { &[RunList::All] } else { lists };
+    let wanted = search.page_size.saturating_add(1);
     let first_page = if lists.len() == 1 { wanted.min(HEAD * 8) } else { HEAD };
+    let of_plan = RunLists::of_plan(scope, plan, search.view);
     let cursors = lists.iter().map(|list| {
-        let of_probe = take(probed, scope.id, list).filter(|_| is_as_probed(scope, list, plan));
-        of_probe.unwrap_or_else(|| Cursor::new(from_page(ListsOf::new(scope, plan).keys(list), after), first_page))
+        let of_probe = take(probed, scope.id, list).filter(|_| is_as_probed(scope, list, plan, search.view));
+        of_probe.unwrap_or_else(|| from_page(&of_plan, list, search.after.as_ref(), first_page))
     });
-    Join::new(cursors.collect(), plan.order == RunOrder::default(), wanted)
+    Join::new(cursors.collect(), search.order.sorting().is_newest_first(), wanted)
 }
 
 /// The cursor of a list that was probed.
-fn take(probed: &mut Probed, experiment: ExperimentId, list: &RunList) -> Option<Cursor> {
+fn take(probed: &mut Probed, experiment: ExperimentId, list: &RunList) -> Option<Cursor<RunLists>> {
     let cursors = probed.get_mut(&experiment)?;
     let position = cursors.iter().position(|(probed, _)| probed == list)?;
     Some(cursors.swap_remove(position).1)
 }
 
 /// Whether a plan reads the same keys that were read of a list to make it: those of active runs.
-fn is_as_probed(scope: &Scope, list: &RunList, plan: &RunPlan) -> bool {
-    let of_active = plan.view == ViewType::ActiveOnly && scope.index_is_exact(plan.view);
-    *list != RunList::Runs || uses_lists(plan) || of_active
+fn is_as_probed(scope: &Scope, list: &RunList, plan: &RunPlan, view: ViewType) -> bool {
+    let of_active = view == ViewType::ActiveOnly && scope.index_is_exact(view);
+    list.is_indexed() || plan.reads_index() || of_active
 }
 
-/// Keys of a list that is newest first, from where the page of a search in that order begins.
-fn from_page(keys: Keys, after: Option<&search::SortKey>) -> Keys {
-    match after.and_then(search::SortKey::latest_first) {
-        Some((started, run)) => keys.after(&key_schema::place::newest_first(started, run)),
-        None => keys,
-    }
+/// A cursor in a list; if the list is newest first, where the page of a search in that order begins.
+fn from_page(lists: &RunLists, list: &RunList, after: Option<&SortKey>, first_page: usize) -> Cursor<RunLists> {
+    let range = lists.range(list);
+    let range = match after.and_then(SortKey::latest_first) {
+        Some((started, run)) if list.is_newest_first() => range.after(&place::newest_first(started, run)),
+        _ => range,
+    };
+    Cursor::new(lists, range, first_page)
 }
 
 /// What is left of a search's options without what the indexer lists.
-fn without_lists(mut options: Options) -> Options {
+fn without_lists(mut options: RunOptions) -> RunOptions {
     options.lists.clear();
-    options.walk = options.walk.filter(|walk| walk.segments == [RunList::Runs]);
+    options.walk = options.walk.filter(|walk| walk.segments == [RunList::All]);
     options
 }
 
 /// Whether a plan may read lists that the indexer keeps.
-fn reads_lists(options: &Options) -> bool {
-    let by_indexer = |list: &RunList| *list != RunList::Runs;
-    options.lists.iter().any(by_indexer) || options.walk.iter().flat_map(|walk| &walk.segments).any(by_indexer)
+fn reads_lists(options: &RunOptions) -> bool {
+    let in_order = options.walk.iter().flat_map(|walk| &walk.segments);
+    options.lists.iter().chain(in_order).any(RunList::is_indexed)
 }
 
 /// Where runs of these ids may be.
@@ -317,21 +278,4 @@ fn places(scopes: &[Scope], ids: &[String]) -> Vec<RunLocation> {
         here.map(|run| RunLocation { experiment: scope.id, run: run.clone() })
     });
     places.collect()
-}
-
-/// The experiments a search names, each once. An integer that no experiment can have names none.
-pub(crate) fn known_experiments(texts: &[String]) -> Result<Vec<ExperimentId>> {
-    let (mut ids, mut seen) = (Vec::new(), HashSet::new());
-    for text in texts {
-        if text.is_empty() {
-            return Err(Error::invalid("Invalid experiment ID ''. Experiment ID must be a valid integer."));
-        }
-        match ExperimentId::parse(text) {
-            Ok(id) if !seen.insert(id) => {}
-            Ok(id) => ids.push(id),
-            Err(error) if error.code == ErrorCode::ResourceDoesNotExist => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(ids)
 }

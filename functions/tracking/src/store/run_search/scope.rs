@@ -8,10 +8,7 @@ use key_schema::index::RunsChanged;
 use key_schema::{KeyRange, place, ranges};
 use mlflow_api::tracking::{LifecycleStage, ViewType};
 use mlflow_api::{ExperimentId, Result};
-use search::{AccessPath, RunList, RunPlan, TimeRange};
 use table::{Query, Table};
-
-use super::list::Keys;
 
 /// Items with changes that are read at most. An experiment with more of them is read as if it had no index.
 const MOST_CHANGED: usize = 1_000;
@@ -68,46 +65,6 @@ impl Scope {
             Some(RunLocation { experiment: self.id, run })
         })?;
         Ok(is_all.then(|| runs.into_iter().collect()))
-    }
-}
-
-/// Whether a plan reads lists that the indexer keeps.
-pub(super) fn uses_lists(plan: &RunPlan) -> bool {
-    let by_indexer = |lists: &[RunList]| lists.iter().any(|list| *list != RunList::Runs);
-    match &plan.path {
-        AccessPath::Ids(_) | AccessPath::Whole => false,
-        AccessPath::Newest { lists } | AccessPath::Gather { lists } => by_indexer(lists) || by_indexer(&plan.narrow_by),
-        AccessPath::Walk(walk) => by_indexer(&walk.segments) || by_indexer(&plan.narrow_by),
-    }
-}
-
-/// The lists of an experiment as one search reads them.
-#[derive(Clone, Debug)]
-pub(super) struct ListsOf {
-    scope: Scope,
-    started: TimeRange,
-    view: ViewType,
-    uses_lists: bool,
-}
-
-impl ListsOf {
-    pub(super) fn new(scope: &Scope, plan: &RunPlan) -> Self {
-        Self { scope: scope.clone(), started: plan.started, view: plan.view, uses_lists: uses_lists(plan) }
-    }
-
-    /// The keys of a list. Where only the list of all runs is read, it is that of the stages the view shows.
-    pub(super) fn keys(&self, list: &RunList) -> Keys {
-        let (scope, started) = (&self.scope, self.started);
-        if *list != RunList::Runs || self.uses_lists {
-            return Keys::of(scope.id, list, started);
-        }
-        match self.view {
-            ViewType::ActiveOnly if scope.index_is_exact(self.view) => Keys::of(scope.id, list, started),
-            ViewType::DeletedOnly if scope.state.stage == LifecycleStage::Active => {
-                Keys::of_deleted(scope.id, scope.state.version, started)
-            }
-            _ => Keys::of_all_stages(scope.id, started),
-        }
     }
 }
 

@@ -9,28 +9,39 @@ use crate::filter::TextTest;
 use crate::like::Pattern;
 use crate::tokens::{trigrams, words};
 use crate::{
-    AccessPath, Ask, Column, Direction, Head, Heads, IndexedFields, Level, List, NumberRange, Options, Plan, SortBy,
-    Sorting, TextRange, TimeRange, choose,
+    AccessPath, Ask, Columns, Direction, Head, Heads, IndexedFields, Level, List, NumberRange, Options, Plan, SortBy,
+    Sorting, TextColumn, TextRange, TimeRange, choose,
 };
 
-/// What kites are indexed by.
+#[derive(Clone, Debug, PartialEq)]
+struct Kites;
+
+/// The texts that kites are indexed by.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kites {
+enum Text {
     Shape,
     Maker,
     Note,
-    Weight,
 }
 
-impl Column for Kites {
-    const ALL: &'static str = "kites";
+/// The number that they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Weight;
 
+impl Columns for Kites {
+    type Text = Text;
+    type Number = Weight;
+
+    const ALL: &'static str = "kites";
+}
+
+impl TextColumn for Text {
     fn is_listed(&self, _: &IndexedFields) -> bool {
         *self != Self::Note
     }
 
     fn may_be_missing(&self) -> bool {
-        matches!(self, Self::Note | Self::Weight)
+        *self == Self::Note
     }
 
     fn text_field(&self, _: &IndexedFields) -> Option<String> {
@@ -42,14 +53,19 @@ impl Column for Kites {
     }
 }
 
-impl fmt::Display for Kites {
+impl fmt::Display for Text {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Shape => "shape",
             Self::Maker => "maker",
             Self::Note => "note",
-            Self::Weight => "weight",
         })
+    }
+}
+
+impl fmt::Display for Weight {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("weight")
     }
 }
 
@@ -64,12 +80,11 @@ struct Kite {
 }
 
 impl Kite {
-    fn text(&self, column: Kites) -> Option<&'static str> {
+    fn text(&self, column: Text) -> Option<&'static str> {
         match column {
-            Kites::Shape => Some(self.shape),
-            Kites::Maker => Some(self.maker),
-            Kites::Note => self.note,
-            Kites::Weight => None,
+            Text::Shape => Some(self.shape),
+            Text::Maker => Some(self.maker),
+            Text::Note => self.note,
         }
     }
 
@@ -111,15 +126,15 @@ fn tests() -> Vec<TextTest> {
 }
 
 fn asks(tests: &[TextTest]) -> Vec<Ask<'_, Kites>> {
-    let of_texts = tests.iter().flat_map(|test| {
-        [Kites::Shape, Kites::Maker, Kites::Note].map(|column| Ask::Text { column, test: Some(test) })
-    });
+    let of_texts = tests
+        .iter()
+        .flat_map(|test| [Text::Shape, Text::Maker, Text::Note].map(|column| Ask::Text { column, test: Some(test) }));
     let heavy = NumberRange { least: Some(1.0), with_nan: false, ..NumberRange::ANY };
     let light = NumberRange { greatest: Some(2.0), with_nan: false, ..NumberRange::ANY };
     let others = [
-        Ask::Text { column: Kites::Note, test: None },
-        Ask::Number { column: Kites::Weight, range: heavy },
-        Ask::Number { column: Kites::Weight, range: light },
+        Ask::Text { column: Text::Note, test: None },
+        Ask::Number { column: Weight, range: heavy },
+        Ask::Number { column: Weight, range: light },
         Ask::Time(TimeRange { from: Some(2), until: None }),
         Ask::Ids(["1", "3"].map(str::to_owned).into()),
         Ask::Other,
@@ -128,8 +143,8 @@ fn asks(tests: &[TextTest]) -> Vec<Ask<'_, Kites>> {
 }
 
 fn sortings() -> Vec<Sorting<Kites>> {
-    let columns = [Kites::Shape, Kites::Maker, Kites::Note].map(SortBy::Text);
-    let by = columns.into_iter().chain([SortBy::Time, SortBy::Number(Kites::Weight), SortBy::Other]);
+    let columns = [Text::Shape, Text::Maker, Text::Note].map(SortBy::Text);
+    let by = columns.into_iter().chain([SortBy::Time, SortBy::Number(Weight), SortBy::Other]);
     let directions = [Direction::Ascending, Direction::Descending];
     by.flat_map(|by| directions.map(|direction| Sorting { by: by.clone(), direction, ties_are_newest_first: true }))
         .collect()
@@ -230,26 +245,26 @@ fn plans_of_kites_in_words() {
     let newest = sorting(SortBy::Time, Direction::Descending);
     for (asks, sorting, expected) in [
         (vec![], &newest, "newest first\n  about 102 read units in 2 requests"),
-        (vec![ask(Kites::Shape, 0)], &newest, "newest first of shape = 'box'\n  about 102 read units in 2 requests"),
+        (vec![ask(Text::Shape, 0)], &newest, "newest first of shape = 'box'\n  about 102 read units in 2 requests"),
         (
-            vec![ask(Kites::Note, 3)],
+            vec![ask(Text::Note, 3)],
             &newest,
             "newest first of trigram 'box' of note\n  about 102 read units in 2 requests",
         ),
         (
             vec![],
-            &sorting(SortBy::Text(Kites::Shape), Direction::Descending),
+            &sorting(SortBy::Text(Text::Shape), Direction::Descending),
             "walk shape = 'delta', then shape = 'box'\n  about 102 read units in 2 requests",
         ),
         (
             vec![],
-            &sorting(SortBy::Number(Kites::Weight), Direction::Ascending),
+            &sorting(SortBy::Number(Weight), Direction::Ascending),
             "walk weight of any number, then weight NaN, backwards, equal ones sorted, then kites without\n  about 102 read \
              units in 2 requests",
         ),
         (
             vec![],
-            &sorting(SortBy::Text(Kites::Note), Direction::Ascending),
+            &sorting(SortBy::Text(Text::Note), Direction::Ascending),
             "the whole experiment\n  about 7000 read units in 28 requests, if there are 10000 kites",
         ),
     ] {
@@ -262,8 +277,8 @@ fn plans_of_kites_in_words() {
         assert_eq!(choose(&options, &heads, 100).to_string(), expected);
     }
     let range = |least| NumberRange { least, greatest: Some(2.0), with_nan: false };
-    let contradiction = [Some(3.0), None].map(|least| Ask::Number { column: Kites::Weight, range: range(least) });
+    let contradiction = [Some(3.0), None].map(|least| Ask::Number { column: Weight, range: range(least) });
     let options = Options::of(&contradiction, &newest, &IndexedFields::default());
     assert_eq!(options.ids, Some(Vec::new()));
-    assert_eq!(List::ByText { column: Kites::Maker, range: TextRange::ANY }.to_string(), "maker of any value");
+    assert_eq!(List::<Kites>::ByText { column: Text::Maker, range: TextRange::ANY }.to_string(), "maker of any value");
 }

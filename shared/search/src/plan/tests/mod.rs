@@ -6,9 +6,7 @@ mod page;
 mod plans;
 mod soundness;
 
-use crate::{
-    Head, Heads, IndexedFields, Options, RunColumn, RunFilter, RunList, RunOptions, RunOrder, parse_run_search,
-};
+use crate::{Head, Heads, IndexedFields, Options, RunFilter, RunList, RunOptions, RunOrder, Runs, parse_run_search};
 
 fn parsed(filter: &str, order_by: &[&str]) -> (RunFilter, RunOrder) {
     let order_by: Vec<_> = order_by.iter().map(|&clause| clause.to_owned()).collect();
@@ -47,7 +45,7 @@ impl Known {
 }
 
 /// Heads of the lists that are printed so.
-fn heads(options: &RunOptions, known: &[(&str, Known)]) -> Heads<RunColumn> {
+fn heads(options: &RunOptions, known: &[(&str, Known)]) -> Heads<Runs> {
     let probes = options.probes();
     for (name, _) in known {
         assert!(shown(&probes).iter().any(|probe| probe == name), "{name} is not among {:?}", shown(&probes));

@@ -9,7 +9,7 @@ use super::parsed;
 use crate::tests::TestRun;
 use crate::tokens::{trigrams, words};
 use crate::{
-    AccessPath, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Level, Options, RunColumn,
+    AccessPath, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Level, Metric, Options, RunColumn,
     RunFields, RunFilter, RunList, RunNumber, RunOptions, RunOrder, RunText, RunWalk, choose,
 };
 
@@ -33,12 +33,11 @@ fn texts<'a>(run: &'a TestRun, column: &RunColumn) -> Vec<&'a str> {
         RunColumn::Name => run.name.into_iter().collect(),
         RunColumn::Param(key) => run.param(key).into_iter().collect(),
         RunColumn::Field(field) => field_texts(run, field),
-        RunColumn::Metric(_) => Vec::new(),
     }
 }
 
-fn number(run: &TestRun, column: &RunColumn) -> Option<f64> {
-    if let RunColumn::Metric(key) = column { run.metric(key) } else { None }
+fn number(run: &TestRun, Metric(key): &Metric) -> Option<f64> {
+    run.metric(key)
 }
 
 /// Whether the indexer puts the run on the list.

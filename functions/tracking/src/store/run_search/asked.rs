@@ -1,0 +1,59 @@
+//! A search of runs, as it was asked.
+
+use std::collections::HashSet;
+
+use mlflow_api::requests::runs::SearchRuns;
+use mlflow_api::tracking::ViewType;
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits};
+use search::{Fingerprint, RunFilter, RunOrder, SortKey, decode_page_token, parse_run_search};
+
+/// Runs on a page where the request does not say (`SearchRuns` in `service.proto`).
+const DEFAULT_PAGE: i64 = 1_000;
+
+/// A search over runs.
+#[derive(Clone, Debug)]
+pub struct RunSearch {
+    /// The experiments it names, each once.
+    pub experiments: Vec<ExperimentId>,
+    pub(super) filter: RunFilter,
+    pub(super) order: RunOrder,
+    /// Which lifecycle stages to show.
+    pub(super) view: ViewType,
+    pub(super) page_size: usize,
+    pub(super) fingerprint: Fingerprint,
+    /// Sort key of the last run of the page before.
+    pub(super) after: Option<SortKey>,
+}
+
+impl RunSearch {
+    /// Reads what was asked. Its mistakes come to light in MLflow's order: size of the page, filter, order, token, experiments.
+    pub fn read(asked: &SearchRuns) -> Result<Self> {
+        let max_results = asked.max_results.map_or(DEFAULT_PAGE, i64::from);
+        limits::max_results(max_results)?;
+        let (filter, order) = parse_run_search(&asked.filter, &asked.order_by)?;
+        let view = asked.run_view_type.unwrap_or(ViewType::ActiveOnly);
+        let experiments = known_experiments(&asked.experiment_ids);
+        let known = experiments.as_deref().unwrap_or_default();
+        let fingerprint = Fingerprint::of_run_search(known, &asked.filter, &asked.order_by, view);
+        let after = decode_page_token(fingerprint, &asked.page_token)?;
+        let page_size = usize::try_from(max_results).unwrap_or(usize::MAX);
+        Ok(Self { experiments: experiments?, filter, order, view, page_size, fingerprint, after })
+    }
+}
+
+/// The experiments a search names, each once. An integer that no experiment can have names none.
+pub(crate) fn known_experiments(texts: &[String]) -> Result<Vec<ExperimentId>> {
+    let (mut ids, mut seen) = (Vec::new(), HashSet::new());
+    for text in texts {
+        if text.is_empty() {
+            return Err(Error::invalid("Invalid experiment ID ''. Experiment ID must be a valid integer."));
+        }
+        match ExperimentId::parse(text) {
+            Ok(id) if !seen.insert(id) => {}
+            Ok(id) => ids.push(id),
+            Err(error) if error.code == ErrorCode::ResourceDoesNotExist => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(ids)
+}

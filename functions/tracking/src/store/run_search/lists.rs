@@ -1,0 +1,140 @@
+//! Where the lists of an experiment's runs are.
+
+use entities::{RUN, RunLocation};
+use key_schema::index::{RunsByName, RunsByStage, RunsByStatus, RunsByTime};
+use key_schema::rows::{FullText, RankByMetric, RankByParam};
+use key_schema::{DescendingDouble, Field, KeyRange, Level, Stage, TextSegment, Value, place};
+use listing::{Lists, within_numbers, within_time};
+use mlflow_api::ExperimentId;
+use mlflow_api::tracking::{LifecycleStage, ViewType};
+use search::{Metric, RunColumn, RunList, RunPlan, Runs, TextRange, TimeRange};
+
+use super::scope::Scope;
+
+/// The lists of an experiment's runs, as one search reads them.
+#[derive(Clone, Debug)]
+pub(super) struct RunLists {
+    experiment: ExperimentId,
+    started: TimeRange,
+    all: AllRuns,
+}
+
+/// Which runs the list of all runs holds.
+#[derive(Clone, Copy, Debug)]
+enum AllRuns {
+    /// Those that are active on their own, as all lists of the indexer.
+    Active,
+    /// Those that were deleted on their own at this version of the experiment's stage.
+    Deleted {
+        version: u32,
+    },
+    OfEveryStage,
+}
+
+impl RunLists {
+    /// The lists of active runs that started then.
+    pub(super) fn of_active(experiment: ExperimentId, started: TimeRange) -> Self {
+        Self { experiment, started, all: AllRuns::Active }
+    }
+
+    /// The lists that a plan reads. Where it reads only the list of all runs, that is of the stages the view shows.
+    pub(super) fn of_plan(scope: &Scope, plan: &RunPlan, view: ViewType) -> Self {
+        let all = match view {
+            _ if plan.reads_index() => AllRuns::Active,
+            ViewType::ActiveOnly if scope.index_is_exact(view) => AllRuns::Active,
+            ViewType::DeletedOnly if scope.state.stage == LifecycleStage::Active => {
+                AllRuns::Deleted { version: scope.state.version }
+            }
+            _ => AllRuns::OfEveryStage,
+        };
+        Self { experiment: scope.id, started: plan.started, all }
+    }
+
+    fn all(&self) -> KeyRange {
+        match self.all {
+            AllRuns::Active => RunsByStage::all(&self.experiment).stage(&Stage::Active).range(),
+            AllRuns::Deleted { version } => {
+                RunsByStage::all(&self.experiment).stage(&Stage::Deleted { version }).range()
+            }
+            AllRuns::OfEveryStage => RunsByTime::all(&self.experiment).range(),
+        }
+    }
+
+    fn by_text(&self, column: &RunColumn, range: &TextRange) -> KeyRange {
+        // The runs of one text, or those whose texts begin so.
+        let beginning = |all: KeyRange, text: &str| all.beginning(&Self::text(column, text));
+        match column {
+            RunColumn::Status => {
+                let all = RunsByStatus::all(&self.experiment).stage(&Stage::Active);
+                match range {
+                    TextRange::Equal(status) => all.status(&status.as_str().into()).range(),
+                    TextRange::Prefix(text) => beginning(all.range(), text),
+                }
+            }
+            RunColumn::Name => {
+                let all = RunsByName::all(&self.experiment).stage(&Stage::Active);
+                match range {
+                    TextRange::Equal(name) => all.name(&name.as_str().into()).range(),
+                    TextRange::Prefix(text) => beginning(all.range(), text),
+                }
+            }
+            RunColumn::Param(key) => {
+                let all = RankByParam::all(&self.experiment).param(&key.as_str().into());
+                match range {
+                    TextRange::Equal(value) => all.value(&value.as_str().into()).range(),
+                    TextRange::Prefix(text) => beginning(all.range(), text),
+                }
+            }
+            RunColumn::Field(field) => self.by_token(Level::Value, field, range),
+        }
+    }
+
+    fn by_token(&self, level: Level, field: &str, token: &TextRange) -> KeyRange {
+        let all = FullText::all(&self.experiment).level(&level).entity_type(&RUN.into()).field(&field.into());
+        match token {
+            TextRange::Equal(token) => all.token(&token.as_str().into()).range(),
+            TextRange::Prefix(text) => all.range().beginning(&Value::from(text.as_str()).beginning()),
+        }
+    }
+}
+
+impl Lists for RunLists {
+    type Columns = Runs;
+    type At = RunLocation;
+
+    fn range(&self, list: &RunList) -> KeyRange {
+        let range = match list {
+            RunList::All => self.all(),
+            RunList::ByText { column, range } => self.by_text(column, range),
+            RunList::ByToken { level: search::Level::Trigram, field, token } => {
+                self.by_token(Level::Trigram, field, token)
+            }
+            RunList::ByToken { level: search::Level::Word, field, token } => self.by_token(Level::Word, field, token),
+            RunList::ByNumber { column: Metric(key), range } => {
+                within_numbers(RankByMetric::all(&self.experiment).metric(&key.as_str().into()).range(), *range)
+            }
+            RunList::NotANumber { column: Metric(key) } => {
+                let all = RankByMetric::all(&self.experiment).metric(&key.as_str().into());
+                all.value(&DescendingDouble(f64::NAN)).range()
+            }
+        };
+        if list.is_newest_first() { within_time(range, self.started) } else { range }
+    }
+
+    fn entity(&self, key: &str) -> Option<(i64, RunLocation)> {
+        let (started, run) = place::started_and_run(key)?;
+        Some((started, RunLocation { experiment: self.experiment, run }))
+    }
+
+    fn id(at: &RunLocation) -> &str {
+        at.run.as_str()
+    }
+
+    fn text(column: &RunColumn, text: &str) -> String {
+        if *column == RunColumn::Name { Field::from(text).beginning() } else { Value::from(text).beginning() }
+    }
+
+    fn uncut(column: &RunColumn) -> usize {
+        if *column == RunColumn::Name { Field::UNCUT - 3 } else { Value::UNCUT - 3 }
+    }
+}

@@ -1,0 +1,142 @@
+//! Reading a list page by page.
+
+use std::collections::VecDeque;
+
+use entities::read_all;
+use key_schema::{KeyRange, place};
+use mlflow_api::Result;
+use search::Head;
+use table::{Query, Table};
+
+use crate::lists::{Entry, Lists};
+
+/// Entries of the first page of a list, those that a plan looks at; each further page has four times as many.
+pub const HEAD: usize = Head::ENTRIES;
+/// Entries of the largest page. More would be more than 1 MB, which DynamoDB cuts off.
+pub const LARGEST_PAGE: usize = 8_192;
+
+/// A page of a list.
+#[derive(Debug)]
+pub(crate) struct Page<A> {
+    pub(crate) entries: Vec<Entry<A>>,
+    pub(crate) is_last: bool,
+}
+
+/// Reads a page of a range of a list: one request, and 25 read units per 1,000 entries.
+///
+/// # Errors
+/// As for any request; and if a key cannot be read, since the answer would be shorter without it.
+pub(crate) async fn read_page<L: Lists>(
+    table: &Table,
+    lists: &L,
+    range: &KeyRange,
+    limit: usize,
+    backwards: bool,
+) -> Result<Page<L::At>> {
+    if range.is_empty() {
+        return Ok(Page { entries: Vec::new(), is_last: true });
+    }
+    let query = Query::of(range.clone()).limit(limit);
+    let page = table.query_page(&if backwards { query.backwards() } else { query }).await?;
+    let entries = read_all(&page.items, "an entry of a list", |item| {
+        let key = item.sort_key(range)?;
+        let (started, at) = lists.entity(key)?;
+        let newest_first = place::newest_first(started, L::id(&at));
+        Some(Entry { at, started, place: range.place(key)?.to_owned(), newest_first })
+    });
+    Ok(Page { entries: entries?, is_last: page.next.is_none() })
+}
+
+/// Reads a list from a place on, a page at a time.
+#[derive(Debug)]
+pub struct Cursor<L: Lists> {
+    lists: L,
+    range: KeyRange,
+    buffer: VecDeque<Entry<L::At>>,
+    /// Nothing follows what is in the buffer.
+    is_done: bool,
+    next_page: usize,
+    /// Entries that were taken or passed over.
+    taken: usize,
+}
+
+impl<L: Lists> Cursor<L> {
+    /// A cursor at the beginning of a range of a list, whose first page has so many entries.
+    #[must_use]
+    pub fn new(lists: &L, range: KeyRange, first_page: usize) -> Self {
+        let next_page = first_page.min(LARGEST_PAGE);
+        Self { lists: lists.clone(), range, buffer: VecDeque::new(), is_done: false, next_page, taken: 0 }
+    }
+
+    /// Says how many more entries will be taken for each that was, so that the next page is neither too long nor too short.
+    pub(crate) fn foresee(&mut self, times: f64) {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "an estimate that is cut to what a page may be"
+        )]
+        let entries = (self.taken as f64 * times) as usize;
+        self.next_page = entries.saturating_sub(self.buffer.len()).clamp(HEAD / 8, LARGEST_PAGE);
+    }
+
+    /// What was read and not yet taken.
+    #[must_use]
+    pub fn buffer(&self) -> &VecDeque<Entry<L::At>> {
+        &self.buffer
+    }
+
+    pub(crate) fn into_entries(self) -> VecDeque<Entry<L::At>> {
+        self.buffer
+    }
+
+    /// Whether nothing follows what is in the buffer.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// No more than so many entries on the next page.
+    pub(crate) fn limit_page(&mut self, entries: usize) {
+        self.next_page = self.next_page.min(entries);
+    }
+
+    /// The next entry, left where it is; `None` at the end. One request where the buffer is empty.
+    pub(crate) async fn peek(&mut self, table: &Table) -> Result<Option<&Entry<L::At>>> {
+        while self.buffer.is_empty() && !self.is_done {
+            self.read_more(table).await?;
+        }
+        Ok(self.buffer.front())
+    }
+
+    /// Takes the next entry; `None` at the end. One request where the buffer is empty.
+    pub async fn next(&mut self, table: &Table) -> Result<Option<Entry<L::At>>> {
+        self.peek(table).await?;
+        let next = self.buffer.pop_front();
+        self.taken += usize::from(next.is_some());
+        Ok(next)
+    }
+
+    /// Passes over what stands before a place.
+    pub(crate) fn skip_to(&mut self, place: &str) {
+        while self.buffer.front().is_some_and(|entry| entry.place.as_str() < place) {
+            self.buffer.pop_front();
+            self.taken += 1;
+        }
+        if self.buffer.is_empty() && !self.is_done {
+            self.range = self.range.clone().starting(place);
+        }
+    }
+
+    /// Reads a page: one request.
+    pub async fn read_more(&mut self, table: &Table) -> Result<()> {
+        let page = read_page(table, &self.lists, &self.range, self.next_page, false).await?;
+        self.next_page = (self.next_page * 4).min(LARGEST_PAGE);
+        self.is_done = page.is_last;
+        if let Some(last) = page.entries.last() {
+            self.range = self.range.clone().after(&last.place);
+        }
+        self.buffer.extend(page.entries);
+        Ok(())
+    }
+}

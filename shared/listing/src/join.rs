@@ -1,0 +1,66 @@
+//! Lists that are newest first, read side by side.
+
+use futures::future::try_join_all;
+use key_schema::place;
+use mlflow_api::Result;
+use table::Table;
+
+use crate::candidate::Candidate;
+use crate::cursor::Cursor;
+use crate::lists::Lists;
+
+/// The entities that stand in all of some lists that are newest first.
+pub struct Join<L: Lists> {
+    cursors: Vec<Cursor<L>>,
+    /// Whether newest first is the order of the search, and not only the first term of it.
+    is_exact: bool,
+    /// How many entities will be taken, as far as is known, and how many were.
+    wanted: usize,
+    taken: usize,
+}
+
+impl<L: Lists> Join<L> {
+    /// A join of lists that were perhaps read from already, from which about so many entities will be taken.
+    #[must_use]
+    pub fn new(cursors: Vec<Cursor<L>>, is_exact: bool, wanted: usize) -> Self {
+        Self { cursors, is_exact, wanted, taken: 0 }
+    }
+
+    /// The next entity that stands in all lists. A list that is behind the others goes on where they are. A request for each
+    /// list whose page is used up.
+    pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate<L::At>>> {
+        loop {
+            self.foresee();
+            try_join_all(self.cursors.iter_mut().map(|cursor| async move { cursor.peek(table).await.map(|_| ()) }))
+                .await?;
+            let fronts: Vec<_> = self.cursors.iter().map(|cursor| cursor.buffer().front()).collect();
+            if fronts.iter().any(Option::is_none) {
+                return Ok(None);
+            }
+            let places = || fronts.iter().copied().flatten().map(|entry| entry.place.as_str());
+            let Some(farthest) = places().max().map(str::to_owned) else { return Ok(None) };
+            if places().all(|place| place == farthest) {
+                let mut taken = None;
+                for cursor in &mut self.cursors {
+                    taken = cursor.next(table).await?;
+                }
+                self.taken += 1;
+                // Entities of one time are one group, where further terms order them.
+                let group = if self.is_exact { "" } else { place::value(&farthest) };
+                return Ok(taken.map(|entry| Candidate::new(entry, 0, group.to_owned(), self.is_exact)));
+            }
+            self.cursors.iter_mut().for_each(|cursor| cursor.skip_to(&farthest));
+        }
+    }
+
+    /// Tells the lists how much longer they will be read: as many entries for an entity as up to here. While few were taken,
+    /// that is not known well, and the next page is made to end before the last.
+    fn foresee(&mut self) {
+        if self.cursors.len() > 1 && (1..self.wanted).contains(&self.taken) {
+            let margin = if self.taken * 3 < self.wanted { 0.7 } else { 1.03 };
+            #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+            let times = margin * (self.wanted - self.taken) as f64 / self.taken as f64;
+            self.cursors.iter_mut().for_each(|cursor| cursor.foresee(times));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Where the lists of a kind of entity are.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use key_schema::{DescendingDouble, KeyRange, Segment, place};
+use search::{Columns, List, NumberRange, TimeRange};
+
+/// The lists of one kind of entity in one partition, as one search reads them. Cheap to clone.
+pub trait Lists: Clone + Send + Sync {
+    /// What the entities are indexed by.
+    type Columns: Columns<Text: Send + Sync, Number: Send + Sync> + Send + Sync;
+    /// Where an entity is: what it is read by.
+    type At: Clone + Debug + Eq + Hash + Send + Sync;
+
+    /// The keys of a list; of lists that are newest first only those of the times that the search asks for.
+    fn range(&self, list: &List<Self::Columns>) -> KeyRange;
+
+    /// When the entity of a key began, in ms, and where it is; `None` if it is no key of a list.
+    fn entity(&self, key: &str) -> Option<(i64, Self::At)>;
+
+    /// The id of an entity, as it stands in keys.
+    fn id(at: &Self::At) -> &str;
+
+    /// What keys of the list by a column begin with for texts that begin so.
+    fn text(column: &<Self::Columns as Columns>::Text, text: &str) -> String;
+
+    /// From this length on, in bytes, the text in a key of the list by a column may have been cut: a cut ends behind a whole
+    /// character.
+    fn uncut(column: &<Self::Columns as Columns>::Text) -> usize;
+}
+
+/// An entity in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry<A> {
+    /// Where the entity is.
+    pub at: A,
+    /// When it began, in ms.
+    pub started: i64,
+    /// Its place in the list: its key, after what all keys of the list begin with.
+    pub place: String,
+    /// Its place in a list that is newest first: comparable across lists.
+    pub newest_first: String,
+}
+
+/// A number as it stands in keys.
+pub(crate) fn number(value: f64) -> String {
+    // The two zeros are one number.
+    DescendingDouble(value + 0.0).text()
+}
+
+/// Those of a list by a number that have such a number. The greatest come first.
+#[must_use]
+pub fn within_numbers(range: KeyRange, numbers: NumberRange) -> KeyRange {
+    let range = match numbers.greatest {
+        Some(greatest) => range.starting(&number(greatest)),
+        None => range,
+    };
+    match (numbers.least, numbers.with_nan) {
+        (_, true) => range,
+        (Some(least), false) => range.until_beginning(&number(least)),
+        (None, false) => range.until_beginning(&number(f64::NEG_INFINITY)),
+    }
+}
+
+/// Those of a list that is newest first which began then.
+#[must_use]
+pub fn within_time(range: KeyRange, started: TimeRange) -> KeyRange {
+    let range = match started.until {
+        Some(until) => range.starting(&place::time(until)),
+        None => range,
+    };
+    match started.from {
+        Some(from) => range.until_beginning(&place::time(from)),
+        None => range,
+    }
+}

@@ -1,0 +1,32 @@
+//! Where candidates come from.
+
+use std::collections::VecDeque;
+
+use mlflow_api::Result;
+use table::Table;
+
+use crate::candidate::Candidate;
+use crate::join::Join;
+use crate::lists::Lists;
+use crate::walker::Walker;
+
+/// The candidates of one partition.
+pub enum Source<L: Lists> {
+    /// Entities that stand in all of some lists, newest first.
+    Joined(Join<L>),
+    /// Entities in the order of a list.
+    Walked(Box<Walker<L>>),
+    /// Entities that are known already.
+    Gathered(VecDeque<Candidate<L::At>>),
+}
+
+impl<L: Lists> Source<L> {
+    /// The next candidate; `None` at the end. Costs what the join or the walk does.
+    pub async fn next(&mut self, table: &Table) -> Result<Option<Candidate<L::At>>> {
+        match self {
+            Self::Joined(join) => join.next(table).await,
+            Self::Walked(walker) => walker.next(table).await,
+            Self::Gathered(candidates) => Ok(candidates.pop_front()),
+        }
+    }
+}
