@@ -17,8 +17,6 @@ ROOTS = sorted(
 
 @pytest.mark.parametrize("root", ROOTS, ids=lambda root: root.parents[1].name)
 def test_no_files_of_a_crate_use_each_other(root):
-    if root.parents[1].name == "search":
-        pytest.xfail("its planner is being taken apart")
     found = circles(arrows(modules(root)))
     assert not found, [[str(file.relative_to(REPOSITORY)) for file in circle] for circle in found]
 
