@@ -13,6 +13,8 @@ _DEFINED = re.compile(
     r"(?:fn|struct|enum|union|trait|type|const|static|macro_rules!)\s+(\w+)",
     re.MULTILINE,
 )
+#: Characters, raw texts, texts, comments; in one pass, since each may hold what looks like another.
+_NOT_CODE = re.compile(r"""b?'(?:\\.|[^'\\])'|r(#*)".*?"\1|"(?:[^"\\]|\\.)*"|//[^\n]*""", re.DOTALL)
 #: A use as a path of names; "*" as the last is all that a module has.
 Names = tuple[str, ...]
 
@@ -42,7 +44,7 @@ def modules(root: Path) -> dict[Names, Module]:
 
 
 def _read(file: Path, path: Names, children_in: Path, found: dict[Names, Module]) -> None:
-    text = _without_tests_and_comments(file.read_text())
+    text = _without_tests_comments_and_texts(file.read_text())
     module = Module(file, path)
     found[path] = module
     for name in _DECLARED.findall(text):
@@ -69,8 +71,8 @@ def _read(file: Path, path: Names, children_in: Path, found: dict[Names, Module]
             module.used.add(absolute)
 
 
-def _without_tests_and_comments(text: str) -> str:
-    text = re.sub(r"//[^\n]*", "", text)
+def _without_tests_comments_and_texts(text: str) -> str:
+    text = _NOT_CODE.sub("", text)
     # A file's tests stand at its end; they may use whatever they test.
     return re.split(r"^#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*mod \w+ \{", text, maxsplit=1, flags=re.MULTILINE)[0]
 

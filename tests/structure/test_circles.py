@@ -73,6 +73,6 @@ def test_a_module_that_hands_on_is_in_no_circle(tmp_path):
         "lib.rs": "mod a;\npub use a::{A, B};",
         "a/mod.rs": "mod b;\nmod c;\npub use b::B;\npub use c::A;",
         "a/b.rs": "use super::A;\npub struct B(A);\n#[cfg(test)]\nmod tests {\n use crate::B;\n}",
-        "a/c.rs": "// Like crate::a::B.\npub struct A;",
+        "a/c.rs": "// Like crate::a::B.\npub struct A;\nconst T: &str = \"https://crate::a::B\";\nconst C: char = '\"';",
     }
     assert circles(arrows(modules(crate(tmp_path, files)))) == []

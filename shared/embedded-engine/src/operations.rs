@@ -10,11 +10,6 @@ use crate::wire::Answer;
 /// Longest request in bytes, as DynamoDB has it.
 pub(crate) const LONGEST_REQUEST: usize = 16 * 1024 * 1024;
 
-/// The operation that the header `x-amz-target` names: `PutItem`. Empty if it names none.
-pub(crate) fn name(target: &str) -> &str {
-    target.rsplit_once('.').map_or("", |(_, operation)| operation)
-}
-
 /// The answer to a request that is longer.
 pub(crate) fn too_long() -> Answer {
     let body = r#"{"__type":"RequestEntityTooLarge","message":"HTTP content length exceeded 16777216 bytes."}"#;

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use crate::access_key::AccessKey;
 use crate::connector::InProcess;
 use crate::operations::{self, LONGEST_REQUEST};
-use crate::wire::Answer;
+use crate::wire::{self, Answer};
 use crate::{Error, client_with_key};
 
 /// The engine on a loopback port. Dropped, it stops as well, but nobody waits for it.
@@ -95,7 +95,7 @@ async fn answer(State((engine, access_key)): State<(InProcess, AccessKey)>, requ
         return refusal.into_answer().into_response();
     }
     let target = parts.headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
-    let operation = operations::name(target).to_owned();
+    let operation = wire::operation_named(target).to_owned();
     match tokio::task::spawn_blocking(move || engine.run(&operation, &body)).await {
         Ok(answer) => answer.into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

@@ -7,8 +7,6 @@ use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::Value;
 
-use crate::operations;
-
 /// The type of requests and answers.
 pub(crate) const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 
@@ -32,9 +30,14 @@ impl Answer {
     }
 }
 
+/// The operation that the header `x-amz-target` names: `PutItem`. Empty if it names none.
+pub(crate) fn operation_named(target: &str) -> &str {
+    target.rsplit_once('.').map_or("", |(_, operation)| operation)
+}
+
 /// The operation a request is for: `PutItem`. Empty when the request names none.
 pub(crate) fn operation(request: &HttpRequest) -> &str {
-    operations::name(request.headers().get("x-amz-target").unwrap_or_default())
+    operation_named(request.headers().get("x-amz-target").unwrap_or_default())
 }
 
 /// The whole of a body. Those of the SDK and of the engine are in memory already; those of a server arrive in parts.

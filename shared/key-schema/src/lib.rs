@@ -7,6 +7,7 @@
 #[macro_use]
 mod macros;
 pub mod attributes;
+mod declared;
 pub mod definition;
 pub mod document;
 pub mod index;

@@ -7,8 +7,6 @@ use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, Ru
 use crate::attributes::{
     Attribute, CREATION, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, RUN_INFO, TAGGED, WITH_PARAMS,
 };
-use crate::definition::{Index, PK, SK};
-use crate::index::INDEX_KEYS;
 use crate::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, Level, ModelKind, Name, Ordinal,
     Prefix, Segment, Value, WideDigest,
@@ -34,42 +32,9 @@ pub struct RowDescription {
 }
 
 impl RowDescription {
-    /// The row whose form a key has.
-    #[must_use]
-    pub fn of(key: &Key) -> Option<&'static Self> {
-        ROWS.iter().find(|row| (row.has_form)(key))
-    }
-
-    /// What of an item is not declared of its row, given the names of its attributes and their types, as DynamoDB calls them: for tests
-    /// of those who write items.
-    #[must_use]
-    pub fn undeclared<'a>(key: &Key, attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
-        let Some(row) = Self::of(key) else { return vec![format!("no row has the form of {key:?}")] };
-        let undeclared = attributes.into_iter().filter(|(name, code)| !row.declares(name, code));
-        undeclared.map(|(name, code)| format!("{} has {name} of type {code}", row.name)).collect()
-    }
-
     /// All attributes of the row, beside its key and those of indexes.
     pub fn attributes(&self) -> impl Iterator<Item = &'static Attribute> + use<> {
         self.attributes.iter().copied().flatten()
-    }
-
-    /// The indexes that its items may stand in.
-    pub fn indexes(&self) -> impl Iterator<Item = &'static Index> + use<> {
-        let name = self.name;
-        let keys = INDEX_KEYS.iter().filter(move |key| key.rows.iter().any(|row| row.name == name));
-        keys.map(|key| key.index)
-    }
-
-    /// Whether items of the row may have an attribute of this name and type, as DynamoDB calls it.
-    #[must_use]
-    pub fn declares(&self, name: &str, code: &str) -> bool {
-        let of_a_key = |attribute: &str| attribute == name && code == "S";
-        let of_an_index = |index: &Index| of_a_key(index.partition) || of_a_key(index.sort);
-        of_a_key(PK)
-            || of_a_key(SK)
-            || self.indexes().any(of_an_index)
-            || self.attributes().any(|attribute| attribute.is_named(name) && attribute.kind.code() == code)
     }
 }
 

@@ -6,8 +6,8 @@ use std::slice;
 
 use rusqlite::ffi::{self, sqlite3_file};
 
-use crate::disk;
 use crate::image::Change;
+use crate::state;
 
 /// What SQLite sees as a file. The file below follows it in memory.
 #[repr(C)]
@@ -88,7 +88,7 @@ unsafe extern "C" fn write(file: *mut sqlite3_file, bytes: *const c_void, amount
         if let (Some(path), Ok(length), Ok(offset)) = (watched(file), usize::try_from(amount), usize::try_from(offset))
         {
             let bytes = slice::from_raw_parts(bytes.cast::<u8>(), length).to_vec();
-            disk::changed(path, Change::Write { offset, bytes });
+            state::changed(path, Change::Write { offset, bytes });
         }
         xWrite(file, bytes, amount, offset)
     }
@@ -98,7 +98,7 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, size: i64) -> c_int {
     // SAFETY: SQLite calls it with a file that this layer opened.
     unsafe {
         if let (Some(path), Ok(size)) = (watched(file), usize::try_from(size)) {
-            disk::changed(path, Change::Truncate(size));
+            state::changed(path, Change::Truncate(size));
         }
         xTruncate(file, size)
     }
@@ -109,7 +109,7 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
     unsafe {
         let status = xSync(file, flags);
         if let (ffi::SQLITE_OK, Some(path)) = (status, watched(file)) {
-            disk::synced(path);
+            state::synced(path);
         }
         status
     }

@@ -12,6 +12,7 @@
 mod disk;
 mod file;
 mod image;
+mod state;
 mod vfs;
 
 pub use disk::Disk;

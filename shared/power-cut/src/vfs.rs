@@ -8,8 +8,8 @@ use std::sync::Once;
 
 use rusqlite::ffi;
 
-use crate::disk;
 use crate::file::{self, File};
+use crate::state;
 
 /// Files that end with the process: no power cut leaves anything of them.
 const TEMPORARY: c_int = ffi::SQLITE_OPEN_TEMP_DB
@@ -65,14 +65,14 @@ unsafe extern "C" fn open(
     unsafe {
         let below: *mut ffi::sqlite3_vfs = (*layer).pAppData.cast();
         let Some(open) = (*below).xOpen else { return ffi::SQLITE_CANTOPEN };
-        let watched = path(name).filter(|path| flags & TEMPORARY == 0 && disk::is_watched(path));
+        let watched = path(name).filter(|path| flags & TEMPORARY == 0 && state::is_watched(path));
         let before = watched.as_ref().and_then(|path| std::fs::read(path).ok());
         let file: *mut File = opened.cast();
         (*file).base.pMethods = ptr::null();
         let status = open(below, name, file::below(opened), flags, out_flags);
         if status == ffi::SQLITE_OK {
             if let (Some(path), Some(before)) = (&watched, before) {
-                disk::opened(path, before);
+                state::opened(path, before);
             }
             (*file).path = Box::into_raw(Box::new(watched));
             (*file).base.pMethods = &raw const file::METHODS;
@@ -90,7 +90,7 @@ unsafe extern "C" fn delete(layer: *mut ffi::sqlite3_vfs, name: *const c_char, s
         let Some(delete) = (*below).xDelete else { return ffi::SQLITE_IOERR_DELETE };
         let status = delete(below, name, syncs_directory);
         if let (ffi::SQLITE_OK, Some(path)) = (status, path(name)) {
-            disk::deleted(&path, syncs_directory != 0);
+            state::deleted(&path, syncs_directory != 0);
         }
         status
     }

@@ -1,0 +1,41 @@
+//! What items of a row may hold, by what is declared of rows and of indexes.
+
+use crate::Key;
+use crate::definition::{Index, PK, SK};
+use crate::index::INDEX_KEYS;
+use crate::rows::{ROWS, RowDescription};
+
+impl RowDescription {
+    /// The row whose form a key has.
+    #[must_use]
+    pub fn of(key: &Key) -> Option<&'static Self> {
+        ROWS.iter().find(|row| (row.has_form)(key))
+    }
+
+    /// What of an item is not declared of its row, given the names of its attributes and their types, as DynamoDB calls them: for tests
+    /// of those who write items.
+    #[must_use]
+    pub fn undeclared<'a>(key: &Key, attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+        let Some(row) = Self::of(key) else { return vec![format!("no row has the form of {key:?}")] };
+        let undeclared = attributes.into_iter().filter(|(name, code)| !row.declares(name, code));
+        undeclared.map(|(name, code)| format!("{} has {name} of type {code}", row.name)).collect()
+    }
+
+    /// The indexes that its items may stand in.
+    pub fn indexes(&self) -> impl Iterator<Item = &'static Index> + use<> {
+        let name = self.name;
+        let keys = INDEX_KEYS.iter().filter(move |key| key.rows.iter().any(|row| row.name == name));
+        keys.map(|key| key.index)
+    }
+
+    /// Whether items of the row may have an attribute of this name and type, as DynamoDB calls it.
+    #[must_use]
+    pub fn declares(&self, name: &str, code: &str) -> bool {
+        let of_a_key = |attribute: &str| attribute == name && code == "S";
+        let of_an_index = |index: &Index| of_a_key(index.partition) || of_a_key(index.sort);
+        of_a_key(PK)
+            || of_a_key(SK)
+            || self.indexes().any(of_an_index)
+            || self.attributes().any(|attribute| attribute.is_named(name) && attribute.kind.code() == code)
+    }
+}
