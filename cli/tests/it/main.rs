@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
 mod health;
+mod needs;
 mod power_cut;
 mod program;
 mod site;

@@ -1,0 +1,290 @@
+//! What each endpoint touches in the table is within what its needs named; and none of its needs is idle.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use access::{Action, Authorizer, Caller, Guarded, Permission, Resource, Visible};
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use embedded_engine::{Engine, client_over};
+use futures::future::BoxFuture;
+use mlflow_api::{ExperimentId, ModelId, RegisteredModelName, Result, RunId, Workspace};
+use serde_json::{Value, json};
+use service::{Frame, Route};
+use table::Table;
+
+use crate::site::{ROOT, TABLE, Walk};
+use crate::writes;
+
+/// What one call to an endpoint asked to be allowed, and which partitions its requests to the table named.
+#[derive(Clone, Debug, Default)]
+struct Record {
+    wanted: Vec<(Action, Guarded)>,
+    partitions: BTreeSet<String>,
+}
+
+/// Records in the place of the authorizer, which admits everybody, and between the SDK and the engine.
+#[derive(Clone, Debug)]
+struct Probe {
+    record: Arc<Mutex<Record>>,
+    inner: SharedHttpClient,
+}
+
+impl Authorizer for Probe {
+    fn authenticate<'a>(&'a self, _: &'a http::HeaderMap) -> BoxFuture<'a, Result<Caller>> {
+        Box::pin(async { Ok(Caller::Somebody) })
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: &'a Workspace,
+        wanted: &'a [(Action, Guarded)],
+    ) -> BoxFuture<'a, Result<Vec<bool>>> {
+        self.record.lock().unwrap().wanted = wanted.to_vec();
+        Box::pin(async { Ok(vec![true; wanted.len()]) })
+    }
+
+    fn visible<'a>(&'a self, _: &'a Caller, _: &'a Workspace) -> BoxFuture<'a, Result<Visible>> {
+        Box::pin(async { Ok(Visible::Everything) })
+    }
+}
+
+impl HttpClient for Probe {
+    fn http_connector(&self, settings: &HttpConnectorSettings, components: &RuntimeComponents) -> SharedHttpConnector {
+        let inner = self.inner.http_connector(settings, components);
+        SharedHttpConnector::new(ProbedConnector { inner, record: Arc::clone(&self.record) })
+    }
+}
+
+#[derive(Clone, Debug)]
+struct ProbedConnector {
+    inner: SharedHttpConnector,
+    record: Arc<Mutex<Record>>,
+}
+
+impl HttpConnector for ProbedConnector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let body = request.body().bytes().unwrap_or_default();
+        let body: Value = serde_json::from_slice(body).unwrap();
+        partitions_of(&body, &mut self.record.lock().unwrap().partitions);
+        self.inner.call(request)
+    }
+}
+
+/// The partitions that a request to DynamoDB names, in keys and items, and the one that a query asks for.
+fn partitions_of(body: &Value, found: &mut BTreeSet<String>) {
+    match body {
+        Value::Object(object) => {
+            found.extend(object.get("PK").and_then(|key| key["S"].as_str()).map(str::to_owned));
+            if let Some(condition) = object.get("KeyConditionExpression").and_then(Value::as_str) {
+                let placeholder = condition.split_once('=').unwrap().1.split_whitespace().next().unwrap();
+                let value = &object["ExpressionAttributeValues"][placeholder]["S"];
+                found.insert(value.as_str().unwrap().to_owned());
+            }
+            object.values().for_each(|value| partitions_of(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| partitions_of(item, found)),
+        _ => {}
+    }
+}
+
+/// Those of the partitions that nothing wanted covers.
+fn uncovered(record: &Record) -> Vec<String> {
+    record.partitions.iter().filter(|partition| !is_covered(partition, &record.wanted)).cloned().collect()
+}
+
+fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
+    let (kind, rest) = partition.split_once('#').unwrap_or((partition, ""));
+    let wants = |guarded: &Guarded| wanted.iter().any(|(_, wanted)| wanted == guarded);
+    // What is listed is filtered by what may be seen, before it is read further.
+    let lists = |resource| wanted.contains(&(Action::List, Guarded::Workspace(resource)));
+    let of_experiment = |experiment: Option<ExperimentId>| {
+        lists(Resource::Experiment) || experiment.is_some_and(|experiment| wants(&Guarded::Experiment(experiment)))
+    };
+    match kind {
+        "EXP" | "EVALEXP" if of_experiment(ExperimentId::parse(rest).ok()) => true,
+        // A dataset names the experiments that list it: deleting it takes it off their lists.
+        "EVALEXP" => wanted.iter().any(|(action, wanted)| {
+            *action == Action::Delete && matches!(wanted, Guarded::EvaluationDataset(_))
+        }),
+        "RUN" => {
+            of_experiment(RunId::parse(rest).and_then(|run| run.experiment())) || lists(Resource::RegisteredModel)
+        }
+        "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
+        // Parts of a dataset of an experiment, named by a hash.
+        "DATA" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
+        "RM" => {
+            // A model that was called `old` has its versions there still.
+            let names = if rest == "old" { vec!["old", "new"] } else { vec![rest] };
+            let is_wanted = |name: &&str| wants(&Guarded::RegisteredModel(RegisteredModelName::named(name)));
+            lists(Resource::RegisteredModel) || names.iter().any(is_wanted)
+        }
+        "EVAL" | "EVALKEY" => {
+            let of_this = |wanted: &Guarded| matches!(wanted, Guarded::EvaluationDataset(id) if id.as_str() == rest);
+            let creates = wanted.contains(&(Action::Create, Guarded::Workspace(Resource::EvaluationDataset)));
+            creates || lists(Resource::EvaluationDataset) || wanted.iter().any(|(_, wanted)| of_this(wanted))
+        }
+        // The directory of the workspace: names and ids of what is created, listed, renamed or deleted in it.
+        "WORKSPACE" => !wanted.is_empty(),
+        // Settings of the server, of nobody in particular.
+        "CONFIG" => true,
+        _ => false,
+    }
+}
+
+/// What was found of all calls.
+#[derive(Default)]
+struct Findings {
+    calls: usize,
+    beyond: BTreeSet<String>,
+    /// Endpoints of which one call failed the check when a need was taken away.
+    tight: BTreeSet<String>,
+}
+
+/// The functions as in `serve`, each call between two looks at the record.
+fn probed(probe: &Probe, table: &Table, findings: &Arc<Mutex<Findings>>) -> Router {
+    fn router<S: service::Store>(routes: Vec<Route<S>>, store: S, probe: &Probe) -> Router {
+        service::router(routes, &Frame::guarded(store, Arc::new(probe.clone())))
+    }
+    let tracking = router(tracking::routes(), tracking::store::Store::new(table.clone(), ROOT), probe);
+    let registry = router(registry::routes(), registry::store::Store::new(table.clone(), ROOT), probe);
+    let evaluation = router(evaluation::routes(), evaluation::store::Store::new(table.clone()), probe);
+    let (record, findings) = (Arc::clone(&probe.record), Arc::clone(findings));
+    service::joined(tracking, [evaluation, registry]).layer(from_fn(move |request: Request, next: Next| {
+        let (record, findings) = (Arc::clone(&record), Arc::clone(&findings));
+        async move {
+            *record.lock().unwrap() = Record::default();
+            let call = format!("{} {}", request.method(), request.uri().path());
+            let answer = next.run(request).await;
+            let record = record.lock().unwrap().clone();
+            let mut findings = findings.lock().unwrap();
+            findings.calls += 1;
+            findings.beyond.extend(uncovered(&record).iter().map(|partition| format!("{call}: {partition}")));
+            for (_, removed) in &record.wanted {
+                let mut fewer = record.clone();
+                fewer.wanted.retain(|(_, wanted)| wanted != removed);
+                if !uncovered(&fewer).is_empty() {
+                    findings.tight.insert(call.clone());
+                }
+            }
+            answer
+        }
+    }))
+}
+
+/// One request to every endpoint that reads.
+async fn reads(walk: &mut Walk) {
+    let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+    let experiment = text(&walk.post("experiments/create", json!({ "name": "read" })).await, "/experiment_id");
+    let run = walk.post("runs/create", json!({ "experiment_id": experiment })).await;
+    let run = text(&run, "/run/info/run_id");
+    let model = walk.post("logged-models", json!({ "experiment_id": experiment, "name": "m" })).await;
+    let model = text(&model, "/model/info/model_id");
+    let point = json!({ "run_id": run, "key": "auc", "value": 0.5, "timestamp": 1, "model_id": model });
+    walk.post("runs/log-metric", point).await;
+    let (v2, v3, ajax) = ("/api/2.0/mlflow", "/api/3.0/mlflow", "/ajax-api/2.0/mlflow");
+    let get = |path: &str| format!("GET {path}");
+    let one = [json!({ "experiment_id": experiment }), json!({ "experiment_name": "read" })];
+    walk.send(&get(&format!("{v2}/experiments/get")), &[], one[0].clone()).await;
+    walk.send(&get(&format!("{v2}/experiments/get-by-name")), &[], one[1].clone()).await;
+    walk.send(&get(&format!("{v2}/experiments/search")), &[], json!({ "max_results": 10 })).await;
+    walk.post("experiments/search", json!({ "max_results": 10 })).await;
+    let experiments = json!({ "experiment_ids": [experiment] });
+    walk.send(&format!("POST {ajax}/experiments/search-datasets"), &[], experiments.clone()).await;
+    walk.send(&get(&format!("{v2}/runs/get")), &[], json!({ "run_id": run })).await;
+    walk.post("runs/search", experiments.clone()).await;
+    let history = json!({ "run_id": run, "metric_key": "auc" });
+    walk.send(&get(&format!("{v2}/metrics/get-history")), &[], history).await;
+    let histories = json!({ "run_ids": [run], "metric_key": "auc" });
+    walk.send(&get(&format!("{v2}/metrics/get-history-bulk-interval")), &[], histories).await;
+    let bulk = format!("{ajax}/metrics/get-history-bulk");
+    walk.endpoints.insert(get(&bulk));
+    let asked = format!("{bulk}?run_id={run}&metric_key=auc");
+    assert_eq!(crate::site::send(&walk.router, "GET", &asked, &Value::Null).await.0, 200);
+    walk.send(&get(&format!("{v2}/logged-models/{{model_id}}")), &[&model], json!({})).await;
+    walk.post("logged-models/search", experiments.clone()).await;
+
+    let all = format!("{v3}/datasets");
+    let new = json!({ "name": "set", "experiment_ids": [experiment] });
+    let dataset = text(&walk.send(&format!("POST {all}/create"), &[], new).await, "/dataset/dataset_id");
+    for method in ["GET", "POST"] {
+        walk.send(&format!("{method} {all}/search"), &[], experiments.clone()).await;
+    }
+    for part in ["", "/records", "/experiment-ids"] {
+        walk.send(&get(&format!("{all}/{{dataset_id}}{part}")), &[&dataset], json!({})).await;
+    }
+    let all = format!("{v3}/scorers");
+    let named = json!({ "experiment_id": experiment, "name": "s" });
+    let mut scorer = named.clone();
+    scorer["serialized_scorer"] = json!({ "instructions_judge_pydantic_data": {} }).to_string().into();
+    let scorer = text(&walk.send(&format!("POST {all}/register"), &[], scorer).await, "/scorer_id");
+    walk.send(&get(&format!("{all}/list")), &[], json!({ "experiment_id": experiment })).await;
+    walk.send(&get(&format!("{all}/versions")), &[], named.clone()).await;
+    walk.send(&get(&format!("{all}/get")), &[], named).await;
+    walk.send(&get(&format!("{all}/online-configs")), &[], json!({ "scorer_ids": [scorer] })).await;
+
+    walk.post("registered-models/create", json!({ "name": "kept" })).await;
+    let source = format!("{ROOT}/{experiment}/{run}/artifacts/m");
+    walk.post("model-versions/create", json!({ "name": "kept", "source": source, "run_id": run })).await;
+    walk.post("model-versions/create", json!({ "name": "kept", "source": "models:/kept/1" })).await;
+    let of_model = json!({ "name": "kept", "source": format!("models:/{model}"), "model_id": model });
+    walk.post("model-versions/create", of_model).await;
+    walk.post("registered-models/alias", json!({ "name": "kept", "alias": "a", "version": "1" })).await;
+    let name = json!({ "name": "kept" });
+    walk.send(&get(&format!("{v2}/registered-models/get")), &[], name.clone()).await;
+    walk.send(&get(&format!("{v2}/registered-models/search")), &[], json!({})).await;
+    for method in ["GET", "POST"] {
+        walk.send(&format!("{method} {v2}/registered-models/get-latest-versions"), &[], name.clone()).await;
+    }
+    walk.send(&get(&format!("{v2}/registered-models/alias")), &[], json!({ "name": "kept", "alias": "a" })).await;
+    let version = json!({ "name": "kept", "version": "1" });
+    walk.send(&get(&format!("{v2}/model-versions/get")), &[], version.clone()).await;
+    walk.send(&get(&format!("{v2}/model-versions/get-download-uri")), &[], version).await;
+    walk.send(&get(&format!("{v2}/model-versions/search")), &[], json!({ "filter": "name = 'kept'" })).await;
+    let by_run = json!({ "filter": format!("run_id = '{run}'") });
+    walk.send(&get(&format!("{v2}/model-versions/search")), &[], by_run).await;
+}
+
+/// Endpoints that send files: what they read of the table, `logged-models/{model_id}` and `get-download-uri` read too.
+const FILES: [&str; 3] = [
+    "GET /api/2.0/mlflow/logged-models/{model_id}/artifacts/directories",
+    "GET /ajax-api/2.0/mlflow/logged-models/{model_id}/artifacts/files",
+    "GET /model-versions/get-artifact",
+];
+
+fn guarded<S: service::Store>(routes: Vec<Route<S>>) -> impl Iterator<Item = String> {
+    let guarded = routes.into_iter().filter(|route| route.permission != Permission::Public);
+    guarded.map(|route| format!("{} {}", route.method, route.full_paths()[0]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
+    let engine = Engine::memory().unwrap();
+    Table::new(engine.client(), TABLE).create_if_missing().await.unwrap();
+    let probe = Probe { record: Arc::default(), inner: engine.http_client() };
+    let table = Table::new(client_over(SharedHttpClient::new(probe.clone())), TABLE);
+    let store = tracking::store::Store::new(table.clone(), ROOT);
+    store.experiment_create_default(&Workspace::default()).await.unwrap();
+    let findings = Arc::<Mutex<Findings>>::default();
+    let mut walk = Walk::new(probed(&probe, &table, &findings));
+    writes::of_tracking(&mut walk).await;
+    writes::of_evaluation(&mut walk).await;
+    writes::of_the_registry(&mut walk).await;
+    reads(&mut walk).await;
+
+    let routes = guarded(tracking::routes()).chain(guarded(registry::routes())).chain(guarded(evaluation::routes()));
+    let routes: BTreeSet<_> = routes.filter(|route| !FILES.contains(&route.as_str())).collect();
+    let unvisited: Vec<_> = routes.difference(&walk.endpoints).collect();
+    assert_eq!(unvisited, Vec::<&String>::new(), "no request is sent to these");
+    let findings = findings.lock().unwrap();
+    assert_eq!(findings.beyond, BTreeSet::new(), "touched without a need");
+    // With a need taken away, the check would have failed: it is no check that always holds.
+    assert!(findings.tight.len() * 10 > routes.len() * 9, "{} of {}", findings.tight.len(), routes.len());
+}
