@@ -57,8 +57,9 @@ pub async fn fill<C: Candidates>(
         }
     }
     let found = top.finish();
+    let has_more = found.has_more() || !rest.is_empty();
     add(candidates, found.entities, &mut page).await?;
-    if found.has_more || !rest.is_empty() {
+    if has_more {
         page.ends_here();
     }
     Ok(page)

@@ -9,7 +9,9 @@ pub struct Top<K, T> {
     most_bytes: usize,
     found: Vec<Entry<K, T>>,
     bytes: usize,
-    has_more: bool,
+    /// The first entity that was dropped. What comes behind it is dropped, too, even if it is short enough to have room: a page
+    /// leaves nothing out.
+    end: Option<K>,
 }
 
 struct Entry<K, T> {
@@ -22,19 +24,30 @@ struct Entry<K, T> {
 pub struct Found<K, T> {
     /// Entities in order, with their bytes.
     pub entities: Vec<(K, T, usize)>,
+    /// The first of those that passed and have no room; `None` if all have.
+    pub end: Option<K>,
+}
+
+impl<K, T> Found<K, T> {
     /// Whether others passed which come behind them.
-    pub has_more: bool,
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.end.is_some()
+    }
 }
 
 impl<K: Ord, T> Top<K, T> {
     /// Keeps at most so many entities.
     #[must_use]
     pub fn new(items: usize) -> Self {
-        Self { items, most_bytes: PAGE_JSON, found: Vec::new(), bytes: 0, has_more: false }
+        Self { items, most_bytes: PAGE_JSON, found: Vec::new(), bytes: 0, end: None }
     }
 
     /// Adds an entity of about so many bytes. Keys are unique.
     pub fn add(&mut self, key: K, entity: T, bytes: usize) {
+        if self.end.as_ref().is_some_and(|end| key > *end) {
+            return;
+        }
         self.found.push(Entry { key, entity, bytes });
         self.bytes += bytes;
         // Sorting now and then costs less than keeping all in order.
@@ -45,16 +58,12 @@ impl<K: Ord, T> Top<K, T> {
 
     /// Adds what another one kept.
     pub fn merge(&mut self, found: Found<K, T>) {
-        self.has_more |= found.has_more;
         for (key, entity, bytes) in found.entities {
             self.add(key, entity, bytes);
         }
-    }
-
-    /// Whether entities were dropped because others come before them.
-    #[must_use]
-    pub fn has_more(&self) -> bool {
-        self.has_more
+        if let Some(end) = found.end {
+            self.end_before(end);
+        }
     }
 
     /// What was kept, in order.
@@ -62,7 +71,7 @@ impl<K: Ord, T> Top<K, T> {
     pub fn finish(mut self) -> Found<K, T> {
         self.cut();
         let entities = self.found.into_iter().map(|entry| (entry.key, entry.entity, entry.bytes)).collect();
-        Found { entities, has_more: self.has_more }
+        Found { entities, end: self.end }
     }
 
     fn cut(&mut self) {
@@ -73,9 +82,19 @@ impl<K: Ord, T> Top<K, T> {
             *place == 0 || bytes <= self.most_bytes
         });
         let kept = fits.count();
-        self.has_more |= kept < self.found.len();
-        self.found.truncate(kept);
+        let dropped = self.found.drain(kept..).next();
+        if let Some(dropped) = dropped {
+            self.end_before(dropped.key);
+        }
         self.bytes = self.found.iter().map(|entry| entry.bytes).sum();
+    }
+
+    /// Drops what comes behind an entity that was dropped.
+    fn end_before(&mut self, dropped: K) {
+        if self.end.as_ref().is_none_or(|end| dropped < *end) {
+            self.found.retain(|entry| entry.key < dropped);
+            self.end = Some(dropped);
+        }
     }
 }
 
@@ -91,26 +110,29 @@ mod tests {
         top.add(2, 'b', 1);
         top.add(1, 'a', 50);
         let found = top.finish();
-        assert_eq!((found.entities, found.has_more), (vec![(1, 'a', 50)], true));
+        assert_eq!((found.entities, found.end), (vec![(1, 'a', 50)], Some(2)));
     }
 
     proptest! {
         #[test]
         fn the_first_are_kept_whatever_the_order(sizes in prop::collection::vec(0..8_usize, 0..60), items in 1..9_usize) {
             let keys: Vec<_> = (0..sizes.len()).map(|key| (key * 37) % 61).collect();
-            let mut top = Top { most_bytes: 20, ..Top::new(items) };
+            let new = || Top { most_bytes: 20, ..Top::new(items) };
+            let (mut top, mut other) = (new(), new());
             for (key, bytes) in keys.iter().zip(&sizes) {
-                top.add(*key, *bytes, *bytes);
+                let one = if key % 3 == 0 { &mut other } else { &mut top };
+                one.add(*key, *bytes, *bytes);
             }
+            top.merge(other.finish());
             let mut all: Vec<_> = keys.into_iter().zip(sizes).map(|(key, bytes)| (key, bytes, bytes)).collect();
             all.sort_unstable();
             let found = top.finish();
-            prop_assert_eq!(found.has_more, found.entities.len() < all.len());
+            prop_assert_eq!(found.has_more(), found.entities.len() < all.len());
             prop_assert_eq!(&found.entities, &all[..found.entities.len()]);
             // One more would be one too many.
             let next = all.get(..=found.entities.len()).unwrap_or_default();
             let bytes: usize = next.iter().map(|(.., bytes)| bytes).sum();
-            prop_assert!(!found.has_more || next.len() > items || bytes > 20);
+            prop_assert!(!found.has_more() || next.len() > items || bytes > 20);
         }
     }
 }

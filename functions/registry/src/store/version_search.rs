@@ -100,7 +100,7 @@ impl Store {
         for (key, version, _) in found.entities {
             page.add(key, &version)?;
         }
-        if found.has_more {
+        if found.end.is_some() {
             page.ends_here();
         }
         let (model_versions, next_page_token) = page.finish(fingerprint)?;

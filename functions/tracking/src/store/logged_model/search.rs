@@ -274,7 +274,7 @@ impl Store {
     async fn models_of_page(&self, found: listing::Found<SortKey, Found>, page_size: usize) -> Result<Page<SortKey>> {
         let mut page = Page::new(page_size);
         self.add_models(found.entities, &mut page).await?;
-        if found.has_more {
+        if found.end.is_some() {
             page.ends_here();
         }
         Ok(page)

@@ -6,7 +6,7 @@ use entities::{RunCopy, RunItems, RunLocation, Searched, group_by_run, read_runs
 use futures::future::try_join_all;
 use futures::stream::TryStreamExt;
 use key_schema::rows;
-use listing::{Candidate, Found, Pace, Reading, Source, Top};
+use listing::{Candidate, Pace, Reading, Source, Top};
 use mlflow_api::answer_size::PAGE_JSON;
 use mlflow_api::tracking;
 use mlflow_api::{ExperimentId, Result};
@@ -23,6 +23,9 @@ const LARGEST_PORTION: usize = 1_600;
 
 /// Runs looked at at a time of those that are looked at in any case: four requests at once, or eight.
 const PORTION: usize = 400;
+
+/// A run that was found: its place in the answer, the run, and about how many bytes it has.
+pub(super) type Found = (SortKey, tracking::Run, usize);
 
 /// One search under way.
 pub(super) struct Finder<'a> {
@@ -102,12 +105,14 @@ impl<'a> Finder<'a> {
     }
 
     /// What was found, in order, and whether there is more behind it.
-    pub(super) fn finish(self) -> Found<SortKey, tracking::Run> {
-        let mut found = self.top.finish();
+    pub(super) fn finish(self) -> (Vec<Found>, bool) {
+        let found = self.top.finish();
+        let has_more = self.has_more || found.end.is_some();
+        let mut runs = found.entities;
         if let Some(end) = self.end {
-            found.entities.retain(|(key, ..)| *key <= end);
+            runs.retain(|(key, ..)| *key <= end);
         }
-        Found { has_more: found.has_more || self.has_more, ..found }
+        (runs, has_more)
     }
 
     /// Looks at the runs that no list tells of.

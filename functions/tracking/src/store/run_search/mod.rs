@@ -18,14 +18,14 @@ use entities::RunLocation;
 use futures::future::try_join;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::place;
-use listing::{Cursor, Found, HEAD, Join, Lists, Page, Reading, Source, Walker};
-use mlflow_api::tracking::{self, Runs, ViewType};
+use listing::{Cursor, HEAD, Join, Lists, Page, Reading, Source, Walker};
+use mlflow_api::tracking::{Runs, ViewType};
 use mlflow_api::{Error, ExperimentId, Result, RunId};
 use search::{AccessPath, Head, Heads, RunList, RunOptions, RunPlan, SortKey, choose};
 
 use crate::store::Store;
 use crate::store::run::RunDatasets;
-use finder::Finder;
+use finder::{Finder, Found};
 use lists::RunLists;
 use scope::{Scope, Unlisted};
 
@@ -115,10 +115,9 @@ impl Store {
 
     /// The runs of a page with their datasets, as far as they have room. A request per 100 datasets, and one for each run that has
     /// big ones.
-    async fn run_page(&self, found: Found<SortKey, tracking::Run>, page_size: usize) -> Result<Page<SortKey>> {
+    async fn run_page(&self, (mut runs, has_more): (Vec<Found>, bool), page_size: usize) -> Result<Page<SortKey>> {
         let mut page = Page::new(page_size);
         let mut datasets = RunDatasets::new(&self.table);
-        let mut runs = found.entities;
         let mut loaded = 0;
         for place in 0..runs.len() {
             if place == loaded {
@@ -134,7 +133,7 @@ impl Store {
             page.add(key.clone(), run)?;
             run.inputs.dataset_inputs = Vec::new();
         }
-        if found.has_more {
+        if has_more {
             page.ends_here();
         }
         Ok(page)
