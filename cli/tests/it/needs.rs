@@ -111,12 +111,10 @@ fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
     match kind {
         "EXP" | "EVALEXP" if of_experiment(ExperimentId::parse(rest).ok()) => true,
         // A dataset names the experiments that list it: deleting it takes it off their lists.
-        "EVALEXP" => wanted.iter().any(|(action, wanted)| {
-            *action == Action::Delete && matches!(wanted, Guarded::EvaluationDataset(_))
-        }),
-        "RUN" => {
-            of_experiment(RunId::parse(rest).and_then(|run| run.experiment())) || lists(Resource::RegisteredModel)
-        }
+        "EVALEXP" => wanted
+            .iter()
+            .any(|(action, wanted)| *action == Action::Delete && matches!(wanted, Guarded::EvaluationDataset(_))),
+        "RUN" => of_experiment(RunId::parse(rest).and_then(|run| run.experiment())) || lists(Resource::RegisteredModel),
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
         // Parts of a dataset of an experiment, named by a hash.
         "DATA" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
