@@ -53,10 +53,17 @@ def test_a_copy_of_a_version(client: MlflowClient, model: str, run_id: str, sour
 
 
 def test_a_source_that_is_not_the_runs(client: MlflowClient, model: str, run_id: str, source: str):
-    for uri in ["/etc/passwd", f"{source}/../../../other", "s3://somewhere/else", "mlflow-artifacts:/x"]:
+    for uri in ["/etc/passwd", f"{source}/../../../other", "mlflow-artifacts:/x"]:
         with pytest.raises(MlflowException, match="Invalid model version source"):
             client.create_model_version(model, uri, run_id)
     assert len(client.search_model_versions(f"name = '{model}'")) == 3
+
+
+def test_a_source_elsewhere_is_recorded(client: MlflowClient):
+    client.create_registered_model("elsewhere")
+    recorded = client.create_model_version("elsewhere", "s3://somewhere/else")
+    assert (recorded.source, client.get_model_version_download_uri("elsewhere", "1")) == ("s3://somewhere/else",) * 2
+    client.delete_registered_model("elsewhere")
 
 
 def test_stages(client: MlflowClient, model: str):

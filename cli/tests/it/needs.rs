@@ -110,11 +110,18 @@ fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
     };
     match kind {
         "EXP" | "EVALEXP" if of_experiment(ExperimentId::parse(rest).ok()) => true,
+        // One that is only now created has no id before.
+        "EXP" => wanted.contains(&(Action::Create, Guarded::Workspace(Resource::Experiment))),
         // A dataset names the experiments that list it: deleting it takes it off their lists.
         "EVALEXP" => wanted
             .iter()
             .any(|(action, wanted)| *action == Action::Delete && matches!(wanted, Guarded::EvaluationDataset(_))),
-        "RUN" => of_experiment(RunId::parse(rest).and_then(|run| run.experiment())) || lists(Resource::RegisteredModel),
+        "RUN" => {
+            // The registry keeps its list of a run's versions there. A version that is made from another has that one's run.
+            let is_of_registry = wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::RegisteredModel(_)));
+            let of_run = of_experiment(RunId::parse(rest).and_then(|run| run.experiment()));
+            of_run || is_of_registry || lists(Resource::RegisteredModel)
+        }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
         // Parts of a dataset of an experiment, named by a hash.
         "DATA" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),

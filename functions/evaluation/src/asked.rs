@@ -1,6 +1,6 @@
 //! How requests name evaluation datasets and scorers.
 
-use access::{Scope, Target};
+use access::{Resource, Scope, Target};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Request, Result};
 
 use crate::store::{AskedDataset, ScorerName};
@@ -19,9 +19,9 @@ impl AskedId {
         Self { id: EvaluationDatasetId::parse(&text), text }
     }
 
-    /// What is needed of it.
-    pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
-        self.id.iter().cloned().map(Target::EvaluationDataset)
+    /// What is needed of it. Of one that cannot be, it is as if of any.
+    pub(crate) fn targets(&self) -> [Target; 1] {
+        [self.id.clone().map_or(Target::Any(Resource::EvaluationDataset), Target::EvaluationDataset)]
     }
 
     /// The dataset, granted.

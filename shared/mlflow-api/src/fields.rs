@@ -12,6 +12,9 @@ pub trait Declared: Sized {
     const FIELDS: &'static [Field];
     /// The checks that MLflow makes of them, in its order.
     const CHECKS: &'static [FieldChecks];
+    /// Fields in protobuf's order, where that is not the order of the checks: the arguments of a GET are read in it, up to the first
+    /// that does not fit.
+    const ARGUMENTS: &'static [&'static str] = &[];
 
     /// Takes the fields out of a message as read.
     ///
@@ -170,7 +173,7 @@ macro_rules! messages {
         $name:ident { $(
             $(#[$field_about:meta])*
             $field:ident : $type:ty $([ $($check:expr),+ $(,)? ])?
-        ),* $(,)? }
+        ),* $(,)? } $( arguments [ $($argument:ident),+ $(,)? ] )?
     )+) => {$(
         $(#[$about])+
         #[derive(Clone, Debug, PartialEq)]
@@ -192,6 +195,8 @@ macro_rules! messages {
                 use $crate::checks::Check::*;
                 &[$($((stringify!($field), &[$($check),+]),)?)*]
             };
+
+            $(const ARGUMENTS: &'static [&'static str] = &[$(stringify!($argument)),+];)?
 
             #[allow(unused_mut, unused_variables, reason = "a message may have no fields")]
             fn from_message(mut message: $crate::message::Message) -> $crate::Result<Self> {

@@ -121,6 +121,10 @@ pub fn absolute(location: &str, directory: Option<&str>) -> Result<String> {
         "file" => parts.after_scheme,
         _ => return Ok(location.to_owned()),
     };
+    let names_a_machine = path.strip_prefix("//").is_some_and(|rest| !rest.starts_with('/'));
+    if parts.scheme == "file" && names_a_machine {
+        return Err(Error::invalid(format!("The artifact location '{location}' names a file of another machine.")));
+    }
     // An empty one is the server's choice.
     if path.starts_with('/') || location.is_empty() {
         return Ok(location.to_owned());

@@ -65,16 +65,26 @@ impl Request {
     /// # Errors
     /// MLflow's, for what does not pass the checks, and for ids that no entity can have.
     pub fn read<M: Declared>(&self) -> Result<M> {
-        M::from_message(self.message(M::FIELDS, M::CHECKS)?)
+        M::from_message(self.message_in_order(M::FIELDS, M::CHECKS, M::ARGUMENTS)?)
+    }
+
+    #[cfg(test)]
+    fn message(&self, fields: &'static [Field], checks: &[FieldChecks]) -> Result<Message> {
+        self.message_in_order(fields, checks, &[])
     }
 
     /// Reads the request as a message of these fields and runs the endpoint's checks.
     ///
     /// A GET with arguments is read from them, everything else from the JSON body; a body that is missing or no JSON is read
     /// as an empty object.
-    pub(crate) fn message(&self, fields: &'static [Field], checks: &[FieldChecks]) -> Result<Message> {
+    fn message_in_order(
+        &self,
+        fields: &'static [Field],
+        checks: &[FieldChecks],
+        arguments: &[&str],
+    ) -> Result<Message> {
         let json = if self.method == "GET" && !self.query.is_empty() {
-            Value::Object(self.arguments_as_json(fields)?)
+            Value::Object(self.arguments_as_json(fields, arguments)?)
         } else {
             self.json()?
         };
@@ -125,8 +135,11 @@ impl Request {
         object
     }
 
-    fn arguments_as_json(&self, fields: &'static [Field]) -> Result<Map<String, Value>> {
+    fn arguments_as_json(&self, fields: &'static [Field], order: &[&str]) -> Result<Map<String, Value>> {
         let mut object = Map::new();
+        let place = |field: &&Field| order.iter().position(|name| *name == field.name).unwrap_or(order.len());
+        let mut fields: Vec<_> = fields.iter().collect();
+        fields.sort_by_key(place);
         for field in fields {
             let values = self.arguments(field.name);
             let Some(first) = values.first() else { continue };

@@ -27,7 +27,7 @@ messages! {
         order_by: Vec<String> [List],
         filter: String [Text],
         page_token: String [Text],
-    }
+    } arguments [max_results, page_token, filter, order_by, view_type]
     /// `experiments/update`
     UpdateExperiment {
         experiment_id: String [Required, Text],

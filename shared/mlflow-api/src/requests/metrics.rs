@@ -18,7 +18,7 @@ messages! {
         page_token: String [Text],
         max_results: Option<i32>,
         run_uuid: String,
-    }
+    } arguments [run_id, run_uuid, metric_key, page_token, max_results]
     /// `metrics/get-history-bulk-interval`
     GetHistoryBulkInterval {
         run_ids: Vec<String> [Required, List, TextItems, Custom(at_most_bulk_runs)],
