@@ -39,10 +39,11 @@ class Engine:
 
 @dataclass(frozen=True)
 class LocalLambda:
-    """Where the router of `cargo lambda watch` listens, and the engine, which feeds the indexer."""
+    """Where the router of `cargo lambda watch` listens, and the engine with the folder of its data. It does not feed the indexer."""
 
     gateway: str
     engine: Engine
+    data: Path
 
 
 @pytest.fixture(scope="session")
@@ -54,16 +55,25 @@ def local_lambda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLamb
         yield running
 
 
+def start_engine(directory: Path, data: Path, *options: str) -> Engine:
+    """Start the engine on the data of a folder, with a log in a directory; whoever starts it stops it."""
+    command = [str(binary()), "engine", "--port", "0", "--data", str(data), *options]
+    process = ChildProcess(command, child_environment(), directory, directory / "engine.log")
+    # Printed when the table is made.
+    said = re.compile(r"(http://\S+)\nAWS_ACCESS_KEY_ID=(\w+)\nAWS_SECRET_ACCESS_KEY=(\w+)\n")
+    try:
+        found = wait_until(lambda: said.search(process.log_text()), "URL and access key of the engine", process)
+    except BaseException:
+        process.kill()
+        raise
+    return Engine(process, *found.groups())
+
+
 def _start(directory: Path, port: int) -> tuple[LocalLambda, ExitStack]:
     with ExitStack() as stops:
-        url = f"http://127.0.0.1:{port}"
-        command = [str(binary()), "engine", "--port", "0", "--memory", "--indexer-url", url]
-        process = ChildProcess(command, child_environment(), directory, directory / "engine.log")
-        stops.callback(process.stop)
-        # Printed when the table is made.
-        said = re.compile(r"(http://\S+)\nAWS_ACCESS_KEY_ID=(\w+)\nAWS_SECRET_ACCESS_KEY=(\w+)\n")
-        found = wait_until(lambda: said.search(process.log_text()), "URL and access key of the engine", process)
-        engine = Engine(process, *found.groups())
+        url, data = f"http://127.0.0.1:{port}", directory / "data"
+        engine = start_engine(directory, data)
+        stops.callback(engine.process.stop)
         environment = child_environment(
             PATH=_PATH,
             DYNAMODB_ENDPOINT=engine.url,
@@ -81,7 +91,7 @@ def _start(directory: Path, port: int) -> tuple[LocalLambda, ExitStack]:
         wait_until(lambda: answers(url) or not watch.is_running, "answer to /health", watch, PATIENCE_SECONDS)
         if not watch.is_running:
             raise PortTaken(watch.log_tail())
-        return LocalLambda(url, engine), stops.pop_all()
+        return LocalLambda(url, engine, data), stops.pop_all()
 
 
 @pytest.fixture(scope="session")

@@ -1,56 +1,179 @@
-"""The indexer's binary: the sample events of a stream in `events/`, handed over as the event source mapping does; and the
-feed of `mlflow-serverless engine`, which takes the mapping's place."""
+"""The indexer's binary: the sample events of a stream in `events/`, about runs that were made for them, handed over as the
+event source mapping does; and the feed of `mlflow-serverless engine`, which takes the mapping's place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import boto3
+import pytest
 
 from tests.support.http import Request, Side
 from tests.support.processes import wait_until
 
-from .conftest import PATIENCE_SECONDS, Engine
+from .conftest import PATIENCE_SECONDS, Engine, LocalLambda, start_engine
+
+#: The experiment and the runs that the sample events name.
+_EXPERIMENT = "EXP#1"
+_RUNS = [f"019b76da8c000000000000000010000{number}" for number in (1, 2, 3)]
 
 
-def failed(answer: dict) -> list[str]:
-    """The numbers of the records that have to come again."""
-    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+@dataclass(frozen=True)
+class Run:
+    """A run that was made through the gateway."""
+
+    experiment: str
+    id: str
+
+    @property
+    def partition(self) -> str:
+        return f"EXP#{self.experiment}"
 
 
-def test_new_run(invoke_raw):
-    """The run is gone by now, which is no failure."""
-    assert failed(invoke_raw("fts-indexer", "stream-new-run")) == []
+class Rows:
+    """The table behind the engine."""
+
+    def __init__(self, engine: Engine):
+        self._client = boto3.client(
+            "dynamodb",
+            endpoint_url=engine.url,
+            region_name="local",
+            aws_access_key_id=engine.access_key,
+            aws_secret_access_key=engine.secret,
+        )
+
+    def of(self, run: Run) -> dict[str, dict]:
+        """The items of a run's experiment that have the run in their sort key, by this key."""
+        pages = self._client.get_paginator("query").paginate(
+            TableName="mlflow",
+            KeyConditionExpression="PK = :partition",
+            ExpressionAttributeValues={":partition": {"S": run.partition}},
+            ConsistentRead=True,
+        )
+        items = {item["SK"]["S"]: item for page in pages for item in page["Items"]}
+        return {key: item for key, item in items.items() if run.id in key}
+
+    def is_marked(self, run: Run) -> bool:
+        """Whether the run has changes that the indexer has not carried over."""
+        return any("lsi5sk" in item for item in self.of(run).values())
+
+    def index_of(self, run: Run) -> set[str]:
+        """The sort keys of what the indexer has written about a run."""
+        return {key for key in self.of(run) if key.startswith(("FTS", "RANK#"))}
+
+    def delete(self, run: Run) -> None:
+        """What the TTL of a deleted run does in the end."""
+        key = {"PK": {"S": run.partition}, "SK": {"S": f"R#{run.id}"}}
+        self._client.delete_item(TableName="mlflow", Key=key)
 
 
-def test_removed_run(invoke_raw):
-    assert failed(invoke_raw("fts-indexer", "stream-removed-run")) == []
+@pytest.fixture
+def rows(local_lambda: LocalLambda) -> Rows:
+    return Rows(local_lambda.engine)
 
 
-def test_a_malformed_record_is_named_and_no_other(invoke_raw):
-    assert failed(invoke_raw("fts-indexer", "stream-poison")) == ["100000000000000000002"]
+@pytest.fixture
+def new_run(gateway: str, request: pytest.FixtureRequest) -> Callable[[], Run]:
+    """Makes runs in an experiment of this test's own, each with a name, a param and a metric."""
+    side = Side("gateway", gateway)
+
+    def post(path: str, body: dict) -> Any:
+        answer = side.send(Request.of_json("POST", f"/api/2.0/mlflow/{path}", body))
+        assert answer.status == 200, answer
+        return answer.body
+
+    experiment = post("experiments/create", {"name": request.node.name})["experiment_id"]
+
+    def new() -> Run:
+        run = post("runs/create", {"experiment_id": experiment, "run_name": "brave ant"})["run"]["info"]["run_id"]
+        metrics = [{"key": "loss", "value": 0.5, "timestamp": 1, "step": 0}]
+        post("runs/log-batch", {"run_id": run, "metrics": metrics, "params": [{"key": "depth", "value": "7"}]})
+        return Run(experiment, run)
+
+    return new
 
 
-def test_a_batch_may_come_twice(invoke_raw):
-    for _ in range(2):
-        assert failed(invoke_raw("fts-indexer", "stream-new-run")) == []
+@pytest.fixture
+def index(invoke_raw: Callable[..., Any]) -> Callable[..., list[str]]:
+    """Hands the indexer a sample event about runs; returns the numbers of the records that have to come again."""
+
+    def send(event: str, *runs: Run) -> list[str]:
+        replaced = dict(zip(_RUNS, (run.id for run in runs))) | {_EXPERIMENT: runs[0].partition}
+        return [failure["itemIdentifier"] for failure in invoke_raw("fts-indexer", event, replaced)["batchItemFailures"]]
+
+    return send
 
 
-def test_the_engine_feeds_the_indexer(local_lambda):
-    """The indexer takes the mark off what it has indexed."""
-    request = Request.of_json("POST", "/api/2.0/mlflow/runs/create", {"experiment_id": "0"})
-    run = Side("gateway", local_lambda.gateway).send(request).body["run"]["info"]["run_id"]
-
-    def is_indexed() -> bool:
-        item = stored(local_lambda.engine, {"PK": {"S": "EXP#0"}, "SK": {"S": f"R#{run}"}})
-        return "rev" in item and "lsi5sk" not in item
-
-    wait_until(is_indexed, f"indexing of {run}", local_lambda.engine.process, PATIENCE_SECONDS)
+def assert_indexed(rows: Rows, run: Run) -> None:
+    """It has no mark any more, and stands in the lists that it has to stand in."""
+    assert not rows.is_marked(run)
+    index = rows.index_of(run)
+    assert all(any(key.startswith(kind) for key in index) for kind in ["FTS_REV#", "FTS#", "RANK#m#", "RANK#p#"]), index
+    assert any("loss" in key for key in index if key.startswith("RANK#m#"))
+    assert any("depth" in key for key in index if key.startswith("RANK#p#"))
+    assert any("#ant#" in key for key in index if key.startswith("FTS#"))
 
 
-def stored(engine: Engine, key: dict) -> dict:
-    """An item as it is in the table."""
-    client = boto3.client(
-        "dynamodb",
-        endpoint_url=engine.url,
-        region_name="local",
-        aws_access_key_id=engine.access_key,
-        aws_secret_access_key=engine.secret,
-    )
-    return client.get_item(TableName="mlflow", Key=key, ConsistentRead=True)["Item"]
+def test_a_new_run_is_indexed_and_no_other(new_run, index, rows):
+    run, other = new_run(), new_run()
+    assert rows.is_marked(run)
+    assert not rows.index_of(run)
+    assert index("stream-new-run", run) == []
+    assert_indexed(rows, run)
+    assert rows.is_marked(other)
+    assert not rows.index_of(other)
+
+
+def test_a_batch_may_come_twice(new_run, index, rows):
+    run = new_run()
+    assert index("stream-new-run", run) == []
+    once = rows.of(run)
+    assert index("stream-new-run", run) == []
+    assert rows.of(run) == once
+
+
+def test_a_run_that_is_gone_leaves_nothing_behind(new_run, index, rows):
+    run, other = new_run(), new_run()
+    for each in (run, other):
+        assert index("stream-new-run", each) == []
+    rows.delete(run)
+    assert rows.index_of(run)
+    assert index("stream-removed-run", run) == []
+    assert not rows.of(run)
+    assert_indexed(rows, other)
+
+
+def test_a_run_that_is_there_again_keeps_its_index(new_run, index, rows):
+    run = new_run()
+    assert index("stream-new-run", run) == []
+    assert index("stream-removed-run", run) == []
+    assert_indexed(rows, run)
+
+
+def test_a_malformed_record_is_named_and_no_other(new_run, index, rows):
+    runs = [new_run() for _ in _RUNS]
+    assert index("stream-poison", *runs) == ["100000000000000000002"]
+    first, malformed, third = runs
+    assert_indexed(rows, first)
+    assert_indexed(rows, third)
+    assert rows.is_marked(malformed)
+
+
+def test_an_event_about_a_run_that_never_was(new_run, index, rows):
+    known = new_run()
+    never = Run(known.experiment, "0" * 32)
+    assert index("stream-new-run", never) == []
+    assert not rows.of(never)
+    assert rows.is_marked(known)
+
+
+def test_the_engine_feeds_the_indexer(new_run, local_lambda, rows, tmp_path):
+    """A second engine on the same data carries the stream over; the first, which the functions talk to, does not."""
+    run = new_run()
+    assert rows.is_marked(run)
+    feeding = start_engine(tmp_path, local_lambda.data, "--indexer-url", local_lambda.gateway)
+    try:
+        wait_until(lambda: not rows.is_marked(run), f"indexing of {run}", feeding.process, PATIENCE_SECONDS)
+        assert_indexed(rows, run)
+    finally:
+        feeding.process.stop()
