@@ -194,20 +194,20 @@ mod tests {
     #[test]
     fn relative_paths_lead_to_the_working_directory() {
         for (location, expected) in [
-            ("relative/path", "/work/dir/relative/path"),
-            ("./a//b/.", "/work/dir/a/b"),
-            ("../up", "/work/dir/../up"),
-            ("a%20b", "/work/dir/a b"),
-            ("file:relative?x=y", "file:///work/dir/relative?x=y"),
+            ("relative/path", "/srv/dir/relative/path"),
+            ("./a//b/.", "/srv/dir/a/b"),
+            ("../up", "/srv/dir/../up"),
+            ("a%20b", "/srv/dir/a b"),
+            ("file:relative?x=y", "file:///srv/dir/relative?x=y"),
             ("/absolute", "/absolute"),
             ("file:///absolute", "file:///absolute"),
             ("s3://bucket/a", "s3://bucket/a"),
             ("hf:relative", "hf:relative"),
         ] {
-            assert_eq!(absolute(location, Some("/work/dir")).unwrap(), expected);
+            assert_eq!(absolute(location, Some("/srv/dir")).unwrap(), expected);
             assert_eq!(absolute(location, None).is_ok(), location == expected, "{location}");
         }
-        assert!(absolute(&"x".repeat(ARTIFACT_LOCATION), Some("/work/dir")).is_err());
+        assert!(absolute(&"x".repeat(ARTIFACT_LOCATION), Some("/srv/dir")).is_err());
     }
 
     #[test]
