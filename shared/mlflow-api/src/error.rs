@@ -28,6 +28,8 @@ pub enum ErrorCode {
     ResourceDoesNotExist,
     /// No such path. 404.
     EndpointNotFound,
+    /// Nobody known sent the request. 401.
+    Unauthenticated,
     /// The caller may not do this. 403.
     PermissionDenied,
     /// The entity is in a state that does not allow the call. 500, as in MLflow.
@@ -51,6 +53,7 @@ impl ErrorCode {
             Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
             Self::ResourceDoesNotExist => "RESOURCE_DOES_NOT_EXIST",
             Self::EndpointNotFound => "ENDPOINT_NOT_FOUND",
+            Self::Unauthenticated => "UNAUTHENTICATED",
             Self::PermissionDenied => "PERMISSION_DENIED",
             Self::InvalidState => "INVALID_STATE",
             Self::InternalError => "INTERNAL_ERROR",
@@ -66,6 +69,7 @@ impl ErrorCode {
             Self::InvalidParameterValue | Self::AttributeNotFound | Self::BadRequest | Self::ResourceAlreadyExists => {
                 400
             }
+            Self::Unauthenticated => 401,
             Self::PermissionDenied => 403,
             Self::Aborted => 409,
             Self::ResourceDoesNotExist | Self::EndpointNotFound => 404,
@@ -81,7 +85,7 @@ impl ErrorCode {
             Self::InvalidParameterValue | Self::BadRequest => "INVALID_PARAMETER_VALUE",
             Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
             Self::ResourceDoesNotExist | Self::EndpointNotFound => "RESOURCE_NOT_FOUND",
-            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::Unauthenticated | Self::PermissionDenied => "PERMISSION_DENIED",
             Self::AttributeNotFound => "ATTRIBUTE_NOT_FOUND",
             Self::Aborted
             | Self::InvalidState

@@ -100,8 +100,10 @@ async fn no_sniff(mut response: Response<Body>) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
-    use access::{Needs, Permission, Scope};
+    use access::{Action, Authorizer, Caller, Guarded, Needs, Permission, Scope, Visible};
+    use futures::future::BoxFuture;
     use http::StatusCode;
+    use mlflow_api::Workspace;
     use serde_json::{Value, json};
     use table::Table;
     use tower::ServiceExt;
@@ -201,6 +203,39 @@ mod tests {
         assert_eq!((status, content_type.as_str()), (StatusCode::NOT_FOUND, "text/html; charset=utf-8"));
         let (status, content_type, _) = call("DELETE", "/api/2.0/mlflow/things/get", Body::empty()).await;
         assert_eq!((status, content_type.as_str()), (StatusCode::METHOD_NOT_ALLOWED, "text/html; charset=utf-8"));
+    }
+
+    /// Knows nobody.
+    struct Closed;
+
+    impl Authorizer for Closed {
+        fn authenticate<'a>(&'a self, _: &'a http::HeaderMap) -> BoxFuture<'a, Result<Caller>> {
+            Box::pin(async { Err(Error::new(ErrorCode::Unauthenticated, "Who are you?")) })
+        }
+
+        fn authorize<'a>(
+            &'a self,
+            _: &'a Caller,
+            _: &'a Workspace,
+            wanted: &'a [(Action, Guarded)],
+        ) -> BoxFuture<'a, Result<Vec<bool>>> {
+            Box::pin(async { Ok(vec![false; wanted.len()]) })
+        }
+
+        fn visible<'a>(&'a self, _: &'a Caller, _: &'a Workspace) -> BoxFuture<'a, Result<Visible>> {
+            Box::pin(async { Ok(Visible::Everything) })
+        }
+    }
+
+    #[tokio::test]
+    async fn who_is_not_known_gets_401() {
+        let routes = vec![Route::to::<Echo>("GET", "things/get", Permission::Public)];
+        let app = router(routes, &Frame::guarded(frame().store, std::sync::Arc::new(Closed)));
+        let request = http::Request::get("/api/2.0/mlflow/things/get?fail=panic").body(Body::empty()).unwrap();
+        let response = app.oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(serde_json::from_slice::<Value>(&body).unwrap()["error_code"], "UNAUTHENTICATED");
     }
 
     #[tokio::test]
