@@ -6,23 +6,28 @@ SHELL := bash
 
 VENV := .venv
 VENV_READY := $(VENV)/ready
+UI_VERSION := 3.17.2
 REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 # In front, because SAM finds zig only in the Python that it finds first.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help run watch test lint test-rust test-python test-slow test-dynamodb validate deny docs build deploy clean
+.PHONY: help run ui watch test lint test-rust test-python test-slow test-dynamodb validate deny docs build deploy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## A server on http://127.0.0.1:5000, with the data in ./data
+run: ui ## A server with MLflow's UI on http://127.0.0.1:5000, with the data in ./data
 	cargo run --package mlflow-serverless -- serve --data data
+
+ui: ## Fetch MLflow's user interface into ./ui
+	python3 tools/fetch_ui.py ui $(UI_VERSION)
 
 watch: export AWS_REGION := local
 watch: export TABLE_NAME := mlflow
 watch: export ARTIFACT_ROOT := $(CURDIR)/data/artifacts
-watch: $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by the table's stream, built anew when their code changes
+watch: export UI_DIRECTORY := $(CURDIR)/ui/build
+watch: ui $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by the table's stream, built anew when their code changes
 	cargo build --package mlflow-serverless
 	@# The engine says where it listens, and with what access key, into a file that nobody else can read.
 	rm -f data/engine.txt; (umask 077; mkdir -p data; touch data/engine.txt); \
@@ -35,7 +40,7 @@ watch: $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by th
 
 test: lint test-rust test-python validate deny ## Everything that continuous integration checks
 
-lint:
+lint: ## Formatting and lints
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 
@@ -68,7 +73,7 @@ deny: $(VENV_READY) ## Check the licences and sources of the dependencies
 docs: ## Write what is generated from the code: table reference, coverage, capacity, the table in template.yaml
 	UPDATE_DOCS=1 cargo test --workspace --test generated
 
-build: $(VENV_READY) ## The functions for Lambda, arm64, into .aws-sam
+build: ui $(VENV_READY) ## The functions for Lambda, arm64, into .aws-sam
 	rustup target add aarch64-unknown-linux-gnu
 	sam build
 
@@ -76,7 +81,7 @@ deploy: build ## Create or update the stack in the AWS account of the current pr
 	sam deploy
 
 clean: ## Remove everything that was built; ./data stays
-	rm -rf target .aws-sam $(VENV)
+	rm -rf target .aws-sam ui $(VENV)
 
 # A failed installation leaves no stamp, and a changed list starts from nothing, so that no package is left over.
 $(VENV_READY): $(REQUIREMENTS) clients/python/pyproject.toml

@@ -1,5 +1,6 @@
 //! `mlflow-serverless serve`: all functions in one process.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::Router;
@@ -28,6 +29,12 @@ pub(crate) struct Options {
     /// Where experiments keep their artifacts unless they say otherwise [default: a directory beside the data].
     #[arg(long, value_name = "URI")]
     artifact_root: Option<String>,
+    /// Directory with the MLflow UI, as `make ui` fetches it.
+    #[arg(long, value_name = "DIR", default_value = "ui/build")]
+    ui: PathBuf,
+    /// Serve no UI.
+    #[arg(long, conflicts_with = "ui")]
+    no_ui: bool,
     /// Do not index, and leave the embedded engine's stream and expired items alone: another process looks after them.
     #[arg(long)]
     no_indexer: bool,
@@ -55,7 +62,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let registry = registry::store::Store::new(table.clone(), &artifact_root);
 
     let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
-    let app = local_guard::guarded(functions(&store, &evaluation, &registry), allowed);
+    let functions = functions(&store, &evaluation, &registry);
+    let app = if options.no_ui { functions } else { functions.merge(ui::router(&options.ui)) };
+    let app = local_guard::guarded(app, allowed);
     let address = (options.host.as_str(), options.port);
     let listener = TcpListener::bind(address)
         .await

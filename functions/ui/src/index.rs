@@ -1,0 +1,42 @@
+//! The page itself.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderValue, StatusCode};
+use sha2::{Digest, Sha256};
+
+const MISSING: &str = "The MLflow UI is not installed here. `make ui` fetches it into ui/build; then start the server again \
+                       with `--ui ui/build`.\n";
+
+/// `index.html` of the build.
+pub(crate) async fn serve(build: PathBuf, request: Request) -> Response {
+    let page = match tokio::fs::read_to_string(build.join("index.html")).await {
+        Ok(page) => page,
+        Err(error) if error.kind() == ErrorKind::NotFound => return (StatusCode::NOT_FOUND, MISSING).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "the user interface cannot be read");
+            return (StatusCode::INTERNAL_SERVER_ERROR, "The MLflow UI cannot be read.\n").into_response();
+        }
+    };
+    let tag = tag(&page);
+    if request.headers().get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
+    }
+    let mut response = Response::new(Body::from(page));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}
+
+fn tag(page: &str) -> String {
+    let digest = Sha256::digest(page.as_bytes());
+    let beginning = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("\"{beginning:x}\"")
+}

@@ -1,0 +1,27 @@
+//! MLflow's user interface: the files of a build, served from a directory.
+//!
+//! The build comes out of the `mlflow` wheel as it is (`tools/fetch_ui.py`), each large file with a copy that is compressed beside it. It
+//! needs two kinds of paths, `/` and `/static-files/…`; all its addresses are relative, and what follows the `#` in the browser's
+//! address never gets here. What it asks the API for is in `docs/ui.md`.
+
+mod headers;
+mod index;
+
+use std::path::Path;
+
+use axum::Router;
+use axum::routing::get;
+use tower_http::services::ServeDir;
+
+/// The routes of the user interface over the build in a directory. Where none is there, `/` says how to get it.
+pub fn router(directory: &Path) -> Router {
+    let build = directory.to_owned();
+    let files = ServeDir::new(directory)
+        .precompressed_gzip()
+        .append_index_html_on_directories(false)
+        .ignore_multi_range_requests(true);
+    Router::new()
+        .route("/", get(move |request: axum::extract::Request| index::serve(build.clone(), request)))
+        .nest_service("/static-files", files)
+        .layer(axum::middleware::from_fn(headers::add))
+}

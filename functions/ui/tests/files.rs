@@ -1,0 +1,116 @@
+//! What is served from a build, and what is not.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+use std::fs;
+
+use axum::body::Body;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use tower::ServiceExt;
+
+/// A build, and a file beside it.
+fn build() -> tempfile::TempDir {
+    let parent = tempfile::tempdir().unwrap();
+    let build = parent.path().join("build");
+    for (name, content) in [
+        ("build/index.html", "<html></html>"),
+        ("build/manifest.json", "{}"),
+        ("build/static/js/main.0a1b2c3d.js", "script"),
+        ("build/static/js/main.0a1b2c3d.js.gz", "compressed"),
+        ("build/lib/notebook-trace-renderer/index.html", "<html>trace</html>"),
+        ("secret", "secret"),
+    ] {
+        let path = parent.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    assert!(build.is_dir());
+    parent
+}
+
+async fn get(directory: &tempfile::TempDir, path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, String) {
+    let request = headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
+    let router = ui::router(&directory.path().join("build"));
+    let response = router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes().to_vec();
+    (parts.status, parts.headers, String::from_utf8(body).unwrap())
+}
+
+#[tokio::test]
+async fn the_page_is_never_kept_and_is_recognised() {
+    let build = build();
+    let (status, headers, page) = get(&build, "/", &[]).await;
+    assert_eq!((status, headers["cache-control"].to_str().unwrap()), (StatusCode::OK, "no-store"));
+    assert!(page.starts_with("<html>") && headers["content-type"] == "text/html; charset=utf-8");
+    let tag = headers["etag"].to_str().unwrap();
+    assert_eq!(get(&build, "/", &[("if-none-match", tag)]).await.0, StatusCode::NOT_MODIFIED);
+    fs::write(build.path().join("build/index.html"), "<html>\n</html>").unwrap();
+    assert_eq!(get(&build, "/", &[("if-none-match", tag)]).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn files_with_a_digest_in_their_name_are_kept_for_a_year() {
+    let build = build();
+    for (path, expected) in [
+        ("/static-files/static/js/main.0a1b2c3d.js", "public, max-age=31536000, immutable"),
+        ("/static-files/manifest.json", "no-cache"),
+        ("/static-files/static/js/main.missing.js", "no-store"),
+    ] {
+        assert_eq!(get(&build, path, &[]).await.1["cache-control"], expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_browser_that_takes_gzip_gets_the_compressed_file() {
+    let build = build();
+    let path = "/static-files/static/js/main.0a1b2c3d.js";
+    let (_, headers, body) = get(&build, path, &[("accept-encoding", "gzip, br")]).await;
+    assert_eq!((body.as_str(), &headers["content-encoding"]), ("compressed", &http::HeaderValue::from_static("gzip")));
+    assert_eq!(headers["content-type"], "text/javascript");
+    let (_, headers, body) = get(&build, path, &[]).await;
+    assert_eq!((body.as_str(), headers.get("content-encoding")), ("script", None));
+    let tag = headers["etag"].to_str().unwrap();
+    assert_eq!(get(&build, path, &[("if-none-match", tag)]).await.0, StatusCode::NOT_MODIFIED);
+}
+
+#[tokio::test]
+async fn answers_say_what_a_page_may_do() {
+    let build = build();
+    for path in ["/", "/static-files/manifest.json", "/static-files/missing"] {
+        let (_, headers, _) = get(&build, path, &[]).await;
+        assert_eq!(headers["x-content-type-options"], "nosniff", "{path}");
+        assert_eq!(headers["x-frame-options"], "SAMEORIGIN", "{path}");
+        assert!(headers["content-security-policy"].to_str().unwrap().contains("object-src 'none'"), "{path}");
+    }
+    let (status, headers, _) = get(&build, "/static-files/lib/notebook-trace-renderer/index.html", &[]).await;
+    assert_eq!((status, headers.get("x-frame-options")), (StatusCode::OK, None));
+}
+
+#[tokio::test]
+async fn nothing_beside_the_build_is_served() {
+    let build = build();
+    for path in [
+        "/static-files/../secret",
+        "/static-files/%2e%2e/secret",
+        "/static-files/..%2fsecret",
+        "/static-files/%2e%2e%2fsecret",
+        "/static-files/static/../../secret",
+        "/static-files/..%5csecret",
+        "/static-files//secret",
+        "/static-files/static",
+        "/static-files/",
+        "/secret",
+    ] {
+        let (status, _, body) = get(&build, path, &[]).await;
+        assert!(status.is_client_error() && !body.contains("secret"), "{path}: {status} {body}");
+    }
+}
+
+#[tokio::test]
+async fn where_no_build_is_the_page_says_how_to_get_it() {
+    let empty = tempfile::tempdir().unwrap();
+    let (status, _, body) = get(&empty, "/", &[]).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(body.contains("make ui"), "{body}");
+}
