@@ -1,11 +1,11 @@
-//! Whatever becomes of the requests of a creation, and of their answers: what a client is told to repeat did not happen, and
-//! nothing happens twice.
+//! Whatever becomes of the requests of a creation: see [`test_site::creations`].
 
-use embedded_engine::faults::Trouble;
 use key_schema::rows;
 use mlflow_api::{ExperimentId, ModelId};
 use serde_json::{Value, json};
 use table::{Condition, Item, Map, map, text};
+use test_site::creations::{Creation, Ground};
+use test_site::{Api, Dump};
 
 use crate::server::{ROOT, Site};
 
@@ -29,8 +29,7 @@ async fn site() -> Site {
 }
 
 /// How many models there are, versions, and versions that the logged model lists.
-async fn count(site: &Site) -> [usize; 3] {
-    let dump = site.dump().await;
+fn count(dump: &Dump) -> Vec<usize> {
     let rows = |kind: &str| dump.keys().filter(|key| key.contains(kind)).count();
     let listed = dump.iter().find(|(key, _)| key.contains("LM#")).unwrap().1;
     let listed = listed["tags"]["M"]["mlflow.modelVersions"]["S"].as_str().unwrap_or("[]");
@@ -38,49 +37,16 @@ async fn count(site: &Site) -> [usize; 3] {
     let models = dump.values().filter(|item| item.get("aliases").is_some()).count();
     let versions = dump.values().filter(|item| item.get("source").is_some()).count();
     assert_eq!(rows(" RMNAME#"), models, "each is listed");
-    [models, versions, listed.len()]
+    vec![models, versions, listed.len()]
 }
 
-/// Lets the `nth` request of a creation, or some from it on, meet a trouble; whether it came to that many. `new` is what it
-/// adds to the counts.
-async fn meets(path: &str, body: &Value, new: [usize; 3], trouble: Trouble, nth: u64, calls: u64) -> bool {
-    let site = site().await;
-    let server = site.impatient();
-    let before = count(&site).await;
-    let after = [0, 1, 2].map(|which| before[which] + new[which]);
-    site.faults.reset_calls();
-    site.faults.trouble_at(trouble, nth, calls);
-    let answer = server.post(path, body.clone()).await;
-    site.faults.work_again();
-    let made: u64 = site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
-    let found = count(&site).await;
-    let course = format!("{path} {trouble:?} at {nth} for {calls}: {answer:?}");
-    match answer.status {
-        200 => assert_eq!(found, after, "{course}"),
-        408 | 429 | 500.. => {
-            assert_eq!(found, before, "{course}");
-            site.other.post(path, body.clone()).await.ok();
-            assert_eq!(count(&site).await, after, "{course}");
-        }
-        _ => {
-            assert!(found == before || found == after, "{course}");
-            answer.refused(409, "ABORTED");
-            assert_eq!(trouble, Trouble::AnswerLost, "{course}");
-        }
-    }
-    made >= nth
-}
-
-async fn check(path: &str, body: Value, new: [usize; 3]) {
-    for trouble in [Trouble::Throttled, Trouble::Disconnected, Trouble::AnswerLost] {
-        for calls in [1, 2, u64::MAX] {
-            let mut nth = 1;
-            while meets(path, &body, new, trouble, nth, calls).await {
-                nth += 1;
-            }
-            assert!(nth > 1);
-        }
-    }
+async fn check(path: &'static str, body: Value, adds: &'static [usize]) {
+    let ground = async || {
+        let site = site().await;
+        let (faulty, other) = (Api::clone(&site.impatient()), Api::clone(&site.other));
+        Ground { faulty, other, body: body.clone(), site: test_site::Site::clone(&site) }
+    };
+    Creation { path, count, adds }.check(ground).await;
 }
 
 /// Tags of which each is too big for its document.
@@ -90,20 +56,20 @@ fn big_tags(count: usize, bytes: usize) -> Vec<Value> {
 
 #[tokio::test]
 async fn registered_models() {
-    let path = "registered-models/create";
-    check(path, json!({ "name": "new" }), [1, 0, 0]).await;
-    check(path, json!({ "name": "new", "tags": big_tags(90, 1_100) }), [1, 0, 0]).await;
+    let path = "2.0/mlflow/registered-models/create";
+    check(path, json!({ "name": "new" }), &[1, 0, 0]).await;
+    check(path, json!({ "name": "new", "tags": big_tags(90, 1_100) }), &[1, 0, 0]).await;
 }
 
 #[tokio::test]
 async fn model_versions() {
-    let path = "model-versions/create";
+    let path = "2.0/mlflow/model-versions/create";
     let source = format!("{ROOT}/x");
-    check(path, json!({ "name": "m", "source": source, "run_id": "r" }), [0, 1, 0]).await;
-    check(path, json!({ "name": "m", "source": source, "tags": big_tags(40, 33_000) }), [0, 1, 0]).await;
+    check(path, json!({ "name": "m", "source": source, "run_id": "r" }), &[0, 1, 0]).await;
+    check(path, json!({ "name": "m", "source": source, "tags": big_tags(40, 33_000) }), &[0, 1, 0]).await;
     let (_, id) = logged_model();
     let of_logged = json!({ "name": "m", "source": format!("models:/{id}"), "model_id": id.to_string() });
-    check(path, of_logged, [0, 1, 1]).await;
+    check(path, of_logged, &[0, 1, 1]).await;
 }
 
 /// An entity is made whole or not at all, and a transaction has an end.

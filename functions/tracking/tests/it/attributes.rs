@@ -8,7 +8,9 @@ use mlflow_api::ExperimentId;
 use serde_json::json;
 
 use crate::indexed::index;
-use crate::server::{Site, key_of};
+use test_site::key_of;
+
+use crate::server::Site;
 
 /// Declared attributes of which no item of their row in the table has any, by row.
 async fn not_written(site: &Site) -> Vec<String> {

@@ -5,8 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use embedded_engine::{Engine, client_for_endpoint};
 use serde_json::{Value, json};
 use table::Table;
+use test_site::TABLE;
 
-use crate::server::{ROOT, Server, Site, TABLE, by_key, points, run_ids};
+use crate::server::{ROOT, Server, Site, by_key, points, run_ids};
 
 #[tokio::test]
 async fn in_process() {

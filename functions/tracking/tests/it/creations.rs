@@ -1,73 +1,22 @@
-//! Whatever becomes of the requests of a creation, and of their answers: what a client is told to repeat did not happen, and
-//! nothing happens twice.
+//! Whatever becomes of the requests of a creation: see [`test_site::creations`].
 
-use axum::body::Body;
 use embedded_engine::faults::Trouble;
-use http::Request;
-use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
+use test_site::creations::{Creation, Ground};
+use test_site::{Api, Dump};
 
-use crate::server::{Answer, Server, Site};
+use crate::server::Site;
 
-/// A creation: the path, the body for an experiment's id, and how what it makes is told among the keys of all items.
-struct Creation {
-    path: &'static str,
-    body: fn(&str) -> Value,
-    is_one: fn(&str) -> bool,
-}
-
-impl Creation {
-    async fn send(&self, server: &Server, body: &Value) -> Answer {
-        let request = Request::post(format!("/api/{}", self.path)).header(CONTENT_TYPE, "application/json");
-        server.send(request.body(Body::from(body.to_string())).unwrap()).await
-    }
-
-    async fn count(&self, site: &Site) -> usize {
-        site.dump().await.keys().filter(|key| (self.is_one)(key)).count()
-    }
-
-    /// Lets the `nth` request, or all from it on, meet a trouble; whether it came to that many.
-    async fn meets(&self, trouble: Trouble, nth: u64, calls: u64) -> bool {
+/// Tries to post a body for an experiment's id; `is_one` tells what it makes among the keys of all items.
+async fn check(path: &'static str, count: fn(&Dump) -> Vec<usize>, body: fn(&str) -> Value) {
+    let ground = async || {
         let site = Site::new().await;
         let other = site.other().await;
-        let experiment = other.experiment("e").await;
-        let server = site.impatient().await;
-        let body = (self.body)(&experiment);
-        let before = self.count(&site).await;
-        site.faults.reset_calls();
-        site.faults.trouble_at(trouble, nth, calls);
-        let answer = self.send(&server, &body).await;
-        site.faults.work_again();
-        let made: u64 = site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
-        let created = self.count(&site).await - before;
-        let course = format!("{} {trouble:?} at {nth} for {calls}: {answer:?}", self.path);
-        match answer.status {
-            200 => assert_eq!(created, 1, "{course}"),
-            408 | 429 | 500.. => {
-                assert_eq!(created, 0, "{course}");
-                self.send(&other, &body).await.ok();
-                assert_eq!(self.count(&site).await - before, 1, "{course}");
-            }
-            _ => {
-                assert!(created <= 1, "{course}");
-                answer.refused(409, "ABORTED");
-                assert_eq!(trouble, Trouble::AnswerLost, "{course}");
-            }
-        }
-        made >= nth
-    }
-
-    async fn check(self) {
-        for trouble in [Trouble::Throttled, Trouble::Disconnected, Trouble::AnswerLost] {
-            for calls in [1, 2, u64::MAX] {
-                let mut nth = 1;
-                while self.meets(trouble, nth, calls).await {
-                    nth += 1;
-                }
-                assert!(nth > 1);
-            }
-        }
-    }
+        let body = body(&other.experiment("e").await);
+        let faulty = Api::clone(&*site.impatient().await);
+        Ground { faulty, other: Api::clone(&other), body, site: test_site::Site::clone(&site) }
+    };
+    Creation { path, count, adds: &[1] }.check(ground).await;
 }
 
 /// Entries of which each is too big for its document.
@@ -83,24 +32,28 @@ fn is_row(key: &str, kind: &str, parts: usize) -> bool {
 
 #[tokio::test]
 async fn experiments() {
-    let (path, is_one): (_, fn(&str) -> bool) = ("2.0/mlflow/experiments/create", |key| key.contains(" EXPNAME#"));
-    Creation { path, body: |_| json!({ "name": "new" }), is_one }.check().await;
-    Creation { path, body: |_| json!({ "name": "new", "tags": entries(90) }), is_one }.check().await;
+    let count = |dump: &Dump| vec![dump.keys().filter(|key| key.contains(" EXPNAME#")).count()];
+    for body in [|_: &str| json!({ "name": "new" }), |_: &str| json!({ "name": "new", "tags": entries(90) })] {
+        check("2.0/mlflow/experiments/create", count, body).await;
+    }
 }
 
 #[tokio::test]
 async fn runs() {
-    let (path, is_one): (_, fn(&str) -> bool) = ("2.0/mlflow/runs/create", |key| is_row(key, "R#", 2));
-    Creation { path, body: |id| json!({ "experiment_id": id }), is_one }.check().await;
-    Creation { path, body: |id| json!({ "experiment_id": id, "tags": entries(120) }), is_one }.check().await;
+    let count = |dump: &Dump| vec![dump.keys().filter(|key| is_row(key, "R#", 2)).count()];
+    let big = |id: &str| json!({ "experiment_id": id, "tags": entries(120) });
+    for body in [|id: &str| json!({ "experiment_id": id }), big] {
+        check("2.0/mlflow/runs/create", count, body).await;
+    }
 }
 
 #[tokio::test]
 async fn logged_models() {
-    let (path, is_one): (_, fn(&str) -> bool) = ("2.0/mlflow/logged-models", |key| is_row(key, "LM#", 2));
-    Creation { path, body: |id| json!({ "experiment_id": id, "name": "m" }), is_one }.check().await;
+    let count = |dump: &Dump| vec![dump.keys().filter(|key| is_row(key, "LM#", 2)).count()];
     let big = |id: &str| json!({ "experiment_id": id, "name": "m", "params": entries(120) });
-    Creation { path, body: big, is_one }.check().await;
+    for body in [|id: &str| json!({ "experiment_id": id, "name": "m" }), big] {
+        check("2.0/mlflow/logged-models", count, body).await;
+    }
 }
 
 /// What was written before the document is nobody's without it: neither search nor history see half a run.

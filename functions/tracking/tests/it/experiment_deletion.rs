@@ -82,7 +82,7 @@ async fn a_deletion_is_seen_by_all_processes_and_costs_the_same_for_any_number_o
     // The lease of this call lasts into the deletion.
     a.log_metric(&run, "loss", (1, 1, 1.0)).await.ok();
     let begin = Instant::now();
-    let counted = Server::on(&table::Table::new(site.faults.client(), crate::server::TABLE), LEASE).await;
+    let counted = Server::on(&table::Table::new(site.faults.client(), test_site::TABLE), LEASE).await;
     site.faults.reset_calls();
     set_stage(&counted, "experiments/delete", &experiment).await;
     assert!(begin.elapsed() >= LEASE);

@@ -10,8 +10,9 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use embedded_engine::{Engine, client_over};
 use serde_json::{Value, json};
 use table::Table;
+use test_site::TABLE;
 
-use crate::server::{Server, TABLE};
+use crate::server::Server;
 
 /// Bytes of an expression.
 const LONGEST: usize = 4_096;

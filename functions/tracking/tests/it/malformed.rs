@@ -131,11 +131,11 @@ async fn bodies_that_are_no_json_and_unknown_ids() {
             continue;
         }
         for body in ["", "{", "[1", "NaN", "\u{feff}{}", "{\"run_id\": \"\\ud800\"}", "{\"a\":1}}", "\"{\""] {
-            let answer = server.post_text(path, body.to_owned()).await;
+            let answer = server.call_text("POST", path, body.to_owned()).await;
             assert_eq!(answer.status, 400, "{path} {body} {answer:?}");
         }
         let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
-        assert_eq!(server.post_text(path, format!("{{\"run_id\": {deep}}}")).await.status, 400, "{path}");
+        assert_eq!(server.call_text("POST", path, format!("{{\"run_id\": {deep}}}")).await.status, 400, "{path}");
         for content_type in ["text/plain", "application/x-www-form-urlencoded"] {
             let request = Request::post(format!("/api/2.0/mlflow/{path}")).header(CONTENT_TYPE, content_type);
             let answer = server.send(request.body(Body::from(good.to_string())).unwrap()).await;

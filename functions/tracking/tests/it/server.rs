@@ -1,51 +1,31 @@
-//! A server in the test's own process, on a table of its own.
+//! The function over a table of the test's own.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::ops::Deref;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use embedded_engine::Engine;
-use embedded_engine::faults::FaultInjector;
-use http::Request;
-use http::header::CONTENT_TYPE;
-use http_body_util::BodyExt;
-use key_schema::Key;
-use key_schema::definition::{PK, SK};
-use key_schema::rows::RowDescription;
 use serde_json::{Value, json};
-use table::{Retry, Table};
-use tower::ServiceExt;
+use table::Table;
+use test_site::Api;
+pub(crate) use test_site::{Answer, ROOT};
 use tracking::store::Store;
 
 use crate::calls::Calls;
 
-pub(crate) const ROOT: &str = "s3://bucket/artifacts";
-pub(crate) const TABLE: &str = "mlflow";
 /// Short, as most tests only wait for it.
 const LEASE: Duration = Duration::from_millis(20);
 
 /// One process of the server.
 #[derive(Clone)]
 pub(crate) struct Server {
-    router: Router,
+    api: Api,
     pub(crate) store: Calls,
 }
 
-/// An answer as it came.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) body: Value,
-}
-
-/// A server over an engine of its own, with faults between them.
+/// A server over a table of its own, with faults between them.
 pub(crate) struct Site {
-    pub(crate) engine: Engine,
-    pub(crate) faults: FaultInjector,
-    /// The table without faults.
-    pub(crate) table: Table,
+    base: test_site::Site,
     /// The server whose requests meet the faults.
     pub(crate) server: Server,
 }
@@ -53,15 +33,20 @@ pub(crate) struct Site {
 /// A point as (timestamp, step, value).
 pub(crate) type Point = (i64, i64, f64);
 
+impl Deref for Site {
+    type Target = test_site::Site;
+
+    fn deref(&self) -> &test_site::Site {
+        &self.base
+    }
+}
+
 impl Site {
     pub(crate) async fn new() -> Self {
-        let engine = Engine::memory().unwrap();
-        let table = Table::new(engine.client(), TABLE);
-        table.create_if_missing().await.unwrap();
-        let faults = FaultInjector::new(engine.http_client());
-        let server = Server::on(&Table::new(faults.client(), TABLE), LEASE).await;
-        faults.reset_calls();
-        Self { engine, faults, table, server }
+        let site = test_site::Site::new().await;
+        let server = Server::on(&site.faulty(), LEASE).await;
+        site.faults.reset_calls();
+        Self { base: site, server }
     }
 
     /// Another process on the same table, whose requests meet no fault.
@@ -71,52 +56,16 @@ impl Site {
 
     /// A server whose requests meet the faults and that soon gives up.
     pub(crate) async fn impatient(&self) -> Server {
-        let pause = Duration::from_millis(1);
-        let retry = Retry { attempts: 2, first_pause: pause, longest_pause: pause, ..Retry::default() };
-        Server::on(&Table::new(self.faults.client(), TABLE).with_retry(retry), LEASE).await
-    }
-
-    /// All items, as DynamoDB writes them. None holds what is not declared of its row.
-    pub(crate) async fn items(&self) -> Vec<Value> {
-        let items = self.engine.items(TABLE).await.unwrap();
-        let undeclared: Vec<_> = items.iter().flat_map(undeclared).collect();
-        assert_eq!(undeclared, Vec::<String>::new());
-        items
-    }
-
-    /// The same by their keys.
-    pub(crate) async fn dump(&self) -> BTreeMap<String, Value> {
-        let items = self.items().await.into_iter().map(|item| (key_of(&item), sorted_sets(&item)));
-        items.map(|(Key { pk, sk }, item)| (format!("{pk} {sk}"), item)).collect()
+        Server::on(&self.base.impatient(), LEASE).await
     }
 }
 
-/// The key of an item as DynamoDB writes it.
-pub(crate) fn key_of(item: &Value) -> Key {
-    let part = |name: &str| item[name]["S"].as_str().unwrap().to_owned();
-    Key { pk: part(PK), sk: part(SK) }
-}
+impl Deref for Server {
+    type Target = Api;
 
-/// What of an item `key-schema` does not declare of its row.
-fn undeclared(item: &Value) -> Vec<String> {
-    let code = |value: &'_ Value| value.as_object().unwrap().keys().next().unwrap().clone();
-    let attributes: Vec<_> =
-        item.as_object().unwrap().iter().map(|(name, value)| (name.clone(), code(value))).collect();
-    RowDescription::undeclared(&key_of(item), attributes.iter().map(|(name, code)| (name.as_str(), code.as_str())))
-}
-
-/// The item with its sets in order: a set has none. Without its revision, as a write that is repeated counts twice, and without
-/// its nonce, which is drawn.
-fn sorted_sets(item: &Value) -> Value {
-    let mut item = item.clone();
-    item.as_object_mut().unwrap().remove("rev");
-    item.as_object_mut().unwrap().remove("nonce");
-    for value in item.as_object_mut().unwrap().values_mut() {
-        if let Some(set) = value.get_mut("BS").and_then(Value::as_array_mut) {
-            set.sort_by_key(ToString::to_string);
-        }
+    fn deref(&self) -> &Api {
+        &self.api
     }
-    item
 }
 
 impl Server {
@@ -127,39 +76,11 @@ impl Server {
     }
 
     pub(crate) fn with(store: &Store) -> Self {
-        Self { router: tracking::router(store), store: Calls(store.clone()) }
+        Self { api: Api(tracking::router(store)), store: Calls(store.clone()) }
     }
 
     pub(crate) fn router(&self) -> Router {
-        self.router.clone()
-    }
-
-    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
-        self.post_text(path, body.to_string()).await
-    }
-
-    pub(crate) async fn post_text(&self, path: &str, body: String) -> Answer {
-        let request = Request::post(format!("/api/2.0/mlflow/{path}")).header(CONTENT_TYPE, "application/json");
-        self.send(request.body(Body::from(body)).unwrap()).await
-    }
-
-    pub(crate) async fn get(&self, path: &str, arguments: &[(&str, &str)]) -> Answer {
-        self.get_at(&format!("/api/2.0/mlflow/{path}"), arguments).await
-    }
-
-    pub(crate) async fn get_at(&self, path: &str, arguments: &[(&str, &str)]) -> Answer {
-        let arguments: Vec<_> =
-            arguments.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
-        let uri = format!("{path}?{}", arguments.join("&"));
-        self.send(Request::get(uri).body(Body::empty()).unwrap()).await
-    }
-
-    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
-        let response = self.router.clone().oneshot(request).await.unwrap();
-        let status = response.status().as_u16();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        let text = || Value::from(String::from_utf8_lossy(&body).into_owned());
-        Answer { status, body: serde_json::from_slice(&body).unwrap_or_else(|_| text()) }
+        self.api.0.clone()
     }
 
     pub(crate) async fn experiment(&self, name: &str) -> String {
@@ -225,30 +146,6 @@ impl Server {
     }
 }
 
-impl Answer {
-    /// The body of a success.
-    #[track_caller]
-    pub(crate) fn ok(self) -> Value {
-        assert_eq!(self.status, 200, "{}", self.body);
-        self.body
-    }
-
-    /// A refusal with this code; its message.
-    #[track_caller]
-    pub(crate) fn refused(self, status: u16, code: &str) -> String {
-        let found = (self.status, self.body["error_code"].as_str().unwrap_or_default());
-        assert_eq!(found, (status, code), "{}", self.body);
-        self.body["message"].as_str().unwrap().to_owned()
-    }
-
-    /// The refusal of a write to what is deleted.
-    #[track_caller]
-    pub(crate) fn refused_as_deleted(self) {
-        let message = self.refused(400, "INVALID_PARAMETER_VALUE");
-        assert!(message.ends_with("must be in the 'active' state. Current state is deleted."), "{message}");
-    }
-}
-
 /// JSON has no NaN; MLflow's clients send a text.
 pub(crate) fn json_number(value: f64) -> Value {
     if value.is_nan() { "NaN".into() } else { value.into() }
@@ -283,11 +180,4 @@ pub(crate) fn by_key(list: &Value) -> BTreeMap<String, Value> {
 pub(crate) fn run_ids(page: &Value) -> Vec<String> {
     let runs = page["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
     runs.iter().map(|run| run["info"]["run_id"].as_str().unwrap().to_owned()).collect()
-}
-
-fn encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut encoded, byte| {
-        let _ = write!(encoded, "%{byte:02X}");
-        encoded
-    })
 }

@@ -7,8 +7,9 @@ use key_schema::{Key, KeyRange, rows};
 use mlflow_api::ExperimentId;
 use serde_json::json;
 use table::{Condition, Failure, Item, Meter, Query, Reason, Retry, Table, Update, Write, map, number, text};
+use test_site::TABLE;
 
-use crate::server::{Server, Site, TABLE};
+use crate::server::{Server, Site};
 
 fn key(sort: &str) -> Key {
     Key { pk: rows::Config::key(&"".into()).pk, sk: sort.to_owned() }

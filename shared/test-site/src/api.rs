@@ -1,0 +1,111 @@
+//! Requests to a router, without a socket.
+
+use std::fmt::Write;
+
+use axum::Router;
+use axum::body::Body;
+use http::Request;
+use http::header::CONTENT_TYPE;
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tower::ServiceExt;
+
+/// A router as its clients see it.
+#[derive(Clone, Debug)]
+pub struct Api(pub Router);
+
+/// An answer as it came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The body: JSON, or its text where it is none.
+    pub body: Value,
+}
+
+impl Api {
+    /// Posts to a path below `/api/2.0/mlflow/`.
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.call("POST", path, body).await
+    }
+
+    /// Sends a body to a path below `/api/2.0/mlflow/`.
+    pub async fn call(&self, method: &str, path: &str, body: Value) -> Answer {
+        self.call_text(method, path, body.to_string()).await
+    }
+
+    /// The same with a body that need not be JSON.
+    pub async fn call_text(&self, method: &str, path: &str, body: String) -> Answer {
+        self.call_at(method, &format!("/api/2.0/mlflow/{path}"), body).await
+    }
+
+    /// Sends a body to a path.
+    pub async fn call_at(&self, method: &str, path: &str, body: String) -> Answer {
+        let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
+        self.send(request.body(Body::from(body)).unwrap()).await
+    }
+
+    /// Gets a path below `/api/2.0/mlflow/`.
+    pub async fn get(&self, path: &str, arguments: &[(&str, &str)]) -> Answer {
+        self.get_at(&format!("/api/2.0/mlflow/{path}"), arguments).await
+    }
+
+    /// Gets a path.
+    pub async fn get_at(&self, path: &str, arguments: &[(&str, &str)]) -> Answer {
+        let arguments: Vec<_> =
+            arguments.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+        let uri = format!("{path}?{}", arguments.join("&"));
+        self.send(Request::get(uri).body(Body::empty()).unwrap()).await
+    }
+
+    /// Sends any request.
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.0.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let text = || Value::from(String::from_utf8_lossy(&body).into_owned());
+        Answer { status, body: serde_json::from_slice(&body).unwrap_or_else(|_| text()) }
+    }
+}
+
+impl Answer {
+    /// The body of a success.
+    #[track_caller]
+    pub fn ok(self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.body);
+        self.body
+    }
+
+    /// A refusal with this code; its message.
+    #[track_caller]
+    pub fn refused(self, status: u16, code: &str) -> String {
+        let found = (self.status, self.body["error_code"].as_str().unwrap_or_default());
+        assert_eq!(found, (status, code), "{}", self.body);
+        self.body["message"].as_str().unwrap().to_owned()
+    }
+
+    /// The refusal of what is not there.
+    #[track_caller]
+    pub fn missing(self) {
+        self.refused(404, "RESOURCE_DOES_NOT_EXIST");
+    }
+
+    /// The refusal of a write to what is deleted.
+    #[track_caller]
+    pub fn refused_as_deleted(self) {
+        let message = self.refused(400, "INVALID_PARAMETER_VALUE");
+        assert!(message.ends_with("must be in the 'active' state. Current state is deleted."), "{message}");
+    }
+
+    /// Whether MLflow's clients send the request once more by themselves.
+    pub fn is_repeated(&self) -> bool {
+        matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504)
+    }
+}
+
+fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        write!(encoded, "%{byte:02X}").unwrap();
+        encoded
+    })
+}

@@ -1,0 +1,84 @@
+//! Whatever becomes of the requests of a creation, and of their answers: what a client is told to repeat did not happen, and
+//! nothing happens twice.
+
+use embedded_engine::faults::Trouble;
+use serde_json::Value;
+
+use crate::{Answer, Api, Dump, Site};
+
+/// A site on which a creation is tried.
+#[derive(Debug)]
+pub struct Ground {
+    /// The site.
+    pub site: Site,
+    /// A server whose requests meet the faults, and that soon gives up.
+    pub faulty: Api,
+    /// One whose requests meet none.
+    pub other: Api,
+    /// What is created: the body of the request.
+    pub body: Value,
+}
+
+/// A creation.
+#[derive(Clone, Copy, Debug)]
+pub struct Creation {
+    /// Where it is posted to, below `/api/`.
+    pub path: &'static str,
+    /// Counts what there is of what is created, of each kind.
+    pub count: fn(&Dump) -> Vec<usize>,
+    /// What is added to the counts.
+    pub adds: &'static [usize],
+}
+
+impl Creation {
+    /// Tries it with each of its requests in each trouble, alone, with the next one, and with all that follow, each time on a
+    /// new ground.
+    pub async fn check(self, ground: impl AsyncFn() -> Ground) {
+        for trouble in [Trouble::Throttled, Trouble::Disconnected, Trouble::AnswerLost] {
+            for calls in [1, 2, u64::MAX] {
+                let mut nth = 1;
+                while self.meets(ground().await, trouble, nth, calls).await {
+                    nth += 1;
+                }
+                assert!(nth > 1);
+            }
+        }
+    }
+
+    async fn send(&self, api: &Api, body: &Value) -> Answer {
+        api.call_at("POST", &format!("/api/{}", self.path), body.to_string()).await
+    }
+
+    async fn count(&self, site: &Site) -> Vec<usize> {
+        (self.count)(&site.dump().await)
+    }
+
+    /// Lets the `nth` request, or some from it on, meet a trouble; whether it came to that many.
+    async fn meets(&self, ground: Ground, trouble: Trouble, nth: u64, calls: u64) -> bool {
+        let Ground { site, faulty, other, body } = ground;
+        let before = self.count(&site).await;
+        let after: Vec<_> = before.iter().zip(self.adds).map(|(before, added)| before + added).collect();
+        assert_ne!(before, after);
+        site.faults.reset_calls();
+        site.faults.trouble_at(trouble, nth, calls);
+        let answer = self.send(&faulty, &body).await;
+        site.faults.work_again();
+        let made: u64 = site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+        let found = self.count(&site).await;
+        let course = format!("{} {trouble:?} at {nth} for {calls}: {answer:?}", self.path);
+        match answer.status {
+            200 => assert_eq!(found, after, "{course}"),
+            _ if answer.is_repeated() => {
+                assert_eq!(found, before, "{course}");
+                self.send(&other, &body).await.ok();
+                assert_eq!(self.count(&site).await, after, "{course}");
+            }
+            _ => {
+                assert!(found == before || found == after, "{course}");
+                answer.refused(409, "ABORTED");
+                assert_eq!(trouble, Trouble::AnswerLost, "{course}");
+            }
+        }
+        made >= nth
+    }
+}

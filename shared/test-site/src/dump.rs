@@ -1,0 +1,50 @@
+//! All items of a table.
+
+use std::collections::BTreeMap;
+
+use key_schema::Key;
+use key_schema::attributes::{EDITS, NONCE, REVISION};
+use key_schema::definition::{PK, SK};
+use key_schema::rows::RowDescription;
+use serde_json::Value;
+
+/// All items by their keys, as DynamoDB writes them.
+pub type Dump = BTreeMap<String, Value>;
+
+/// The key of an item as DynamoDB writes it.
+pub fn key_of(item: &Value) -> Key {
+    let part = |name: &str| item[name]["S"].as_str().unwrap().to_owned();
+    Key { pk: part(PK), sk: part(SK) }
+}
+
+/// Fails if an item holds what is not declared of its row.
+pub(crate) fn check_declared(items: &[Value]) {
+    let undeclared: Vec<_> = items.iter().flat_map(undeclared).collect();
+    assert_eq!(undeclared, Vec::<String>::new());
+}
+
+fn undeclared(item: &Value) -> Vec<String> {
+    let code = |value: &'_ Value| value.as_object().unwrap().keys().next().unwrap().clone();
+    let attributes: Vec<_> =
+        item.as_object().unwrap().iter().map(|(name, value)| (name.clone(), code(value))).collect();
+    RowDescription::undeclared(&key_of(item), attributes.iter().map(|(name, code)| (name.as_str(), code.as_str())))
+}
+
+/// The items, each with its sets in order: a set has none. How often an item was written to is left out, as a write that is
+/// repeated counts twice, and nonces, which are drawn.
+pub(crate) fn dump(items: Vec<Value>) -> Dump {
+    let items = items.into_iter().map(|mut item| {
+        let Key { pk, sk } = key_of(&item);
+        let attributes = item.as_object_mut().unwrap();
+        for drawn in [REVISION, EDITS, NONCE] {
+            attributes.remove(drawn);
+        }
+        for value in attributes.values_mut() {
+            if let Some(set) = value.get_mut("BS").and_then(Value::as_array_mut) {
+                set.sort_by_key(ToString::to_string);
+            }
+        }
+        (format!("{pk} {sk}"), item)
+    });
+    items.collect()
+}

@@ -1,0 +1,18 @@
+//! For tests: a table of its own in the test's own process, faults before it, and requests to a router over it.
+//!
+//! It knows no function: which routers answer, and what they keep, is the test's.
+#![expect(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "a test says what it expects by failing"
+)]
+
+mod api;
+pub mod creations;
+mod dump;
+mod site;
+
+pub use api::{Answer, Api};
+pub use dump::{Dump, key_of};
+pub use site::{ROOT, Site, TABLE};

@@ -1,0 +1,68 @@
+//! A table, and the ways to it.
+
+use std::time::Duration;
+
+use embedded_engine::Engine;
+use embedded_engine::faults::FaultInjector;
+use serde_json::Value;
+use table::{Retry, Table};
+
+use crate::dump::{self, Dump};
+
+/// Where the functions of tests keep artifacts.
+pub const ROOT: &str = "s3://bucket/artifacts";
+/// The name of every site's table.
+pub const TABLE: &str = "mlflow";
+
+/// A table of its own in memory.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// What holds the table.
+    pub engine: Engine,
+    /// What becomes of requests by [`faulty`](Self::faulty) and [`impatient`](Self::impatient).
+    pub faults: FaultInjector,
+    /// The table without faults.
+    pub table: Table,
+}
+
+impl Site {
+    /// A site with an empty table.
+    pub async fn new() -> Self {
+        let engine = Engine::memory().unwrap();
+        let table = Table::new(engine.client(), TABLE);
+        table.create_if_missing().await.unwrap();
+        let faults = FaultInjector::new(engine.http_client());
+        Self { engine, faults, table }
+    }
+
+    /// A copy as it is now, which meets no fault yet.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let engine = self.engine.snapshot().unwrap();
+        let faults = FaultInjector::new(engine.http_client());
+        Self { table: Table::new(engine.client(), TABLE), engine, faults }
+    }
+
+    /// The table; requests meet the faults.
+    pub fn faulty(&self) -> Table {
+        Table::new(self.faults.client(), TABLE)
+    }
+
+    /// The same for those who give up after two attempts.
+    pub fn impatient(&self) -> Table {
+        let pause = Duration::from_millis(1);
+        self.faulty().with_retry(Retry { attempts: 2, first_pause: pause, longest_pause: pause, ..Retry::default() })
+    }
+
+    /// All items, as DynamoDB writes them. None holds what is not declared of its row.
+    pub async fn items(&self) -> Vec<Value> {
+        let items = self.engine.items(TABLE).await.unwrap();
+        dump::check_declared(&items);
+        items
+    }
+
+    /// The same by their keys, without what differs where a write was repeated.
+    pub async fn dump(&self) -> Dump {
+        dump::dump(self.items().await)
+    }
+}
