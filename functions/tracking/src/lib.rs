@@ -3,6 +3,7 @@
 //! [`routes`] is its whole API on one page. A handler reads its request and makes one call of the [`store`], which knows the
 //! table and nothing of HTTP.
 
+mod absent;
 mod experiments;
 pub mod lambda;
 mod logged_models;
@@ -18,5 +19,6 @@ pub use server::VERSION;
 
 /// The router of the function.
 pub fn router(store: &store::Store) -> axum::Router {
-    service::router(routes(), &service::Frame::new(store.clone()))
+    let rows = routes().into_iter().chain(absent::rows()).collect();
+    service::router(rows, &service::Frame::new(store.clone()))
 }

@@ -61,6 +61,8 @@ pub fn routes() -> Vec<Route<Store>> {
             .under(Paths::AjaxV2),
         //
         Route::to::<server::Info>("GET", "server-info", Public).under(Paths::V3),
+        Route::json("GET", "ui-telemetry", Paths::AjaxV3, server::NO_TELEMETRY),
+        Route::json("POST", "ui-telemetry", Paths::AjaxV3, r#"{"status":"disabled"}"#),
         Route::text("/health", "OK"),
         Route::text("/version", server::VERSION),
     ]

@@ -10,6 +10,10 @@ use crate::store::Store;
 /// The version of MLflow whose API this server speaks. Clients decide by it what they may ask for.
 pub const VERSION: &str = "3.17.2";
 
+/// What the UI may report of its use: nothing, to nobody.
+pub(crate) const NO_TELEMETRY: &str =
+    r#"{"disable_ui_telemetry":true,"disable_ui_events":[],"ui_rollout_percentage":0}"#;
+
 /// `server-info`: what the server can do.
 #[derive(Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "MLflow's answer is a list of switches")]

@@ -10,13 +10,15 @@ use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 
+use crate::absent;
+
 const MISSING: &str = "The MLflow UI is not installed here. `make ui` fetches it into ui/build; then start the server again \
                        with `--ui ui/build`.\n";
 
 /// `index.html` of the build.
 pub(crate) async fn serve(build: PathBuf, request: Request) -> Response {
     let page = match tokio::fs::read_to_string(build.join("index.html")).await {
-        Ok(page) => page,
+        Ok(page) => absent::without(&page),
         Err(error) if error.kind() == ErrorKind::NotFound => return (StatusCode::NOT_FOUND, MISSING).into_response(),
         Err(error) => {
             tracing::error!(%error, "the user interface cannot be read");

@@ -4,6 +4,7 @@
 //! needs two kinds of paths, `/` and `/static-files/…`; all its addresses are relative, and what follows the `#` in the browser's
 //! address never gets here. What it asks the API for is in `docs/ui.md`.
 
+mod absent;
 mod headers;
 mod index;
 
@@ -11,6 +12,7 @@ use std::path::Path;
 
 use axum::Router;
 use axum::routing::get;
+use http::header::CONTENT_TYPE;
 use tower_http::services::ServeDir;
 
 /// The routes of the user interface over the build in a directory. Where none is there, `/` says how to get it.
@@ -22,6 +24,8 @@ pub fn router(directory: &Path) -> Router {
         .ignore_multi_range_requests(true);
     Router::new()
         .route("/", get(move |request: axum::extract::Request| index::serve(build.clone(), request)))
+        .route(absent::STYLE_PATH, get(|| async { ([(CONTENT_TYPE, "text/css")], absent::STYLE) }))
+        .route(absent::SCRIPT_PATH, get(|| async { ([(CONTENT_TYPE, "text/javascript")], absent::SCRIPT) }))
         .nest_service("/static-files", files)
         .layer(axum::middleware::from_fn(headers::add))
 }

@@ -13,7 +13,7 @@ fn build() -> tempfile::TempDir {
     let parent = tempfile::tempdir().unwrap();
     let build = parent.path().join("build");
     for (name, content) in [
-        ("build/index.html", "<html></html>"),
+        ("build/index.html", "<html><head><title>MLflow</title></head></html>"),
         ("build/manifest.json", "{}"),
         ("build/static/js/main.0a1b2c3d.js", "script"),
         ("build/static/js/main.0a1b2c3d.js.gz", "compressed"),
@@ -43,6 +43,10 @@ async fn the_page_is_never_kept_and_is_recognised() {
     let (status, headers, page) = get(&build, "/", &[]).await;
     assert_eq!((status, headers["cache-control"].to_str().unwrap()), (StatusCode::OK, "no-store"));
     assert!(page.starts_with("<html>") && headers["content-type"] == "text/html; charset=utf-8");
+    for file in ["static-files/absent.css", "static-files/absent.js"] {
+        assert!(page.contains(&format!("=\"{file}\"")), "{page}");
+        assert_eq!(get(&build, &format!("/{file}"), &[]).await.0, StatusCode::OK);
+    }
     let tag = headers["etag"].to_str().unwrap();
     assert_eq!(get(&build, "/", &[("if-none-match", tag)]).await.0, StatusCode::NOT_MODIFIED);
     fs::write(build.path().join("build/index.html"), "<html>\n</html>").unwrap();

@@ -21,6 +21,8 @@ pub enum Paths {
     V3,
     /// `/ajax-api/2.0/mlflow/…` only: made for the UI.
     AjaxV2,
+    /// `/ajax-api/3.0/mlflow/…` only: made for the UI.
+    AjaxV3,
     /// As written.
     Bare,
 }
@@ -54,6 +56,13 @@ impl<S: Store> Route<S> {
         Self { method: "GET", path, paths: Paths::Bare, permission: Permission::Public, handler }
     }
 
+    /// A row that always answers everybody with the same JSON, under the paths that are made for the UI.
+    #[must_use]
+    pub fn json(method: &'static str, path: &'static str, paths: Paths, json: &'static str) -> Self {
+        let handler: Handler<S> = Arc::new(move |_, _, _| Box::pin(async move { Ok(Answer::Json(json.into())) }));
+        Self { method, path, paths, permission: Permission::Public, handler }
+    }
+
     /// The same row under other paths.
     #[must_use]
     pub fn under(mut self, paths: Paths) -> Self {
@@ -69,6 +78,7 @@ impl<S: Store> Route<S> {
             Paths::V2 => vec![format!("/api/2.0/mlflow/{path}"), format!("/ajax-api/2.0/mlflow/{path}")],
             Paths::V3 => vec![format!("/api/3.0/mlflow/{path}"), format!("/ajax-api/3.0/mlflow/{path}")],
             Paths::AjaxV2 => vec![format!("/ajax-api/2.0/mlflow/{path}")],
+            Paths::AjaxV3 => vec![format!("/ajax-api/3.0/mlflow/{path}")],
             Paths::Bare => vec![path.to_owned()],
         }
     }

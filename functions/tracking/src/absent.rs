@@ -1,0 +1,76 @@
+//! What MLflow's UI asks for and this server does not have. The answers here make its pages show an empty or absent feature, where a
+//! 404 would make them show an error (`docs/ui.md`).
+//!
+//! These rows are no endpoints: they are not in [`crate::routes`], count as missing in `docs/coverage.md`, and stand only under
+//! `/ajax-api`. A client that asks for the same under `/api` gets MLflow's 404, and never mistakes what is missing for an empty result.
+
+use service::Paths::{AjaxV2, AjaxV3};
+use service::Route;
+
+use crate::store::Store;
+
+/// A review queue of nobody, which the page asks for before it shows that there are none.
+const NO_QUEUE: &str = r#"{"review_queue":{"queue_id":"","experiment_id":"","name":"default","queue_type":"USER"}}"#;
+
+pub(crate) fn rows() -> Vec<Route<Store>> {
+    vec![
+        // The Assistant. Its button is hidden, too: on a local address the page does not ask (functions/ui).
+        Route::json(
+            "GET",
+            "assistant/config",
+            AjaxV3,
+            r#"{"providers":{},"projects":{},"remote_access_allowed":false}"#,
+        ),
+        Route::json("GET", "assistant/providers", AjaxV3, r#"{"providers":[]}"#),
+        // The AI gateway. `server-info` says that there is none, which hides most of it.
+        Route::json("GET", "gateway-proxy", AjaxV2, r#"{"endpoints":[]}"#),
+        Route::json("GET", "gateway/endpoints/list", AjaxV3, r#"{"endpoints":[]}"#),
+        Route::json("GET", "gateway/endpoints/bindings/list", AjaxV3, "{}"),
+        Route::json("GET", "gateway/model-definitions/list", AjaxV3, "{}"),
+        Route::json("GET", "gateway/secrets/list", AjaxV3, "{}"),
+        // Traces, on the pages of experiments, runs and models.
+        Route::json("POST", "traces/search", AjaxV3, "{}"),
+        Route::json("POST", "traces/metrics", AjaxV3, "{}"),
+        Route::json("GET", "traces", AjaxV2, "{}"),
+        Route::json("POST", "issues/search", AjaxV3, "{}"),
+        // Reviews.
+        Route::json("GET", "label-schemas/list", AjaxV3, "{}"),
+        Route::json("GET", "review-queues/list", AjaxV3, "{}"),
+        Route::json("GET", "review-queues/items/list", AjaxV3, "{}"),
+        Route::json("POST", "review-queues/get-or-create-user", AjaxV3, NO_QUEUE),
+        // Settings and registries.
+        Route::json("GET", "webhooks", AjaxV2, "{}"),
+        Route::json("GET", "mcp-servers", AjaxV3, r#"{"mcp_servers":[],"next_page_token":null}"#),
+        Route::json("GET", "skills", AjaxV3, r#"{"skills":[],"next_page_token":null}"#),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use http::{Request, StatusCode};
+    use http_body_util::BodyExt;
+    use serde_json::Value;
+    use table::Table;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_absent_is_empty_for_the_ui_and_missing_for_clients() {
+        let table = Table::new(embedded_engine::Engine::memory().unwrap().client(), "none");
+        let app = crate::router(&Store::new(table, "s3://bucket/root"));
+        for row in rows() {
+            let path = row.full_paths().remove(0);
+            for (path, expected) in
+                [(path.clone(), StatusCode::OK), (path.replace("/ajax-api/", "/api/"), StatusCode::NOT_FOUND)]
+            {
+                let request = Request::builder().method(row.method).uri(&path).body(Body::empty()).unwrap();
+                let response = app.clone().oneshot(request).await.unwrap();
+                assert_eq!(response.status(), expected, "{path}");
+                let body = response.into_body().collect().await.unwrap().to_bytes();
+                assert_eq!(serde_json::from_slice::<Value>(&body).is_ok(), expected == StatusCode::OK, "{path}");
+            }
+        }
+    }
+}
