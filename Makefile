@@ -12,7 +12,7 @@ REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help run ui watch test lint test-rust test-python test-slow test-dynamodb validate deny docs build deploy clean
+.PHONY: help run ui watch test lint test-rust test-python test-browser test-slow test-dynamodb validate deny docs build deploy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,10 @@ test-rust: ## The tests of the crates
 test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, and the Lambda functions as they are deployed
 	cargo build --workspace
 	python -m pytest tests --numprocesses auto --maxprocesses 4 --dist loadgroup
+
+test-browser: $(VENV_READY) ## MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed
+	cargo build --workspace
+	python -m pytest tests/browser -m browser
 
 test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server: about half an hour
 	cargo build --workspace

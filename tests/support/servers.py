@@ -29,12 +29,17 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 class StockMlflow:
     """`mlflow server` with one worker on an SQLite file."""
 
-    def __init__(self, directory: Path, first_experiment_id: int | None = None):
+    def __init__(
+        self,
+        directory: Path,
+        first_experiment_id: int | None = None,
+        artifact_options: Sequence[str] = ("--default-artifact-root", ARTIFACT_ROOT, "--no-serve-artifacts"),
+    ):
         directory.mkdir(parents=True, exist_ok=True)
         self._database = stock_database(directory)
         command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1", "--port", "0"]
         command += ["--backend-store-uri", f"sqlite:///{self._database}"]
-        command += ["--default-artifact-root", ARTIFACT_ROOT, "--no-serve-artifacts"]
+        command += artifact_options
         # By default a connection idle for 5 s is closed, now and then just as the next request is on its way.
         command += ["--uvicorn-opts", "--timeout-keep-alive 600 --no-access-log"]
         # The job runner starts eight more processes that no tracking test needs.

@@ -1,0 +1,92 @@
+"""Two servers with the same data, and a browser on each."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.browser.visit import CHROMIUM, Desk, Seen, Visit
+from tests.support.processes import child_environment
+from tests.support.servers import ServerlessMlflow, StockMlflow, subject_is_stock_mlflow
+
+#: Screenshots are kept here, one folder for each side.
+OUTPUT = Path(__file__).parent / "output"
+_REPOSITORY = Path(__file__).resolve().parents[2]
+#: The data takes half a minute, and several on a machine that does much else.
+_DATA_SECONDS = 400
+_STEP_SECONDS = 300
+
+Both = dict[str, Seen]
+
+
+@pytest.fixture(scope="session")
+def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]:
+    """A browser on stock MLflow and one on the server under test."""
+    if not Path(CHROMIUM).is_file():
+        pytest.fail(f"{CHROMIUM} is missing: the browser tests need Debian's package chromium (apt-get install chromium)")
+    starts = {"reference": _stock, "subject": _stock if subject_is_stock_mlflow() else _ours}
+    directories = {side: tmp_path_factory.mktemp(side) for side in starts}
+    servers, opened = {}, {}
+    try:
+        with ThreadPoolExecutor() as threads:
+            begun = {side: threads.submit(start, directories[side]) for side, start in starts.items()}
+            servers = {side: server.result() for side, server in begun.items()}
+            filled = {side: threads.submit(_fill, server, directories[side]) for side, server in servers.items()}
+            ids = {side: future.result() for side, future in filled.items()}
+        for side, server in servers.items():
+            opened[side] = Desk(server.url, ids[side], OUTPUT / side)
+        yield opened
+    finally:
+        for desk in opened.values():
+            desk.close()
+        for server in servers.values():
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def see(desks: dict[str, Desk]) -> Callable[[str, Callable[[Visit], None]], Both]:
+    """Does a step on both servers, side by side, and says what was seen; the second time it remembers."""
+    done: dict[str, Both | BaseException] = {}
+
+    def see(name: str, step: Callable[[Visit], None]) -> Both:
+        if name not in done:
+            started = {side: desk.do(name, step) for side, desk in desks.items()}
+            try:
+                done[name] = {side: seen.result(_STEP_SECONDS) for side, seen in started.items()}
+            except BaseException as error:
+                done[name] = error
+        if isinstance(found := done[name], BaseException):
+            raise found
+        return found
+
+    return see
+
+
+def _stock(directory: Path) -> StockMlflow:
+    return StockMlflow(directory / "server", artifact_options=("--artifacts-destination", str(directory / "artifacts")))
+
+
+def _ours(directory: Path) -> ServerlessMlflow:
+    return ServerlessMlflow(directory / "server", options=("--ui", str(_ui())), artifact_root=str(directory / "artifacts"))
+
+
+def _ui() -> Path:
+    """The user interface of the MLflow that is installed here."""
+    import mlflow
+
+    return Path(mlflow.__file__).parent / "server" / "js" / "build"
+
+
+def _fill(server: StockMlflow | ServerlessMlflow, directory: Path) -> dict[str, str]:
+    file = directory / "ids.json"
+    command = [sys.executable, "-m", "tests.browser.data", server.url, str(file)]
+    with (directory / "data.log").open("wb") as log:
+        done = subprocess.run(
+            command, cwd=_REPOSITORY, env=child_environment(), stdout=log, stderr=subprocess.STDOUT, timeout=_DATA_SECONDS
+        )
+    assert done.returncode == 0, (directory / "data.log").read_text(errors="replace")[-3000:]
+    return json.loads(file.read_text())

@@ -1,0 +1,166 @@
+"""What the pages show: made by the stock client, the same on every server.
+
+`python -m tests.browser.data URL FILE` makes it, and writes the ids that the server has chosen to the file. It is a
+process of its own, so that two servers can be filled at the same time.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+# Before mlflow is imported anywhere: nothing leaves this machine.
+os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true", GIT_PYTHON_REFRESH="quiet", MPLBACKEND="Agg")
+os.environ.setdefault("USER", "tester")
+
+import matplotlib.pyplot
+import mlflow
+import mlflow.genai
+import mlflow.genai.datasets
+import mlflow.sklearn
+import numpy
+import pandas
+from mlflow import MlflowClient
+from mlflow.entities import Metric, Param, RunTag
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from tests.browser.names import MANY_RUNS, MODEL, STEPS
+
+
+def make(url: str) -> dict[str, str]:
+    """Everything, on an empty server; returns what the server has chosen: ids by our names."""
+    mlflow.set_tracking_uri(url)
+    client = MlflowClient(url)
+    return _training(client) | _artifacts() | _nested() | _curves(client) | _many(client) | _prompts() | _evaluation()
+
+
+def _training(client: MlflowClient) -> dict[str, str]:
+    """One run by autologging, two by hand: three logged models that are three versions of a registered one."""
+    data, labels = load_iris(return_X_y=True, as_frame=True)
+    experiment = mlflow.set_experiment("training").experiment_id
+    mlflow.sklearn.autolog(silent=True, registered_model_name=MODEL)
+    with mlflow.start_run(run_name="autologged") as run:
+        LogisticRegression(C=0.5, max_iter=300).fit(data, labels)
+        mlflow.log_input(mlflow.data.from_pandas(data, name="iris", source="https://example.com/iris"), "training")
+    mlflow.sklearn.autolog(disable=True, silent=True)
+    for c in (1.0, 2.0):
+        model = LogisticRegression(C=c, max_iter=300).fit(data, labels)
+        with mlflow.start_run(run_name=f"by hand {c}"):
+            mlflow.log_params({"C": c, "max_iter": 300})
+            mlflow.sklearn.log_model(
+                model,
+                name="model",
+                params={"C": c},
+                registered_model_name=MODEL,
+                input_example=data.head(2),
+                pip_requirements=["scikit-learn"],
+            )
+            mlflow.log_metric("accuracy", round(model.score(data, labels), 3))
+    client.update_registered_model(MODEL, "Tells irises apart.")
+    client.set_registered_model_tag(MODEL, "team", "botany")
+    client.set_model_version_tag(MODEL, "2", "reviewed", "yes")
+    client.update_model_version(MODEL, "2", "The **second** one.")
+    client.set_registered_model_alias(MODEL, "champion", "2")
+    client.set_registered_model_alias(MODEL, "challenger", "3")
+    return {"training": experiment, "autologged": run.info.run_id, "logged model": mlflow.last_logged_model().model_id}
+
+
+def _artifacts() -> dict[str, str]:
+    """A run with an artifact of every kind that the page of a run can show."""
+    experiment = mlflow.set_experiment("artifacts").experiment_id
+    picture = numpy.zeros((32, 48, 3), dtype=numpy.uint8)
+    picture[:, 16:32] = (255, 128, 0)
+    figure, axes = matplotlib.pyplot.subplots(figsize=(2, 2))
+    axes.plot([1, 2, 4])
+    with mlflow.start_run(run_name="with artifacts") as run, tempfile.TemporaryDirectory() as directory:
+        mlflow.log_image(picture, "picture.png")
+        for step in range(3):
+            mlflow.log_image(picture + step, key="steps", step=step)
+        mlflow.log_figure(figure, "plots/figure.png")
+        mlflow.log_table({"question": ["one?", "two?"], "answer": ["eins", "zwei"]}, "table.json")
+        mlflow.log_text("A line of text.\nAnother line.\n", "notes/text.txt")
+        mlflow.log_text("# A heading\n\nand *words*\n", "notes/readme.md")
+        mlflow.log_text("<h1>A page</h1>", "page.html")
+        mlflow.log_dict({"colour": "orange", "sizes": [1, 2]}, "settings.json")
+        Path(directory, "numbers.csv").write_text("name,value\nfirst,1\nsecond,2\n")
+        Path(directory, "unknown.bin").write_bytes(bytes(range(256)))
+        mlflow.log_artifacts(directory, "files")
+    matplotlib.pyplot.close(figure)
+    return {"artifacts": experiment, "with artifacts": run.info.run_id}
+
+
+def _nested() -> dict[str, str]:
+    experiment = mlflow.set_experiment("nested").experiment_id
+    with mlflow.start_run(run_name="parent") as parent:
+        mlflow.set_tag("mlflow.note.content", "The parent of **two**.")
+        for number in range(2):
+            with mlflow.start_run(run_name=f"child {number}", nested=True):
+                mlflow.log_param("number", number)
+                mlflow.log_metric("score", number / 4)
+                if number == 0:
+                    with mlflow.start_run(run_name="grandchild", nested=True):
+                        mlflow.log_metric("score", 1.5)
+    return {"nested": experiment, "parent": parent.info.run_id}
+
+
+def _curves(client: MlflowClient) -> dict[str, str]:
+    """Three runs with 1,000 steps of two metrics."""
+    experiment = client.create_experiment("curves")
+    ids = {}
+    for number in range(3):
+        run = client.create_run(experiment, run_name=f"curve {number}").info
+        for key, scale in (("accuracy", -1.0), ("loss", 1.0)):
+            values = [round(scale * (number + 1) / (step + 1), 6) for step in range(STEPS)]
+            points = [Metric(key, value, run.start_time + step, step) for step, value in enumerate(values)]
+            client.log_batch(run.run_id, points)
+        client.log_batch(run.run_id, params=[Param("rate", str(0.1 * (number + 1))), Param("same", "everywhere")])
+        client.set_terminated(run.run_id)
+        ids[f"curve {number}"] = run.run_id
+    return {"curves": experiment} | ids
+
+
+def _many(client: MlflowClient) -> dict[str, str]:
+    """More runs than a page has, with something to filter, order and group by."""
+    experiment = client.create_experiment("many", tags={"team": "botany"})
+    mlflow.set_experiment(experiment_id=experiment)
+    dataset = mlflow.data.from_pandas(pandas.DataFrame({"x": [1, 2]}), name="small", source="https://example.com/small")
+    for number in range(MANY_RUNS):
+        run = client.create_run(experiment, run_name=f"run {number:03}").info
+        client.log_batch(
+            run.run_id,
+            metrics=[Metric("score", (number * 37) % MANY_RUNS, run.start_time, 0)],
+            params=[Param("layers", str(number % 3)), Param("rate", "0.1")],
+            tags=[RunTag("kind", "even" if number % 2 == 0 else "odd")],
+        )
+        if number >= MANY_RUNS - 2:
+            with mlflow.start_run(run_id=run.run_id):
+                mlflow.log_input(dataset, "testing")
+        client.set_terminated(run.run_id, "FAILED" if number % 50 == 0 else "FINISHED")
+    return {"many": experiment}
+
+
+def _prompts() -> dict[str, str]:
+    mlflow.genai.register_prompt("greeting", "Hello {{name}}!", "The first words", tags={"tone": "warm"})
+    mlflow.genai.register_prompt("greeting", "Good day, {{name}}.", "More formal", tags={"tone": "cool"})
+    mlflow.genai.set_prompt_alias("greeting", "production", 1)
+    mlflow.genai.register_prompt(
+        "chat", [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "{{question}}"}], "A chat"
+    )
+    return {}
+
+
+def _evaluation() -> dict[str, str]:
+    experiment = mlflow.set_experiment("evaluation").experiment_id
+    dataset = mlflow.genai.datasets.create_dataset("questions", experiment_id=experiment, tags={"team": "botany"})
+    # One at a time: records of one call have the same time, and come in any order.
+    for number in range(3):
+        record = {"inputs": {"question": f"What is {number}?"}, "expectations": {"answer": str(number)}}
+        dataset.merge_records([record | {"tags": {"number": str(number)}}])
+    mlflow.genai.datasets.create_dataset("nothing yet", experiment_id=experiment)
+    return {"evaluation": experiment, "questions": dataset.dataset_id}
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(json.dumps(make(sys.argv[1])))

@@ -1,0 +1,302 @@
+"""Things that a person does by clicks. Each flow works on what it made itself, or leaves things as they were."""
+
+from collections.abc import Callable
+
+from tests.browser.names import MANY_RUNS, MODEL
+from tests.browser.visit import Visit
+
+Step = Callable[[Visit], None]
+_RUNS = "codegen_mlflow_app_src_experiment-tracking_components_experiment-page_components_runs_"
+
+
+def experiments(visit: Visit) -> None:
+    """Create an experiment, find it, rename and describe it, tag it, delete it. The UI has no button that restores one."""
+    page = visit.page
+    visit.open("experiments")
+    visit.by_component("mlflow.experiment_list_view.new_experiment_button").click()
+    page.get_by_placeholder("Input an experiment name").fill("made by hand")
+    visit.look("form")
+    page.get_by_role("dialog").get_by_role("button", name="Create").click()
+    visit.look("created", page.get_by_test_id("experiment-link").filter(has_text="made by hand"))
+
+    page.get_by_test_id("overflow-menu-trigger").click()
+    page.get_by_test_id("mlflow.experiment_page.managementMenu.edit-experiment").click()
+    visit.by_component("mlflow.experiment.edit.name").fill("renamed by hand")
+    page.get_by_test_id("text-area").fill("Made **by hand**.")
+    visit.by_component("mlflow.experiment.metadata_editor.modal.footer.ok").click()
+    visit.look("renamed", page.get_by_test_id("experiment-link").filter(has_text="renamed by hand"))
+
+    visit.open("experiments")
+    page.get_by_test_id("search-experiment-input").fill("renamed")
+    page.keyboard.press("Enter")
+    row = page.get_by_test_id("experiment-list-item-link").filter(has_text="renamed by hand")
+    visit.look("found", row)
+    visit.by_component("mlflow.experiment_list_view.check_box").click()
+    page.get_by_test_id("delete-experiments-button").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    row.wait_for(state="detached")
+    visit.look("deleted")
+
+
+def run_list(visit: Visit) -> None:
+    """Filter, order, choose columns, group and page through more runs than fit on a page."""
+    page = visit.page
+    visit.open(f"experiments/{visit.ids['many']}/runs")
+    _run(visit, f"run {MANY_RUNS - 1:03}").wait_for()
+    page.get_by_test_id("search-box").fill("metrics.score > 120 and tags.kind = 'even'")
+    page.keyboard.press("Enter")
+    visit.look("filtered", page.get_by_text("4 matching runs").or_(page.locator("b", has_text="4")))
+    page.get_by_test_id("search-box").fill("metrics.score >")
+    page.keyboard.press("Enter")
+    visit.look("bad filter")
+    page.get_by_test_id("clear-button").click()
+    visit.look("no filter")
+
+    _order_by(visit, "score", ascending=False)
+    visit.look("best first")
+    _order_by(visit, "score", ascending=True)
+    visit.look("worst first")
+
+    page.get_by_test_id("lifecycle-filter").click()
+    page.get_by_test_id("deleted-runs-menu-item").click()
+    visit.look("deleted")
+    page.get_by_test_id("lifecycle-filter").click()
+    page.get_by_test_id("active-runs-menu-item").click()
+    visit.look("active")
+
+
+def more_runs(visit: Visit) -> None:
+    """The runs beyond the first 100."""
+    page = visit.page
+    visit.open(f"experiments/{visit.ids['many']}/runs?orderByKey=attributes.start_time&orderByAsc=true")
+    _run(visit, "run 000").wait_for()
+    visit.look("first page")
+    # The button is below the last row, which the grid draws only when one has scrolled there.
+    for _ in range(20):
+        if page.get_by_role("button", name="Load more").count():
+            break
+        page.locator(".ag-body-viewport").first.evaluate("grid => grid.scrollBy(0, 2000)")
+        page.wait_for_timeout(100)
+    page.get_by_role("button", name="Load more").click()
+    page.get_by_text(str(MANY_RUNS), exact=True).first.wait_for()
+    visit.look("all")
+
+
+def grouping(visit: Visit) -> None:
+    page = visit.page
+    visit.open(f"experiments/{visit.ids['many']}/runs")
+    _run(visit, f"run {MANY_RUNS - 1:03}").wait_for()
+    visit.by_component(f"{_RUNS}experimentviewrunsgroupbyselector.tsx_306").click()
+    page.get_by_role("menuitemcheckbox", name="layers", exact=True).or_(page.get_by_text("layers", exact=True)).last.click()
+    page.keyboard.press("Escape")
+    visit.look("by a param", page.get_by_text("layers:").or_(page.get_by_text("layers")).first)
+
+
+def columns(visit: Visit) -> None:
+    page = visit.page
+    visit.open(f"experiments/{visit.ids['curves']}/runs")
+    _run(visit, "curve 2").wait_for()
+    visit.by_component(f"{_RUNS}experimentviewrunscolumnselector.tsx_315").click()
+    page.get_by_placeholder("Search columns").fill("loss")
+    visit.look("search")
+    page.locator(".ant-tree-checkbox, [class*=tree-checkbox]").last.click()
+    page.keyboard.press("Escape")
+    visit.look("with loss")
+
+
+def run_life(visit: Visit) -> None:
+    """Rename a run, describe and tag it, delete it, restore it."""
+    page = visit.page
+    experiment = visit.ids["nested"]
+    visit.open(f"experiments/{experiment}/runs/{visit.ids['parent']}")
+    page.get_by_test_id("overflow-menu-trigger").click()
+    page.get_by_test_id("overflow-rename-button").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill("mother")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    visit.look("renamed", page.get_by_role("heading", name="mother").or_(page.get_by_text("mother")))
+    visit.by_component("mlflow.run_details.overview.tags.edit_button").or_(page.get_by_role("button", name="Add tags")).first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("combobox").first.fill("colour")
+    page.keyboard.press("Enter")
+    dialog.get_by_placeholder("Type a value").fill("green")
+    dialog.get_by_role("button", name="Add tag").click()
+    dialog.get_by_role("button", name="Save tags").click()
+    dialog.wait_for(state="detached")
+    visit.look("tagged", page.get_by_text("colour"))
+
+    page.get_by_test_id("overflow-menu-trigger").click()
+    page.get_by_test_id("overflow-delete-button").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").wait_for(state="detached")
+    visit.open(f"experiments/{experiment}/runs?lifecycleFilter=Deleted")
+    visit.look("deleted", _run(visit, "mother"))
+    _check(visit, "mother")
+    page.get_by_test_id("runs-restore-button").click()
+    page.get_by_role("button", name="Restore").last.click()
+    _run(visit, "mother").wait_for(state="detached")
+    visit.open(f"experiments/{experiment}/runs?lifecycleFilter=Active")
+    visit.look("restored", _run(visit, "mother"))
+
+
+def artifacts(visit: Visit) -> None:
+    """Look into each file of a run, folder by folder."""
+    page = visit.page
+    visit.open(f"experiments/{visit.ids['artifacts']}/runs/{visit.ids['with artifacts']}/artifacts")
+    tree = page.get_by_test_id("artifact-tree-node")
+    visit.look("files", tree)
+    for folder in ("files", "notes", "plots"):
+        tree.filter(has_text=folder).first.click()
+    for name in ("picture.png", "figure.png", "table.json", "text.txt", "readme.md", "page.html", "settings.json", "numbers.csv",
+                 "unknown.bin"):
+        tree.filter(has_text=name).first.click()
+        if name.endswith(".png"):
+            page.locator("img[src^='blob:'], .plotly image").first.wait_for()
+        visit.look(name, page.get_by_text(f"/{name}"))
+
+
+def model_artifacts(visit: Visit) -> None:
+    """The files of a logged model, and the schema that is in one of them."""
+    page = visit.page
+    visit.open(f"experiments/{visit.ids['training']}/models/{visit.ids['logged model']}/artifacts")
+    tree = page.get_by_test_id("artifact-tree-node")
+    visit.look("files", tree)
+    for name in ("MLmodel", "requirements.txt", "input_example.json"):
+        tree.filter(has_text=name).first.click()
+        visit.look(name, page.get_by_text(f"/{name}"))
+
+
+def compare(visit: Visit) -> None:
+    """Choose runs in the list and compare them."""
+    page = visit.page
+    visit.open(f"experiments/{visit.ids['curves']}/runs")
+    for number in range(3):
+        _check(visit, f"curve {number}")
+    page.get_by_test_id("runs-compare-button").click()
+    visit.look("compared", page.get_by_text("Comparing 3 Runs from 1 Experiment"))
+    for tab in ("Scatter Plot", "Box Plot", "Contour Plot"):
+        page.get_by_role("tab", name=tab).click()
+        visit.look(tab)
+
+
+def model_version(visit: Visit) -> None:
+    """Aliases, tags, the description and, in the older view, the stage of a version."""
+    page = visit.page
+    visit.open(f"models/{MODEL}/versions/3")
+    page.get_by_role("button", name="Edit aliases").first.click()
+    visit.look("aliases", page.get_by_role("dialog"))
+    page.get_by_role("dialog").get_by_role("combobox").fill("newest")
+    page.keyboard.press("Enter")
+    visit.by_component("mlflow.edit-aliases-modal.save-button").click()
+    visit.look("with an alias", page.get_by_text("newest"))
+
+    page.get_by_text("Tags", exact=True).click()
+    page.get_by_test_id("tags-form-input-name").fill("tested")
+    page.get_by_test_id("tags-form-input-value").fill("by hand")
+    page.get_by_test_id("add-tag-button").click()
+    visit.look("with a tag", page.get_by_role("cell", name="tested").or_(page.get_by_text("tested")))
+    page.get_by_test_id("descriptionEditButton").click()
+    page.get_by_test_id("text-area").fill("The *third* one.")
+    page.get_by_role("button", name="Save").click()
+    visit.look("described", page.get_by_text("third"))
+
+    page.get_by_role("switch").click()
+    page.get_by_role("dialog").get_by_role("button", name="Disable").click()
+    visit.look("older view", page.get_by_text("Stage:").or_(page.get_by_text("Stage")))
+    page.get_by_text("None", exact=True).first.click()
+    page.locator("[role=menuitem]", has_text="Staging").click()
+    visit.look("stage", page.get_by_role("dialog"))
+    page.get_by_role("dialog").get_by_role("button").last.click()
+    page.get_by_role("dialog").wait_for(state="detached")
+    visit.look("staged", page.get_by_text("Staging", exact=True))
+    page.get_by_role("switch").click()
+    visit.look("newer view", page.get_by_text("newest"))
+
+
+def prompts(visit: Visit) -> None:
+    """Create a prompt and a second version of it, and compare the two."""
+    page = visit.page
+    visit.open("prompts")
+    visit.look("list", page.get_by_role("link", name="greeting"))
+    page.get_by_test_id("create-prompt-button").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox").first.fill("made-by-hand")
+    dialog.locator("textarea").first.fill("Say {{word}}.")
+    dialog.get_by_role("button", name="Create").click()
+    visit.look("created", page.get_by_text("Say {{word}}."))
+    visit.by_component("mlflow.prompts.details.create").click()
+    dialog.locator("textarea").first.fill("Shout {{word}}!")
+    dialog.get_by_role("button", name="Create").click()
+    visit.look("second version", page.get_by_text("Shout {{word}}!"))
+    page.get_by_text("Compare", exact=True).click()
+    visit.look("compared", page.get_by_text("Comparing"))
+
+
+def evaluation_datasets(visit: Visit) -> None:
+    """Look into a dataset, create one."""
+    page = visit.page
+    visit.open(f"experiments/{visit.ids['evaluation']}/datasets")
+    visit.look("list", page.get_by_role("link", name="questions"))
+    page.get_by_role("link", name="questions").click()
+    visit.look("records", page.get_by_text("What is 2?"))
+    visit.open(f"experiments/{visit.ids['evaluation']}/datasets")
+    visit.by_component("mlflow.eval-datasets-v2.create-dataset.button").click()
+    visit.look("form", page.get_by_role("dialog"))
+    page.get_by_role("dialog").get_by_role("textbox").first.fill("made by hand")
+    page.get_by_role("dialog").get_by_role("button", name="Create").click()
+    page.get_by_role("dialog").wait_for(state="detached")
+    page.reload()
+    visit.look("created", page.get_by_role("link", name="made by hand"))
+
+
+def settings(visit: Visit) -> None:
+    """Dark mode and back."""
+    page = visit.page
+    visit.open("settings")
+    switch = page.locator('[data-component-id="mlflow.settings.theme.toggle-switch"] [role=switch]').or_(page.get_by_role("switch")).first
+    visit.look("light", switch)
+    switch.click()
+    page.locator("body.dark-mode").wait_for()
+    visit.look("dark")
+    visit.open(f"experiments/{visit.ids['many']}/runs")
+    visit.look("dark runs", _run(visit, f"run {MANY_RUNS - 1:03}"))
+    visit.open("settings")
+    switch.click()
+    page.locator("body:not(.dark-mode)").wait_for()
+    visit.look("light again")
+
+
+def _run(visit: Visit, name: str):
+    return visit.page.locator(".ag-row").get_by_role("link", name=name, exact=True)
+
+
+def _check(visit: Visit, run: str) -> None:
+    _run(visit, run).wait_for()
+    visit.page.locator(".ag-row", has=visit.page.get_by_role("link", name=run, exact=True)).get_by_role(
+        "checkbox", name="Press Space"
+    ).first.check()
+
+
+def _order_by(visit: Visit, column: str, ascending: bool) -> None:
+    page = visit.page
+    # A click on either closes the menu.
+    for choice in (f"sort-select-{column}", "sort-select-asc" if ascending else "sort-select-desc"):
+        page.get_by_test_id("sort-select-dropdown").click()
+        page.get_by_test_id(choice).click()
+        page.get_by_test_id(choice).wait_for(state="detached")
+
+
+FLOWS: dict[str, Step] = {
+    "create, rename, delete an experiment": experiments,
+    "filter and order runs": run_list,
+    "load more runs": more_runs,
+    "group runs": grouping,
+    "choose columns": columns,
+    "rename, tag, delete, restore a run": run_life,
+    "artifacts of a run": artifacts,
+    "artifacts of a model": model_artifacts,
+    "choose runs and compare them": compare,
+    "edit a model version": model_version,
+    "write prompts": prompts,
+    "create a dataset": evaluation_datasets,
+    "dark mode": settings,
+}

@@ -1,0 +1,40 @@
+// What a person can read on the page now: an array of lines, and how many things still turn.
+() => {
+  const shown = (element) => element.checkVisibility({ checkVisibilityCSS: true, checkOpacity: true });
+  const text = (root, skip) => {
+    const lines = [];
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT, (node) => {
+      if (node.nodeType === Node.TEXT_NODE) return NodeFilter.FILTER_ACCEPT;
+      if (["SCRIPT", "STYLE", "NOSCRIPT"].includes(node.tagName) || skip(node)) return NodeFilter.FILTER_REJECT;
+      return NodeFilter.FILTER_ACCEPT;
+    });
+    for (let node = walker.currentNode; node; node = walker.nextNode()) {
+      if (node.nodeType === Node.ELEMENT_NODE) {
+        if (["INPUT", "TEXTAREA"].includes(node.tagName) && !["checkbox", "color", "radio"].includes(node.type) && node.value && shown(node)) {
+          lines.push(node.value);
+        }
+        continue;
+      }
+      const line = node.textContent.replace(/\s+/g, " ").trim();
+      if (line && shown(node.parentElement)) lines.push(line);
+    }
+    return lines;
+  };
+  // The grid keeps its rows in any order, and each in up to three parts.
+  const rows = (grid) => {
+    const found = new Map();
+    for (const row of grid.querySelectorAll(".ag-row[row-index]")) {
+      const index = Number(row.getAttribute("row-index"));
+      const cells = [...row.querySelectorAll(".ag-cell")].map((cell) => [cell.getBoundingClientRect().left, text(cell, () => false).join(" ")]);
+      found.set(index, [...(found.get(index) ?? []), ...cells]);
+    }
+    return [...found].sort((a, b) => a[0] - b[0]).map(([, cells]) =>
+      cells.sort((a, b) => a[0] - b[0]).map(([, line]) => line).filter((line) => line).join(" | "));
+  };
+  const grids = [...document.querySelectorAll(".ag-root-wrapper")].filter(shown);
+  const grid_body = (element) => element.classList?.contains("ag-body") || element.classList?.contains("ag-body-viewport");
+  const assistant = (element) => element.dataset?.assistantUi === "true";
+  const lines = text(document.body, (element) => grid_body(element) || assistant(element));
+  const turning = [...document.querySelectorAll("[class*=spin-spinning], [aria-busy=true]")].filter(shown).length;
+  return { lines: [...lines, ...grids.flatMap(rows)], turning: turning + lines.filter((line) => /^Loading/.test(line)).length };
+}

@@ -1,0 +1,47 @@
+"""Every page of MLflow's UI, and what people do there, on stock MLflow and on the server under test."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.browser.flows import FLOWS
+from tests.browser.steps import PAGES
+from tests.browser.texts import Allowed, differences
+from tests.browser.visit import Visit
+
+#: Pages first: the flows add to what they show.
+_STEPS = PAGES | FLOWS
+assert len(_STEPS) == len(PAGES) + len(FLOWS), "two steps have the same name"
+_ALLOWED = Allowed(Path(__file__).with_name("allowed.yaml"))
+
+# All in one process: two servers and two browsers are enough for a machine.
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+@pytest.fixture(params=_STEPS, scope="session")
+def step(request: pytest.FixtureRequest) -> tuple[str, Callable[[Visit], None]]:
+    return request.param, _STEPS[request.param]
+
+
+def test_nothing_fails(see, step):
+    """No console error, no failed request, no page that spins for ever."""
+    name, do = step
+    problems = [
+        f"{side}: {problem}"
+        for side, seen in see(name, do).items()
+        for problem in seen.problems
+        if not _ALLOWED.problem(name, side, problem)
+    ]
+    assert problems == []
+
+
+def test_same_texts(see, step):
+    """What is visible is the same on both sides."""
+    name, do = step
+    seen = see(name, do)
+    reference, subject = seen["reference"].looks, seen["subject"].looks
+    assert list(reference) == list(subject)
+    found = {place: differences(reference[place], subject[place]) for place in reference}
+    found = {place: [line for line in lines if not _ALLOWED.line(name, line)] for place, lines in found.items()}
+    assert {place: lines for place, lines in found.items() if lines} == {}

@@ -1,0 +1,62 @@
+"""What may differ between two servers with the same data is taken out of the lines of a page; the rest is compared."""
+
+import difflib
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_PLACEHOLDERS = [
+    (r"http://127\.0\.0\.1:\d+", "<server>"),
+    (r"\b([md])-[0-9a-f]{32}\b", r"<id of \1>"),
+    (r"\b[0-9a-f]{32}\b", "<id>"),
+    (r"\d{1,2}/\d{1,2}/\d{4}(, | )\d{1,2}:\d\d(:\d\d)?( [AP]M)?", "<time>"),
+    (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?", "<time>"),
+    (r"(\d+|an?|one) (second|minute|hour)s? ago|just now", "<time>"),
+    (r"^now$", "<time>"),
+    (r"\b\d+(\.\d+)?(ms|s|min|m)\b( \d+(\.\d+)?s)?", "<duration>"),
+    (r"\b\d+(\.\d+)?(B|KB)\b", "<size>"),
+    (r"\b[0-9a-f]{7}\b", "<commit>"),
+    # Runs are coloured by their ids.
+    (r"#[0-9a-f]{6}\b", "<colour>"),
+]
+
+
+class Allowed:
+    """`allowed.yaml`: each entry says what it accepts, by a regular expression for the whole of a line, and why."""
+
+    def __init__(self, file: Path):
+        self._entries: list[dict[str, Any]] = yaml.safe_load(file.read_text())
+        for entry in self._entries:
+            assert set(entry) <= {"problem", "line", "step", "side", "reason"} and entry["reason"], entry
+
+    def problem(self, step: str, side: str, problem: str) -> bool:
+        return any(
+            "problem" in entry and re.fullmatch(entry["problem"], problem, re.DOTALL)
+            for entry in self._entries
+            if re.fullmatch(entry.get("step", ".*"), step) and entry.get("side", side) == side
+        )
+
+    def line(self, step: str, line: str) -> bool:
+        return any(
+            "line" in entry and re.fullmatch(entry["line"], line)
+            for entry in self._entries
+            if re.fullmatch(entry.get("step", ".*"), step)
+        )
+
+
+def plain(lines: list[str]) -> list[str]:
+    """The lines with placeholders for ids, times, durations and sizes."""
+    plain_lines = []
+    for line in lines:
+        for pattern, placeholder in _PLACEHOLDERS:
+            line = re.sub(pattern, placeholder, line)
+        plain_lines.append(line)
+    return plain_lines
+
+
+def differences(reference: list[str], subject: list[str]) -> list[str]:
+    """Lines that only one side has: "- " before those of the reference, "+ " before the subject's."""
+    found = difflib.ndiff(plain(reference), plain(subject))
+    return [line for line in found if line.startswith(("- ", "+ "))]

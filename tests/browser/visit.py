@@ -1,0 +1,183 @@
+"""A browser on the pages of one server. It writes down what is visible and what goes wrong."""
+
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, Response, Route, sync_playwright
+
+CHROMIUM = "/usr/bin/chromium"
+#: A page that has not come to rest by then spins for ever.
+_PATIENCE_SECONDS = 10
+_BETWEEN_LOOKS_MS = 100
+#: The page is at rest when so many looks in a row see the same.
+_SAME_LOOKS = 4
+#: What our server hides, because nothing is behind it, is hidden on the other side, too.
+_HIDDEN = Path(__file__).resolve().parents[2].joinpath("functions/ui/src/absent.css").read_text()
+_HIDE = f"""addEventListener("DOMContentLoaded", () => {{
+    if (window === window.top && !document.querySelector("link[href*='absent']"))
+        document.head.append(Object.assign(document.createElement("style"), {{ textContent: {json.dumps(_HIDDEN)} }}));
+}})"""
+_LOOKING = Path(__file__).with_name("looking.js").read_text()
+#: What pops up for newcomers, and the Assistant, which opens by itself on the first visit: both are shut beforehand.
+_SEEN_BEFORE = """if (window === window.top) for (const key of ["mlflow.assistant.fab.autoOpenedOnFirstLoad", "mlflow.detectIssues.guidanceShown",
+    "mlflow.telemetry.info.alert.dismissed"]) localStorage.setItem(`${key}_v1`, "true")"""
+Result = TypeVar("Result")
+
+
+@dataclass
+class Seen:
+    """What a step saw: the lines of each place that it looked at, and what went wrong meanwhile."""
+
+    looks: dict[str, list[str]] = field(default_factory=dict)
+    #: Console errors and failed requests, as "console: …" and "request: GET … -> 404".
+    problems: list[str] = field(default_factory=list)
+
+
+class Visit:
+    """One tab. `page` is for clicks; `look` waits until the page is at rest."""
+
+    def __init__(self, browser: Browser, url: str, ids: dict[str, str], screenshots: Path):
+        context = browser.new_context(
+            viewport={"width": 1440, "height": 1000}, locale="en-US", timezone_id="UTC", reduced_motion="reduce"
+        )
+        context.add_init_script(_SEEN_BEFORE)
+        context.add_init_script(_HIDE)
+        # The same features on both sides: the AI gateway is not compared.
+        context.route("**/server-info", _without_gateway)
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(_PATIENCE_SECONDS * 1000)
+        self.ids = ids
+        self._url = url
+        self._screenshots = screenshots
+        self._under_way: set[Request] = set()
+        self._seen = Seen()
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self._seen.problems.append(f"console: {error}"))
+        self.page.on("request", self._asked)
+        self.page.on("requestfinished", lambda request: self._under_way.discard(request))
+        self.page.on("requestfailed", self._failed)
+        self.page.on("response", self._answered)
+
+    def begin(self, name: str) -> None:
+        """Start afresh, as a newcomer who knows the pop-ups: the UI keeps filters and the like in the browser."""
+        self._name = name
+        self._seen = Seen()
+        if self.page.url.startswith(self._url):
+            self.page.evaluate(f"localStorage.clear(); {_SEEN_BEFORE}")
+
+    def end(self) -> Seen:
+        """What was seen since `begin`, each problem once."""
+        self._seen.problems = list(dict.fromkeys(self._seen.problems))
+        return self._seen
+
+    def give_up(self) -> None:
+        """Keep a picture of what a failed step saw, and leave the page as it is to nobody."""
+        self.page.screenshot(path=self._picture("failed"))
+        self.page.goto("about:blank")
+        self._under_way.clear()
+
+    def open(self, path: str) -> None:
+        """Go to a page of the UI, as a click on a link does: the program of the page is loaded only once."""
+        self.page.goto(f"{self._url}/#/{path}")
+
+    def look(self, name: str, until: Locator | None = None) -> list[str]:
+        """Wait until the page is at rest and note its lines; first until something is there, where that is known."""
+        if until is not None:
+            until.first.wait_for()
+        lines = self._at_rest(name)
+        self._seen.looks[name] = lines
+        self.page.screenshot(path=self._picture(name))
+        return lines
+
+    def by_component(self, name: str) -> Locator:
+        """What the UI itself calls a button or a field; unlike its texts, that tells one "Create" from another."""
+        return self.page.locator(f'[data-component-id="{name}"]').locator("visible=true")
+
+    def _at_rest(self, name: str) -> list[str]:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        last, same = None, 0
+        while same < _SAME_LOOKS:
+            found = self.page.evaluate(_LOOKING)
+            busy = found["turning"] or self._under_way
+            same = same + 1 if found["lines"] == last and not busy else 0
+            last = found["lines"]
+            if time.monotonic() > deadline:
+                waiting = [f"{request.method} {self._short(request.url)}" for request in self._under_way]
+                self.page.screenshot(path=self._picture(f"{name} (never at rest)"))
+                self._seen.problems.append(f"never at rest: {name}: {found['turning']} spinners, waiting for {waiting}")
+                self._under_way.clear()
+                break
+            self.page.wait_for_timeout(_BETWEEN_LOOKS_MS)
+        return last
+
+    def _picture(self, name: str) -> Path:
+        return self._screenshots / f"{self._name} - {name}.png".replace("/", "_")
+
+    def _short(self, url: str) -> str:
+        return url.removeprefix(self._url).partition("?")[0]
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        # A failed request is noted as such, with its path.
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            self._seen.problems.append(f"console: {message.text}")
+
+    def _asked(self, request: Request) -> None:
+        # Playwright is not told when the script of a worker has come.
+        if not request.url.endswith(".worker.js"):
+            self._under_way.add(request)
+
+    def _failed(self, request: Request) -> None:
+        self._under_way.discard(request)
+        # Leaving a page cancels what it has asked for.
+        if request.failure != "net::ERR_ABORTED":
+            self._seen.problems.append(f"request: {request.method} {self._short(request.url)} -> {request.failure}")
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 400:
+            request = response.request
+            self._seen.problems.append(f"request: {request.method} {self._short(request.url)} -> {response.status}")
+
+
+class Desk:
+    """A browser in a thread of its own, so that two servers can be looked at side by side."""
+
+    def __init__(self, url: str, ids: dict[str, str], screenshots: Path):
+        screenshots.mkdir(parents=True, exist_ok=True)
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._thread.submit(self._start, url, ids, screenshots).result()
+
+    def do(self, name: str, step: Callable[[Visit], None]) -> Future[Seen]:
+        return self._thread.submit(self._do, name, step)
+
+    def close(self) -> None:
+        self._thread.submit(self._stop).result()
+        self._thread.shutdown()
+
+    def _start(self, url: str, ids: dict[str, str], screenshots: Path) -> None:
+        self._playwright = sync_playwright().start()
+        # As root, which continuous integration is, Chromium has no sandbox; it only sees our own servers.
+        self._browser = self._playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        self._visit = Visit(self._browser, url, ids, screenshots)
+
+    def _stop(self) -> None:
+        self._browser.close()
+        self._playwright.stop()
+
+    def _do(self, name: str, step: Callable[[Visit], None]) -> Seen:
+        self._visit.begin(name)
+        try:
+            step(self._visit)
+        except BaseException:
+            self._visit.give_up()
+            raise
+        return self._visit.end()
+
+
+def _without_gateway(route: Route) -> None:
+    flags = route.fetch().json()
+    route.fulfill(json=flags | {"features_enabled": {"gateway": False}})
