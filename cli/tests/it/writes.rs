@@ -15,7 +15,7 @@ async fn experiment(walk: &mut Walk, name: &str) -> String {
 }
 
 async fn run(walk: &mut Walk, experiment: &str) -> String {
-    let new = json!({ "experiment_id": experiment, "start_time": 1, "tags": [{ "key": "kind", "value": "test" }] });
+    let new = json!({ "experiment_id": experiment, "run_name": "one", "start_time": 1, "tags": [{ "key": "kind", "value": "test" }] });
     text(&walk.post("runs/create", new).await, "/run/info/run_id").to_owned()
 }
 

@@ -18,7 +18,7 @@ const BYTES: usize = 3 << 20;
 impl Store {
     /// Deletes a model. From the second request on it is gone for everybody, whatever the number of its versions; then its rows are
     /// cleared, 100 a request. Where that is cut short, nobody sees what is left: a new model of the name has another home. Who
-    /// deletes the model again finishes it.
+    /// deletes the model again finishes it, unless it was renamed: then nothing leads to its home any more.
     pub async fn model_delete(&self, workspace: &Workspace, name: &Granted<RegisteredModelName>) -> Result<()> {
         let name = name.as_str();
         let model = self

@@ -27,6 +27,12 @@ pub(super) fn refusals(operation: &str) -> &'static [Refusal] {
     }
 }
 
+/// The turn in which a call is refused for a conflict, if it may be.
+pub(super) fn conflict(operation: &str) -> Option<u64> {
+    let is_conflict = |refusal: &Refusal| matches!(refusal, Refusal::Conflict | Refusal::Cancelled);
+    refusals(operation).iter().position(is_conflict).and_then(|turn| u64::try_from(turn).ok())
+}
+
 /// The answer to the refused call that has this turn.
 pub(super) async fn refuse(operation: &str, turn: u64, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
     let refusals = refusals(operation);

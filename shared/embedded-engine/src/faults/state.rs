@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 
 use super::gate::{Gate, Moment, Pause, gate};
-use super::refusal::refusals;
+use super::refusal::{conflict, refusals};
 use super::trouble::Trouble;
 
 #[derive(Default)]
@@ -65,7 +65,7 @@ impl State {
             return course;
         }
         course.refuse = self.refuse.next();
-        let mut lose = None;
+        let (mut lose, mut halve) = (None, false);
         match self.trouble.as_mut().and_then(Spell::next) {
             Some(Trouble::Throttled) => course.refuse = Some(0),
             Some(Trouble::Disconnected) => course.disconnect = true,
@@ -74,10 +74,12 @@ impl State {
                 lose = Some(self.lost);
                 self.lost += 1;
             }
+            Some(Trouble::Conflict) => course.refuse = conflict(operation),
+            Some(Trouble::Halved) => halve = true,
             None => {}
         }
         if course.refuse.is_none() && !course.disconnect {
-            course.halve = is_batch(operation) && self.halve.next().is_some();
+            course.halve = is_batch(operation) && (self.halve.next().is_some() || halve);
             course.lose = self.lose.next().or(lose);
         }
         course

@@ -9,4 +9,9 @@ pub enum Trouble {
     Disconnected,
     /// It is executed, and its answer is lost: in turn the connection breaks and the server fails.
     AnswerLost,
+    /// Another transaction has an item of it, and it is not executed. Only writes to single items and transactions are refused so;
+    /// others pass.
+    Conflict,
+    /// It is a batch, and only the first half of it is executed; others pass.
+    Halved,
 }

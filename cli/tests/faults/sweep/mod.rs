@@ -1,0 +1,107 @@
+//! Every write with a fault at each of its requests to the table. The writes are those of [`writes`](crate::writes), which walks
+//! through every endpoint that writes, and some more ([`more`]); before each goes its way, it is tried on copies of the table, one fault at
+//! a time, and clients look at what is left ([`course`], [`view`]).
+
+pub(crate) mod course;
+mod more;
+mod same;
+pub(crate) mod view;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use access::Permission::{Create, Delete, Update};
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use futures::StreamExt;
+use futures::stream;
+use mlflow_api::Workspace;
+use service::Route;
+use test_site::{ROOT, Site};
+
+use crate::site::{Walk, functions};
+use crate::writes;
+use course::Written;
+
+/// Copies of the table that are written to at the same time.
+const AT_ONCE: usize = 3;
+
+/// What was found so far.
+#[derive(Default)]
+struct Findings {
+    /// Endpoint and requests to the table of each write that was tried; another of the same kind is not.
+    tried: BTreeSet<String>,
+    courses: usize,
+    wrong: Vec<String>,
+}
+
+#[derive(Clone)]
+struct Sweep {
+    site: Site,
+    findings: Arc<Mutex<Findings>>,
+}
+
+impl Sweep {
+    /// Tries a write, unless one of its kind was tried before.
+    async fn of(&self, write: course::Call) {
+        if write.is_read() {
+            return;
+        }
+        // Copies are smaller so.
+        self.site.engine.trim_stream(Duration::ZERO).await.unwrap();
+        // Copies are smaller so.
+        self.site.engine.trim_stream(Duration::ZERO).await.unwrap();
+        let written = Arc::new(Written::new(&self.site, write).await);
+        if !self.findings.lock().unwrap().tried.insert(written.kind()) {
+            return;
+        }
+        let courses = stream::iter(written.courses()).map(|course| {
+            let written = Arc::clone(&written);
+            async move { tokio::spawn(async move { written.goes(course).await }).await.unwrap() }
+        });
+        let outcomes: Vec<_> = courses.buffer_unordered(AT_ONCE).collect().await;
+        let mut findings = self.findings.lock().unwrap();
+        findings.courses += outcomes.len();
+        findings.wrong.extend(outcomes.into_iter().filter_map(Result::err));
+    }
+}
+
+/// The endpoints that write, as the routes say.
+fn writing<S: service::Store>(routes: Vec<Route<S>>) -> impl Iterator<Item = String> {
+    let writing = routes.into_iter().filter(|route| matches!(route.permission, Create(_) | Update(_) | Delete(_)));
+    writing.map(|route| format!("{} {}", route.method, route.full_paths()[0]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_write_survives_a_fault_at_each_of_its_requests() {
+    let site = Site::new().await;
+    let store = tracking::store::Store::new(site.table.clone(), ROOT);
+    store.experiment_create_default(&Workspace::default()).await.unwrap();
+    let sweep = Sweep { site: site.clone(), findings: Arc::default() };
+    let trying = sweep.clone();
+    let router = functions(&site.table).layer(from_fn(move |request: Request, next: Next| {
+        let sweep = trying.clone();
+        async move {
+            let (head, body) = request.into_parts();
+            let body = to_bytes(body, usize::MAX).await.unwrap();
+            let text = String::from_utf8(body.to_vec()).unwrap();
+            let call = course::Call { method: head.method.to_string(), path: head.uri.to_string(), body: text };
+            sweep.of(call).await;
+            next.run(Request::from_parts(head, Body::from(body))).await
+        }
+    }));
+    let mut walk = Walk::new(router);
+    writes::of_tracking(&mut walk).await;
+    writes::of_evaluation(&mut walk).await;
+    writes::of_the_registry(&mut walk).await;
+    more::writes(&mut walk).await;
+
+    let writes = writing(tracking::routes()).chain(writing(registry::routes())).chain(writing(evaluation::routes()));
+    let unswept: Vec<_> = writes.filter(|route| !walk.endpoints.contains(route)).collect();
+    assert_eq!(unswept, Vec::<String>::new(), "no write is sent to these");
+    let findings = sweep.findings.lock().unwrap();
+    assert!(findings.courses > 8 * walk.endpoints.len(), "{} courses", findings.courses);
+    assert!(findings.wrong.is_empty(), "{}\n{} wrong", findings.wrong.join("\n"), findings.wrong.len());
+}

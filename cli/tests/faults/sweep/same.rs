@@ -1,0 +1,103 @@
+//! What is the same in two courses of one write: all but times, ids that are drawn, and what follows from them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// Times of creation and change, by the names they have in answers, and a digest that is made of one.
+const TIMES: [&str; 11] = [
+    "creation_time",
+    "last_update_time",
+    "created_time",
+    "last_updated_time",
+    "creation_timestamp",
+    "last_updated_timestamp",
+    "creation_timestamp_ms",
+    "last_updated_timestamp_ms",
+    "create_time",
+    "update_time",
+    "digest",
+];
+
+/// What was there before a write, and the ids and other long words of it.
+pub(crate) struct Known {
+    before: String,
+    words: BTreeSet<String>,
+}
+
+/// Fields of an experiment that have its number: one that is repeated skips a number.
+const NUMBERED: [&str; 2] = ["experiment_id", "artifact_location"];
+
+/// Where words end; the ids of scorers have dashes.
+fn is_end(letter: char) -> bool {
+    !letter.is_ascii_alphanumeric() && letter != '-'
+}
+
+impl Known {
+    pub(crate) fn of(before: &str) -> Self {
+        let words = before.split(is_end).filter(is_long).map(str::to_owned).collect();
+        Self { before: before.to_owned(), words }
+    }
+
+    /// The value with every time taken out, and with one word for all ids that were not there before.
+    pub(crate) fn same(&self, value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let number = fields.get("experiment_id").and_then(Value::as_str);
+                let is_new = number.is_some_and(|id| !self.before.contains(&format!("\"experiment_id\":\"{id}\"")));
+                let fields = fields.iter().map(|(name, value)| {
+                    let is_drawn = TIMES.contains(&name.as_str()) && !value.is_object()
+                        || is_new && NUMBERED.contains(&name.as_str());
+                    (self.same_text(name), if is_drawn { Value::Null } else { self.same(value) })
+                });
+                fields.collect()
+            }
+            Value::Array(values) => values.iter().map(|value| self.same(value)).collect(),
+            Value::String(text) => self.same_text(text).into(),
+            other => other.clone(),
+        }
+    }
+
+    pub(crate) fn same_text(&self, text: &str) -> String {
+        let mut same = String::with_capacity(text.len());
+        for word in text.split_inclusive(is_end) {
+            let bare = word.trim_end_matches(is_end);
+            if is_long(&bare) && !self.words.contains(bare) {
+                same.push_str("NEW");
+                same.push_str(&word[bare.len()..]);
+            } else {
+                same.push_str(word);
+            }
+        }
+        same
+    }
+}
+
+/// As ids and times in milliseconds are.
+fn is_long(word: &&str) -> bool {
+    word.len() >= 13 && word.len() <= 64 && word.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Where two values differ first, for a message.
+pub(crate) fn difference(expected: &Value, found: &Value) -> String {
+    match (expected, found) {
+        (Value::Object(expected), Value::Object(found)) => {
+            for name in expected.keys().chain(found.keys()) {
+                let (one, other) = (expected.get(name), found.get(name));
+                if one != other {
+                    let nothing = Value::Null;
+                    return format!("/{name}{}", difference(one.unwrap_or(&nothing), other.unwrap_or(&nothing)));
+                }
+            }
+            String::new()
+        }
+        (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
+            let differing = expected.iter().zip(found).enumerate().find(|(_, (one, other))| one != other);
+            differing.map_or(String::new(), |(at, (one, other))| format!("/{at}{}", difference(one, other)))
+        }
+        _ => {
+            let cut = |value: &Value| value.to_string().chars().take(160).collect::<String>();
+            format!(" should be {} and is {}", cut(expected), cut(found))
+        }
+    }
+}
