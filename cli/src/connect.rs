@@ -27,11 +27,10 @@ impl Storage {
         engine.map_err(|error| format!("the data cannot be opened: {error}").into())
     }
 
-    /// Where artifacts go unless told otherwise: beside the data, where a client on this machine can write them.
-    pub(crate) fn artifact_root(&self) -> Result<String, Failure> {
+    /// Where the server keeps artifacts unless told otherwise: beside the data.
+    pub(crate) fn artifacts(&self) -> std::io::Result<PathBuf> {
         let directory = if self.memory { Path::new("mlflow-data") } else { &self.data };
-        let absolute = std::path::absolute(directory.join("artifacts"))?;
-        absolute.to_str().map(str::to_owned).ok_or_else(|| "the data directory's name is no valid text".into())
+        std::path::absolute(directory.join("artifacts"))
     }
 }
 

@@ -1,8 +1,9 @@
 //! `mlflow-serverless serve`: all functions in one process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use artifact_store::Artifacts;
 use axum::Router;
 use axum::serve::ListenerExt;
 use clap::Args;
@@ -26,9 +27,14 @@ pub(crate) struct Options {
     port: u16,
     #[command(flatten)]
     place: Place,
-    /// Where experiments keep their artifacts unless they say otherwise [default: a directory beside the data].
-    #[arg(long, value_name = "URI")]
-    artifact_root: Option<String>,
+    /// Where experiments keep their artifacts unless they say otherwise. By default, clients send and read them through this server, which
+    /// keeps them in a directory beside the data. In a directory that is named here, clients of this machine write them themselves; in a
+    /// bucket, clients with rights of their own.
+    #[arg(long, value_name = "URI", default_value = "mlflow-artifacts:/")]
+    artifact_root: String,
+    /// Longest artifact that is taken, in bytes [default: no limit].
+    #[arg(long, value_name = "BYTES")]
+    max_artifact_size: Option<u64>,
     /// Directory with the MLflow UI, as `make ui` fetches it.
     #[arg(long, value_name = "DIR", default_value = "ui/build")]
     ui: PathBuf,
@@ -49,20 +55,19 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let directory = std::env::current_dir()?;
     let directory = directory.to_str().ok_or("the working directory's name is no valid text")?;
-    let artifact_root = match options.artifact_root {
-        Some(uri) => location::absolute(&uri, Some(directory)).map_err(|error| error.message)?,
-        None => options.place.storage.artifact_root()?,
-    };
+    let artifact_root = location::absolute(&options.artifact_root, Some(directory)).map_err(|error| error.message)?;
+    let artifacts = artifacts_of(&artifact_root, &options.place.storage.artifacts()?).await;
     let (table, engine) = options.place.connect().await?;
     let embedded = engine.filter(|_| !options.no_indexer);
     create(&table).await?;
-    let store = Store::new(table.clone(), &artifact_root).in_directory(directory);
+    let store = Store::new(table.clone(), &artifact_root).in_directory(directory).with_artifacts(artifacts.clone());
     store.experiment_create_default(&mlflow_api::Workspace::default()).await?;
     let evaluation = evaluation::store::Store::new(table.clone());
-    let registry = registry::store::Store::new(table.clone(), &artifact_root);
+    let registry = registry::store::Store::new(table.clone(), &artifact_root).with_artifacts(artifacts.clone());
+    let files = artifacts::store::Store::new(table.clone(), artifacts).taking_at_most(options.max_artifact_size);
 
     let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
-    let functions = functions(&store, &evaluation, &registry);
+    let functions = functions(&store, &evaluation, &registry, &files);
     let app = if options.no_ui { functions } else { functions.merge(ui::router(&options.ui)) };
     let app = local_guard::guarded(app, allowed);
     let address = (options.host.as_str(), options.port);
@@ -90,7 +95,28 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The artifacts that this server keeps: in its artifact root, if that is a directory, and otherwise beside the data, where those of an
+/// earlier start are, too.
+async fn artifacts_of(root: &str, beside_data: &Path) -> Artifacts {
+    let artifacts = Artifacts::below(root);
+    let artifacts = if artifacts.directory().is_some() { artifacts } else { Artifacts::in_directory(beside_data) };
+    if let Some(directory) = artifacts.directory() {
+        match directory.remove_leftovers().await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "leftovers of killed uploads are gone"),
+            Err(error) => tracing::warn!(%error, "leftovers of killed uploads stay"),
+        }
+    }
+    artifacts
+}
+
 /// The routers of all functions. What none of them knows, the first answers.
-fn functions(tracking: &Store, evaluation: &evaluation::store::Store, registry: &registry::store::Store) -> Router {
-    service::joined(tracking::router(tracking), [evaluation::router(evaluation), registry::router(registry)])
+fn functions(
+    tracking: &Store,
+    evaluation: &evaluation::store::Store,
+    registry: &registry::store::Store,
+    files: &artifacts::store::Store,
+) -> Router {
+    let others = [evaluation::router(evaluation), registry::router(registry), artifacts::router(files)];
+    service::joined(tracking::router(tracking), others)
 }

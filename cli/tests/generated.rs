@@ -30,8 +30,10 @@ fn built() -> BTreeSet<(String, String)> {
     let tracking = tracking::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let evaluation = evaluation::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let registry = registry::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let routes = tracking.into_iter().chain(evaluation).chain(registry);
-    routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0))).collect()
+    let artifacts = artifacts::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
+    let routes = tracking.into_iter().chain(evaluation).chain(registry).chain(artifacts);
+    // The list of MLflow's endpoints does not say which part of a path may hold slashes.
+    routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0).replace("{*", "{"))).collect()
 }
 
 fn markdown(endpoints: &[Endpoint], built: &BTreeSet<(String, String)>) -> String {

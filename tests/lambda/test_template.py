@@ -85,6 +85,8 @@ def test_each_route_asks_who_is_calling(template, resources):
 TABLE = [{"Fn::GetAtt": ["Table", "Arn"]}, {"Fn::Sub": "${Table.Arn}/index/*"}]
 #: The registry looks aliases and stages up, and runs whose ids were made elsewhere.
 REGISTRY_TABLE = TABLE[:1] + [{"Fn::Sub": f"${{Table.Arn}}/index/{index}"} for index in ["LSI1", "LSI2", "GSI1"]]
+#: The artifacts function looks up only where those of a run are.
+RUNS = TABLE[:1] + [{"Fn::Sub": "${Table.Arn}/index/GSI1"}]
 ITEMS = {
     f"dynamodb:{action}Item" for action in ["BatchGet", "BatchWrite", "ConditionCheck", "Delete", "Get", "Put", "Update"]
 } | {"dynamodb:Query"}
@@ -105,10 +107,12 @@ def actions(named: str | list[str]) -> set[str]:
 def test_functions_may_do_only_what_they_do(resources):
     assert set(of_type(resources, "AWS::IAM::Role")) == {
         "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole",
+        "ArtifactsFunctionRole",
     }
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE)]
     assert statements(resources, "EvaluationFunctionRole") == [(ITEMS, TABLE[0])]
     assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE)]
+    assert statements(resources, "ArtifactsFunctionRole") == [({"dynamodb:GetItem", "dynamodb:Query"}, RUNS)]
     assert "Policies" not in resources["UiFunctionRole"]["Properties"]
     assert statements(resources, "IndexerFunctionRole") == [
         (ITEMS - {"dynamodb:ConditionCheckItem"}, TABLE),
@@ -132,6 +136,7 @@ def test_functions_know_only_what_they_need(resources):
         "EvaluationFunction": {"TABLE_NAME"},
         "RegistryFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
         "IndexerFunction": {"TABLE_NAME"},
+        "ArtifactsFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
         "UiFunction": set(),
     }
 

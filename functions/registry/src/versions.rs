@@ -1,12 +1,12 @@
 //! Endpoints of `model-versions/…`.
 
 use access::{Action, Needs, Resource, Scope, Target};
-use artifacts::Directory;
+use artifact_store::ArtifactPath;
 use mlflow_api::key_value::pairs;
 use mlflow_api::registry::{DownloadUri, FoundVersions, IS_PROMPT_TAG, OneVersion};
 use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Request, Result, RunId, artifact_path};
+use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Request, Result, RunId};
 use service::{Answer, Endpoint};
 
 use crate::store::{NewVersion, Owners, Search as Asked, Store, VersionSource};
@@ -109,12 +109,12 @@ impl Endpoint for GetDownloadUri {
     }
 }
 
-/// Sends a file of a version that is kept below the artifact root of this server, on its own disk. Reads its arguments without
+/// Sends a file of a version that is kept where this server keeps artifacts. Reads its arguments without
 /// a message, as MLflow does.
 pub(crate) struct GetArtifact {
     name: RegisteredModelName,
     version: String,
-    path: String,
+    path: ArtifactPath,
 }
 
 impl Endpoint for GetArtifact {
@@ -125,7 +125,7 @@ impl Endpoint for GetArtifact {
         let path = request
             .argument("path")
             .ok_or_else(|| Error::new(ErrorCode::BadRequest, "Request must include the \"path\" query parameter."))?;
-        let path = artifact_path::checked(path)?;
+        let path = ArtifactPath::parse(path)?;
         let [name, version] = ["name", "version"].map(|argument| request.argument(argument).unwrap_or_default());
         Ok(Self { name: RegisteredModelName::named(name), version: version.to_owned(), path })
     }
@@ -136,7 +136,7 @@ impl Endpoint for GetArtifact {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         let location = store.version_download_uri(&scope.registered_model(&self.name)?, &self.version).await?;
-        Directory::below(store.artifact_root(), &location)?.file(self.path).await
+        store.artifacts().at(&location)?.send(&self.path).await
     }
 }
 

@@ -1,12 +1,12 @@
 //! Endpoints of `logged-models/…`.
 
 use access::{Action, Needs, Scope, Target};
-use artifacts::Directory;
+use artifact_store::ArtifactPath;
 use mlflow_api::key_value::pairs;
 use mlflow_api::logged_models::{Artifacts, LoggedModels, ModelStatus, OneModel, check_name};
 use mlflow_api::requests::logged_models as message;
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Request, Result, artifact_path};
+use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Request, Result};
 use service::{Answer, Endpoint};
 
 use crate::store::{LoggedModelSearch, NewLoggedModel, Store};
@@ -203,10 +203,10 @@ impl Endpoint for Search {
     }
 }
 
-/// Lists artifacts of a model that keeps them below the artifact root of this server, on its own disk.
+/// Lists artifacts of a model that keeps them where this server does.
 pub(crate) struct ListArtifacts {
     model: ModelId,
-    path: String,
+    path: ArtifactPath,
 }
 
 impl Endpoint for ListArtifacts {
@@ -215,7 +215,7 @@ impl Endpoint for ListArtifacts {
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::ListModelArtifacts = request.read()?;
-        let path = artifact_path::checked(&message.artifact_directory_path)?;
+        let path = ArtifactPath::parse(&message.artifact_directory_path)?;
         Ok(Self { model: model_of_path(request)?, path })
     }
 
@@ -225,7 +225,7 @@ impl Endpoint for ListArtifacts {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Artifacts> {
         let root_uri = store.logged_model_artifact_uri(&scope.logged_model(&self.model)?).await?;
-        let files = Directory::below(store.artifact_root(), &root_uri)?.list(self.path).await?;
+        let files = store.artifacts().at(&root_uri)?.list(&self.path).await?;
         Ok(Artifacts { root_uri, files })
     }
 }
@@ -233,7 +233,7 @@ impl Endpoint for ListArtifacts {
 /// Sends an artifact, likewise.
 pub(crate) struct GetArtifact {
     model: ModelId,
-    path: String,
+    path: ArtifactPath,
 }
 
 impl Endpoint for GetArtifact {
@@ -245,7 +245,7 @@ impl Endpoint for GetArtifact {
             let message = "Request must include the \"artifact_file_path\" query parameter.";
             Error::new(ErrorCode::BadRequest, message)
         })?;
-        let path = artifact_path::checked(path)?;
+        let path = ArtifactPath::parse(path)?;
         Ok(Self { model: model_of_path(request)?, path })
     }
 
@@ -255,7 +255,7 @@ impl Endpoint for GetArtifact {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         let location = store.logged_model_artifact_uri(&scope.logged_model(&self.model)?).await?;
-        Directory::below(store.artifact_root(), &location)?.file(self.path).await
+        store.artifacts().at(&location)?.send(&self.path).await
     }
 }
 

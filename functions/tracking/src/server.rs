@@ -59,7 +59,8 @@ const INFO: ServerInfo = ServerInfo {
     trace_archival_enabled: false,
     multipart_uploads_enabled: false,
     multipart_downloads_enabled: false,
-    presigned_upload_run_id_supported: false,
-    presigned_upload_model_id_supported: false,
+    // The endpoint takes both ids. What it answers depends on where the artifacts of the run or of the model are.
+    presigned_upload_run_id_supported: true,
+    presigned_upload_model_id_supported: true,
     features_enabled: Features { gateway: false },
 };

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::response::Response;
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use mlflow_api::{Error, answer_size};
 use serde::Serialize;
 
@@ -16,8 +16,10 @@ pub enum Answer {
     Json(Vec<u8>),
     /// A plain text, status 200.
     Text(&'static str),
-    /// A file, status 200.
+    /// A file, whole or the part that was asked for.
     Attachment(Attachment),
+    /// No body, status 200.
+    Empty,
 }
 
 impl Answer {
@@ -26,11 +28,13 @@ impl Answer {
         answer_size::to_json(content).map(Self::Json)
     }
 
-    pub(crate) fn into_response(self) -> Response {
+    /// The answer to a request with these headers.
+    pub(crate) fn into_response(self, asked: &HeaderMap) -> Response {
         match self {
             Self::Json(body) => response(StatusCode::OK, "application/json", body.into()),
             Self::Text(text) => response(StatusCode::OK, "text/plain; charset=utf-8", text.into()),
-            Self::Attachment(attachment) => attachment.into_response(),
+            Self::Attachment(attachment) => attachment.into_response(asked),
+            Self::Empty => Response::default(),
         }
     }
 }

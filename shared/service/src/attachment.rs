@@ -1,40 +1,121 @@
 //! Files as answers. A browser saves them and does not show them: what a user uploaded must not run in the name of the server.
+//!
+//! A client that has a part of a file already asks for the rest (`Range`), on condition that it is still the same file (`If-Range`).
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::io;
+use std::ops::Range;
 
 use axum::body::Body;
 use axum::response::Response;
-use futures::TryStream;
-use http::HeaderValue;
-use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+/// Reads a part of a file, piece by piece.
+type Read = Box<dyn FnOnce(Range<u64>) -> BoxStream<'static, io::Result<Bytes>> + Send>;
 
 /// A file that is sent piece by piece.
-#[derive(Debug)]
 pub struct Attachment {
     disposition: String,
     content_type: &'static str,
     length: u64,
-    body: Body,
+    tag: String,
+    read: Read,
+}
+
+/// What of a file a request asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Whole,
+    Part(Range<u64>),
+    /// Nothing, as the client has it already.
+    Unchanged,
+    /// A part that is not there.
+    Beyond,
 }
 
 impl Attachment {
-    /// A file of this name, type and length in bytes.
-    pub fn new<S>(name: &str, content_type: &'static str, length: u64, chunks: S) -> Self
-    where
-        S: TryStream<Ok = Vec<u8>, Error = std::io::Error> + Send + 'static,
-    {
-        let chunks = futures::TryStreamExt::map_ok(futures::TryStreamExt::into_stream(chunks), axum::body::Bytes::from);
-        Self { disposition: disposition(name), content_type, length, body: Body::from_stream(chunks) }
+    /// A file of this name, type and length in bytes. The tag, in quotes, is another as soon as a byte of the file is; `read` yields the
+    /// bytes of a range.
+    pub fn new(
+        name: &str,
+        content_type: &'static str,
+        length: u64,
+        tag: String,
+        read: impl FnOnce(Range<u64>) -> BoxStream<'static, io::Result<Bytes>> + Send + 'static,
+    ) -> Self {
+        Self { disposition: disposition(name), content_type, length, tag, read: Box::new(read) }
     }
 
-    pub(crate) fn into_response(self) -> Response {
-        let mut response = Response::new(self.body);
+    /// The answer to a request with these headers.
+    pub(crate) fn into_response(self, asked: &HeaderMap) -> Response {
+        let length = self.length;
+        let (status, range) = match of_request(asked, &self.tag, length) {
+            Asked::Whole => (StatusCode::OK, Some(0..length)),
+            Asked::Part(range) => (StatusCode::PARTIAL_CONTENT, Some(range)),
+            Asked::Unchanged => (StatusCode::NOT_MODIFIED, None),
+            Asked::Beyond => (StatusCode::RANGE_NOT_SATISFIABLE, None),
+        };
+        let mut response = Response::default();
+        *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(self.length));
-        let disposition = HeaderValue::from_str(&self.disposition);
-        headers.insert(CONTENT_DISPOSITION, disposition.unwrap_or(HeaderValue::from_static("attachment")));
+        let mut set = |name: HeaderName, value: &str| {
+            // All of them are ASCII without control characters.
+            headers.insert(name, HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static("attachment")));
+        };
+        set(CONTENT_DISPOSITION, &self.disposition);
+        set(CONTENT_TYPE, self.content_type);
+        set(CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'");
+        set(ACCEPT_RANGES, "bytes");
+        set(CACHE_CONTROL, "no-cache");
+        set(ETAG, &self.tag);
+        match (status, &range) {
+            (StatusCode::PARTIAL_CONTENT, Some(part)) => {
+                set(CONTENT_RANGE, &format!("bytes {}-{}/{length}", part.start, part.end.saturating_sub(1)));
+            }
+            (StatusCode::RANGE_NOT_SATISFIABLE, _) => set(CONTENT_RANGE, &format!("bytes */{length}")),
+            _ => {}
+        }
+        if let Some(part) = range {
+            set(CONTENT_LENGTH, &(part.end - part.start).to_string());
+            *response.body_mut() = Body::from_stream((self.read)(part));
+        }
         response
+    }
+}
+
+impl fmt::Debug for Attachment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Attachment").field("disposition", &self.disposition).finish_non_exhaustive()
+    }
+}
+
+/// What a request asks for of a file of this tag and length. Several parts at once, or a header that cannot be read, are answered with all
+/// of it.
+fn of_request(headers: &HeaderMap, tag: &str, length: u64) -> Asked {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_known = |tags: &str| {
+        let mut tags = tags.split(',').map(|known| known.trim().trim_start_matches("W/"));
+        tags.any(|known| known == "*" || known == tag)
+    };
+    if text(IF_NONE_MATCH).is_some_and(is_known) {
+        return Asked::Unchanged;
+    }
+    let is_other = headers.contains_key(IF_RANGE) && text(IF_RANGE) != Some(tag);
+    let Some(Ok(ranges)) = text(RANGE).filter(|_| !is_other).map(http_range_header::parse_range_header) else {
+        return Asked::Whole;
+    };
+    if ranges.ranges.len() != 1 {
+        return Asked::Whole;
+    }
+    match ranges.validate(length).as_deref() {
+        Ok([part]) => Asked::Part(*part.start()..part.end() + 1),
+        _ => Asked::Beyond,
     }
 }
 
@@ -66,6 +147,36 @@ fn disposition(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_ask_for_all_or_for_a_part() {
+        let asked = |headers: &[(HeaderName, &'static str)]| {
+            let headers = headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
+            of_request(&headers.collect(), "\"t\"", 10)
+        };
+        for (range, expected) in [
+            ("bytes=0-", Asked::Part(0..10)),
+            ("bytes=3-5", Asked::Part(3..6)),
+            ("bytes=-4", Asked::Part(6..10)),
+            ("bytes=9-99", Asked::Part(9..10)),
+            ("bytes=10-", Asked::Beyond),
+            ("bytes=20-30", Asked::Beyond),
+            ("bytes=0-1,3-4", Asked::Whole),
+            ("bytes=x", Asked::Whole),
+            ("lines=1-2", Asked::Whole),
+        ] {
+            assert_eq!(asked(&[(RANGE, range)]), expected, "{range}");
+        }
+        assert_eq!(asked(&[(RANGE, "bytes=3-"), (IF_RANGE, "\"t\"")]), Asked::Part(3..10));
+        for other in ["\"u\"", "W/\"t\"", "Sun, 22 Nov 2026 04:00:00 GMT"] {
+            assert_eq!(asked(&[(RANGE, "bytes=3-"), (IF_RANGE, other)]), Asked::Whole, "{other}");
+        }
+        for (known, expected) in
+            [("\"u\", W/\"t\"", Asked::Unchanged), ("*", Asked::Unchanged), ("\"u\"", Asked::Whole)]
+        {
+            assert_eq!(asked(&[(IF_NONE_MATCH, known)]), expected, "{known}");
+        }
+    }
 
     #[test]
     fn names_are_quoted_and_encoded() {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use access::{AdmitEverybody, Authorizer, Needs, Permission, Scope};
-use http::HeaderMap;
+use access::{AdmitEverybody, Authorizer, Caller, Needs, Permission, Scope};
 use mlflow_api::{Error, Request, Result, Workspace};
 use table::Table;
 
 use crate::answer::{Answer, IntoAnswer};
+use crate::incoming::{BodyStream, Incoming};
 
 /// Bodies from this size on, in bytes, are read where that holds nobody up: an async worker has others to serve.
 const READ_ASIDE: usize = 256 << 10;
@@ -39,6 +39,32 @@ pub trait Endpoint: Sized + Send + 'static {
     fn act(self, scope: &Scope, store: &Self::Store) -> impl Future<Output = Result<Self::Answer>> + Send;
 }
 
+/// What one request asks for whose body may be longer than memory: an [`Endpoint`] that gets the body as a stream, once the caller is known
+/// and allowed to send it.
+pub trait Upload: Sized + Send + 'static {
+    /// The store of the function.
+    type Store: Store;
+    /// What it answers.
+    type Answer: IntoAnswer;
+
+    /// Reads the request without its body.
+    ///
+    /// # Errors
+    /// As [`Endpoint::read`].
+    fn read(request: &Request) -> Result<Self>;
+
+    /// Everything that [`Upload::act`] touches.
+    fn needs(&self) -> Needs;
+
+    /// Does it. A body that ends too early is an error in the stream.
+    fn act(
+        self,
+        scope: &Scope,
+        store: &Self::Store,
+        body: BodyStream,
+    ) -> impl Future<Output = Result<Self::Answer>> + Send;
+}
+
 /// What all requests to a function share.
 #[derive(Clone)]
 pub struct Frame<S> {
@@ -62,17 +88,33 @@ impl<S: Store> Frame<S> {
 pub(crate) async fn serve<E: Endpoint>(
     frame: Frame<E::Store>,
     permission: Permission,
-    headers: HeaderMap,
-    request: Request,
+    incoming: Incoming,
 ) -> Result<Answer> {
-    let caller = frame.authorizer.authenticate(&headers).await?;
-    let endpoint = read::<E>(request).await?;
-    let needs = endpoint.needs();
-    debug_assert!(needs.include(permission), "the row says {permission:?}, the endpoint {needs:?}");
-    // The edge: there are no other workspaces yet.
-    let workspace = Workspace::default();
-    let scope = Scope::enter(frame.authorizer.as_ref(), caller, workspace, frame.store.table(), &needs).await?;
+    let caller = frame.authorizer.authenticate(&incoming.headers).await?;
+    let endpoint = read::<E>(incoming.whole().await?).await?;
+    let scope = frame.enter(caller, permission, &endpoint.needs()).await?;
     endpoint.act(&scope, &frame.store).await?.into_answer()
+}
+
+/// The same for an endpoint that takes its body as a stream.
+pub(crate) async fn serve_upload<E: Upload>(
+    frame: Frame<E::Store>,
+    permission: Permission,
+    incoming: Incoming,
+) -> Result<Answer> {
+    let caller = frame.authorizer.authenticate(&incoming.headers).await?;
+    let endpoint = E::read(&incoming.request)?;
+    let scope = frame.enter(caller, permission, &endpoint.needs()).await?;
+    endpoint.act(&scope, &frame.store, incoming.stream()).await?.into_answer()
+}
+
+impl<S: Store> Frame<S> {
+    async fn enter(&self, caller: Caller, permission: Permission, needs: &Needs) -> Result<Scope> {
+        debug_assert!(needs.include(permission), "the row says {permission:?}, the endpoint {needs:?}");
+        // The edge: there are no other workspaces yet.
+        let workspace = Workspace::default();
+        Scope::enter(self.authorizer.as_ref(), caller, workspace, self.store.table(), needs).await
+    }
 }
 
 async fn read<E: Endpoint>(request: Request) -> Result<E> {

@@ -6,13 +6,15 @@
 mod answer;
 mod attachment;
 mod endpoint;
+mod incoming;
 mod lambda;
 mod route;
 mod router;
 
 pub use answer::{Answer, IntoAnswer, html_not_found};
 pub use attachment::Attachment;
-pub use endpoint::{Endpoint, Frame, Store};
+pub use endpoint::{Endpoint, Frame, Store, Upload};
+pub use incoming::BodyStream;
 pub use lambda::within_lambda;
 pub use route::{Paths, Route};
 pub use router::{joined, router};

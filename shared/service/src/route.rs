@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use access::Permission;
 use futures::future::BoxFuture;
-use http::HeaderMap;
-use mlflow_api::{Request, Result};
+use mlflow_api::Result;
 
 use crate::answer::Answer;
-use crate::endpoint::{Endpoint, Frame, Store, serve};
+use crate::endpoint::{Endpoint, Frame, Store, Upload, serve, serve_upload};
+use crate::incoming::Incoming;
 
-type Handler<S> = Arc<dyn Fn(Frame<S>, HeaderMap, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
+type Handler<S> = Arc<dyn Fn(Frame<S>, Incoming) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
 /// Under which paths an endpoint stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Paths {
     V2,
     /// `/api/3.0/mlflow/…` and `/ajax-api/3.0/mlflow/…`.
     V3,
+    /// `/api/2.0/mlflow-artifacts/…` and `/ajax-api/2.0/mlflow-artifacts/…`.
+    Artifacts,
     /// `/ajax-api/2.0/mlflow/…` only: made for the UI.
     AjaxV2,
     /// `/ajax-api/3.0/mlflow/…` only: made for the UI.
@@ -44,22 +46,29 @@ impl<S: Store> Route<S> {
     /// A row of an endpoint. The permission is the least that it needs, for the reader of the table.
     #[must_use]
     pub fn to<E: Endpoint<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
+        let handler: Handler<S> = Arc::new(move |frame, incoming| Box::pin(serve::<E>(frame, permission, incoming)));
+        Self { method, path, paths: Paths::V2, permission, handler }
+    }
+
+    /// A row of an endpoint that takes its body as a stream.
+    #[must_use]
+    pub fn upload<E: Upload<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> =
-            Arc::new(move |frame, headers, request| Box::pin(serve::<E>(frame, permission, headers, request)));
+            Arc::new(move |frame, incoming| Box::pin(serve_upload::<E>(frame, permission, incoming)));
         Self { method, path, paths: Paths::V2, permission, handler }
     }
 
     /// A row that always answers everybody with the same text.
     #[must_use]
     pub fn text(path: &'static str, text: &'static str) -> Self {
-        let handler: Handler<S> = Arc::new(move |_, _, _| Box::pin(async move { Ok(Answer::Text(text)) }));
+        let handler: Handler<S> = Arc::new(move |_, _| Box::pin(async move { Ok(Answer::Text(text)) }));
         Self { method: "GET", path, paths: Paths::Bare, permission: Permission::Public, handler }
     }
 
     /// A row that always answers everybody with the same JSON, under the paths that are made for the UI.
     #[must_use]
     pub fn json(method: &'static str, path: &'static str, paths: Paths, json: &'static str) -> Self {
-        let handler: Handler<S> = Arc::new(move |_, _, _| Box::pin(async move { Ok(Answer::Json(json.into())) }));
+        let handler: Handler<S> = Arc::new(move |_, _| Box::pin(async move { Ok(Answer::Json(json.into())) }));
         Self { method, path, paths, permission: Permission::Public, handler }
     }
 
@@ -77,6 +86,9 @@ impl<S: Store> Route<S> {
         match self.paths {
             Paths::V2 => vec![format!("/api/2.0/mlflow/{path}"), format!("/ajax-api/2.0/mlflow/{path}")],
             Paths::V3 => vec![format!("/api/3.0/mlflow/{path}"), format!("/ajax-api/3.0/mlflow/{path}")],
+            Paths::Artifacts => {
+                vec![format!("/api/2.0/mlflow-artifacts/{path}"), format!("/ajax-api/2.0/mlflow-artifacts/{path}")]
+            }
             Paths::AjaxV2 => vec![format!("/ajax-api/2.0/mlflow/{path}")],
             Paths::AjaxV3 => vec![format!("/ajax-api/3.0/mlflow/{path}")],
             Paths::Bare => vec![path.to_owned()],

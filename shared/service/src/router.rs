@@ -4,22 +4,21 @@ use std::any::Any;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{FromRequestParts, RawPathParams, Request as HttpRequest};
+use axum::extract::Request as HttpRequest;
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
-use http::header::CONTENT_TYPE;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use mlflow_api::{Error, ErrorCode, Request, Result};
+use http::header::CONTENT_DISPOSITION;
+use http::{Extensions, HeaderMap, StatusCode, Version};
+use mlflow_api::Error;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::SizeAbove;
+use tower_http::compression::predicate::{Predicate, SizeAbove};
 
 use crate::answer::{error_response, html_method_not_allowed, html_not_found};
 use crate::endpoint::{Frame, Store};
+use crate::incoming::Incoming;
 use crate::route::Route;
 
-/// Longest body, in bytes. MLflow has no limit of its own; a Lambda gets at most 6 MB.
-const LONGEST_BODY: usize = 32 << 20;
 /// Answers from this size on, in bytes, are compressed for clients that take it.
 const COMPRESS_FROM: u64 = 4 << 10;
 
@@ -31,18 +30,18 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
             let (frame, handler) = (frame.clone(), route.handler.clone());
             let serve = move |request: HttpRequest| async move {
                 let headers = request.headers().clone();
-                let answer = match read(request).await {
-                    Ok(request) => handler(frame, headers, request).await,
+                let answer = match Incoming::read(request).await {
+                    Ok(incoming) => handler(frame, incoming).await,
                     Err(error) => Err(error),
                 };
-                answer.map_or_else(|error| error_response(&error), crate::Answer::into_response)
+                answer.map_or_else(|error| error_response(&error), |answer| answer.into_response(&headers))
             };
             rows = rows.route(&path, on(method_filter(route.method), serve));
         }
     }
     rows.fallback(|| async { html_not_found() })
         .method_not_allowed_fallback(|| async { html_method_not_allowed() })
-        .layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM)))
+        .layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(axum::middleware::map_response(no_sniff))
 }
@@ -62,26 +61,9 @@ fn method_filter(method: &str) -> MethodFilter {
     }
 }
 
-/// What a handler gets to see of the HTTP request.
-async fn read(request: HttpRequest) -> Result<Request> {
-    let (mut parts, body) = request.into_parts();
-    let path = RawPathParams::from_request_parts(&mut parts, &()).await;
-    let path = path.map_err(|_| Error::new(ErrorCode::BadRequest, "The path could not be read."))?;
-    let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let body = Limited::new(body, LONGEST_BODY).collect().await.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            Error::invalid(format!("The request body is longer than {LONGEST_BODY} bytes."))
-        } else {
-            Error::new(ErrorCode::BadRequest, "The request body could not be read.")
-        }
-    })?;
-    Ok(Request {
-        method: parts.method.as_str().to_owned(),
-        path,
-        query: Request::parse_query(parts.uri.query().unwrap_or_default()),
-        content_type: parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
-        body: body.to_bytes().to_vec(),
-    })
+/// Files are sent as they are, most are compressed already; and of what is compressed, nobody could ask for a part.
+fn is_no_file(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
+    !headers.contains_key(CONTENT_DISPOSITION)
 }
 
 /// A panic is a defect; the client still gets an answer, and the log the text.
@@ -101,15 +83,19 @@ async fn no_sniff(mut response: Response<Body>) -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use access::{Action, Authorizer, Caller, Guarded, Needs, Permission, Scope, Visible};
+    use bytes::Bytes;
     use futures::future::BoxFuture;
-    use http::StatusCode;
-    use mlflow_api::Workspace;
+    use futures::{StreamExt, TryStreamExt};
+    use http::header::CONTENT_TYPE;
+    use http_body_util::BodyExt;
+    use mlflow_api::{ErrorCode, Request, Result, Workspace};
     use serde_json::{Value, json};
     use table::Table;
     use tower::ServiceExt;
 
     use super::*;
-    use crate::{Endpoint, Paths};
+    use crate::incoming::LONGEST_BODY;
+    use crate::{BodyStream, Endpoint, Paths, Upload};
 
     #[derive(Clone)]
     struct Echoing {
@@ -153,9 +139,51 @@ mod tests {
         }
     }
 
+    /// Answers how long the body was.
+    struct Count;
+
+    impl Upload for Count {
+        type Store = Echoing;
+        type Answer = Value;
+
+        fn read(request: &Request) -> Result<Self> {
+            assert!(request.body.is_empty());
+            Ok(Self)
+        }
+
+        fn needs(&self) -> Needs {
+            Needs::nothing()
+        }
+
+        async fn act(self, _: &Scope, _: &Echoing, body: BodyStream) -> Result<Value> {
+            let length = body.length;
+            let read = body.chunks.try_fold(0, |read, chunk| async move { Ok(read + chunk.len()) }).await?;
+            Ok(json!({ "length": length, "read": read }))
+        }
+    }
+
     fn frame() -> Frame<Echoing> {
         let engine = embedded_engine::Engine::memory().unwrap();
         Frame::new(Echoing { prefix: "p", table: Table::new(engine.client(), "none") })
+    }
+
+    #[tokio::test]
+    async fn bodies_that_are_streamed_have_no_limit_and_are_not_read_before_the_caller_is_known() {
+        let routes = || vec![Route::upload::<Count>("PUT", "count", Permission::Public)];
+        let put = |body| http::Request::put("/api/2.0/mlflow/count").body(body).unwrap();
+        let chunk = Bytes::from(vec![0; 1 << 20]);
+        let chunks = futures::stream::iter(std::iter::repeat_n(chunk, 40)).map(Ok::<_, std::convert::Infallible>);
+        let app = router(routes(), &frame());
+        let response = app.clone().oneshot(put(Body::from_stream(chunks))).await.unwrap();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(&body[..], br#"{"length":null,"read":41943040}"#);
+        let response = app.oneshot(put(Body::from("four"))).await.unwrap();
+        assert_eq!(&response.into_body().collect().await.unwrap().to_bytes()[..], br#"{"length":4,"read":4}"#);
+        let closed = router(routes(), &Frame::guarded(frame().store, std::sync::Arc::new(Closed)));
+        let unread =
+            futures::stream::poll_fn(|_| -> std::task::Poll<Option<std::io::Result<Bytes>>> { panic!("is read") });
+        let response = closed.oneshot(put(Body::from_stream(unread))).await.unwrap();
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     }
 
     async fn call(method: &str, uri: &str, body: Body) -> (StatusCode, String, String) {

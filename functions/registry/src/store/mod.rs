@@ -20,6 +20,7 @@ mod version_tag;
 
 use std::sync::Arc;
 
+use artifact_store::Artifacts;
 use key_schema::{attributes, rows};
 use mlflow_api::Result;
 use table::Table;
@@ -33,6 +34,7 @@ pub use version_source::{Owners, VersionSource};
 pub struct Store {
     table: Table,
     artifact_root: Arc<str>,
+    artifacts: Artifacts,
 }
 
 /// A search as it was asked.
@@ -52,13 +54,19 @@ impl Store {
     /// A store over the table. The source of a version must be below `artifact_root`, or belong to its run or logged model.
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
-        Self { table, artifact_root: artifact_root.into() }
+        Self { table, artifact_root: artifact_root.into(), artifacts: Artifacts::below(artifact_root) }
     }
 
-    /// The server's artifact root.
+    /// The same store, where the server keeps artifacts here, whatever its artifact root is.
     #[must_use]
-    pub fn artifact_root(&self) -> &str {
-        &self.artifact_root
+    pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
+        Self { artifacts, ..self }
+    }
+
+    /// The artifacts that the server keeps itself.
+    #[must_use]
+    pub fn artifacts(&self) -> &Artifacts {
+        &self.artifacts
     }
 
     /// Makes one request, so that the connection stands.

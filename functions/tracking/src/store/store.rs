@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use artifact_store::Artifacts;
 use experiments::Experiments;
 use listing::IndexedFieldsCache;
 use table::Table;
@@ -12,6 +13,7 @@ use table::Table;
 pub struct Store {
     pub(super) table: Table,
     pub(super) artifact_root: Arc<str>,
+    pub(super) artifacts: Artifacts,
     pub(super) working_directory: Option<Arc<str>>,
     pub(super) experiments: Experiments,
     pub(super) indexed_fields: IndexedFieldsCache,
@@ -32,6 +34,7 @@ impl Store {
             indexed_fields: IndexedFieldsCache::new(table.clone()),
             table,
             artifact_root: artifact_root.into(),
+            artifacts: Artifacts::below(artifact_root),
             working_directory: None,
         }
     }
@@ -40,6 +43,18 @@ impl Store {
     #[must_use]
     pub fn in_directory(self, directory: &str) -> Self {
         Self { working_directory: Some(directory.into()), ..self }
+    }
+
+    /// The same store, where the server keeps artifacts here, whatever its artifact root is.
+    #[must_use]
+    pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
+        Self { artifacts, ..self }
+    }
+
+    /// The artifacts that the server keeps itself.
+    #[must_use]
+    pub fn artifacts(&self) -> &Artifacts {
+        &self.artifacts
     }
 
     /// The server's artifact root.

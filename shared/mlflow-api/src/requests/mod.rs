@@ -1,5 +1,6 @@
 //! Request messages (`service.proto`), each declared once: fields, types, and checks in MLflow's order.
 
+pub mod artifacts;
 pub mod evaluation_datasets;
 pub mod experiments;
 pub mod logged_models;

@@ -1,0 +1,107 @@
+//! The proxy behind `mlflow-artifacts:/`: endpoints of `mlflow-artifacts/artifacts`.
+
+use access::{Action, Needs, Scope};
+use artifact_store::ArtifactPath;
+use mlflow_api::logged_models::FileInfo;
+use mlflow_api::requests::artifacts as message;
+use mlflow_api::tracking::Empty;
+use mlflow_api::{Request, Result};
+use serde::Serialize;
+use service::{Answer, BodyStream, Endpoint, Upload};
+
+use crate::served_path::needs;
+use crate::store::Store;
+
+/// `GET mlflow-artifacts/artifacts`: each file by its name.
+#[derive(Serialize)]
+pub(crate) struct Files {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<FileInfo>,
+}
+
+pub(crate) struct List(ArtifactPath);
+
+impl Endpoint for List {
+    type Store = Store;
+    type Answer = Files;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::ListServed = request.read()?;
+        ArtifactPath::parse(&message.path).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        needs(Action::Read, &self.0)
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Files> {
+        let mut files = store.artifacts().root()?.list(&self.0).await?;
+        for file in &mut files {
+            file.path = file.path.rsplit('/').next().unwrap_or_default().to_owned();
+        }
+        Ok(Files { files })
+    }
+}
+
+pub(crate) struct Download(ArtifactPath);
+
+impl Endpoint for Download {
+    type Store = Store;
+    type Answer = Answer;
+
+    fn read(request: &Request) -> Result<Self> {
+        of_path(request).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        needs(Action::Read, &self.0)
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Answer> {
+        store.artifacts().root()?.send(&self.0).await
+    }
+}
+
+pub(crate) struct Put(ArtifactPath);
+
+impl Upload for Put {
+    type Store = Store;
+    type Answer = Answer;
+
+    fn read(request: &Request) -> Result<Self> {
+        ArtifactPath::of_file(request.path_part("artifact_path")).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        needs(Action::Update, &self.0)
+    }
+
+    async fn act(self, _: &Scope, store: &Store, body: BodyStream) -> Result<Answer> {
+        store.artifacts().root()?.write(&self.0, store.taken(body)?).await?;
+        Ok(Answer::Empty)
+    }
+}
+
+pub(crate) struct Delete(ArtifactPath);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        of_path(request).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        needs(Action::Delete, &self.0)
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Empty> {
+        store.artifacts().root()?.delete(&self.0).await?;
+        Ok(Empty {})
+    }
+}
+
+fn of_path(request: &Request) -> Result<ArtifactPath> {
+    ArtifactPath::parse(request.path_part("artifact_path"))
+}

@@ -1,0 +1,31 @@
+//! The route table: method, path, permission, handler.
+
+use access::Permission::{Delete, Read, Update};
+use access::Resource::{Experiment, Run};
+use service::{Paths, Route};
+
+use crate::store::Store;
+use crate::{multipart, presigned, proxy, run};
+
+/// The rows of this function. What is below `mlflow-artifacts/` needs what the path names: an experiment, or all of them.
+#[must_use]
+pub fn routes() -> Vec<Route<Store>> {
+    let proxied = |route: Route<Store>| route.under(Paths::Artifacts);
+    vec![
+        proxied(Route::to::<proxy::List>("GET", "artifacts", Read(Experiment))),
+        proxied(Route::to::<proxy::Download>("GET", "artifacts/{*artifact_path}", Read(Experiment))),
+        proxied(Route::upload::<proxy::Put>("PUT", "artifacts/{*artifact_path}", Update(Experiment))),
+        proxied(Route::to::<proxy::Delete>("DELETE", "artifacts/{*artifact_path}", Delete(Experiment))),
+        proxied(Route::to::<multipart::Create>("POST", "mpu/create/{*artifact_path}", Update(Experiment))),
+        proxied(Route::to::<multipart::Complete>("POST", "mpu/complete/{*artifact_path}", Update(Experiment))),
+        proxied(Route::to::<multipart::Abort>("POST", "mpu/abort/{*artifact_path}", Update(Experiment))),
+        proxied(Route::to::<multipart::Presigned>("GET", "presigned/{*artifact_path}", Read(Experiment))),
+        //
+        Route::to::<run::List>("GET", "artifacts/list", Read(Run)),
+        Route::to::<run::Get>("GET", "/get-artifact", Read(Run)).under(Paths::Bare),
+        Route::upload::<run::Put>("POST", "upload-artifact", Update(Run)).under(Paths::AjaxV2),
+        // A logged model's, too.
+        Route::to::<presigned::UploadUrl>("POST", "artifacts/presigned-upload-url", Update(Run)),
+        Route::to::<presigned::DownloadUrl>("POST", "artifacts/presigned-download-url", Read(Run)),
+    ]
+}

@@ -1,0 +1,88 @@
+//! Where artifacts are.
+
+use access::Granted;
+use artifact_store::{Artifacts, Chunks};
+use entities::attributes::{ARTIFACT_URI, STAGE};
+use entities::{ModelLocation, RunLocation, stage_from};
+use key_schema::rows;
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{Error, Result, RunId};
+use service::BodyStream;
+use table::{Item, Table};
+
+/// The store of this function. Cheap to clone; one a process.
+#[derive(Clone)]
+pub struct Store {
+    table: Table,
+    artifacts: Artifacts,
+    longest: Option<u64>,
+}
+
+impl Store {
+    /// A store over the table and the artifacts of the server. Uploads have no limit.
+    #[must_use]
+    pub fn new(table: Table, artifacts: Artifacts) -> Self {
+        Self { table, artifacts, longest: None }
+    }
+
+    /// The same store, which takes uploads of at most so many bytes.
+    #[must_use]
+    pub fn taking_at_most(self, bytes: Option<u64>) -> Self {
+        Self { longest: bytes, ..self }
+    }
+
+    /// The artifacts of the server.
+    #[must_use]
+    pub fn artifacts(&self) -> &Artifacts {
+        &self.artifacts
+    }
+
+    /// Makes one request, so that the connection stands.
+    pub async fn connect(&self) -> Result<()> {
+        self.table.get(&rows::Config::key(&"connection".into())).await?;
+        Ok(())
+    }
+
+    /// Where a run keeps its artifacts, a deleted one too. One request.
+    pub async fn run_artifact_uri(&self, at: &Granted<RunLocation>) -> Result<String> {
+        let run = self.table.get(&at.key()).await?.ok_or_else(|| RunId::not_found(at.run.as_str()))?;
+        Ok(artifact_uri(&run))
+    }
+
+    /// Where a logged model that is not deleted keeps its artifacts. One request.
+    pub async fn logged_model_artifact_uri(&self, at: &Granted<ModelLocation>) -> Result<String> {
+        let is_active =
+            |model: &Item| model.text(STAGE).is_none_or(|stage| stage_from(stage) == LifecycleStage::Active);
+        let model = self.table.get(&at.key()).await?.filter(is_active);
+        Ok(artifact_uri(&model.ok_or_else(|| at.not_found())?))
+    }
+
+    /// The bytes of an upload, no more than this server takes.
+    pub(crate) fn taken(&self, body: BodyStream) -> Result<Chunks> {
+        match self.longest {
+            None => Ok(body.chunks),
+            Some(longest) => {
+                let refused = Error::invalid(format!("Artifact size is too large. Max size is {longest} bytes."));
+                limited(body, longest, refused)
+            }
+        }
+    }
+}
+
+/// The bytes of an upload, refused at once where the client says that there are too many.
+pub(crate) fn limited(body: BodyStream, longest: u64, refused: Error) -> Result<Chunks> {
+    if body.length.is_some_and(|length| length > longest) {
+        return Err(refused);
+    }
+    Ok(artifact_store::at_most(body.chunks, longest, refused))
+}
+
+fn artifact_uri(item: &Item) -> String {
+    item.text(ARTIFACT_URI).unwrap_or_default().to_owned()
+}
+
+impl service::Store for Store {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+}

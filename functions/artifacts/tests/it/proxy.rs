@@ -1,0 +1,132 @@
+//! `mlflow-artifacts/…`: what stock clients send.
+
+use std::fs;
+
+use axum::body::{Body, Bytes};
+use serde_json::{Value, json};
+
+use crate::server::{PROXY, Server};
+
+#[tokio::test]
+async fn files_are_put_listed_read_and_deleted() {
+    let server = Server::new().await;
+    assert_eq!(server.listed("").await, Value::Null);
+    for (path, content) in [("0/r/artifacts/a.txt", "one"), ("0/r/artifacts/sub/%C3%A9%20b", "two"), ("0/r/x", "")] {
+        assert_eq!(server.put(path, content).await.ok(), "", "{path}");
+    }
+    assert_eq!(fs::read_to_string(server.at("0/r/artifacts/sub/é b")).unwrap(), "two");
+    let files = json!([{ "path": "a.txt", "is_dir": false, "file_size": 3 }, { "path": "sub", "is_dir": true }]);
+    for path in ["0/r/artifacts", "0/r/artifacts/", "0//r/./artifacts", "0%2Fr/artifacts"] {
+        assert_eq!(server.listed(path).await, files, "{path}");
+    }
+    for path in ["0/r/artifacts/a.txt", "0/r/none", "none"] {
+        assert_eq!(server.listed(path).await, Value::Null, "{path}");
+    }
+    assert_eq!(server.download("0/r/artifacts/a.txt").await.ok(), "one");
+    assert_eq!(server.put("0/r/artifacts/a.txt", "other").await.status, 200);
+    assert_eq!(server.download("0/r/artifacts/a.txt").await.ok(), "other");
+    assert_eq!(
+        server.download("0/r/none").await.refused(404, "RESOURCE_DOES_NOT_EXIST"),
+        "No such artifact: '0/r/none'"
+    );
+    server.download("0/r/artifacts").await.refused(400, "INVALID_PARAMETER_VALUE");
+    assert_eq!(server.delete("0/r/artifacts/a.txt").await.ok(), json!({}));
+    assert_eq!(server.delete("0/r/artifacts/none").await.ok(), json!({}));
+    assert_eq!(server.delete("0/r/artifacts/").await.ok(), json!({}));
+    assert_eq!(server.listed("0/r").await, json!([{ "path": "x", "is_dir": false, "file_size": 0 }]));
+    // The UI's paths are the same endpoints.
+    let ajax = PROXY.replace("/api/", "/ajax-api/");
+    assert_eq!(server.get_at(&format!("{ajax}/0/r/x"), &[]).await.ok(), "");
+}
+
+#[tokio::test]
+async fn a_file_needs_a_name_and_a_place() {
+    let server = Server::new().await;
+    server.put("0/file", "x").await.ok();
+    for path in ["0/", "./", "0/file/below", "0", &format!("0/{}", "n".repeat(256)), "0/.artifact.uploading.x"] {
+        server.put(path, "x").await.refused(400, "INVALID_PARAMETER_VALUE");
+    }
+    server.delete(".").await.refused(400, "INVALID_PARAMETER_VALUE");
+    assert_eq!(server.listed("0").await, json!([{ "path": "file", "is_dir": false, "file_size": 1 }]));
+}
+
+#[tokio::test]
+async fn a_part_of_a_file_may_be_asked_for() {
+    let server = Server::new().await;
+    server.put("0/page.html", "0123456789").await.ok();
+    let path = format!("{PROXY}/0/page.html");
+    let (status, headers, body) = server.get_with(&path, &[("accept-encoding", "gzip")]).await;
+    assert_eq!((status, body.as_str()), (200, "0123456789"));
+    for (name, expected) in [
+        ("content-type", "text/html"),
+        ("content-length", "10"),
+        ("content-disposition", "attachment; filename=page.html"),
+        ("x-content-type-options", "nosniff"),
+        ("content-security-policy", "sandbox; default-src 'none'"),
+        ("accept-ranges", "bytes"),
+        ("cache-control", "no-cache"),
+    ] {
+        assert_eq!(headers[name], expected, "{name}");
+    }
+    let tag = headers["etag"].to_str().unwrap().to_owned();
+    let (status, headers, body) = server.get_with(&path, &[("range", "bytes=4-"), ("if-range", &tag)]).await;
+    assert_eq!((status, body.as_str()), (206, "456789"));
+    assert_eq!((&headers["content-range"], &headers["content-length"]), (&"bytes 4-9/10".parse().unwrap(), &6.into()));
+    let (status, headers, body) = server.get_with(&path, &[("range", "bytes=10-")]).await;
+    assert_eq!((status, body.as_str(), headers["content-range"].to_str().unwrap()), (416, "", "bytes */10"));
+    assert_eq!(server.get_with(&path, &[("if-none-match", &tag)]).await.0, 304);
+    // Another file of the same length: what was read of the first is worth nothing.
+    server.put("0/page.html", "abcdefghij").await.ok();
+    let (status, _, body) = server.get_with(&path, &[("range", "bytes=4-"), ("if-range", &tag)]).await;
+    assert_eq!((status, body.as_str()), (200, "abcdefghij"));
+}
+
+#[tokio::test]
+async fn a_file_of_any_size_is_taken_unless_a_setting_says_otherwise() {
+    let megabytes = |count| {
+        let chunk = Bytes::from(vec![7; 1 << 20]);
+        let chunks = std::iter::repeat_n(chunk, count).map(Ok::<_, std::convert::Infallible>);
+        Body::from_stream(futures::stream::iter(chunks))
+    };
+    let server = Server::new().await;
+    server.put("0/big", megabytes(40)).await.ok();
+    assert_eq!(fs::metadata(server.at("0/big")).unwrap().len(), 40 << 20);
+    let server = Server::with("mlflow-artifacts:/", Some(2 << 20)).await;
+    server.put("0/most", megabytes(2)).await.ok();
+    for body in [megabytes(3), Body::from(vec![7; (2 << 20) + 1])] {
+        let message = server.put("0/more", body).await.refused(400, "INVALID_PARAMETER_VALUE");
+        assert_eq!(message, "Artifact size is too large. Max size is 2097152 bytes.");
+    }
+    assert_eq!(server.tree(), ["artifacts", "artifacts/0", "artifacts/0/most", "outside", "outside/secret"]);
+}
+
+#[tokio::test]
+async fn what_a_directory_cannot_do_is_answered_as_stock_mlflow_does() {
+    let server = Server::new().await;
+    let base = PROXY.strip_suffix("/artifacts").unwrap();
+    let whole =
+        json!({ "path": "/home/me/f", "num_parts": 2, "upload_id": "u", "parts": [{ "part_number": 1, "etag": "e" }] });
+    for step in ["create", "complete", "abort"] {
+        let path = format!("{base}/mpu/{step}/0/r/artifacts");
+        let message = server.call_at("POST", &path, whole.to_string()).await.refused(501, "NOT_IMPLEMENTED");
+        assert_eq!(message, "Multipart upload is not supported for the current artifact repository");
+        server.call_at("POST", &path, "{}".to_owned()).await.refused(400, "INVALID_PARAMETER_VALUE");
+    }
+    let message = server.get_at(&format!("{base}/presigned/0/r/x"), &[]).await.refused(501, "NOT_IMPLEMENTED");
+    assert_eq!(message, "Multipart download is not supported for the current artifact repository");
+}
+
+#[tokio::test]
+async fn a_server_without_a_directory_says_so() {
+    let table = test_site::Site::new().await.table;
+    let store = artifacts::store::Store::new(table, artifact_store::Artifacts::below("s3://bucket/root"));
+    let api = test_site::Api(artifacts::router(&store));
+    for answer in [
+        api.get_at(PROXY, &[("path", "0")]).await,
+        api.get_at(&format!("{PROXY}/0/x"), &[]).await,
+        api.call_at("PUT", &format!("{PROXY}/0/x"), "x".to_owned()).await,
+        api.call_at("DELETE", &format!("{PROXY}/0/x"), String::new()).await,
+    ] {
+        answer.refused(501, "NOT_IMPLEMENTED");
+    }
+}

@@ -1,0 +1,123 @@
+//! The functions that have to do with artifacts, over a table and a directory of the test's own.
+
+use std::fs;
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use artifact_store::Artifacts;
+use axum::body::Body;
+use http::{HeaderMap, Request};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use test_site::{Answer, Api, Site};
+use tower::ServiceExt;
+
+/// Below it is the proxy.
+pub(crate) const PROXY: &str = "/api/2.0/mlflow-artifacts/artifacts";
+
+pub(crate) struct Server {
+    api: Api,
+    parent: tempfile::TempDir,
+}
+
+impl Deref for Server {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.api
+    }
+}
+
+impl Server {
+    /// A server whose experiments have their artifacts at `mlflow-artifacts:/`.
+    pub(crate) async fn new() -> Self {
+        Self::with("mlflow-artifacts:/", None).await
+    }
+
+    /// A server with this artifact root, which takes uploads of so many bytes. A root of `directory` is the directory itself.
+    pub(crate) async fn with(root: &str, longest: Option<u64>) -> Self {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("artifacts");
+        fs::create_dir(parent.path().join("outside")).unwrap();
+        fs::write(parent.path().join("outside/secret"), "secret").unwrap();
+        let root = if root == "directory" { directory.to_str().unwrap() } else { root };
+        let artifacts = Artifacts::in_directory(&directory);
+        let table = Site::new().await.table;
+        let tracking = tracking::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
+        tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
+        let registry = registry::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
+        let artifacts = artifacts::store::Store::new(table, artifacts).taking_at_most(longest);
+        let others = [tracking::router(&tracking), registry::router(&registry)];
+        Self { api: Api(service::joined(artifacts::router(&artifacts), others)), parent }
+    }
+
+    /// A path of this machine below the directory of artifacts.
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.parent.path().join("artifacts").join(path)
+    }
+
+    /// All files and directories beside and below the directory of artifacts, but for where uploads begin.
+    pub(crate) fn tree(&self) -> Vec<String> {
+        fn walk(directory: &std::path::Path, found: &mut Vec<PathBuf>) {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                let is_staging = path.ends_with(".artifact.uploading.here");
+                if path.is_dir() && !path.is_symlink() {
+                    walk(&path, found);
+                }
+                if !is_staging {
+                    found.push(path);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(self.parent.path(), &mut found);
+        let relative =
+            found.iter().map(|path| path.strip_prefix(self.parent.path()).unwrap().to_str().unwrap().to_owned());
+        let mut relative: Vec<_> = relative.collect();
+        relative.sort();
+        relative
+    }
+
+    /// A run, and where its artifacts are.
+    pub(crate) async fn run(&self) -> (String, String) {
+        let run = self.post("runs/create", json!({ "experiment_id": "0" })).await.ok();
+        let info = &run["run"]["info"];
+        (info["run_id"].as_str().unwrap().to_owned(), info["artifact_uri"].as_str().unwrap().to_owned())
+    }
+
+    /// A logged model, and where its artifacts are.
+    pub(crate) async fn logged_model(&self) -> (String, String) {
+        let model = self.post("logged-models", json!({ "experiment_id": "0", "name": "m" })).await.ok();
+        let info = &model["model"]["info"];
+        (info["model_id"].as_str().unwrap().to_owned(), info["artifact_uri"].as_str().unwrap().to_owned())
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: impl Into<Body>) -> Answer {
+        self.send(Request::put(format!("{PROXY}/{path}")).body(body.into()).unwrap()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send(Request::delete(format!("{PROXY}/{path}")).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn download(&self, path: &str) -> Answer {
+        self.send(Request::get(format!("{PROXY}/{path}")).body(Body::empty()).unwrap()).await
+    }
+
+    /// Files and directories of a path.
+    pub(crate) async fn listed(&self, path: &str) -> Value {
+        let answer = self.get_at(PROXY, &[("path", path)]).await.ok();
+        assert!(answer.as_object().unwrap().keys().all(|key| key == "files"), "{answer}");
+        answer["files"].clone()
+    }
+
+    /// Status, headers and text of the answer to a GET with these headers.
+    pub(crate) async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap, String) {
+        let request = headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
+        let response = self.api.0.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes().to_vec();
+        (parts.status.as_u16(), parts.headers, String::from_utf8(body).unwrap())
+    }
+}

@@ -1,0 +1,344 @@
+//! A directory of this machine.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use mlflow_api::logged_models::FileInfo;
+use mlflow_api::{Error, Result};
+use rustix::fs::FileType;
+use service::{Answer, Attachment};
+
+use crate::content_type::content_type;
+use crate::path::ArtifactPath;
+use crate::place::{Chunks, Place};
+use crate::staging::{self, Staged};
+use crate::walk;
+
+/// Bytes read at a time.
+const CHUNK: usize = 256 << 10;
+/// Bytes of one list in JSON. There are no pages: MLflow's client asks for a directory as a whole.
+const LONGEST_LIST: usize = 4 << 20;
+/// Bytes of an entry of a list beside its name, at most.
+const ENTRY: usize = 64;
+
+/// Artifacts in a directory of this machine. It is made when the first of them is written.
+#[derive(Clone, Debug)]
+pub struct Directory(Arc<Path>);
+
+impl Directory {
+    /// The artifacts in this directory.
+    #[must_use]
+    pub fn new(root: &Path) -> Self {
+        Self(root.into())
+    }
+
+    /// Deletes what killed servers have left of uploads and deletions, but nothing that a running one is still busy with. Returns how much
+    /// it was.
+    ///
+    /// # Errors
+    /// An internal one, if the disk fails.
+    pub async fn remove_leftovers(&self) -> Result<usize> {
+        self.blocking(|root| staging::remove_leftovers(root).map_err(Error::internal)).await
+    }
+
+    fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Path) -> Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T>> {
+        let root = Arc::clone(&self.0);
+        Box::pin(async move { tokio::task::spawn_blocking(move || work(&root)).await.map_err(Error::internal)? })
+    }
+}
+
+impl Place for Directory {
+    fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>> {
+        self.blocking(move |root| {
+            let found = find(root, path.parts()).map_err(Error::internal)?;
+            let Some(directory) = found else { return Ok(Vec::new()) };
+            list(&directory).map_err(Error::internal)?.ok_or_else(too_long)
+        })
+    }
+
+    fn send(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Answer>> {
+        let opened = self.blocking(move |root| {
+            let is_directory = || Error::invalid(format!("Artifact path refers to a directory, not a file: '{path}'"));
+            let not_there = || Error::not_found(format!("No such artifact: '{path}'"));
+            let (name, parents) = path.split_last().ok_or_else(is_directory)?;
+            let parent = find(root, parents).map_err(Error::internal)?.ok_or_else(not_there)?;
+            if let Some(file) = walk::file(parent.as_fd(), name).map_err(Error::internal)? {
+                return Ok((name.to_owned(), file));
+            }
+            let stat = walk::stat(parent.as_fd(), name).map_err(Error::internal)?;
+            let found = stat.as_ref().map(walk::kind);
+            Err(if found == Some(FileType::Directory) { is_directory() } else { not_there() })
+        });
+        Box::pin(async move {
+            let (name, file) = opened.await?;
+            attachment(&name, file).map(Answer::Attachment).map_err(Error::internal)
+        })
+    }
+
+    fn write(&self, path: ArtifactPath, mut chunks: Chunks) -> BoxFuture<'static, Result<u64>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let target = path.clone();
+            let mut staged = this
+                .blocking(move |root| {
+                    check_target(root, &target)?;
+                    Staged::create(root).map_err(Error::internal)
+                })
+                .await?;
+            let mut length = 0;
+            while let Some(chunk) = chunks.next().await {
+                let chunk = chunk?;
+                staged.write(&chunk).await.map_err(Error::internal)?;
+                length += chunk.len() as u64;
+            }
+            staged.sync().await.map_err(Error::internal)?;
+            this.blocking(move |root| publish(root, &path, staged)).await?;
+            Ok(length)
+        })
+    }
+
+    fn delete(&self, path: ArtifactPath) -> BoxFuture<'static, Result<()>> {
+        self.blocking(move |root| {
+            let (name, parents) = path.split_last().ok_or_else(|| Error::invalid("Invalid path"))?;
+            let Some(parent) = find(root, parents).map_err(Error::internal)? else { return Ok(()) };
+            let stat = walk::stat(parent.as_fd(), name).map_err(Error::internal)?;
+            if stat.is_none() { Ok(()) } else { staging::delete(root, &parent, name).map_err(Error::internal) }
+        })
+    }
+}
+
+fn find(root: &Path, parts: &[String]) -> io::Result<Option<OwnedFd>> {
+    walk::root(root)?.map_or(Ok(None), |root| walk::directory(root, parts))
+}
+
+/// What is in a directory; `None` if that is too much.
+fn list(directory: &OwnedFd) -> io::Result<Option<Vec<FileInfo>>> {
+    let mut files = Vec::new();
+    let mut length = 0;
+    for name in walk::names(directory.as_fd())? {
+        let name = name?;
+        let Some(stat) = walk::stat(directory.as_fd(), &name)? else { continue };
+        let kind = walk::kind(&stat);
+        if staging::is_reserved(&name) || !matches!(kind, FileType::RegularFile | FileType::Directory) {
+            continue;
+        }
+        length += name.len() + ENTRY;
+        if length > LONGEST_LIST {
+            return Ok(None);
+        }
+        let is_dir = kind == FileType::Directory;
+        let file_size = (!is_dir).then(|| u64::try_from(stat.st_size).unwrap_or_default());
+        files.push(FileInfo { path: name, is_dir, file_size });
+    }
+    files.sort_unstable();
+    Ok(Some(files))
+}
+
+fn too_long() -> Error {
+    Error::invalid("The directory holds more files than one answer can list.")
+}
+
+/// A file as an attachment. A file that takes its place has another number on the disk, and so another tag.
+fn attachment(name: &str, file: File) -> io::Result<Attachment> {
+    let metadata = file.metadata()?;
+    let length = metadata.len();
+    let tag = format!("\"{:x}-{:x}.{:x}-{length:x}\"", metadata.ino(), metadata.mtime(), metadata.mtime_nsec());
+    let read = move |range: Range<u64>| {
+        let left = range.end - range.start;
+        let chunks = stream::try_unfold((file, Some(range.start), left), |state| async move {
+            tokio::task::spawn_blocking(move || chunk(state)).await?
+        });
+        chunks.boxed()
+    };
+    Ok(Attachment::new(name, content_type(name), length, tag, read))
+}
+
+/// A file, where to begin if that is not done yet, and the bytes that are left to read.
+type Reading = (File, Option<u64>, u64);
+
+/// The next piece of a file, and what follows it; `None` at its end.
+fn chunk((mut file, begin, left): Reading) -> io::Result<Option<(bytes::Bytes, Reading)>> {
+    if let Some(begin) = begin {
+        file.seek(SeekFrom::Start(begin))?;
+    }
+    let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK);
+    let mut bytes = vec![0; wanted];
+    let length = file.read(&mut bytes)?;
+    bytes.truncate(length);
+    let left = left - length as u64;
+    Ok((length > 0).then(|| (bytes.into(), (file, None, left))))
+}
+
+/// Refuses a path where no file can be, before its bytes have come.
+fn check_target(root: &Path, path: &ArtifactPath) -> Result<()> {
+    let Some((name, parents)) = path.split_last() else { return Err(no_file_there(path)) };
+    let Some(opened) = walk::root(root).map_err(Error::internal)? else { return Ok(()) };
+    if name.len() > 255 || walk::is_blocked(opened, parents).map_err(Error::internal)? {
+        return Err(no_file_there(path));
+    }
+    let Some(parent) = find(root, parents).map_err(Error::internal)? else { return Ok(()) };
+    let stat = walk::stat(parent.as_fd(), name).map_err(Error::internal)?;
+    let is_directory = stat.is_some_and(|stat| walk::kind(&stat) == FileType::Directory);
+    if is_directory { Err(no_file_there(path)) } else { Ok(()) }
+}
+
+fn publish(root: &Path, path: &ArtifactPath, staged: Staged) -> Result<()> {
+    let (name, parents) = path.split_last().ok_or_else(|| no_file_there(path))?;
+    let opened = walk::root(root).map_err(Error::internal)?;
+    let parent = opened.map(|opened| walk::make_directory(opened, parents)).transpose().map_err(Error::internal)?;
+    let parent = parent.flatten().ok_or_else(|| no_file_there(path))?;
+    staged.publish(&parent, name).map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory | io::ErrorKind::InvalidFilename => no_file_there(path),
+        _ => Error::internal(error),
+    })
+}
+
+fn no_file_there(path: &ArtifactPath) -> Error {
+    Error::invalid(format!(
+        "No file can be at '{path}': its name is too long, a directory is there, or a file is where a directory would have to be."
+    ))
+}
+
+/// The part of a path that is below the root.
+pub(crate) fn below(root: &Path, path: &Path) -> Option<PathBuf> {
+    path.strip_prefix(root).ok().map(Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
+    use std::time::Duration;
+
+    use mlflow_api::ErrorCode;
+
+    use super::*;
+
+    fn path(text: &str) -> ArtifactPath {
+        ArtifactPath::parse(text).unwrap()
+    }
+
+    fn chunks(parts: &[&'static str]) -> Chunks {
+        stream::iter(parts.to_vec()).map(|part| Ok(part.into())).boxed()
+    }
+
+    /// A directory of artifacts with a file, and with what is neither file nor directory.
+    fn directory() -> (tempfile::TempDir, Directory) {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("root");
+        fs::create_dir_all(root.join("inner")).unwrap();
+        fs::create_dir(parent.path().join("outside")).unwrap();
+        fs::write(parent.path().join("outside/secret"), "secret").unwrap();
+        fs::write(root.join("file"), "text").unwrap();
+        assert!(Command::new("mkfifo").arg(root.join("pipe")).status().unwrap().success());
+        drop(UnixListener::bind(root.join("socket")).unwrap());
+        symlink("/dev/zero", root.join("device")).unwrap();
+        symlink("pipe", root.join("link")).unwrap();
+        symlink("file", root.join("same")).unwrap();
+        symlink("../outside", root.join("out")).unwrap();
+        (parent, Directory::new(&root))
+    }
+
+    async fn listed(directory: &Directory, at: &str) -> Vec<String> {
+        directory.list(path(at)).await.unwrap().into_iter().map(|file| file.path).collect()
+    }
+
+    #[tokio::test]
+    async fn links_pipes_sockets_and_devices_are_not_there() {
+        let (parent, directory) = directory();
+        assert_eq!(listed(&directory, "").await, ["file", "inner"]);
+        assert!(directory.send(path("file")).await.is_ok());
+        for name in ["pipe", "link", "same", "socket", "device", "out", "out/secret", "file/x", &"n".repeat(300)] {
+            let answer = tokio::time::timeout(Duration::from_mins(1), directory.send(path(name))).await;
+            let code =
+                answer.unwrap_or_else(|_| panic!("{name} is waited for")).map(|_| ()).map_err(|error| error.code);
+            assert_eq!(code, Err(ErrorCode::ResourceDoesNotExist), "{name}");
+            assert_eq!(listed(&directory, name).await, [""; 0], "{name}");
+        }
+        for name in ["out/secret", "out/new", "file/x", "inner", &"n".repeat(300), &format!("{}/x", "n".repeat(300))] {
+            let code = directory.write(path(name), chunks(&["x"])).await.map_err(|error| error.code);
+            assert_eq!(code, Err(ErrorCode::InvalidParameterValue), "{name}");
+        }
+        // Of a link, the link is replaced or deleted, and what it leads to stays.
+        directory.write(path("same"), chunks(&["new"])).await.unwrap();
+        directory.delete(path("out")).await.unwrap();
+        directory.delete(path("device")).await.unwrap();
+        let read = |name: &str| fs::read_to_string(parent.path().join(name)).unwrap();
+        assert_eq!(
+            (read("root/file"), read("root/same"), read("outside/secret")),
+            ("text".into(), "new".into(), "secret".into())
+        );
+    }
+
+    #[tokio::test]
+    async fn a_file_is_seen_whole_or_not_at_all() {
+        let (parent, directory) = directory();
+        let root = parent.path().join("root");
+        let staging = root.join(".artifact.uploading.here");
+        assert_eq!(directory.write(path("a/b/c"), chunks(&["one ", "two"])).await, Ok(7));
+        assert_eq!(fs::read_to_string(root.join("a/b/c")).unwrap(), "one two");
+        // Bytes that end in an error leave what was there.
+        let broken = stream::iter([Ok("half".into()), Err(Error::invalid("broken"))]).boxed();
+        assert_eq!(directory.write(path("a/b/c"), broken).await.unwrap_err().message, "broken");
+        assert_eq!(fs::read_to_string(root.join("a/b/c")).unwrap(), "one two");
+        let broken = stream::iter([Err(Error::invalid("broken"))]).boxed();
+        directory.write(path("new/x"), broken).await.unwrap_err();
+        assert!(!root.join("new").exists());
+        // A writer that is no longer waited for.
+        let endless = stream::iter([Ok("half".into())]).chain(stream::pending()).boxed();
+        let writing = tokio::time::timeout(Duration::from_millis(200), directory.write(path("a/d"), endless));
+        assert!(writing.await.is_err());
+        assert_eq!(fs::read_dir(&staging).unwrap().count(), 0);
+        assert_eq!(listed(&directory, "a").await, ["b"]);
+        directory.write(path("a/b/c"), chunks(&[])).await.unwrap();
+        assert_eq!(fs::read_to_string(root.join("a/b/c")).unwrap(), "");
+        directory.delete(path("a")).await.unwrap();
+        directory.delete(path("a")).await.unwrap();
+        assert_eq!(listed(&directory, "").await, ["file", "inner"]);
+        assert_eq!(fs::read_dir(&staging).unwrap().count(), 0);
+        assert!(directory.delete(path("")).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn leftovers_are_removed_and_what_is_being_written_is_not() {
+        let (parent, directory) = directory();
+        let root = parent.path().join("root");
+        let staging = root.join(".artifact.uploading.here");
+        assert_eq!(directory.remove_leftovers().await, Ok(0));
+        let staged = Staged::create(&root).unwrap();
+        fs::write(staging.join("left"), "half").unwrap();
+        fs::create_dir_all(staging.join("deleted/deep")).unwrap();
+        fs::write(staging.join("deleted/deep/file"), "x").unwrap();
+        assert_eq!(directory.remove_leftovers().await, Ok(2));
+        assert_eq!(fs::read_dir(&staging).unwrap().count(), 1);
+        drop(staged);
+        assert_eq!(fs::read_dir(&staging).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_list_that_is_too_long_is_refused() {
+        let (parent, directory) = directory();
+        let name = "n".repeat(200);
+        let most = LONGEST_LIST / (name.len() + 6 + ENTRY);
+        for number in 0..=most {
+            fs::write(parent.path().join(format!("root/{name}{number:06}")), "").unwrap();
+            if number == 0 {
+                assert_eq!(directory.list(path("")).await.unwrap().len(), 3);
+            }
+        }
+        let refused = directory.list(path("")).await.unwrap_err();
+        assert_eq!(refused, too_long());
+    }
+}

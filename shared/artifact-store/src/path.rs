@@ -1,0 +1,124 @@
+//! Paths of artifacts.
+
+use std::fmt;
+
+use mlflow_api::{Error, Result, artifact_path};
+
+use crate::staging;
+
+/// Bytes of a path, decoded.
+const LONGEST: usize = 4_096;
+/// Parts of a path.
+const MOST_PARTS: usize = 100;
+
+/// A path below some place or location: its parts, none of which leads elsewhere. Made only from what was checked, so a [`crate::Place`]
+/// need not look at it again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArtifactPath(Vec<String>);
+
+impl ArtifactPath {
+    /// Reads a path as a client sends it, in MLflow's way ([`artifact_path::checked`]): layers of encoding are taken off before it is
+    /// looked at, `.` and empty parts are left out. The empty path is the place or the location itself.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMETER_VALUE` for an absolute path, one with a step upwards, a backslash, a drive or a fragment in whatever encoding,
+    /// one that is too long, and for names that the store keeps for itself.
+    pub fn parse(sent: &str) -> Result<Self> {
+        let invalid = || Error::invalid("Invalid path");
+        if sent.len() > 3 * LONGEST {
+            return Err(invalid());
+        }
+        let checked = artifact_path::checked(sent)?;
+        // To clients on Windows, a backslash separates.
+        if checked.len() > LONGEST || checked.contains('\\') {
+            return Err(invalid());
+        }
+        let parts: Vec<_> = checked.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_owned).collect();
+        if parts.len() > MOST_PARTS {
+            return Err(invalid());
+        }
+        if let Some(reserved) = parts.iter().find(|part| staging::is_reserved(part)) {
+            return Err(Error::invalid(format!(
+                "Invalid artifact file name: '{reserved}'. Artifact names starting with '{}' are reserved.",
+                staging::RESERVED
+            )));
+        }
+        Ok(Self(parts))
+    }
+
+    /// Reads the path of a file to write.
+    ///
+    /// # Errors
+    /// As [`ArtifactPath::parse`], and for a path that cannot be a file's.
+    pub fn of_file(sent: &str) -> Result<Self> {
+        let path = Self::parse(sent)?;
+        if path.0.is_empty() || sent.ends_with('/') {
+            return Err(Error::invalid("Artifact path must include a filename (cannot end with '/')."));
+        }
+        Ok(path)
+    }
+
+    /// The path of something below this one.
+    #[must_use]
+    pub fn join(&self, below: &Self) -> Self {
+        Self(self.0.iter().chain(&below.0).cloned().collect())
+    }
+
+    /// The first part; `None` for the empty path.
+    #[must_use]
+    pub fn first(&self) -> Option<&str> {
+        self.0.first().map(String::as_str)
+    }
+
+    /// The last part, and the parts before it; `None` for the empty path.
+    pub(crate) fn split_last(&self) -> Option<(&str, &[String])> {
+        self.0.split_last().map(|(last, before)| (last.as_str(), before))
+    }
+
+    pub(crate) fn parts(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl fmt::Display for ArtifactPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join("/"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_in_parts() {
+        for (sent, expected) in
+            [("", ""), ("a//b/./c/", "a/b/c"), ("a%20b%2Fc", "a b/c"), ("...", "..."), ("a%00b", "a%00b"), (".", "")]
+        {
+            assert_eq!(ArtifactPath::parse(sent).unwrap().to_string(), expected, "{sent}");
+        }
+        let (long, deep) = ("a".repeat(LONGEST + 1), "a/".repeat(MOST_PARTS + 1));
+        for sent in [
+            "a\\b",
+            "a%5cb",
+            "..\\x",
+            "a%255C..%255Cb",
+            "../a",
+            "a/%2e%2e",
+            "/a",
+            "c:/a",
+            &long,
+            &deep,
+            &"%41".repeat(9_999),
+        ] {
+            assert_eq!(ArtifactPath::parse(sent).unwrap_err().message, "Invalid path", "{sent}");
+        }
+        assert!(ArtifactPath::parse("a/.artifact.uploading.x").unwrap_err().message.ends_with("are reserved."));
+        for sent in ["", "a/", ".", "./"] {
+            assert!(ArtifactPath::of_file(sent).unwrap_err().message.contains("must include a filename"), "{sent}");
+        }
+        let path = ArtifactPath::of_file("1/r/artifacts/m").unwrap();
+        assert_eq!((path.first(), path.split_last().unwrap().0), (Some("1"), "m"));
+        assert_eq!(ArtifactPath::default().join(&path), path);
+    }
+}

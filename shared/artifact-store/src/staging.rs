@@ -1,0 +1,124 @@
+//! Where files are while they are written, and what is left of those whose server was killed.
+//!
+//! All of them are in one directory at the root of the place, on the same file system as where they go in the end. Each is locked by the
+//! process that writes it, so that another process which clears up does not take it for a leftover.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use tokio::io::AsyncWriteExt;
+
+use crate::walk;
+
+/// Beginning of names that no artifact has. MLflow's client writes files under such names before they get theirs.
+pub(crate) const RESERVED: &str = ".artifact.uploading.";
+const DIRECTORY: &str = ".artifact.uploading.here";
+
+pub(crate) fn is_reserved(name: &str) -> bool {
+    name.starts_with(RESERVED)
+}
+
+/// A name in the staging directory that nobody else uses.
+fn new_name() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}
+
+/// The staging directory of a place, which is made where it is missing; the place, too.
+fn open(root: &Path) -> io::Result<OwnedFd> {
+    std::fs::create_dir_all(root)?;
+    let root = walk::root(root)?;
+    let directory = root.map(|root| walk::make_directory(root, &[DIRECTORY.to_owned()])).transpose()?.flatten();
+    directory.ok_or_else(|| io::Error::other("something else is in the place of the staging directory"))
+}
+
+/// A file that is being written. Dropped before it is published, it is deleted.
+pub(crate) struct Staged {
+    directory: OwnedFd,
+    name: String,
+    file: tokio::fs::File,
+    is_published: bool,
+}
+
+impl Staged {
+    /// A new, empty file. Waits for the disk.
+    pub(crate) fn create(root: &Path) -> io::Result<Self> {
+        let directory = open(root)?;
+        loop {
+            let name = new_name();
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = File::from(rustix::fs::openat(&directory, &name, flags, Mode::from_raw_mode(0o666))?);
+            file.lock()?;
+            // Otherwise, it was taken for a leftover before it was locked.
+            if file.metadata()?.nlink() > 0 {
+                return Ok(Self { directory, name, file: tokio::fs::File::from_std(file), is_published: false });
+            }
+        }
+    }
+
+    /// Writes further bytes.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes).await
+    }
+
+    /// Has the disk keep what was written.
+    pub(crate) async fn sync(&mut self) -> io::Result<()> {
+        self.file.flush().await?;
+        self.file.sync_all().await
+    }
+
+    /// Gives the file its name in a directory, for good. Waits for the disk.
+    pub(crate) fn publish(mut self, directory: &OwnedFd, name: &str) -> io::Result<()> {
+        rustix::fs::renameat(&self.directory, &self.name, directory, name)?;
+        self.is_published = true;
+        Ok(rustix::fs::fsync(directory)?)
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if self.is_published {
+            return;
+        }
+        if let Err(error) = walk::remove(self.directory.as_fd(), &self.name) {
+            tracing::warn!(%error, "an unfinished upload stays until the next start");
+        }
+    }
+}
+
+/// Deletes something: it is gone at once, and a directory emptied after. Waits for the disk.
+pub(crate) fn delete(root: &Path, directory: &OwnedFd, name: &str) -> io::Result<()> {
+    let staging = open(root)?;
+    let trash = new_name();
+    match rustix::fs::renameat(directory, name, &staging, &trash) {
+        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        outcome => outcome?,
+    }
+    rustix::fs::fsync(directory)?;
+    walk::remove(staging.as_fd(), &trash)
+}
+
+/// Deletes what killed processes have left of uploads and deletions; returns how much. Waits for the disk.
+pub(crate) fn remove_leftovers(root: &Path) -> io::Result<usize> {
+    let Some(staging) =
+        walk::root(root)?.map(|root| walk::directory(root, &[DIRECTORY.to_owned()])).transpose()?.flatten()
+    else {
+        return Ok(0);
+    };
+    let mut removed = 0;
+    for name in walk::names(staging.as_fd())? {
+        let name = name?;
+        let file = walk::file(staging.as_fd(), &name)?;
+        match file.as_ref().map(File::try_lock) {
+            Some(Err(TryLockError::WouldBlock)) => continue,
+            Some(Err(TryLockError::Error(error))) => return Err(error),
+            // A directory is one whose deletion has begun.
+            Some(Ok(())) | None => walk::remove(staging.as_fd(), &name)?,
+        }
+        removed += 1;
+    }
+    Ok(removed)
+}

@@ -1,0 +1,71 @@
+//! Requests on their way in, their bodies not read yet.
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, RawPathParams, Request as HttpRequest};
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use http_body::Body as _;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use mlflow_api::{Error, ErrorCode, Request, Result};
+
+/// Longest body that is read into memory, in bytes. MLflow has no limit of its own; a Lambda gets at most 6 MB.
+pub(crate) const LONGEST_BODY: usize = 32 << 20;
+
+/// A request, but for its body.
+pub(crate) struct Incoming {
+    pub(crate) headers: HeaderMap,
+    /// What an endpoint gets to see of it.
+    pub(crate) request: Request,
+    body: Body,
+}
+
+/// The body of a request, as it comes.
+pub struct BodyStream {
+    /// Its length in bytes, if the client has said it before.
+    pub length: Option<u64>,
+    /// Its bytes. An error if it ends too early.
+    pub chunks: BoxStream<'static, Result<Bytes>>,
+}
+
+impl Incoming {
+    /// Reads all but the body.
+    pub(crate) async fn read(request: HttpRequest) -> Result<Self> {
+        let (mut parts, body) = request.into_parts();
+        let path = RawPathParams::from_request_parts(&mut parts, &()).await;
+        let path = path.map_err(|_| Error::new(ErrorCode::BadRequest, "The path could not be read."))?;
+        let request = Request {
+            method: parts.method.as_str().to_owned(),
+            path: path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            query: Request::parse_query(parts.uri.query().unwrap_or_default()),
+            content_type: parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
+            body: Vec::new(),
+        };
+        Ok(Self { headers: parts.headers, request, body })
+    }
+
+    /// The request with its body.
+    pub(crate) async fn whole(self) -> Result<Request> {
+        let body = Limited::new(self.body, LONGEST_BODY).collect().await.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                Error::invalid(format!("The request body is longer than {LONGEST_BODY} bytes."))
+            } else {
+                unreadable()
+            }
+        })?;
+        Ok(Request { body: body.to_bytes().to_vec(), ..self.request })
+    }
+
+    /// The body alone.
+    pub(crate) fn stream(self) -> BodyStream {
+        let length = self.body.size_hint().exact();
+        let chunks = self.body.into_data_stream().map(|chunk| chunk.map_err(|_| unreadable()));
+        BodyStream { length, chunks: chunks.boxed() }
+    }
+}
+
+fn unreadable() -> Error {
+    Error::new(ErrorCode::BadRequest, "The request body could not be read.")
+}
