@@ -37,6 +37,10 @@ class ChildProcess:
             )
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def is_running(self) -> bool:
         return self._process.poll() is None
 

@@ -17,7 +17,8 @@ import requests
 
 from tests.support.processes import ChildProcess, child_environment, wait_until
 
-#: Both sides get the same root, so that artifact locations can be compared. Nothing is ever stored there.
+#: Both sides get the same root, so that artifact locations can be compared. Nothing is ever stored there; what is sent to
+#: `mlflow-artifacts:/` is in a directory of each.
 ARTIFACT_ROOT = "s3://bucket/root"
 
 #: Stock MLflow imports for seconds, and for a minute on a machine that does much else.
@@ -33,13 +34,14 @@ class StockMlflow:
         self,
         directory: Path,
         first_experiment_id: int | None = None,
-        artifact_options: Sequence[str] = ("--default-artifact-root", ARTIFACT_ROOT, "--no-serve-artifacts"),
+        artifact_options: Sequence[str] | None = None,
     ):
         directory.mkdir(parents=True, exist_ok=True)
         self._database = stock_database(directory)
         command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1", "--port", "0"]
         command += ["--backend-store-uri", f"sqlite:///{self._database}"]
-        command += artifact_options
+        served = ("--default-artifact-root", ARTIFACT_ROOT, "--artifacts-destination", str(directory / "artifacts"))
+        command += served if artifact_options is None else artifact_options
         # By default a connection idle for 5 s is closed, now and then just as the next request is on its way.
         command += ["--uvicorn-opts", "--timeout-keep-alive 600 --no-access-log"]
         # The job runner starts eight more processes that no tracking test needs.
@@ -85,6 +87,11 @@ class ServerlessMlflow:
         command = [str(program or binary()), "serve", "--host", "127.0.0.1", "--port", "0", *data]
         command += ["--artifact-root", artifact_root, *options]
         self._process, self.url = _started(command, child_environment(), directory, r"(http://127\.0\.0\.1:\d+)")
+
+    @property
+    def process(self) -> ChildProcess:
+        """To look at from outside."""
+        return self._process
 
     def stop(self) -> None:
         self._process.stop()

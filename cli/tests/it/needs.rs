@@ -1,9 +1,11 @@
 //! What each endpoint touches in the table is within what its needs named; and none of its needs is idle.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use access::{Action, Authorizer, Caller, Guarded, Permission, Resource, Visible};
+use artifact_store::Artifacts;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
 };
@@ -154,7 +156,7 @@ struct Findings {
 }
 
 /// The functions as in `serve`, each call between two looks at the record.
-fn probed(probe: &Probe, table: &Table, findings: &Arc<Mutex<Findings>>) -> Router {
+fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<Mutex<Findings>>) -> Router {
     fn router<S: service::Store>(routes: Vec<Route<S>>, store: S, probe: &Probe) -> Router {
         service::router(routes, &Frame::guarded(store, Arc::new(probe.clone())))
     }
@@ -162,7 +164,9 @@ fn probed(probe: &Probe, table: &Table, findings: &Arc<Mutex<Findings>>) -> Rout
     let registry = router(registry::routes(), registry::store::Store::new(table.clone(), ROOT), probe);
     let evaluation = router(evaluation::routes(), evaluation::store::Store::new(table.clone()), probe);
     let (record, findings) = (Arc::clone(&probe.record), Arc::clone(findings));
-    service::joined(tracking, [evaluation, registry]).layer(from_fn(move |request: Request, next: Next| {
+    let artifacts = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(directory));
+    let artifacts = router(artifacts::routes(), artifacts, probe);
+    service::joined(tracking, [evaluation, registry, artifacts]).layer(from_fn(move |request: Request, next: Next| {
         let (record, findings) = (Arc::clone(&record), Arc::clone(&findings));
         async move {
             *record.lock().unwrap() = Record::default();
@@ -257,6 +261,27 @@ async fn reads(walk: &mut Walk) {
     walk.send(&get(&format!("{v2}/model-versions/search")), &[], by_run).await;
 }
 
+/// One request to every endpoint of the artifacts of a run.
+async fn artifacts_of_a_run(walk: &mut Walk) {
+    let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+    let new = json!({ "name": "kept here", "artifact_location": "mlflow-artifacts:/kept" });
+    let experiment = text(&walk.post("experiments/create", new).await, "/experiment_id");
+    let run = walk.post("runs/create", json!({ "experiment_id": experiment })).await;
+    let run = text(&run, "/run/info/run_id");
+    walk.send("GET /api/2.0/mlflow/artifacts/list", &[], json!({ "run_id": run })).await;
+    let of_run = json!({ "run_id": run, "path": "x" });
+    for (method, path, query, expected) in [
+        ("POST", "/ajax-api/2.0/mlflow/upload-artifact", format!("?run_uuid={run}&path=x"), 200),
+        ("GET", "/get-artifact", format!("?run_uuid={run}&path=x"), 200),
+        ("POST", "/api/2.0/mlflow/artifacts/presigned-upload-url", String::new(), 400),
+        ("POST", "/api/2.0/mlflow/artifacts/presigned-download-url", String::new(), 400),
+    ] {
+        walk.endpoints.insert(format!("{method} {path}"));
+        let (status, answer) = crate::site::send(&walk.router, method, &format!("{path}{query}"), &of_run).await;
+        assert_eq!(status, expected, "{method} {path}: {answer}");
+    }
+}
+
 /// Endpoints that send files: what they read of the table, `logged-models/{model_id}` and `get-download-uri` read too.
 const FILES: [&str; 3] = [
     "GET /api/2.0/mlflow/logged-models/{model_id}/artifacts/directories",
@@ -278,13 +303,18 @@ async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     let store = tracking::store::Store::new(table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let findings = Arc::<Mutex<Findings>>::default();
-    let mut walk = Walk::new(probed(&probe, &table, &findings));
+    let directory = tempfile::tempdir().unwrap();
+    let mut walk = Walk::new(probed(&probe, &table, directory.path(), &findings));
     writes::of_tracking(&mut walk).await;
     writes::of_evaluation(&mut walk).await;
     writes::of_the_registry(&mut walk).await;
     reads(&mut walk).await;
+    artifacts_of_a_run(&mut walk).await;
 
     let routes = guarded(tracking::routes()).chain(guarded(registry::routes())).chain(guarded(evaluation::routes()));
+    // The proxy reads nothing of the table.
+    let artifacts = guarded(artifacts::routes()).filter(|route| !route.contains("/mlflow-artifacts/"));
+    let routes = routes.chain(artifacts);
     let routes: BTreeSet<_> = routes.filter(|route| !FILES.contains(&route.as_str())).collect();
     let unvisited: Vec<_> = routes.difference(&walk.endpoints).collect();
     assert_eq!(unvisited, Vec::<&String>::new(), "no request is sent to these");

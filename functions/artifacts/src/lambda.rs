@@ -13,7 +13,11 @@ use crate::store::Store;
 pub async fn store_from_environment() -> Result<Store, Box<dyn std::error::Error + Send + Sync>> {
     let artifact_root =
         std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;
-    let store = Store::new(Table::from_environment().await?, Artifacts::below(&artifact_root));
+    let artifacts = Artifacts::below(&artifact_root);
+    if let Some(directory) = artifacts.directory() {
+        directory.remove_leftovers().await?;
+    }
+    let store = Store::new(Table::from_environment().await?, artifacts);
     store.connect().await?;
     Ok(store)
 }

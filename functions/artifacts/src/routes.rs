@@ -24,8 +24,8 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<run::List>("GET", "artifacts/list", Read(Run)),
         Route::to::<run::Get>("GET", "/get-artifact", Read(Run)).under(Paths::Bare),
         Route::upload::<run::Put>("POST", "upload-artifact", Update(Run)).under(Paths::AjaxV2),
-        // A logged model's, too.
-        Route::to::<presigned::UploadUrl>("POST", "artifacts/presigned-upload-url", Update(Run)),
+        // Of a run or of a logged model.
+        Route::to::<presigned::UploadUrl>("POST", "artifacts/presigned-upload-url", Update(Experiment)),
         Route::to::<presigned::DownloadUrl>("POST", "artifacts/presigned-download-url", Read(Run)),
     ]
 }

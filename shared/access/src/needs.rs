@@ -32,6 +32,16 @@ pub enum Resource {
     EvaluationDataset,
 }
 
+impl Resource {
+    /// The kind of entity that guards it.
+    const fn guard(self) -> Self {
+        match self {
+            Self::Run | Self::LoggedModel => Self::Experiment,
+            other => other,
+        }
+    }
+}
+
 /// The least that a row of a route table needs, for its reader; a test holds it against the [`Needs`] of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
@@ -169,10 +179,15 @@ impl Needs {
         self.0.iter()
     }
 
-    /// Whether they hold what a route's row says is the least; a request that names no entity needs nothing.
+    /// Whether they hold what a route's row says is the least; a request that names no entity needs nothing. A row that names an experiment
+    /// is one whose requests may name any of what experiments guard.
     #[must_use]
     pub fn include(&self, permission: Permission) -> bool {
-        let is_least = |need: &Need| Some((need.action, need.target.resource())) == permission.action();
+        let is_least = |need: &Need| {
+            let resource = need.target.resource();
+            let of_row = permission.action();
+            of_row == Some((need.action, resource)) || of_row == Some((need.action, resource.guard()))
+        };
         self.0.is_empty() || self.iter().any(is_least)
     }
 }
@@ -187,7 +202,8 @@ mod tests {
         let needs = Needs::update(run.clone()).and(Action::Update, [run.clone(), run]);
         assert_eq!(needs.iter().count(), 1);
         assert!(needs.include(Permission::Update(Resource::Run)));
-        for other in [Permission::Public, Permission::Read(Resource::Run), Permission::Update(Resource::Experiment)] {
+        assert!(needs.include(Permission::Update(Resource::Experiment)));
+        for other in [Permission::Public, Permission::Read(Resource::Run), Permission::Update(Resource::LoggedModel)] {
             assert!(!needs.include(other), "{other:?}");
         }
     }

@@ -1,0 +1,258 @@
+"""Artifacts through the server, as `serve` keeps them by default: from any machine, whole or not at all, whatever their size."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import mlflow
+import mlflow.artifacts
+import mlflow.sklearn
+import numpy
+import pandas
+import pytest
+import requests
+from mlflow import MlflowClient
+from sklearn.linear_model import LogisticRegression
+
+from tests.support.processes import wait_until
+from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
+
+pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="looks into the directory of our server")
+
+_CLIENTS = 16
+_FILES = 150
+_PROXY = "/api/2.0/mlflow-artifacts/artifacts"
+#: What a server may need beside what it needs anyway, however much goes through it.
+_MOST_GROWTH_KB = 48 * 1024
+
+
+class Served:
+    """A server with its artifacts, its data on disk."""
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        self.artifacts = directory / "data/artifacts"
+        self.start()
+
+    def start(self) -> None:
+        self.server = ServerlessMlflow(self.directory, artifact_root="mlflow-artifacts:/")
+        mlflow.set_tracking_uri(self.server.url)
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def files(self) -> set[str]:
+        """All files that are there, what is being uploaded included."""
+        found = (path.relative_to(self.artifacts) for path in self.artifacts.rglob("*") if path.is_file())
+        return {str(path) for path in found}
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        wait_until(condition, what, self.server.process)
+
+    def peak_kb(self) -> int:
+        """The most memory that the server has had."""
+        [line] = [line for line in Path(f"/proc/{self.server.process.pid}/status").read_text().splitlines() if "VmHWM" in line]
+        return int(line.split()[1])
+
+
+@pytest.fixture
+def served(client: MlflowClient, tmp_path: Path) -> Iterator[Served]:
+    served = Served(tmp_path / "served")
+    yield served
+    served.server.stop()
+
+
+@pytest.fixture
+def run_of_server(served: Served) -> Iterator[mlflow.ActiveRun]:
+    with mlflow.start_run() as run:
+        yield run
+
+
+def _start_upload(url: str, path: str, length: int, sent: int) -> socket.socket:
+    """Begin to upload a file of a length, and send only some of its bytes."""
+    host, port = url.removeprefix("http://").split(":")
+    connection = socket.create_connection((host, int(port)), timeout=60)
+    head = f"PUT {_PROXY}/{path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {length}\r\n\r\n"
+    connection.sendall(head.encode() + b"x" * sent)
+    return connection
+
+
+def test_files_of_every_kind(served: Served, run_of_server: mlflow.ActiveRun, tmp_path: Path):
+    assert run_of_server.info.artifact_uri == f"mlflow-artifacts:/0/{run_of_server.info.run_id}/artifacts"
+    source = tmp_path / "source"
+    for number in range(_FILES):
+        path = source / f"d{number % 7}" / f"file {number} é.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"content {number}")
+    mlflow.log_artifacts(str(source), "many")
+    mlflow.log_artifact(str(source / "d0/file 0 é.txt"))
+    mlflow.log_text("<p>text</p>", "page.html")
+    mlflow.log_dict({"a": [1, 2]}, "deep/er/dict.json")
+    mlflow.log_image(numpy.zeros((4, 4, 3), dtype=numpy.uint8), "image.png")
+    mlflow.log_image(numpy.zeros((4, 4, 3), dtype=numpy.uint8), key="step", step=1)
+    mlflow.log_table({"a": [1, 2], "b": ["x", "y"]}, "table.json")
+    mlflow.log_table({"a": [3], "b": ["z"]}, "table.json")
+
+    client = MlflowClient()
+    run_id = run_of_server.info.run_id
+    top = {file.path: file.is_dir for file in client.list_artifacts(run_id)}
+    assert top == {
+        "deep": True, "file 0 é.txt": False, "image.png": False, "images": True, "many": True, "page.html": False,
+        "table.json": False,
+    }
+    assert len(client.list_artifacts(run_id, "many/d1")) == len(range(1, _FILES, 7))
+    assert client.list_artifacts(run_id, "page.html") == []
+    assert client.list_artifacts(run_id, "nothing") == []
+    fetched = Path(client.download_artifacts(run_id, "many", str(tmp_path)))
+    told = {path.relative_to(source): path.read_text() for path in source.rglob("*.txt")}
+    assert {path.relative_to(fetched): path.read_text() for path in fetched.rglob("*.txt")} == told
+    assert mlflow.artifacts.load_text(f"runs:/{run_id}/page.html") == "<p>text</p>"
+    assert mlflow.artifacts.load_dict(f"runs:/{run_id}/deep/er/dict.json") == {"a": [1, 2]}
+    assert mlflow.artifacts.load_image(f"runs:/{run_id}/image.png").size == (4, 4)
+    table = mlflow.load_table("table.json", [run_id])
+    assert table.equals(pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]}))
+    assert {file.path.rsplit(".")[-1] for file in client.list_artifacts(run_id, "images")} == {"png", "webp"}
+    with pytest.raises(Exception, match="ensure that the path is correct"):
+        client.download_artifacts(run_id, "nothing", str(tmp_path))
+
+
+def test_figures(served: Served, run_of_server: mlflow.ActiveRun):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    figure, axes = pyplot.subplots()
+    axes.plot([0, 1], [2, 3])
+    mlflow.log_figure(figure, "figure.png")
+    assert mlflow.artifacts.load_image(f"runs:/{run_of_server.info.run_id}/figure.png").size[0] > 0
+
+
+def test_models_are_logged_registered_and_loaded(served: Served, run_of_server: mlflow.ActiveRun):
+    features = numpy.random.default_rng(1).normal(size=(40, 3))
+    fitted = LogisticRegression().fit(features, (features[:, 0] > 0).astype(int))
+    mlflow.sklearn.log_model(fitted, name="model", registered_model_name="m", pip_requirements=[])
+    client = MlflowClient()
+    client.set_registered_model_alias("m", "champion", "1")
+    loaded = mlflow.sklearn.load_model("models:/m@champion")
+    assert (loaded.predict(features) == fitted.predict(features)).all()
+    query = {"name": "m", "version": "1", "path": "MLmodel"}
+    answer = requests.get(f"{served.url}/model-versions/get-artifact", query, timeout=60)
+    assert (answer.status_code, "flavors:" in answer.text) == (200, True)
+
+
+def test_deleting_a_run_s_artifacts(served: Served, run_of_server: mlflow.ActiveRun):
+    mlflow.log_text("x", "a/b.txt")
+    repository = mlflow.store.artifact.artifact_repository_registry.get_artifact_repository(run_of_server.info.artifact_uri)
+    repository.delete_artifacts("a")
+    assert MlflowClient().list_artifacts(run_of_server.info.run_id) == []
+    assert served.files() == set()
+
+
+def test_a_client_that_asks_for_parts_takes_the_proxy(
+    served: Served, run_of_server: mlflow.ActiveRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD", "true")
+    monkeypatch.setenv("MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD", "true")
+    monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "1")
+    (tmp_path / "file").write_text("content")
+    mlflow.log_artifact(str(tmp_path / "file"))
+    assert mlflow.artifacts.load_text(f"runs:/{run_of_server.info.run_id}/file") == "content"
+
+
+def test_many_clients_at_once(served: Served, run_of_server: mlflow.ActiveRun):
+    content = {number: bytes([number]) * 300_000 for number in range(_CLIENTS)}
+    start = threading.Barrier(_CLIENTS, timeout=120)
+
+    def work(number: int) -> bool:
+        session = requests.Session()
+        start.wait()
+        for file in range(10):
+            # All of them write one file, and files of their own.
+            for name in ("shared", f"own-{number}-{file}"):
+                session.put(f"{served.url}{_PROXY}/0/x/{name}", content[number], timeout=120).raise_for_status()
+        shared = session.get(f"{served.url}{_PROXY}/0/x/shared", timeout=120).content
+        own = session.get(f"{served.url}{_PROXY}/0/x/own-{number}-9", timeout=120).content
+        return own == content[number] and shared in content.values()
+
+    with ThreadPoolExecutor(_CLIENTS) as threads:
+        assert all(threads.map(work, range(_CLIENTS)))
+    assert len(served.files()) == 10 * _CLIENTS + 1
+
+
+def test_an_upload_that_ends_early_leaves_nothing(served: Served):
+    requests.put(f"{served.url}{_PROXY}/0/x/kept", b"whole", timeout=60).raise_for_status()
+    connections = [_start_upload(served.url, f"0/x/{name}", 10_000_000, 3_000_000) for name in ("kept", "new")]
+    served.wait(lambda: len(served.files()) == 3, "files that are being uploaded")
+    listed = requests.get(f"{served.url}{_PROXY}", {"path": "0/x"}, timeout=60).json()
+    assert [file["path"] for file in listed["files"]] == ["kept"]
+    for connection in connections:
+        connection.close()
+    served.wait(lambda: served.files() == {"0/x/kept"}, "an end of the uploads")
+    assert requests.get(f"{served.url}{_PROXY}/0/x/kept", timeout=60).content == b"whole"
+
+
+def test_a_server_that_is_killed_leaves_nothing_of_an_upload(served: Served):
+    connection = _start_upload(served.url, "0/x/new", 10_000_000, 3_000_000)
+    served.wait(lambda: len(served.files()) == 1, "a file that is being uploaded")
+    served.server.kill()
+    connection.close()
+    assert len(served.files()) == 1
+    served.start()
+    assert served.files() == set()
+    assert requests.get(f"{served.url}{_PROXY}/0/x/new", timeout=60).status_code == 404
+
+
+def test_a_download_is_resumed(served: Served):
+    content = os.urandom(1_000_000)
+    url = f"{served.url}{_PROXY}/0/x/file"
+    requests.put(url, content, timeout=60).raise_for_status()
+    first = requests.get(url, stream=True, timeout=60)
+    begin = next(first.iter_content(400_000))
+    first.close()
+    rest = requests.get(url, headers={"Range": f"bytes={len(begin)}-", "If-Range": first.headers["ETag"]}, timeout=60)
+    assert (rest.status_code, begin + rest.content == content) == (206, True)
+
+
+def _move(served: Served, directory: Path, megabytes: int) -> None:
+    """Upload and download a file with the stock client, and compare."""
+    directory.mkdir()
+    file, block = directory / "big.bin", os.urandom(1 << 20)
+    with file.open("wb") as target:
+        for number in range(megabytes):
+            target.write(number.to_bytes(8, "big") + block[8:])
+    client = MlflowClient(served.url)
+    run_id = client.create_run("0").info.run_id
+    client.log_artifact(run_id, str(file))
+    assert [each.file_size for each in client.list_artifacts(run_id)] == [megabytes << 20]
+    (directory / "fetched").mkdir()
+    fetched = Path(client.download_artifacts(run_id, "big.bin", str(directory / "fetched")))
+    with file.open("rb") as sent, fetched.open("rb") as received:
+        while block := sent.read(1 << 20):
+            assert received.read(1 << 20) == block
+        assert received.read(1) == b""
+    for path in (file, fetched):
+        path.unlink()
+
+
+def test_memory_stays_flat_while_a_big_file_moves(served: Served, tmp_path: Path):
+    _move(served, tmp_path / "small", 4)
+    before = served.peak_kb()
+    _move(served, tmp_path / "big", 200)
+    assert served.peak_kb() - before < _MOST_GROWTH_KB
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("multipart", ["true", "false"])
+def test_a_file_of_two_gigabytes(served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, multipart: str):
+    monkeypatch.setenv("MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD", multipart)
+    before = served.peak_kb()
+    _move(served, tmp_path / "big", 2_048)
+    assert served.peak_kb() - before < _MOST_GROWTH_KB
+
+
+@pytest.mark.slow
+def test_memory_stays_below_64_mb_while_8_clients_move_a_gigabyte_each(served: Served, tmp_path: Path):
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: _move(served, tmp_path / str(number), 1_024), range(8)))
+    assert served.peak_kb() < 64 * 1024
