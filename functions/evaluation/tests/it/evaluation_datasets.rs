@@ -7,6 +7,7 @@ use futures::future::join_all;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use key_schema::Key;
+use mlflow_api::answer_size::{AnswerSize, RESPONSE_BODY};
 use serde_json::{Value, json};
 
 use crate::server::{Answer, Server, Site, TABLE};
@@ -206,6 +207,36 @@ async fn records_larger_than_an_item_are_merged_and_paged() {
     let deleted = call(server, "DELETE", &format!("datasets/{dataset}/records"), &deletion).await.ok();
     assert_eq!((deleted["deleted_count"].as_u64(), parts().await), (Some(34), 0));
     assert_eq!(profile(server, &dataset).await, Value::Null);
+}
+
+#[tokio::test]
+async fn a_page_of_records_ends_by_what_the_answer_has() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let dataset = dataset(server, "quotes").await;
+    // Each quote has one backslash in the record and three in the answer, where all records are one text.
+    let quotes = "\"".repeat(100_000);
+    let sent: Vec<_> = (0..40).map(|number| json!({ "inputs": { "n": number }, "outputs": quotes })).collect();
+    merge(server, &dataset, &json!(sent)).await.ok();
+    let (mut found, mut token, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let arguments: Vec<_> = token.iter().map(|token: &String| ("page_token", token.as_str())).collect();
+        let path = format!("/api/3.0/mlflow/datasets/{dataset}/records");
+        let answer = server.get_at(&path, &arguments).await.ok();
+        let bytes = AnswerSize::of(answer.to_string().as_bytes()).in_response();
+        assert!(bytes < RESPONSE_BODY, "{bytes} bytes");
+        let records: Vec<Value> = serde_json::from_str(answer["records"].as_str().unwrap()).unwrap();
+        assert!(!records.is_empty());
+        found.extend(records);
+        pages += 1;
+        match answer["next_page_token"].as_str() {
+            Some(next) => token = Some(next.to_owned()),
+            None => break,
+        }
+    }
+    assert!(pages > 3, "{pages}");
+    assert_eq!(found.iter().map(|record| &record["inputs"]["n"]).collect::<Vec<_>>(), (0..40).collect::<Vec<_>>());
+    assert!(found.iter().all(|record| record["outputs"] == quotes));
 }
 
 /// The keys of the parts of records and schemas.

@@ -15,6 +15,7 @@ pub use experiment::{ExperimentSearch, NewExperiment};
 pub use log_batch::{Batch, LoggedMetric, MeasuredModel, Models};
 pub(crate) use logged_model::missing_model;
 pub use logged_model::{LoggedModelSearch, ModelMetric, NewLoggedModel};
+pub(crate) use metric::points_on_page;
 pub use metric::{AskedRun, SampleRange};
 pub use run::{NewRun, RunChange};
 pub use run_search::RunSearch;

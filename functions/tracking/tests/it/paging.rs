@@ -1,6 +1,7 @@
 //! Pages of a search, while runs come and go.
 
 use futures::future::join_all;
+use mlflow_api::answer_size::{AnswerSize, RESPONSE_BODY};
 use serde_json::{Value, json};
 
 use crate::server::{Server, Site, run_ids};
@@ -231,5 +232,65 @@ async fn experiments_in_pages_while_they_come_and_go() {
         assert_eq!(unique.len(), found.len());
         assert!(found.len() >= 9, "{found:?}");
         server.post("experiments/restore", json!({ "experiment_id": found[3] })).await.ok();
+    }
+}
+
+/// All that a search finds, page by page; no page is longer than a Lambda can answer. How many pages there are.
+async fn bounded_pages(server: &Server, path: &str, list: &str, mut search: Value) -> (Vec<Value>, usize) {
+    let mut found = Vec::new();
+    for number in 1.. {
+        let page = server.post(path, search.clone()).await.ok();
+        let size = AnswerSize::of(page.to_string().as_bytes()).in_response();
+        assert!(size < RESPONSE_BODY, "{path}: {size} bytes");
+        let entities = page[list].as_array().cloned().unwrap_or_default();
+        assert!(!entities.is_empty(), "{path}: an empty page");
+        found.extend(entities);
+        match page["next_page_token"].as_str() {
+            Some(token) => search["page_token"] = token.into(),
+            None => return (found, number),
+        }
+    }
+    unreachable!()
+}
+
+#[tokio::test]
+async fn pages_end_by_the_bytes_of_their_answer() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let quotes = "\"".repeat(5_000);
+    let key_values = |number: usize| {
+        (0..100)
+            .map(|key| json!({ "key": format!("k{key}"), "value": format!("{number}{quotes}") }))
+            .collect::<Vec<_>>()
+    };
+    let experiment = server.experiment("e").await;
+    for number in 0..6 {
+        let run = server.run_at(&experiment, i64::try_from(number).unwrap()).await;
+        server.post("runs/log-batch", json!({ "run_id": run, "params": key_values(number) })).await.ok();
+        let model = json!({ "experiment_id": experiment, "name": format!("m{number}"), "tags": key_values(number) });
+        server.post("logged-models", model).await.ok();
+        let other = json!({ "name": format!("other {number}"), "tags": key_values(number) });
+        server.post("experiments/create", other).await.ok();
+    }
+    let of_experiment = json!({ "experiment_ids": [experiment] });
+    let (path, list) = ("runs/search", "runs");
+    for order in [json!([]), json!(["attributes.end_time DESC"]), json!(["params.k1 DESC"])] {
+        let mut search = of_experiment.clone();
+        search["order_by"] = order;
+        let (runs, pages) = bounded_pages(server, path, list, search.clone()).await;
+        let starts: Vec<_> = runs.iter().map(|run| run["info"]["start_time"].as_i64().unwrap()).collect();
+        assert_eq!((starts, pages >= 3), (vec![5, 4, 3, 2, 1, 0], true), "{search}");
+    }
+    for (path, list, search, count) in [
+        ("logged-models/search", "models", of_experiment.clone(), 6),
+        ("logged-models/search", "models", json!({ "experiment_ids": [experiment], "filter": "name LIKE 'm%'" }), 6),
+        ("experiments/search", "experiments", json!({ "max_results": 100 }), 8),
+        ("experiments/search", "experiments", json!({ "max_results": 100, "order_by": ["last_update_time"] }), 8),
+    ] {
+        let (found, pages) = bounded_pages(server, path, list, search).await;
+        let mut unique: Vec<_> = found.iter().map(ToString::to_string).collect();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!((found.len(), unique.len(), pages >= 3), (count, count, true), "{path}: {pages}");
     }
 }

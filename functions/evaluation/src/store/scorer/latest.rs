@@ -1,4 +1,4 @@
-//! Lists of scorers, each in its latest version.
+//! Lists of scorers, each in its latest version. One that is longer than any answer may be is refused.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +12,7 @@ use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{ExperimentId, Result, Workspace};
 use table::{Item, Query};
 
+use super::list_size::ListSize;
 use super::row::Found;
 use crate::store::Store;
 
@@ -51,17 +52,23 @@ impl Store {
     async fn scorers_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {
         let mut experiments = experiments.to_vec();
         experiments.sort_unstable();
-        let scorers: Vec<_> = experiments.into_iter().map(|experiment| self.scorers_of_one(experiment)).collect();
+        let size = ListSize::default();
+        let scorers: Vec<_> =
+            experiments.into_iter().map(|experiment| self.scorers_of_one(experiment, &size)).collect();
         let scorers: Vec<Vec<_>> = stream::iter(scorers).buffered(AT_ONCE).try_collect().await?;
         Ok(scorers.into_iter().flatten().collect())
     }
 
-    async fn scorers_of_one(&self, experiment: ExperimentId) -> Result<Vec<wire::Scorer>> {
-        let rows = self.table.query(Query::of(rows::Scorer::all(&experiment))).await?;
-        let found = rows.into_iter().map(|row| Found::of(experiment, row)).collect::<Result<Vec<_>>>()?;
-        let with_versions = found.iter().filter(|found| found.latest().is_some());
-        let scorers = try_join_all(with_versions.map(|found| self.scorer_in_list(found, &found.item))).await?;
-        let mut scorers: Vec<_> = scorers.into_iter().flatten().collect();
+    async fn scorers_of_one(&self, experiment: ExperimentId, size: &ListSize) -> Result<Vec<wire::Scorer>> {
+        let mut pages = std::pin::pin!(listing::pages(&self.table, Query::of(rows::Scorer::all(&experiment))));
+        let mut scorers = Vec::new();
+        while let Some(rows) = pages.try_next().await? {
+            rows.iter().try_for_each(|row| size.add(row))?;
+            let found = rows.into_iter().map(|row| Found::of(experiment, row)).collect::<Result<Vec<_>>>()?;
+            let with_versions = found.iter().filter(|found| found.latest().is_some());
+            let of_page = try_join_all(with_versions.map(|found| self.scorer_in_list(found, &found.item))).await?;
+            scorers.extend(of_page.into_iter().flatten());
+        }
         scorers.sort_by(|a, b| a.scorer_name.cmp(&b.scorer_name));
         Ok(scorers)
     }

@@ -5,6 +5,7 @@
 
 mod delete;
 mod latest;
+mod list_size;
 mod online;
 mod payload;
 mod read;

@@ -3,11 +3,13 @@
 use entities::attributes::{CREATED, NAME, SCORER, VERSION};
 use experiments::check_is_active;
 use futures::future::try_join_all;
+use futures::stream::TryStreamExt;
 use key_schema::{Ordinal, rows};
 use mlflow_api::scorers as wire;
 use mlflow_api::{ExperimentId, Json, Result};
 use table::{Item, Query};
 
+use super::list_size::ListSize;
 use super::row::{Found, ScorerName, header_key, part_key};
 use crate::store::Store;
 
@@ -72,11 +74,18 @@ impl Store {
 
     /// All versions of a scorer, the oldest first. Two requests, more where they are more than a MB; one for the experiment where
     /// no lease lasts.
+    ///
+    /// # Errors
+    /// They are longer than any answer may be.
     pub async fn scorer_versions(&self, scorer: &ScorerName) -> Result<Vec<wire::Scorer>> {
         let found = self.scorer_found(scorer).await?;
-        let rows = self.table.query(Query::of(found.versions())).await?;
-        let versions = try_join_all(rows.iter().map(|row| self.scorer_in_list(&found, row))).await?;
-        let versions: Vec<_> = versions.into_iter().flatten().collect();
+        let mut pages = std::pin::pin!(listing::pages(&self.table, Query::of(found.versions())));
+        let (mut versions, size) = (Vec::new(), ListSize::default());
+        while let Some(rows) = pages.try_next().await? {
+            rows.iter().try_for_each(|row| size.add(row))?;
+            let of_page = try_join_all(rows.iter().map(|row| self.scorer_in_list(&found, row))).await?;
+            versions.extend(of_page.into_iter().flatten());
+        }
         if versions.is_empty() { Err(scorer.not_found(None)) } else { Ok(versions) }
     }
 }

@@ -6,16 +6,19 @@ use entities::points::{self, Point};
 use entities::{RunLocation, unreadable, waiting};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use key_schema::{Ascending, Bucket, Digest, Name, rows};
-use mlflow_api::Result;
+use mlflow_api::answer_size::{AnswerSize, PAGE};
 use mlflow_api::tracking::Metric;
+use mlflow_api::{Error, Result};
 use search::{Fingerprint, decode_page_token, encode_page_token};
 use serde::{Deserialize, Serialize};
-use table::{Item, Query};
+use table::{Item, Query, ReadBytes};
 
 use crate::store::Store;
 
 /// Runs whose histories are read at a time.
 const RUNS_AT_A_TIME: usize = 8;
+/// Bytes read for a sample at most: a sample is taken of whole histories, which are in memory then.
+const MOST_SAMPLED: usize = 32 << 20;
 
 /// A run's id as it was asked for, and the run, if there is one.
 pub type AskedRun = (String, Option<Granted<RunLocation>>);
@@ -57,6 +60,14 @@ impl From<CursorPoint> for Point {
     }
 }
 
+/// Points of a metric that certainly have room on a page.
+pub(crate) fn points_on_page(metric: &str) -> usize {
+    // No number has more characters than these.
+    let longest = metric_of(metric, Point { timestamp: i64::MIN, step: i64::MIN, value: -f64::MAX / 3.0 }, None);
+    let size = AnswerSize::of(&serde_json::to_vec(&longest).unwrap_or_default()) + AnswerSize::of_plain(1);
+    (PAGE / size.in_response()).max(1)
+}
+
 impl Store {
     /// The points of a metric in the order of timestamp, step and value. Two requests for 1,000 points and about one per further
     /// 100,000 logged in bulk; a run nobody knows has no points.
@@ -73,7 +84,7 @@ impl Store {
         let search = Fingerprint::of_metric_history(run_id, metric);
         let cursor: Option<Cursor> = decode_page_token(search, page_token)?;
         let Some(at) = at else { return Ok((Vec::new(), None)) };
-        let (points, next) = self.history_from(at, metric, cursor, max_results).await?;
+        let (points, next) = self.history_from(at, metric, cursor, max_results, None).await?;
         let token = next.map(|cursor| encode_page_token(search, &cursor)).transpose()?;
         Ok((points.into_iter().map(|point| metric_of(metric, point, None)).collect(), token))
     }
@@ -87,7 +98,7 @@ impl Store {
     ) -> Result<Vec<Metric>> {
         runs.sort_unstable();
         runs.dedup();
-        let mut histories = std::pin::pin!(self.histories(runs, metric, Some(max_results)));
+        let mut histories = std::pin::pin!(self.histories(runs, metric, Some(max_results), None));
         let mut all = Vec::new();
         while all.len() < max_results
             && let Some((run_id, points)) = histories.try_next().await?
@@ -100,6 +111,9 @@ impl Store {
 
     /// A sample of each run's history in the order of steps: at most `max_results` points a run, evenly spaced, the first
     /// and the last among them.
+    ///
+    /// # Errors
+    /// The histories have more than 32 MB.
     pub async fn metric_history_sample(
         &self,
         runs: Vec<AskedRun>,
@@ -107,7 +121,9 @@ impl Store {
         range: Option<SampleRange>,
         max_results: usize,
     ) -> Result<Vec<Metric>> {
-        let mut histories = std::pin::pin!(self.histories(runs, metric, None));
+        let read = ReadBytes::default();
+        let store = Self { table: self.table.counting(&read), ..self.clone() };
+        let mut histories = std::pin::pin!(store.histories(runs, metric, None, Some(read)));
         let mut all = Vec::new();
         while let Some((run_id, mut points)) = histories.try_next().await? {
             points.retain(|point| range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
@@ -123,13 +139,14 @@ impl Store {
         runs: Vec<AskedRun>,
         metric: &str,
         limit: Option<usize>,
+        read: Option<ReadBytes>,
     ) -> impl Stream<Item = Result<(String, Vec<Point>)>> + use<> {
         let (store, metric) = (self.clone(), metric.to_owned());
         let histories = runs.into_iter().map(move |(run_id, at)| {
-            let (store, metric) = (store.clone(), metric.clone());
+            let (store, metric, read) = (store.clone(), metric.clone(), read.clone());
             async move {
                 let points = match at {
-                    Some(at) => store.history_from(&at, &metric, None, limit).await?.0,
+                    Some(at) => store.history_from(&at, &metric, None, limit, read.as_ref()).await?.0,
                     None => Vec::new(),
                 };
                 Ok((run_id, points))
@@ -150,6 +167,7 @@ impl Store {
         metric: &str,
         from: Option<Cursor>,
         limit: Option<usize>,
+        read: Option<&ReadBytes>,
     ) -> Result<(Vec<Point>, Option<Cursor>)> {
         let last = from.as_ref().map(|cursor| Point::from(cursor.last));
         let is_after = |point: &Point| last.is_none_or(|last| point.by_time(&last).is_gt());
@@ -168,6 +186,11 @@ impl Store {
         let mut ends: Vec<(Point, String)> = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
+            if read.is_some_and(|read| read.total() > MOST_SAMPLED) {
+                let megabytes = MOST_SAMPLED >> 20;
+                let message = format!("The histories of these runs have more than {megabytes} MB. Ask for fewer runs.");
+                return Err(Error::invalid(message));
+            }
             let mut newest = None;
             for segment in &page.items {
                 let (unpacked, key) = read_segment(segment)?;
@@ -261,6 +284,19 @@ mod tests {
     fn steps(count: i64, wanted: usize) -> Vec<i64> {
         let points: Vec<_> = (0..count).map(|step| Point::new(0, step, 0.0)).collect();
         sample(&points, wanted).iter().map(|point| point.step).collect()
+    }
+
+    #[test]
+    fn a_page_of_the_longest_points_has_room() {
+        for metric in ["m", &"\"".repeat(250)] {
+            let points = points_on_page(metric);
+            let (time, value) = (i64::MIN, f64::MIN_POSITIVE / 3.0);
+            let point =
+                serde_json::to_vec(&metric_of(metric, Point { timestamp: time, step: time, value: -value }, None));
+            let size = AnswerSize::of(&point.unwrap()).in_response() + 2;
+            assert!(points * size <= PAGE + points * 4, "{points} of {size}");
+        }
+        assert!(points_on_page("loss") > 25_000, "MLflow's clients get the pages they ask for");
     }
 
     #[test]

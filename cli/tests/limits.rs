@@ -1,0 +1,38 @@
+//! `docs/limits.md` says of every route what bounds its answer and its reads.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+/// Method and canonical path of every route of every function.
+fn routes() -> BTreeSet<(String, String)> {
+    let tracking = tracking::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
+    let evaluation = evaluation::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
+    let registry = registry::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
+    let routes = tracking.into_iter().chain(evaluation).chain(registry);
+    routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0))).collect()
+}
+
+/// The rows of a table in Markdown whose second cell is code, without its head.
+fn rows(text: &str) -> Vec<Vec<String>> {
+    let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    text.lines().filter(|line| line.starts_with('|') && line.contains("| `/")).map(cells).collect()
+}
+
+#[test]
+fn every_route_says_what_bounds_its_answer_and_its_reads() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/limits.md");
+    let text = fs::read_to_string(file).expect("docs/limits.md can be read");
+    let mut described = BTreeSet::new();
+    for row in rows(&text) {
+        let [method, path, answer, reads] = row.as_slice() else {
+            panic!("a row has another number of cells: {row:?}")
+        };
+        assert!(!answer.is_empty() && !reads.is_empty(), "a route does not say its bounds: {row:?}");
+        let route = (method.clone(), path.trim_matches('`').to_owned());
+        assert!(described.insert(route), "a route has two rows: {row:?}");
+    }
+    let routes = routes();
+    assert_eq!(routes.difference(&described).collect::<Vec<_>>(), Vec::<&(String, String)>::new(), "not described");
+    assert_eq!(described.difference(&routes).collect::<Vec<_>>(), Vec::<&(String, String)>::new(), "no such route");
+}
