@@ -17,13 +17,15 @@ mod range;
 pub mod ranges;
 pub mod rows;
 mod segment;
+mod text;
 
 pub use index::{IndexEntry, IndexKey};
 pub use range::{KeyRange, Prefix, SortKeys};
 pub use segment::{
-    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Level, ModelKind, Name, Ordinal, Segment, Stage,
-    TextSegment, Value, WideDigest, fnv1a_128, halves,
+    Ascending, Bucket, Descending, DescendingDouble, Digest, Level, ModelKind, Ordinal, Segment, Stage, WideDigest,
+    fnv1a_128, halves,
 };
+pub use text::{Field, Name, TextSegment, Value};
 
 /// The primary key of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
