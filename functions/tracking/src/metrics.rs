@@ -8,7 +8,7 @@ use mlflow_api::tracking::{BulkMetrics, Metrics};
 use mlflow_api::{Error, Request, Result, RunId, python};
 use service::Endpoint;
 
-use crate::store::{SampleRange, Store, points_on_page};
+use crate::store::{SampleRange, Store, points_in_answer, points_on_page};
 
 /// Points in the answer to `get-history-bulk`.
 const BULK_POINTS: i64 = 25_000;
@@ -16,7 +16,7 @@ const BULK_POINTS: i64 = 25_000;
 pub(crate) struct History {
     run_id: String,
     metric: String,
-    max_results: usize,
+    max_results: Option<usize>,
     page_token: String,
 }
 
@@ -36,9 +36,7 @@ impl Endpoint for History {
         Ok(Self {
             run_id: new_or_old(&message.run_id, &message.run_uuid).to_owned(),
             metric: message.metric_key,
-            max_results: message
-                .max_results
-                .map_or(usize::MAX, |results| usize::try_from(results).unwrap_or(usize::MAX)),
+            max_results: message.max_results.map(|results| usize::try_from(results).unwrap_or(usize::MAX)),
             page_token: message.page_token,
         })
     }
@@ -49,10 +47,18 @@ impl Endpoint for History {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Metrics> {
         let run = (self.run_id.clone(), known_run(scope, &self.run_id)?);
-        // Also where the request sets no limit, a page ends where the answer would get too long.
-        let points = self.max_results.min(points_on_page(&self.metric));
-        let (metrics, next_page_token) =
-            store.metric_history(&run, &self.metric, Some(points), &self.page_token).await?;
+        // Who asks for pages follows tokens; who does not, as clients in R and Java, gets everything or an error.
+        let most = match self.max_results {
+            Some(results) => results.min(points_on_page(&self.metric)?),
+            None => points_in_answer(&self.metric)?,
+        };
+        let (metrics, next_page_token) = store.metric_history(&run, &self.metric, most, &self.page_token).await?;
+        if self.max_results.is_none() && next_page_token.is_some() {
+            return Err(Error::invalid(format!(
+                "The history has more than {most} points, which is more than one answer can have. Ask for pages of it, with \
+                 'max_results'."
+            )));
+        }
         Ok(Metrics { metrics, next_page_token })
     }
 }

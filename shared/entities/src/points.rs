@@ -5,6 +5,8 @@
 
 use std::cmp::Ordering;
 
+use key_schema::{Digest, fnv1a_128, halves};
+
 /// A point. The value is NaN or finite; infinities are stored as the greatest finite numbers, as in MLflow.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
@@ -95,6 +97,13 @@ pub fn pack(points: &[Point]) -> Vec<u8> {
         (timestamp, step) = (point.timestamp, point.step);
     }
     bytes
+}
+
+/// What stands for packed points in the key of their segment.
+#[must_use]
+pub fn digest(packed: &[u8]) -> Digest {
+    let [high, low] = halves(fnv1a_128(packed));
+    Digest(high ^ low)
 }
 
 /// Reads packed points; `None` if the bytes are not what [`pack`] writes.

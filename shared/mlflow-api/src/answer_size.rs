@@ -41,6 +41,12 @@ impl AnswerSize {
         Self { bytes, escaped: 0 }
     }
 
+    /// Bytes of JSON, before any escaping or compression.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        self.bytes
+    }
+
     /// Bytes it takes in a Lambda's response, as text or compressed, whichever is more: compression may gain nothing.
     #[must_use]
     pub fn in_response(self) -> usize {

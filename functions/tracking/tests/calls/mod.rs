@@ -140,7 +140,7 @@ impl Calls {
         max_results: Option<usize>,
         page_token: &str,
     ) -> Result<(Vec<Metric>, Option<String>)> {
-        self.0.metric_history(&self.asked(run).await?, metric, max_results, page_token).await
+        self.0.metric_history(&self.asked(run).await?, metric, max_results.unwrap_or(usize::MAX), page_token).await
     }
 
     pub(crate) async fn metric_history_sample(

@@ -2,8 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use entities::points::{Point as Packed, digest, pack};
+use key_schema::{Ascending, rows};
+use mlflow_api::RunId;
+use mlflow_api::answer_size::{AnswerSize, RESPONSE_BODY};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use table::{Condition, Item};
+use tracking::store::{Batch, LoggedMetric};
 
 use crate::server::{Point, Server, Site, points};
 
@@ -176,15 +182,9 @@ async fn pages_of_a_history_of_megabytes() {
     for batch in 0..BATCHES {
         let start = if batch % 2 == 0 { batch } else { BATCHES - batch } * 700;
         let points: Vec<_> = (start..start + 1_000)
-            .map(|step| tracking::store::LoggedMetric {
-                key: "m".to_owned(),
-                value: 0.5,
-                timestamp: step * 40_000,
-                step,
-                model: None,
-            })
+            .map(|step| LoggedMetric { key: "m".to_owned(), value: 0.5, timestamp: step * 40_000, step, model: None })
             .collect();
-        let batch = tracking::store::Batch { metrics: points, ..Default::default() };
+        let batch = Batch { metrics: points, ..Default::default() };
         server.store.run_log_batch(&run, &batch).await.unwrap();
     }
     let (whole, _) = server.store.metric_history(&run, "m", None, "").await.unwrap();
@@ -234,4 +234,60 @@ async fn samples_and_bulk() {
     assert_eq!(found["metrics"][0]["run_id"], runs[0]);
     let unknown = [("run_id", "nobody"), ("metric_key", "m")];
     assert_eq!(server.get_at(bulk, &unknown).await.ok(), json!({ "metrics": [] }));
+}
+
+#[tokio::test]
+async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let run = server.run(&server.experiment("e").await).await;
+    // Each point has 1,000 bytes of name in the answer.
+    let metric = "𝕞".repeat(250);
+    let points_of = |start: i64, count: i64| -> Vec<_> {
+        let value = |step| LoggedMetric { key: metric.clone(), value: 0.5, timestamp: step, step, model: None };
+        (start..start + count).map(value).collect()
+    };
+    for start in 0..62 {
+        let batch = Batch { metrics: points_of(start * 1_000, 1_000), ..Default::default() };
+        server.store.run_log_batch(&run, &batch).await.unwrap();
+    }
+    let arguments = [("run_id", run.as_str()), ("metric_key", metric.as_str())];
+    let message = server.get("metrics/get-history", &arguments).await.refused(400, "INVALID_PARAMETER_VALUE");
+    assert!(message.contains("'max_results'"), "{message}");
+    let (mut found, mut token, mut pages) = (0, String::new(), 0);
+    loop {
+        let page = [("max_results", "25000"), ("page_token", token.as_str())];
+        let answer = server.get("metrics/get-history", &[&arguments[..], &page].concat()).await.ok();
+        assert!(AnswerSize::of(answer.to_string().as_bytes()).in_response() < RESPONSE_BODY);
+        let steps: Vec<_> = points(&answer).iter().map(|point| point.1).collect();
+        assert_eq!(steps, (found..found + i64::try_from(steps.len()).unwrap()).collect::<Vec<_>>());
+        (found, pages) = (found + i64::try_from(steps.len()).unwrap(), pages + 1);
+        match answer["next_page_token"].as_str() {
+            Some(next) => next.clone_into(&mut token),
+            None => break,
+        }
+    }
+    assert_eq!((found, pages > 10), (62_000, true), "{pages} pages");
+}
+
+/// 33 MB of segments, as a client would need hours to log them.
+#[tokio::test]
+async fn more_than_can_be_sampled_is_refused() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let run = server.run(&server.experiment("e").await).await;
+    let of_segment: Vec<_> =
+        (0..35_000).map(|step| Packed::new(step, step, 0.1 + f64::from(u32::try_from(step).unwrap()))).collect();
+    let packed = pack(&of_segment);
+    let segments = (33 << 20) / packed.len() + 1;
+    let id = RunId::parse(&run).unwrap();
+    for number in 0..i64::try_from(segments).unwrap() {
+        let key = rows::MetricSegment::key(&id, &"m".into(), &Ascending(number), &Ascending(0), &digest(&packed));
+        let segment = Item::new(key).with("points", table::bytes(packed.clone()));
+        site.table.put(segment, &Condition::Always).await.unwrap();
+    }
+    let arguments = [("run_ids", run.as_str()), ("metric_key", "m")];
+    let answer = server.get("metrics/get-history-bulk-interval", &arguments).await;
+    let message = answer.refused(400, "INVALID_PARAMETER_VALUE");
+    assert_eq!(message, "The histories of these runs have more than 32 MB. Ask for fewer runs.");
 }

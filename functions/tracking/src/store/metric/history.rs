@@ -6,7 +6,7 @@ use entities::points::{self, Point};
 use entities::{RunLocation, unreadable, waiting};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use key_schema::{Ascending, Bucket, Digest, Name, rows};
-use mlflow_api::answer_size::{AnswerSize, PAGE};
+use mlflow_api::answer_size::{self, AnswerSize, LONGEST, PAGE, too_long};
 use mlflow_api::tracking::Metric;
 use mlflow_api::{Error, Result};
 use search::{Fingerprint, decode_page_token, encode_page_token};
@@ -61,30 +61,45 @@ impl From<CursorPoint> for Point {
 }
 
 /// Points of a metric that certainly have room on a page.
-pub(crate) fn points_on_page(metric: &str) -> usize {
+///
+/// # Errors
+/// None for a name that can be in JSON.
+pub(crate) fn points_on_page(metric: &str) -> Result<usize> {
+    Ok((PAGE / longest_point(metric)?.in_response()).max(1))
+}
+
+/// Points of a metric that certainly have room in the longest answer.
+///
+/// # Errors
+/// As [`points_on_page`].
+pub(crate) fn points_in_answer(metric: &str) -> Result<usize> {
+    Ok(LONGEST / longest_point(metric)?.bytes())
+}
+
+/// How much of an answer a point can take, and the comma behind it.
+fn longest_point(metric: &str) -> Result<AnswerSize> {
     // No number has more characters than these.
     let longest = metric_of(metric, Point { timestamp: i64::MIN, step: i64::MIN, value: -f64::MAX / 3.0 }, None);
-    let size = AnswerSize::of(&serde_json::to_vec(&longest).unwrap_or_default()) + AnswerSize::of_plain(1);
-    (PAGE / size.in_response()).max(1)
+    Ok(AnswerSize::of(&answer_size::to_json(&longest)?) + AnswerSize::of_plain(1))
 }
 
 impl Store {
     /// The points of a metric in the order of timestamp, step and value. Two requests for 1,000 points and about one per further
     /// 100,000 logged in bulk; a run nobody knows has no points.
     ///
-    /// With `max_results`, reads only what the page needs, and returns the token of the next page if there is one.
+    /// Reads only what a page of `max_results` needs, and returns the token of the next page if there is one.
     pub async fn metric_history(
         &self,
         run: &AskedRun,
         metric: &str,
-        max_results: Option<usize>,
+        max_results: usize,
         page_token: &str,
     ) -> Result<(Vec<Metric>, Option<String>)> {
         let (run_id, at) = run;
         let search = Fingerprint::of_metric_history(run_id, metric);
         let cursor: Option<Cursor> = decode_page_token(search, page_token)?;
         let Some(at) = at else { return Ok((Vec::new(), None)) };
-        let (points, next) = self.history_from(at, metric, cursor, max_results, None).await?;
+        let (points, next) = self.history_from(at, metric, cursor, Some(max_results), None).await?;
         let token = next.map(|cursor| encode_page_token(search, &cursor)).transpose()?;
         Ok((points.into_iter().map(|point| metric_of(metric, point, None)).collect(), token))
     }
@@ -113,7 +128,7 @@ impl Store {
     /// and the last among them.
     ///
     /// # Errors
-    /// The histories have more than 32 MB.
+    /// The histories have more than 32 MB, or the sample is longer than any answer may be.
     pub async fn metric_history_sample(
         &self,
         runs: Vec<AskedRun>,
@@ -121,14 +136,18 @@ impl Store {
         range: Option<SampleRange>,
         max_results: usize,
     ) -> Result<Vec<Metric>> {
-        let read = ReadBytes::default();
+        let (read, most) = (ReadBytes::default(), points_in_answer(metric)?);
         let store = Self { table: self.table.counting(&read), ..self.clone() };
         let mut histories = std::pin::pin!(store.histories(runs, metric, None, Some(read)));
         let mut all = Vec::new();
         while let Some((run_id, mut points)) = histories.try_next().await? {
             points.retain(|point| range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
             points.sort_unstable_by(Point::by_step);
-            all.extend(sample(&points, max_results).into_iter().map(|point| metric_of(metric, point, Some(&run_id))));
+            let sample = sample(&points, max_results);
+            if all.len() + sample.len() > most {
+                return Err(too_long("The sample", LONGEST));
+            }
+            all.extend(sample.into_iter().map(|point| metric_of(metric, point, Some(&run_id))));
         }
         Ok(all)
     }
@@ -243,10 +262,14 @@ impl Store {
 
 /// A segment's points and its sort key.
 fn read_segment(segment: &Item) -> Result<(Vec<Point>, String)> {
-    let bytes = segment.0.get(POINTS).and_then(|value| value.as_b().ok());
-    let points = bytes.and_then(|bytes| points::unpack(bytes.as_ref()));
-    let read = points.zip(segment.key().map(|key| key.sk));
-    read.ok_or_else(|| unreadable(segment, "a segment of points"))
+    let read = || {
+        let packed = segment.0.get(POINTS)?.as_b().ok()?.as_ref();
+        let key = segment.key()?;
+        // Without the digest, a segment that lost its end would be a shorter one.
+        let is_whole = rows::MetricSegment::parse(&key)?.points == points::digest(packed);
+        Some((is_whole.then(|| points::unpack(packed))??, key.sk))
+    };
+    read().ok_or_else(|| unreadable(segment, "a segment of points"))
 }
 
 fn metric_of(key: &str, point: Point, run_id: Option<&str>) -> Metric {
@@ -289,14 +312,14 @@ mod tests {
     #[test]
     fn a_page_of_the_longest_points_has_room() {
         for metric in ["m", &"\"".repeat(250)] {
-            let points = points_on_page(metric);
+            let points = points_on_page(metric).unwrap();
             let (time, value) = (i64::MIN, f64::MIN_POSITIVE / 3.0);
             let point =
                 serde_json::to_vec(&metric_of(metric, Point { timestamp: time, step: time, value: -value }, None));
             let size = AnswerSize::of(&point.unwrap()).in_response() + 2;
             assert!(points * size <= PAGE + points * 4, "{points} of {size}");
         }
-        assert!(points_on_page("loss") > 25_000, "MLflow's clients get the pages they ask for");
+        assert!(points_on_page("loss").unwrap() > 25_000, "MLflow's clients get the pages they ask for");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use entities::{
 };
 use experiments::{check_run_is_active, run_is_active};
 use futures::future::try_join_all;
-use key_schema::{Ascending, Bucket, Digest, Key, Name, fnv1a_128, halves, rows};
+use key_schema::{Ascending, Bucket, Key, Name, rows};
 use mlflow_api::Result;
 use table::{Condition, Failure, Item, Update, Value, Write, number};
 
@@ -44,14 +44,12 @@ pub(crate) type Series = BTreeMap<String, Vec<Point>>;
 fn segment(at: &RunLocation, metric: &str, points: &[Point]) -> Option<Item> {
     let first = points.first()?;
     let packed = points::pack(points);
-    let [high, low] = halves(fnv1a_128(&packed));
-    let digest = Digest(high ^ low);
     let key = rows::MetricSegment::key(
         &at.run,
         &Name::from(metric),
         &Ascending(first.timestamp),
         &Ascending(first.step),
-        &digest,
+        &points::digest(&packed),
     );
     Some(Item::new(key).with(POINTS, Value::B(packed.into())))
 }

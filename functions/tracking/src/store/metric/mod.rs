@@ -3,6 +3,6 @@
 mod history;
 mod log;
 
-pub(crate) use history::points_on_page;
 pub use history::{AskedRun, SampleRange};
+pub(crate) use history::{points_in_answer, points_on_page};
 pub(crate) use log::Series;
