@@ -6,4 +6,5 @@ mod needs;
 mod power_cut;
 mod program;
 mod site;
+mod unreadable;
 mod writes;

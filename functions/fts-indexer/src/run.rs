@@ -164,7 +164,8 @@ pub(crate) fn held(
         listed.into_iter().collect()
     } else {
         let values = copy.clone().into_values().ok_or_else(|| unreadable(&copy.0, "the copy of a run"))?;
-        let fields = copy.fields().map_or_else(IndexedFields::default, from_json);
+        let fields = copy.fields().map_or_else(|| Some(IndexedFields::default()), from_json);
+        let fields = fields.ok_or_else(|| unreadable(&copy.0, "the fields of a copy"))?;
         run_entries(at, &values, &fields)?
     };
     Ok((held, copy.stale_entries()?.into_iter().collect()))

@@ -91,7 +91,8 @@ pub fn part_keys(item: &Item, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -
     (0..count).map(|part| part_key(&id, &Ordinal(part))).collect()
 }
 
-/// An item's content; its parts are among `found`. Nothing, where one is missing: the item was changed since it was read.
+/// An item's content; its parts are among `found`. Nothing, where one is missing or cannot be read: the item was changed since it was
+/// read, or is broken.
 #[must_use]
 pub fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item, impl BuildHasher>) -> Option<String> {
     let held = |item: &Item| Some(item.0.get(CONTENT)?.as_b().ok()?.as_ref().to_vec());
@@ -101,7 +102,8 @@ pub fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item, impl Bu
         let parts: Option<Vec<_>> = part_keys.iter().map(|key| found.get(key).and_then(held)).collect();
         parts.map(|parts| parts.concat())
     };
-    decompress(&bytes?)
+    // A compressed text that was cut off can be decompressed as far as it goes.
+    decompress(&bytes?).filter(|content| content.len() == size(item))
 }
 
 /// An item's content, of the item as it is now where its parts were replaced since it was read; nothing, where it is gone, or

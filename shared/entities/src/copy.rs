@@ -80,7 +80,7 @@ impl RunCopy {
     #[must_use]
     pub fn into_values(self) -> Option<RunItems> {
         let mut run = self.0;
-        if run.has(ENTRIES) {
+        if run.has(ENTRIES) || !run.has(PARAMS) || !run.has(TAGS) {
             return None;
         }
         let links = match run.0.remove(LINK_ROWS) {

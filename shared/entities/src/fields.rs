@@ -5,7 +5,7 @@ use std::time::Duration;
 use key_schema::attributes::{INDEXED, SEARCHED};
 use key_schema::rows;
 use search::IndexedFields;
-use table::{Item, Result, Table, text};
+use table::{Failure, Item, Result, Table, text};
 
 /// How long a process may rely on what it read of the setting. Whoever takes a field out waits as long.
 pub const LEASE: Duration = Duration::from_mins(1);
@@ -23,10 +23,16 @@ pub struct Setting {
 
 impl Setting {
     /// The setting of a table; the default where there is none. One request.
+    ///
+    /// # Errors
+    /// [`Failure::Unreadable`] if it cannot be read.
     pub async fn read(table: &Table) -> Result<Self> {
         let Some(item) = table.get(&rows::Config::key(&SETTING.into())).await? else { return Ok(Self::default()) };
-        let fields = |attribute| item.text(attribute).map_or_else(IndexedFields::default, from_json);
-        Ok(Self { indexed: fields(INDEXED), searched: fields(SEARCHED) })
+        let fields = |attribute| {
+            let fields = item.text(attribute).map_or_else(|| Some(IndexedFields::default()), from_json);
+            fields.ok_or_else(|| Failure::Unreadable(format!("{attribute} of the setting {SETTING}")))
+        };
+        Ok(Self { indexed: fields(INDEXED)?, searched: fields(SEARCHED)? })
     }
 
     /// Writes the setting. One request.
@@ -44,8 +50,8 @@ pub fn to_json(fields: &IndexedFields) -> String {
     serde_json::to_string(fields).unwrap_or_default()
 }
 
-/// Fields from JSON; none, if it cannot be read.
+/// Fields from JSON; `None` if it cannot be read.
 #[must_use]
-pub fn from_json(json: &str) -> IndexedFields {
-    serde_json::from_str(json).unwrap_or(IndexedFields { values: Vec::new(), text: Vec::new() })
+pub fn from_json(json: &str) -> Option<IndexedFields> {
+    serde_json::from_str(json).ok()
 }

@@ -101,8 +101,7 @@ impl ModelItems {
     pub fn series(&self) -> Result<ModelSeries> {
         let mut series = self.metrics.as_ref().map_or_else(|| Ok(ModelSeries::new()), waiting_model_points)?;
         for segment in &self.segments {
-            let packed = segment.0.get(POINTS).and_then(|packed| packed.as_b().ok());
-            let read = packed.and_then(|packed| unpack_model_segment(packed.as_ref(), &mut series));
+            let read = packed_points(segment).and_then(|packed| unpack_model_segment(packed, &mut series));
             read.ok_or_else(|| unreadable(segment, "a segment of points"))?;
         }
         for points in series.values_mut() {
@@ -111,6 +110,13 @@ impl ModelItems {
         }
         Ok(series)
     }
+}
+
+/// The packed points of a segment; `None` if they are not those whose hash its key holds.
+fn packed_points(segment: &Item) -> Option<&[u8]> {
+    let packed = segment.0.get(POINTS)?.as_b().ok()?.as_ref();
+    let row = rows::LoggedModelSegment::parse(&segment.key()?)?;
+    (row.points == WideDigest(fnv1a_128(packed))).then_some(packed)
 }
 
 /// The points that wait in a model's metrics document, by metric; in no order.

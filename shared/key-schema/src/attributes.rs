@@ -1,6 +1,12 @@
 //! The attributes of items: their names, and the groups of them that several rows have. What a row holds is declared beside its
 //! key, in [`rows`](crate::rows).
 
+use mlflow_api::registry::ModelStage;
+use mlflow_api::tracking::{LifecycleStage, RunStatus};
+use mlflow_api::{DatasetRecordId, ExperimentId, ScorerId};
+
+use crate::{Segment, WideDigest};
+
 /// An attribute of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute {
@@ -8,23 +14,51 @@ pub struct Attribute {
     pub name: &'static str,
     /// Its type.
     pub kind: Kind,
+    /// Whether every item of the row has it.
+    pub is_required: bool,
     /// What it holds.
     pub about: &'static str,
 }
 
-/// The type of an attribute.
+/// The type of an attribute, and what its text or number says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A string.
     Text,
-    /// A number.
+    /// A lifecycle stage, by its name.
+    Stage,
+    /// The status of a run, by its name.
+    RunStatus,
+    /// The stage of a model version, by its name.
+    VersionStage,
+    /// The id of an experiment.
+    ExperimentId,
+    /// The id of a record of an evaluation dataset.
+    RecordId,
+    /// The id of a scorer.
+    ScorerId,
+    /// A hash of 128 bits, in hexadecimal digits.
+    Hash,
+    /// A decimal number, as a string.
+    Decimal,
+    /// A whole number.
     Number,
+    /// A whole number of 32 bits that is not negative.
+    Count,
+    /// The status of a logged model, by MLflow's number.
+    ModelStatus,
     /// Bytes.
     Bytes,
     /// A set of byte strings.
     Set,
-    /// A map.
-    Map,
+    /// A set of byte strings that are texts.
+    TextSet,
+    /// A map of strings.
+    Texts,
+    /// A map of whole numbers.
+    Numbers,
+    /// A map of whole numbers of 32 bits that are not negative.
+    Counts,
     /// A list.
     List,
 }
@@ -34,30 +68,66 @@ impl Kind {
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
-            Self::Text => "S",
-            Self::Number => "N",
+            Self::Number | Self::Count | Self::ModelStatus => "N",
             Self::Bytes => "B",
-            Self::Set => "BS",
-            Self::Map => "M",
+            Self::Set | Self::TextSet => "BS",
+            Self::Texts | Self::Numbers | Self::Counts => "M",
             Self::List => "L",
+            _ => "S",
         }
     }
 
     /// What the table reference calls it.
     #[must_use]
     pub fn name(self) -> &'static str {
+        match self.code() {
+            "N" => "number",
+            "B" => "binary",
+            "BS" => "binary set",
+            "M" => "map",
+            "L" => "list",
+            _ => "string",
+        }
+    }
+
+    /// Whether a string or a number can be of this kind. Of other types, it is known by their type alone.
+    #[must_use]
+    pub fn reads(self, text: &str) -> bool {
         match self {
-            Self::Text => "string",
-            Self::Number => "number",
-            Self::Bytes => "binary",
-            Self::Set => "binary set",
-            Self::Map => "map",
-            Self::List => "list",
+            Self::Stage => LifecycleStage::from_name(text).is_some(),
+            Self::RunStatus => RunStatus::from_name(text).is_some(),
+            Self::VersionStage => ModelStage::from_name(text).is_some(),
+            Self::ExperimentId => text.parse().ok().and_then(ExperimentId::from_number).is_some(),
+            Self::RecordId => DatasetRecordId::parse(text).is_some(),
+            Self::ScorerId => ScorerId::parse(text).is_some(),
+            Self::Hash => WideDigest::read(text).is_some(),
+            Self::Decimal => text.parse::<f64>().is_ok(),
+            Self::Number => text.parse::<i64>().is_ok(),
+            Self::Count => text.parse::<u32>().is_ok(),
+            Self::ModelStatus => matches!(text, "0" | "1" | "2" | "3"),
+            _ => true,
+        }
+    }
+
+    /// The kind of the values of a map.
+    #[must_use]
+    pub fn of_values(self) -> Option<Self> {
+        match self {
+            Self::Texts => Some(Self::Text),
+            Self::Numbers => Some(Self::Number),
+            Self::Counts => Some(Self::Count),
+            _ => None,
         }
     }
 }
 
 impl Attribute {
+    /// Whether it stands for many attributes, whose names begin alike.
+    #[must_use]
+    pub fn is_pattern(&self) -> bool {
+        self.name.contains('<')
+    }
+
     /// Whether an attribute of this name is meant.
     #[must_use]
     pub fn is_named(&self, name: &str) -> bool {
@@ -163,15 +233,15 @@ names! {
 
 /// What a document holds of its tags.
 pub const TAGGED: &[Attribute] = attributes! {
-    TAGS: Map "tags, but for those that have rows of their own",
+    TAGS: Texts required "tags, but for those that have rows of their own",
     TAG_ROWS: Number "there may be rows of tags",
     FULL: Number "new tags and params get rows of their own",
 };
 
 /// What a document holds of its params.
 pub const WITH_PARAMS: &[Attribute] = attributes! {
-    PARAMS: Map "params, but for those that have rows of their own",
-    PARAM_ROWS: Number "how many transactions have written rows of params: who adds a param checks it against all rows, or sees this change",
+    PARAMS: Texts required "params, but for those that have rows of their own",
+    PARAM_ROWS: Count "how many transactions have written rows of params: who adds a param checks it against all rows, or sees this change",
 };
 
 /// What the item of something that clients create holds of its creation.
@@ -181,8 +251,8 @@ pub const CREATION: &[Attribute] = attributes! {
 
 /// The row of a tag or a param.
 pub const KEY_VALUE: &[Attribute] = attributes! {
-    ROW_KEY: Text "the key, which may be cut in the row's own",
-    ROW_VALUE: Text "the value",
+    ROW_KEY: Text required "the key, which may be cut in the row's own",
+    ROW_VALUE: Text required "the value",
 };
 
 /// What the indexer has to know of an item. The mark itself is the key of an index.
@@ -191,24 +261,23 @@ pub const MARKED: &[Attribute] = attributes! {
     INDEXED: Text "the indexing that put the item into the index as it is",
 };
 
-/// A long content.
+/// A long content. Rows declare its size themselves: some have items without a content.
 pub const LONG_CONTENT: &[Attribute] = attributes! {
     CONTENT: Bytes "the content, compressed",
-    CONTENT_SIZE: Number "its bytes before they were compressed",
-    CONTENT_ID: Text "in place of the content, where it is too big for the item: the hash its parts are named by",
-    CONTENT_PARTS: Number "how many parts there are",
+    CONTENT_ID: Hash "in place of the content, where it is too big for the item: the hash its parts are named by",
+    CONTENT_PARTS: Count "how many parts there are",
 };
 
 /// What a run's document holds besides params and tags.
 pub const RUN_INFO: &[Attribute] = attributes! {
-    NAME: Text "name",
-    USER: Text "who started it",
-    STATUS: Text "MLflow's status",
-    START_TIME: Number "when it began, in ms",
+    NAME: Text required "name",
+    USER: Text required "who started it",
+    STATUS: RunStatus required "MLflow's status",
+    START_TIME: Number required "when it began, in ms",
     END_TIME: Number "when it ended, in ms",
-    ARTIFACT_URI: Text "where its artifacts are",
-    STAGE: Text "the lifecycle stage of the run by itself",
-    STAGE_VERSION: Number "the version of the experiment's stage at which the run's own was set",
+    ARTIFACT_URI: Text required "where its artifacts are",
+    STAGE: Stage "the lifecycle stage of the run by itself",
+    STAGE_VERSION: Count "the version of the experiment's stage at which the run's own was set",
 };
 
 /// How lists of evaluation datasets repeat a dataset, unless its texts are long.

@@ -74,8 +74,9 @@ pub fn markdown() -> String {
             let _ = write!(text, ", in {}", indexes.join(", "));
         }
         text.push_str("\n\n| attribute | type | what it holds |\n|---|---|---|\n");
-        for Attribute { name, kind, about } in row.attributes() {
-            let _ = writeln!(text, "| `{name}` | {} | {about} |", kind.name());
+        for Attribute { name, kind, is_required, about } in row.attributes() {
+            let optional = if *is_required || kind.code() == "BS" { "" } else { ", optional" };
+            let _ = writeln!(text, "| `{name}` | {}{optional} | {about} |", kind.name());
         }
     }
     text

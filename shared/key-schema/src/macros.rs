@@ -7,14 +7,15 @@
 /// - `all`, the range of the rows of this type in a partition, with a method for each segment that narrows it:
 ///   `RankByMetric::all(&experiment).metric(&metric).value(&value)`.
 ///
-/// In braces stand the attributes of its items, and groups that several rows have: `{ NAME: Text "its name", ..TAGGED }`.
+/// In braces stand the attributes of its items, and groups that several rows have: `{ NAME: Text required "its name", ..TAGGED }`. Every
+/// item of the row has what is `required`.
 ///
 /// `ROWS` describes them all.
 macro_rules! rows {
     ($(
         $(#[doc = $doc:literal])+
         $name:ident = $pk:literal $(< $partition:ident : $partition_type:ty >)? / $( $literal:literal $(< $field:ident : $type:ty >)? )+
-            $({ $( $attribute:ident : $kind:ident $about:literal ),* $(,)? $( ..$group:ident ),* })? ;
+            $({ $( $attribute:ident : $kind:ident $($required:ident)? $about:literal ),* $(,)? $( ..$group:ident ),* })? ;
     )+) => {
         $(
             $(#[doc = $doc])+
@@ -37,7 +38,7 @@ macro_rules! rows {
                     pk: concat!($pk $(, "<", stringify!($partition), ">")?),
                     sk: concat!($($literal $(, "<", stringify!($field), ">")? ,)+),
                     purpose: concat!($($doc),+),
-                    attributes: &[$(attributes! { $($attribute: $kind $about),* }, $($group),*)?],
+                    attributes: &[$(attributes! { $($attribute: $kind $($required)? $about),* }, $($group),*)?],
                     has_form: |key| Self::has_form(key).is_some(),
                     reads: |key| Self::parse(key).is_some(),
                 };
@@ -206,12 +207,23 @@ macro_rules! has_form {
 
 /// Attributes with their types and what they hold.
 macro_rules! attributes {
-    ($( $attribute:ident : $kind:ident $about:literal ),* $(,)?) => {
+    ($( $attribute:ident : $kind:ident $($required:ident)? $about:literal ),* $(,)?) => {
         &[$($crate::attributes::Attribute {
             name: $crate::attributes::$attribute,
             kind: $crate::attributes::Kind::$kind,
+            is_required: is_required!($($required)?),
             about: $about,
         }),*]
+    };
+}
+
+/// Whether the word `required` stands there.
+macro_rules! is_required {
+    () => {
+        false
+    };
+    (required) => {
+        true
     };
 }
 

@@ -42,13 +42,13 @@ rows! {
     // ---- an experiment and what is bounded in it -------------------------------------------------------------------
     /// The experiment, a document: name, artifact location, lifecycle stage and its version, times, tags.
     Experiment = "EXP#" <experiment: ExperimentId> / "E#META" {
-        NAME: Text "name",
+        NAME: Text required "name",
         WORKSPACE: Text "its workspace, where that is not the default one",
-        LOCATION: Text "where it keeps its artifacts",
-        CREATED: Number "when it was created, in ms",
-        UPDATED: Number "when it was changed last, in ms",
-        STAGE: Text "lifecycle stage",
-        STAGE_VERSION: Number "how often the stage has changed",
+        LOCATION: Text required "where it keeps its artifacts",
+        CREATED: Number required "when it was created, in ms",
+        UPDATED: Number required "when it was changed last, in ms",
+        STAGE: Stage required "lifecycle stage",
+        STAGE_VERSION: Count required "how often the stage has changed",
         REVISION: Number "there is one, so that the indexer is told of the removal",
         ..TAGGED, ..CREATION
     };
@@ -65,8 +65,8 @@ rows! {
     RunMetrics = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#METRIC" {
         METRIC: Set "of a metric: the latest point, and the points that wait for a segment",
         WIDE: Number "it takes no further metrics",
-        STAGE: Text "as in the run's document",
-        STAGE_VERSION: Number "likewise",
+        STAGE: Stage "as in the run's document",
+        STAGE_VERSION: Count "likewise",
         ..MARKED
     };
     /// Further metrics of a wide run, spread by the metric's hash.
@@ -80,29 +80,29 @@ rows! {
     RunTag = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A logged model of the run, and the step it was logged at.
     RunOutput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM#" <model: Name> {
-        MODEL: Text "the model's id",
-        STEP: Number "the step it was logged at"
+        MODEL: Text required "the model's id",
+        STEP: Number required "the step it was logged at"
     };
     /// A dataset the run read, and the tags of this use of it.
     RunInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#INPUT#" <dataset: WideDigest> {
-        NAME: Text "the dataset's name",
-        DIGEST: Text "its digest, as the client computed it",
-        TAGS: Map "tags of this use of it",
-        ORDER: Number "greater for what was logged later"
+        NAME: Text required "the dataset's name",
+        DIGEST: Text required "its digest, as the client computed it",
+        TAGS: Texts required "tags of this use of it",
+        ORDER: Number required "greater for what was logged later"
     };
     /// A logged model the run read.
-    RunModelInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM_INPUT#" <model: Name> { MODEL: Text "the model's id" };
+    RunModelInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM_INPUT#" <model: Name> { MODEL: Text required "the model's id" };
 
     /// A logged model, a document: info, params, tags.
     LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> {
-        NAME: Text "name",
-        MODEL_TYPE: Text "what kind of model it is, as the client says",
-        SOURCE_RUN: Text "the run that made it, as the client says",
-        STATUS: Number "MLflow's number of the status",
-        STAGE: Text "lifecycle stage",
-        CREATED: Number "when it was created, in ms",
-        UPDATED: Number "when it was changed last, in ms",
-        ARTIFACT_URI: Text "where its artifacts are",
+        NAME: Text required "name",
+        MODEL_TYPE: Text required "what kind of model it is, as the client says",
+        SOURCE_RUN: Text required "the run that made it, as the client says",
+        STATUS: ModelStatus required "MLflow's number of the status",
+        STAGE: Stage required "lifecycle stage",
+        CREATED: Number required "when it was created, in ms",
+        UPDATED: Number required "when it was changed last, in ms",
+        ARTIFACT_URI: Text required "where its artifacts are",
         ..WITH_PARAMS, ..TAGGED, ..CREATION
     };
     /// The model's metrics: per metric the points logged for it, as a set.
@@ -121,10 +121,11 @@ rows! {
     /// A dataset that runs read: name, digest, the contexts it was read in; source, schema and profile, compressed, unless they are
     /// big. Its key is a hash of name and digest.
     Dataset = "EXP#" <experiment: ExperimentId> / "D#" <dataset: WideDigest> {
-        NAME: Text "name",
-        DIGEST: Text "digest, as the client computed it",
-        SOURCE_TYPE: Text "type of the source",
-        CONTEXTS: Set "the contexts it was read in, each behind a `=`; `-` for none",
+        NAME: Text required "name",
+        DIGEST: Text required "digest, as the client computed it",
+        SOURCE_TYPE: Text required "type of the source",
+        CONTEXTS: TextSet required "the contexts it was read in, each behind a `=`; `-` for none",
+        CONTENT_SIZE: Count required "the bytes of the content, before they were compressed",
         ..LONG_CONTENT
     };
     /// A run that read a dataset.
@@ -139,8 +140,8 @@ rows! {
     FullText = "EXP#" <experiment: ExperimentId> / "FTS#" <level: Level> "#" <entity_type: Name> "#" <field: Field> "#" <token: Value> "#" <started: Descending> "#" <entity: Name>;
     /// What the indexer last saw of an entity: a copy of its values, from which its ranks and tokens follow.
     IndexedCopy = "EXP#" <experiment: ExperimentId> / "FTS_REV#" <entity_type: Name> "#" <entity: Name> {
-        PARAMS: Map "params, all of them",
-        TAGS: Map "tags, all of them",
+        PARAMS: Texts "params, all of them",
+        TAGS: Texts "tags, all of them",
         METRIC: Set "of a metric: the latest point",
         LINK_ROWS: List "the rows of datasets and logged models",
         ENTRIES: List "in place of values, where these are too much: the entries of the index that follow from them",
@@ -153,12 +154,12 @@ rows! {
     // ---- what grows without bound has a partition of its own -------------------------------------------------------
     /// Points of one metric, packed; keyed by the first of them in MLflow's order of history (timestamp, step) and a digest of all.
     MetricSegment = "RUN#" <run: RunId> / "MHIST#" <metric: Name> "#" <timestamp: Ascending> "#" <step: Ascending> "#" <points: Digest> {
-        POINTS: Bytes "the points, packed"
+        POINTS: Bytes required "the points, packed"
     };
     /// A part of what is too big for a dataset's item. Hashes: of experiment, name and digest; and of the content.
-    DatasetPart = "DATA#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes "the part" };
+    DatasetPart = "DATA#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
     /// Points of a logged model's metrics that its document has no room for.
-    LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest> { POINTS: Bytes "the points, packed" };
+    LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest> { POINTS: Bytes required "the points, packed" };
     /// Names the experiment of a trace, whose id the client chose.
     TraceLocation = "TRACE#" <trace: Name> / "T#META";
     /// Spans of a trace, packed, one item an export.
@@ -167,89 +168,93 @@ rows! {
     // ---- evaluation datasets and scorers -----------------------------------------------------------------------------
     /// An evaluation dataset, a document: name, tags, schema, number of records, digest, times, users, experiments.
     EvaluationDataset = "EVAL#" <dataset: EvaluationDatasetId> / "ED#META" {
-        NAME: Text "name",
-        DIGEST: Text "digest",
-        UPDATED: Number "when it was changed last, in ms",
+        NAME: Text required "name",
+        DIGEST: Text required "digest",
+        UPDATED: Number required "when it was changed last, in ms",
         CREATED_BY: Text "who created it",
         UPDATED_BY: Text "who changed it last",
-        EXPERIMENTS: Map "its experiments: when each was added, in ms",
-        RECORDS: Number "how many records it has; missing before the first",
+        EXPERIMENTS: Numbers required "its experiments: when each was added, in ms",
+        RECORDS: Count "how many records it has; missing before the first",
         SCHEMA_VERSION: Number "counts the changes of the schema, which is the content",
         REVISION: Number "there is one, so that the indexer is told of the removal",
+        CONTENT_SIZE: Count "the bytes of the schema, before they were compressed; missing where there is none",
         ..TAGGED, ..LONG_CONTENT, ..CREATION
     };
     /// A record of it: inputs, outputs, expectations, tags and source, compressed, unless they are big; the hash of its inputs.
     /// Ids begin with the time of creation, so that a page of records is a range.
     EvaluationRecord = "EVAL#" <dataset: EvaluationDatasetId> / "ED#REC#" <record: DatasetRecordId> {
-        INPUTS: Text "the hash of the inputs",
-        UPDATED: Number "when it was changed last, in ms",
+        INPUTS: Hash required "the hash of the inputs",
+        UPDATED: Number required "when it was changed last, in ms",
         CREATED_BY: Text "who created it",
         UPDATED_BY: Text "who changed it last",
         VERSION: Number "counts its changes",
+        CONTENT_SIZE: Count required "the bytes of the content, before they were compressed",
         ..LONG_CONTENT
     };
     /// A tag of the dataset that is too big for its document.
     EvaluationDatasetTag = "EVAL#" <dataset: EvaluationDatasetId> / "ED#TAG#" <tag: Name> { ..KEY_VALUE };
     /// Claims the inputs of a record, by their hash, and names the record.
-    EvaluationInputs = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#HASH#" <inputs: WideDigest> { RECORD: Text "the record with these inputs" };
+    EvaluationInputs = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#HASH#" <inputs: WideDigest> { RECORD: RecordId required "the record with these inputs" };
     /// A part of what is too big for a record's item or for the dataset's document.
-    EvaluationPart = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes "the part" };
+    EvaluationPart = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
     /// Lists an experiment's evaluation datasets, oldest first. Clients name experiments here that need not be there.
     ExperimentEvaluationDataset = "EVALEXP#" <experiment: Name> / "EDS#" <dataset: EvaluationDatasetId> { ..LISTED_DATASET };
     /// A scorer: its id, and a copy of its latest version.
     Scorer = "EXP#" <experiment: ExperimentId> / "SCORER#" <name: Name> {
-        NAME: Text "name",
-        SCORER: Text "the scorer's id",
-        VERSION: Number "the latest version; missing where all were deleted",
+        NAME: Text required "name",
+        SCORER: ScorerId required "the scorer's id",
+        VERSION: Count "the latest version; missing where all were deleted",
         CREATED: Number "when that was registered, in ms",
+        CONTENT_SIZE: Count "the bytes of the content, before they were compressed",
         ..LONG_CONTENT
     };
     /// A version of a scorer, compressed, unless it is big.
     ScorerVersion = "EXP#" <experiment: ExperimentId> / "SCORERV#" <scorer: ScorerId> "#" <version: Ordinal> {
-        VERSION: Number "the version",
-        CREATED: Number "when it was registered, in ms",
+        VERSION: Count required "the version",
+        CREATED: Number required "when it was registered, in ms",
+        CONTENT_SIZE: Count required "the bytes of the content, before they were compressed",
         ..LONG_CONTENT, ..CREATION
     };
     /// A part of a version that is too big for an item.
-    ScorerPart = "EXP#" <experiment: ExperimentId> / "SCORERPART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes "the part" };
+    ScorerPart = "EXP#" <experiment: ExperimentId> / "SCORERPART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
     /// On which traces a scorer runs by itself.
     ScorerOnlineConfig = "EXP#" <experiment: ExperimentId> / "SCORERCFG#" <scorer: ScorerId> {
-        CONFIG: Text "the configuration's id",
-        RATE: Text "which share of traces it runs on, as Python writes the number",
+        CONFIG: Text required "the configuration's id",
+        RATE: Decimal required "which share of traces it runs on, as Python writes the number",
         FILTER: Text "which traces it runs on",
-        EXPERIMENT: Text "the experiment"
+        EXPERIMENT: ExperimentId required "the experiment"
     };
 
     // ---- model registry ------------------------------------------------------------------------------------------
     /// A registered model, or a prompt, by its name; a document: which versions it has had, the latest of each stage, aliases, tags. Its
     /// other rows are in the partition of its home, which is this one unless the model was renamed, or the name had another model before.
     RegisteredModel = "RM#" <model: Name> / "M#META" {
-        NAME: Text "name",
-        ID: Text "tells it from every other model, whatever their names were",
+        NAME: Text required "name",
+        ID: Text required "tells it from every other model, whatever their names were",
         HOME: Text "the name of its home, where that is not its own",
-        CREATED: Number "when it was created, in ms",
-        UPDATED: Number "when it was changed last, in ms",
+        CREATED: Number required "when it was created, in ms",
+        UPDATED: Number required "when it was changed last, in ms",
         RENAMED: Number "when it was renamed last, in ms: to MLflow, this changes all its versions",
-        DESCRIPTION: Text "description",
-        EDITS: Number "counts the writes to the document",
-        VERSIONS: Number "how many versions it has had",
-        LATEST: Map "the greatest version of each stage",
-        ALIASES: Map "the version that each alias stands for",
+        DESCRIPTION: Text required "description",
+        EDITS: Number required "counts the writes to the document",
+        VERSIONS: Count required "how many versions it has had",
+        LATEST: Counts required "the greatest version of each stage",
+        ALIASES: Counts required "the version that each alias stands for",
         ..TAGGED, ..CREATION
     };
     /// What the model whose rows this partition holds is called now.
     ModelHome = "RM#" <home: Name> / "M#HOME" {
         NAME: Text "the model's name; missing where it was deleted",
-        ID: Text "its id",
+        ID: Text required "its id",
         RENAMED: Number "when it was renamed last, in ms"
     };
     /// A version of the model, a document.
     ModelVersion = "RM#" <home: Name> / "M#V#" <version: Ordinal> {
-        CREATED: Number "when it was created, in ms",
-        UPDATED: Number "when it was changed last, in ms",
-        STAGE: Text "stage",
-        DESCRIPTION: Text "description",
-        SOURCE: Text "where it is, as the client says",
+        CREATED: Number required "when it was created, in ms",
+        UPDATED: Number required "when it was changed last, in ms",
+        STAGE: VersionStage required "stage",
+        DESCRIPTION: Text required "description",
+        SOURCE: Text required "where it is, as the client says",
         STORAGE: Text "where its artifacts are, if that is not its source",
         RUN: Text "its run",
         RUN_LINK: Text "a link to its run",
@@ -261,23 +266,23 @@ rows! {
     /// A tag of the model, likewise.
     ModelTag = "RM#" <home: Name> / "M#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A model version that names a run.
-    VersionOfRun = "RUN#" <run: Name> / "MV#" <home: Name> "#" <version: Ordinal> { HOME: Text "the name of the home, which may be cut in the key" };
+    VersionOfRun = "RUN#" <run: Name> / "MV#" <home: Name> "#" <version: Ordinal> { HOME: Text required "the name of the home, which may be cut in the key" };
 
     // ---- workspaces, users, configuration --------------------------------------------------------------------------
     /// A workspace.
     Workspace = "WORKSPACE#" <workspace: Name> / "WS#META";
     /// Claims the name of an experiment, and lists the workspace's experiments by name and (LSI1) newest first.
     ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name> {
-        NAME: Text "the name, which may be cut in the key",
-        EXPERIMENT: Text "the experiment that has it"
+        NAME: Text required "the name, which may be cut in the key",
+        EXPERIMENT: ExperimentId required "the experiment that has it"
     };
     /// Lists the registered models of a workspace by name, prompts apart.
-    ModelName = "WORKSPACE#" <workspace: Name> / "RMNAME#" <kind: ModelKind> "#" <name: Name> { NAME: Text "the name, which may be cut in the key" };
+    ModelName = "WORKSPACE#" <workspace: Name> / "RMNAME#" <kind: ModelKind> "#" <name: Name> { NAME: Text required "the name, which may be cut in the key" };
     /// Lists the workspace's evaluation datasets, oldest first.
     WorkspaceEvaluationDataset = "WORKSPACE#" <workspace: Name> / "EDS#" <dataset: EvaluationDatasetId> { ..LISTED_DATASET };
     /// Lists the workspace's scorers.
     WorkspaceScorer = "WORKSPACE#" <workspace: Name> / "SCORERS#" <experiment: ExperimentId> "#" <name: Name> {
-        NAME: Text "the name, which may be cut in the key"
+        NAME: Text required "the name, which may be cut in the key"
     };
     /// A user: password hash, admin flag.
     User = "USER#" <user: Name> / "U#META";

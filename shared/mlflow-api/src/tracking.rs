@@ -63,6 +63,12 @@ impl LifecycleStage {
             Self::Deleted => "deleted",
         }
     }
+
+    /// The stage of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Active, Self::Deleted].into_iter().find(|stage| stage.name() == name)
+    }
 }
 
 /// Status of a run.

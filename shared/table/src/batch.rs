@@ -56,7 +56,7 @@ impl Table {
             match left {
                 Some(left) if !left.keys().is_empty() => wanted = left.keys,
                 _ => {
-                    self.count_items(&found);
+                    self.take(&found)?;
                     return Ok(found);
                 }
             }

@@ -38,6 +38,8 @@ pub enum Failure {
     Unavailable(String),
     /// Nobody knows whether [`Table::create`](crate::Table::create) made something new: it must not be repeated.
     Unknown(String),
+    /// An item is not what is declared of its row.
+    Unreadable(String),
     /// Anything else; a defect of ours.
     Unexpected(String),
 }
@@ -70,6 +72,7 @@ impl From<Failure> for Error {
             ),
             // Nobody handled the refusal: somebody else is changing the same item all the time.
             Failure::Refused { .. } | Failure::Cancelled(_) => Self::unavailable("a condition kept being refused"),
+            Failure::Unreadable(what) => Self::internal(format!("{what} cannot be read")),
             Failure::Unexpected(cause) => Self::internal(cause),
         }
     }

@@ -9,6 +9,7 @@ mod change;
 mod connect;
 mod create;
 mod creation;
+mod declared;
 mod expression;
 mod failure;
 mod item;

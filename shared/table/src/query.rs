@@ -107,7 +107,12 @@ impl Table {
             .await?;
         self.consumed(Direction::Read, answer.consumed_capacity.as_slice());
         let items: Vec<_> = answer.items.unwrap_or_default().into_iter().map(Item).collect();
-        self.count_items(&items);
+        // A local index holds nothing but keys.
+        if index.is_none() || query.whole {
+            self.take(&items)?;
+        } else {
+            self.count_items(&items);
+        }
         Ok(Page { items, next: answer.last_evaluated_key.filter(|key| !key.is_empty()) })
     }
 

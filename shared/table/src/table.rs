@@ -11,7 +11,7 @@ use key_schema::definition::{PK, SK};
 
 use crate::expression::Expressions;
 use crate::meter::{Direction, Meter, ReadBytes};
-use crate::{Condition, Failure, Item, Result, Retry, Update, Value};
+use crate::{Condition, Failure, Item, Result, Retry, Update, Value, declared};
 
 /// A handle on the table. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -55,6 +55,9 @@ impl Table {
     }
 
     /// Reads one item, consistently. One request; a read unit per 4 KB.
+    ///
+    /// # Errors
+    /// [`Failure::Unreadable`] if it is not what is declared of its row, as for every read of whole items.
     pub async fn get(&self, key: &Key) -> Result<Option<Item>> {
         let answer = self
             .retry
@@ -71,7 +74,7 @@ impl Table {
             .await?;
         self.consumed(Direction::Read, answer.consumed_capacity.as_slice());
         let item = answer.item.map(Item);
-        self.count_items(item.as_slice());
+        self.take(item.as_slice())?;
         Ok(item)
     }
 
@@ -138,7 +141,10 @@ impl Table {
             .await
             .inspect_err(|failure| self.count_refusal(failure))?;
         self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
-        answer.attributes.map(Item).ok_or_else(|| Failure::Unexpected("an update returned no item".to_owned()))
+        let item = answer.attributes.map(Item);
+        let item = item.ok_or_else(|| Failure::Unexpected("an update returned no item".to_owned()))?;
+        declared::check([&item])?;
+        Ok(item)
     }
 
     /// Which report of consumed capacity to ask for.
@@ -156,6 +162,12 @@ impl Table {
         if let Some(meter) = &self.meter {
             meter.count_request(operation);
         }
+    }
+
+    /// Counts items that were read whole, and looks whether they can be.
+    pub(crate) fn take(&self, items: &[Item]) -> Result<()> {
+        self.count_items(items);
+        declared::check(items)
     }
 
     /// Counts items that were read.

@@ -1,7 +1,9 @@
 //! Reading evaluation datasets.
 
-use entities::attributes::{CREATED_BY, DIGEST, NAME, RECORDS, SCHEMA_VERSION, TAG_ROWS, TAGS, UPDATED, UPDATED_BY};
-use entities::entries;
+use entities::attributes::{
+    CONTENT_SIZE, CREATED_BY, DIGEST, NAME, RECORDS, SCHEMA_VERSION, TAG_ROWS, TAGS, UPDATED, UPDATED_BY,
+};
+use entities::{entries, unreadable};
 use key_schema::rows;
 use mlflow_api::evaluation_datasets as wire;
 use mlflow_api::{EvaluationDatasetId, Json, Result};
@@ -75,6 +77,9 @@ impl Store {
     pub(super) async fn dataset_schema(&self, id: &EvaluationDatasetId, item: &Item) -> Result<Option<(Item, String)>> {
         if !item.has(SCHEMA_VERSION) {
             return Ok(None);
+        }
+        if !item.has(CONTENT_SIZE) {
+            return Err(unreadable(item, "a schema"));
         }
         content::read_with_item(&self.table, item.clone(), part_key(id)).await
     }

@@ -1,7 +1,7 @@
 //! A scorer's row, and what names a scorer.
 
 use access::Granted;
-use entities::attributes::{CREATED, NAME, SCORER, VERSION};
+use entities::attributes::{CONTENT_SIZE, CREATED, NAME, SCORER, VERSION};
 use entities::unreadable;
 use key_schema::{Key, KeyRange, Name, Ordinal, WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, ScorerId};
@@ -39,7 +39,10 @@ impl Found {
     /// # Errors
     /// An internal one if it cannot be read.
     pub(super) fn of(experiment: ExperimentId, item: Item) -> Result<Self> {
-        let id = item.text(SCORER).and_then(ScorerId::parse).ok_or_else(|| unreadable(&item, "a scorer"))?;
+        let id = item.text(SCORER).and_then(ScorerId::parse);
+        // A version without a content would look like none.
+        let is_whole = !item.has(VERSION) || (item.has(CREATED) && item.has(CONTENT_SIZE));
+        let id = id.filter(|_| is_whole).ok_or_else(|| unreadable(&item, "a scorer"))?;
         Ok(Self { experiment, id, item })
     }
 
