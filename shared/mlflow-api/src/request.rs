@@ -1,11 +1,13 @@
 //! A request, before it is known to be of any endpoint.
 
 use percent_encoding::percent_decode_str;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::checks::{self, FieldChecks};
 use crate::error::{Error, Result};
 use crate::fields::Declared;
+use crate::json::Json;
 use crate::message::{Field, Kind, Message, reject_both_names};
 
 /// What an endpoint gets to see of an HTTP request.
@@ -169,7 +171,12 @@ impl Request {
         if matches!(self.body.trim_ascii(), b"NaN" | b"Infinity" | b"-Infinity") {
             return Err(not_an_object());
         }
-        let value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let value = match serde_json::from_slice(&self.body) {
+            Ok(value) => value,
+            Err(_) if is_json(&self.body) => return Err(unreadable_json()),
+            // MLflow takes what is no JSON for an empty object.
+            Err(_) => Value::Null,
+        };
         // Old clients send JSON that was encoded twice.
         let value = match value {
             Value::String(text) => serde_json::from_str(&text).map_err(|_| not_an_object())?,
@@ -188,6 +195,19 @@ impl Request {
             Some(_) => Err(Error::invalid("Bad Request. Content-Type must be one of ['application/json'].")),
         }
     }
+}
+
+/// Whether bytes are JSON to Python: it takes half of a surrogate pair, numbers of any size, NaN, and any depth.
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+        || std::str::from_utf8(bytes).is_ok_and(|text| Json::parse(text).is_some())
+}
+
+fn unreadable_json() -> Error {
+    Error::invalid(
+        "The request body cannot be read: it holds half of a surrogate pair, a number that is out of range or no number, or \
+         more than 128 arrays and objects within each other.",
+    )
 }
 
 fn not_an_object() -> Error {
@@ -225,6 +245,18 @@ mod tests {
         assert_eq!(post("[1]").unwrap_err().message, missing);
         for body in ["7", "true", "NaN", " -Infinity ", r#""text""#] {
             assert_eq!(post(body).unwrap_err().message, "The request body must be a JSON object.", "{body}");
+        }
+    }
+
+    #[test]
+    fn json_that_only_python_reads_is_refused_in_so_many_words() {
+        let deep = format!("{{\"run_id\": {}1{}}}", "[".repeat(200), "]".repeat(200));
+        let deeper = format!("{{\"run_id\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        for body in
+            [r#"{"run_id": "\ud800"}"#, r#"{"run_id": 1e999}"#, r#"{"run_id": NaN}"#, deep.as_str(), deeper.as_str()]
+        {
+            let message = post(body).unwrap_err().message;
+            assert!(message.starts_with("The request body cannot be read: "), "{message}");
         }
     }
 

@@ -1,0 +1,187 @@
+//! Reads JSON as Python does.
+
+use std::iter::Peekable;
+use std::str::CharIndices;
+
+use super::value::{Json, Object};
+
+/// Arrays and objects within each other.
+const DEEPEST: usize = 128;
+
+impl Json {
+    /// Reads a text; `None` if it is no JSON, or JSON more than 128 deep.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut reader = Reader { text, rest: text.char_indices().peekable() };
+        let value = reader.value(0)?;
+        reader.skip_space();
+        reader.rest.next().is_none().then_some(value)
+    }
+}
+
+/// Reads from the front of a text. `None` means the text is no JSON.
+struct Reader<'a> {
+    text: &'a str,
+    rest: Peekable<CharIndices<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&mut self) -> Option<char> {
+        self.rest.peek().map(|(_, character)| *character)
+    }
+
+    fn at(&mut self) -> usize {
+        self.rest.peek().map_or(self.text.len(), |(at, _)| *at)
+    }
+
+    fn take(&mut self, wanted: char) -> bool {
+        self.rest.next_if(|(_, character)| *character == wanted).is_some()
+    }
+
+    fn skip_space(&mut self) {
+        while self.rest.next_if(|(_, character)| matches!(character, ' ' | '\t' | '\n' | '\r')).is_some() {}
+    }
+
+    fn value(&mut self, depth: usize) -> Option<Json> {
+        self.skip_space();
+        if depth > DEEPEST {
+            return None;
+        }
+        match self.peek()? {
+            '{' => self.object(depth).map(Json::Object),
+            '[' => self.list(depth).map(Json::List),
+            '"' => self.string().map(Json::Text),
+            '-' | '0'..='9' => self.number(),
+            _ => match self.word() {
+                "null" => Some(Json::Null),
+                "true" => Some(Json::Bool(true)),
+                "false" => Some(Json::Bool(false)),
+                "NaN" => Some(Json::Float(f64::NAN)),
+                "Infinity" => Some(Json::Float(f64::INFINITY)),
+                _ => None,
+            },
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Option<Object> {
+        let mut entries = Vec::new();
+        self.take('{');
+        self.skip_space();
+        if self.take('}') {
+            return Some(Object::default());
+        }
+        loop {
+            self.skip_space();
+            let key = self.string()?;
+            self.skip_space();
+            self.take(':').then_some(())?;
+            entries.push((key, self.value(depth + 1)?));
+            self.skip_space();
+            if !self.take(',') {
+                return self.take('}').then(|| entries.into_iter().collect());
+            }
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Option<Vec<Json>> {
+        let mut items = Vec::new();
+        self.take('[');
+        self.skip_space();
+        if self.take(']') {
+            return Some(items);
+        }
+        loop {
+            items.push(self.value(depth + 1)?);
+            self.skip_space();
+            if !self.take(',') {
+                return self.take(']').then_some(items);
+            }
+        }
+    }
+
+    fn word(&mut self) -> &'a str {
+        let from = self.at();
+        while self.rest.next_if(|(_, character)| character.is_ascii_alphabetic()).is_some() {}
+        let to = self.at();
+        self.text.get(from..to).unwrap_or_default()
+    }
+
+    fn digits(&mut self) -> bool {
+        let mut any = false;
+        while self.rest.next_if(|(_, character)| character.is_ascii_digit()).is_some() {
+            any = true;
+        }
+        any
+    }
+
+    fn number(&mut self) -> Option<Json> {
+        let from = self.at();
+        let negative = self.take('-');
+        if negative && self.peek() == Some('I') {
+            return (self.word() == "Infinity").then_some(Json::Float(f64::NEG_INFINITY));
+        }
+        let leading_zero = self.take('0');
+        if leading_zero == self.digits() {
+            return None;
+        }
+        let mut whole = true;
+        if self.take('.') {
+            whole = false;
+            self.digits().then_some(())?;
+        }
+        if self.rest.next_if(|(_, character)| matches!(character, 'e' | 'E')).is_some() {
+            whole = false;
+            let _ = self.take('+') || self.take('-');
+            self.digits().then_some(())?;
+        }
+        let to = self.at();
+        let written = self.text.get(from..to)?;
+        if !whole {
+            return written.parse().ok().map(Json::Float);
+        }
+        // To Python, -0 is the integer 0.
+        Some(Json::Integer(if written == "-0" { "0".to_owned() } else { written.to_owned() }))
+    }
+
+    fn string(&mut self) -> Option<String> {
+        self.take('"').then_some(())?;
+        let mut text = String::new();
+        loop {
+            match self.rest.next()?.1 {
+                '"' => return Some(text),
+                '\\' => text.push(self.escape()?),
+                character if character < ' ' => return None,
+                character => text.push(character),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Option<char> {
+        Some(match self.rest.next()?.1 {
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                let first = self.code()?;
+                if !(0xd800..0xdc00).contains(&first) {
+                    return char::from_u32(first);
+                }
+                (self.take('\\') && self.take('u')).then_some(())?;
+                let second = self.code().filter(|code| (0xdc00..0xe000).contains(code))?;
+                return char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+            }
+            character @ ('"' | '\\' | '/') => character,
+            _ => return None,
+        })
+    }
+
+    fn code(&mut self) -> Option<u32> {
+        let mut code = 0;
+        for _ in 0..4 {
+            code = code * 16 + self.rest.next()?.1.to_digit(16)?;
+        }
+        Some(code)
+    }
+}

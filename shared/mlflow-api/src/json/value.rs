@@ -1,0 +1,225 @@
+//! JSON values, and how Python prints them.
+
+use std::collections::HashMap;
+
+use crate::python;
+
+/// Entries of an object that are looked through one by one.
+const FEW: usize = 16;
+
+/// A JSON value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// An integer of any length, in decimal digits.
+    Integer(String),
+    /// A number with a fraction or an exponent, NaN, or an infinity.
+    Float(f64),
+    /// A string.
+    Text(String),
+    /// An array.
+    List(Vec<Json>),
+    /// An object.
+    Object(Object),
+}
+
+/// The entries of a JSON object, in their order; no key comes twice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object(Vec<(String, Json)>);
+
+impl Object {
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Takes the value of a key out.
+    pub fn remove(&mut self, key: &str) -> Option<Json> {
+        let place = self.0.iter().position(|(name, _)| name == key)?;
+        Some(self.0.remove(place).1)
+    }
+
+    /// Sets entries: a key that is there keeps its place, as in Python's `dict.update`.
+    pub fn update(&mut self, entries: impl IntoIterator<Item = (String, Json)>) {
+        // Most objects have few entries; of those that have many, a key must not be looked for among all.
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for (key, value) in entries {
+            if self.0.len() > FEW && places.len() < self.0.len() {
+                let known = self.0.iter().enumerate().skip(places.len());
+                places.extend(known.map(|(place, (key, _))| (key.clone(), place)));
+            }
+            let place = if self.0.len() > FEW {
+                places.get(&key).copied()
+            } else {
+                self.0.iter().position(|(name, _)| *name == key)
+            };
+            if let Some(entry) = place.and_then(|place| self.0.get_mut(place)) {
+                entry.1 = value;
+            } else {
+                self.0.push((key, value));
+            }
+        }
+    }
+
+    /// Adds entries whose keys are not there yet.
+    pub fn extend(&mut self, new: impl IntoIterator<Item = (String, Json)>) {
+        self.0.extend(new);
+    }
+
+    /// Whether it has no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The entries.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+}
+
+impl IntoIterator for Object {
+    type Item = (String, Json);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl FromIterator<(String, Json)> for Object {
+    fn from_iter<T: IntoIterator<Item = (String, Json)>>(entries: T) -> Self {
+        let mut object = Self::default();
+        object.update(entries);
+        object
+    }
+}
+
+impl Json {
+    /// `json.dumps(value)`.
+    #[must_use]
+    pub fn print(&self) -> String {
+        let mut printed = String::new();
+        self.write(false, &mut printed);
+        printed
+    }
+
+    /// `json.dumps(value, sort_keys=True)`: equal for objects that differ in the order of their keys only.
+    #[must_use]
+    pub fn print_sorted(&self) -> String {
+        let mut printed = String::new();
+        self.write(true, &mut printed);
+        printed
+    }
+
+    /// The object it is.
+    #[must_use]
+    pub fn object(&self) -> Option<&Object> {
+        if let Self::Object(object) = self { Some(object) } else { None }
+    }
+
+    /// Whether Python takes it for true: it is neither null, false, zero nor empty.
+    #[must_use]
+    pub fn is_true(&self) -> bool {
+        match self {
+            Self::Null => false,
+            Self::Bool(value) => *value,
+            Self::Integer(digits) => digits != "0",
+            Self::Float(number) => *number != 0.0,
+            Self::Text(text) => !text.is_empty(),
+            Self::List(items) => !items.is_empty(),
+            Self::Object(object) => !object.is_empty(),
+        }
+    }
+
+    /// Name of its Python type.
+    #[must_use]
+    pub const fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "NoneType",
+            Self::Bool(_) => "bool",
+            Self::Integer(_) => "int",
+            Self::Float(_) => "float",
+            Self::Text(_) => "str",
+            Self::List(_) => "list",
+            Self::Object(_) => "dict",
+        }
+    }
+
+    /// Python's `str(value)`.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            other => other.repr(),
+        }
+    }
+
+    /// Python's `repr(value)`.
+    #[must_use]
+    pub fn repr(&self) -> String {
+        match self {
+            Self::Null => "None".to_owned(),
+            Self::Bool(true) => "True".to_owned(),
+            Self::Bool(false) => "False".to_owned(),
+            Self::Integer(digits) => digits.clone(),
+            Self::Float(number) => python::float(*number),
+            Self::Text(text) => python::repr(text),
+            Self::List(items) => {
+                let printed: Vec<_> = items.iter().map(Self::repr).collect();
+                format!("[{}]", printed.join(", "))
+            }
+            Self::Object(object) => {
+                let printed: Vec<_> =
+                    object.iter().map(|(key, value)| format!("{}: {}", python::repr(key), value.repr())).collect();
+                format!("{{{}}}", printed.join(", "))
+            }
+        }
+    }
+
+    fn write(&self, sorted: bool, printed: &mut String) {
+        match self {
+            Self::Null => printed.push_str("null"),
+            Self::Bool(value) => printed.push_str(if *value { "true" } else { "false" }),
+            Self::Integer(digits) => printed.push_str(digits),
+            Self::Float(number) if number.is_nan() => printed.push_str("NaN"),
+            Self::Float(number) if number.is_infinite() => {
+                printed.push_str(if *number > 0.0 { "Infinity" } else { "-Infinity" });
+            }
+            Self::Float(number) => printed.push_str(&python::float(*number)),
+            Self::Text(text) => python::write_json_text(text, printed),
+            Self::List(items) => {
+                printed.push('[');
+                for (position, item) in items.iter().enumerate() {
+                    printed.push_str(if position > 0 { ", " } else { "" });
+                    item.write(sorted, printed);
+                }
+                printed.push(']');
+            }
+            Self::Object(object) => {
+                let mut entries: Vec<_> = object.iter().collect();
+                if sorted {
+                    entries.sort_unstable_by_key(|(key, _)| *key);
+                }
+                printed.push('{');
+                for (position, (key, value)) in entries.into_iter().enumerate() {
+                    printed.push_str(if position > 0 { ", " } else { "" });
+                    python::write_json_text(key, printed);
+                    printed.push_str(": ");
+                    value.write(sorted, printed);
+                }
+                printed.push('}');
+            }
+        }
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
