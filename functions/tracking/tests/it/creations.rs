@@ -1,7 +1,11 @@
 //! Whatever becomes of the requests of a creation: see [`test_site::creations`].
 
+use std::collections::BTreeSet;
+
 use embedded_engine::faults::Trouble;
+use key_schema::rows;
 use serde_json::{Value, json};
+use table::{Condition, Item, number};
 use test_site::creations::{Creation, Ground};
 use test_site::{Api, Dump};
 
@@ -71,4 +75,22 @@ async fn rows_without_their_document_are_nobodys() {
     site.faults.work_again();
     assert!(site.dump().await.keys().any(|key| key.contains("#TAG#")), "rows were written");
     assert_eq!(other.search(json!({ "experiment_ids": [experiment] })).await, [run]);
+}
+
+/// A backup may bring back an older counter.
+#[tokio::test]
+async fn a_counter_that_was_set_back_catches_up_in_few_steps() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let mut used = BTreeSet::new();
+    for number in 0..40 {
+        used.insert(server.experiment(&format!("e{number}")).await);
+    }
+    let counter = Item::new(rows::Config::key(&"experiment_counter".into())).with("count", number(0));
+    site.table.put(counter, &Condition::Always).await.unwrap();
+    site.faults.reset_calls();
+    assert!(used.insert(server.experiment("new").await), "{used:?}");
+    assert!(used.insert(server.experiment("newer").await), "{used:?}");
+    let updates = site.faults.calls("UpdateItem");
+    assert!(updates <= 8, "{updates} numbers");
 }

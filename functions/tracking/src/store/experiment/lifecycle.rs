@@ -16,6 +16,8 @@ use crate::store::names::DEFAULT_EXPERIMENT_NAME;
 
 /// The setting that counts experiment ids.
 const COUNTER: &str = "experiment_counter";
+/// Numbers that a new experiment is tried with, each twice as far from the one before as that was.
+const NUMBERS_TRIED: u32 = 24;
 
 /// An experiment to create.
 #[derive(Clone, Debug, Default)]
@@ -55,9 +57,10 @@ impl Store {
             return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
         }
         let new = &NewExperiment { artifact_location, ..new.clone() };
-        loop {
+        // From number to number where those are in use, twice as far each time: a counter that was set back catches up in few steps.
+        for step in (0..NUMBERS_TRIED).map(|attempt| 1_i64 << attempt) {
             let counter = rows::Config::key(&COUNTER.into());
-            let setting = self.table.update(&Update::upsert(counter).add(COUNT, number(1))).await?;
+            let setting = self.table.update(&Update::upsert(counter).add(COUNT, number(step))).await?;
             let number = setting.number(COUNT).and_then(|count| count.try_into().ok());
             let id =
                 number.and_then(ExperimentId::from_number).ok_or_else(|| Error::internal("no experiment ids left"))?;
@@ -68,6 +71,7 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
+        Err(Error::internal("no free number for an experiment was found"))
     }
 
     /// Makes the experiment that every store starts with, where it is missing. One request where it is there.
