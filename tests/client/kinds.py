@@ -9,6 +9,8 @@ from tests.support.http import Answer, Request, Side
 
 _V2 = "/api/2.0/mlflow"
 _V3 = "/api/3.0/mlflow"
+#: Of a thousand records each; more than any test writes.
+_MOST_PAGES = 100
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,13 @@ def kinds(side: Side) -> list[Kind]:
 
     def has_records(side: Side, number: int, _: Any) -> bool:
         found, token = [], ""
-        while token is not None:
+        for _ in range(_MOST_PAGES):
             page = done(side, "GET", f"{_V3}/datasets/{dataset}/records", max_results=1000, page_token=token)
             found += [record["inputs"] for record in json.loads(page["records"])]
             token = page.get("next_page_token")
+            if token is None:
+                break
+        assert token is None, f"more than {_MOST_PAGES} pages of records"
         return [inputs for inputs in found if inputs["n"] == number] == [{"n": number, "m": part} for part in range(3)]
 
     def register_scorer(side: Side, number: int) -> None:
