@@ -1,6 +1,7 @@
 //! The functions in one process over an engine on disk, as `serve` has them.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
+mod bounds;
 mod health;
 mod needs;
 mod power_cut;

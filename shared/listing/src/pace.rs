@@ -27,3 +27,31 @@ impl Pace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// On one thread: others have a turn only where one is given.
+    #[tokio::test]
+    async fn others_have_a_turn_after_a_long_one_and_not_before() {
+        let turns = Arc::new(AtomicUsize::new(0));
+        let others = Arc::clone(&turns);
+        tokio::spawn(async move {
+            for _ in 0..10 {
+                others.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        let long_ago = Instant::now().checked_sub(TURN).unwrap();
+        let mut pace = Pace { since: long_ago };
+        pace.keep().await;
+        assert_eq!(turns.load(Ordering::Relaxed), 1);
+        let mut pace = Pace { since: Instant::now() + TURN };
+        pace.keep().await;
+        assert_eq!(turns.load(Ordering::Relaxed), 1);
+    }
+}

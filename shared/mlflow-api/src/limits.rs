@@ -171,6 +171,18 @@ pub fn batch(metrics: usize, params: usize, tags: usize) -> Result<()> {
     Ok(())
 }
 
+/// Experiments that one request may name to have them searched. Each takes a request to the table at least; MLflow's databases end at some
+/// number of variables in a statement, `SQLite` at 32,766 unless it was built otherwise.
+pub const SEARCHED_EXPERIMENTS: usize = 10_000;
+
+/// Checks how many experiments are to be searched.
+pub fn searched_experiments(experiments: usize) -> Result<()> {
+    if experiments <= SEARCHED_EXPERIMENTS {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("A search takes at most {SEARCHED_EXPERIMENTS} experiments. Found {experiments}.")))
+}
+
 /// Checks the size of a page.
 pub fn max_results(results: i64) -> Result<()> {
     let problem = if results < 1 {

@@ -4,7 +4,7 @@ use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::evaluation_datasets::{Datasets, OneDataset};
 use mlflow_api::requests::evaluation_datasets as message;
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Error, ExperimentId, Json, Request, Result};
+use mlflow_api::{Error, ExperimentId, Json, Request, Result, limits};
 use service::Endpoint;
 
 use crate::asked::AskedId;
@@ -126,6 +126,7 @@ impl Endpoint for Search {
             let message = "Invalid value None for parameter 'max_results' supplied. It must be a positive integer";
             return Err(Error::invalid(message));
         }
+        limits::searched_experiments(message.experiment_ids.len())?;
         let search = DatasetSearch {
             experiment_ids: message.experiment_ids,
             filter: message.filter_string,

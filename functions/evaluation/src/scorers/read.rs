@@ -34,6 +34,7 @@ impl Endpoint for List {
                  multiple experiments, or 'experiment_id' to scope it to a single experiment.",
             ));
         }
+        limits::searched_experiments(texts.len())?;
         texts.iter().try_for_each(|id| limits::experiment_id(id))?;
         let ids = texts.iter().map(|id| ExperimentId::parse(id));
         // One that no experiment can have is of none.

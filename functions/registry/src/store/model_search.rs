@@ -5,7 +5,7 @@ use entities::{entries, read_all};
 use futures::future::{ready, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{KeyRange, ModelKind, Name, Ordinal, rows};
-use listing::{Candidates, Page, Reading, add, fill};
+use listing::{Candidates, Pace, Page, Reading, add, fill};
 use mlflow_api::registry::{Models, RegisteredModel};
 use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
@@ -173,8 +173,9 @@ impl Candidates for Wanted<'_> {
             Ok::<_, Error>(Candidate { model, tag_rows, tags })
         });
         let mut candidates = stream::iter(candidates.collect::<Vec<_>>()).buffered(AT_ONCE);
-        let mut found = Vec::new();
+        let (mut found, mut pace) = (Vec::new(), Pace::default());
         while let Some(candidate) = candidates.try_next().await? {
+            pace.keep().await;
             let key = self.order.key(&candidate);
             if self.filter.matches(&candidate) && self.after.as_ref().is_none_or(|after| key > *after) {
                 let bytes = candidate.size();

@@ -8,7 +8,7 @@ use entities::read_all;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, ModelKind, Name, Ordinal, part, rows};
-use listing::{Found, Page, Top};
+use listing::{Found, Pace, Page, Top};
 use mlflow_api::registry::{FoundVersions, IS_PROMPT_TAG, ModelVersion};
 use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
 use search::{
@@ -140,8 +140,10 @@ impl Store {
         // A version, and the rows of tags that follow it.
         let mut items: Vec<Item> = Vec::new();
         let number = |items: &[Item]| items.first().and_then(version_of);
+        let mut pace = Pace::default();
         while let Some(page) = pages.try_next().await? {
             for item in page {
+                pace.keep().await;
                 if version_of(&item).is_some() {
                     if let (Some(version), [item, rows @ ..]) = (number(&items), items.as_slice()) {
                         of_model.look_at(candidate(&model.name, version, item, rows, model.renamed())?);
@@ -172,11 +174,13 @@ impl Store {
         let mut top = Top::new(wanted.page_size);
         // The versions of one model are next to each other.
         let mut of_model = (String::new(), OfModel::new(wanted));
+        let mut pace = Pace::default();
         for places in places.chunks(VERSIONS_AT_ONCE) {
             let homes: BTreeSet<_> = places.iter().map(|(home, _)| home_key(home)).collect();
             let keys: Vec<_> = places.iter().map(version_key).chain(homes).collect();
             let items = self.table.get_many(&keys).await?;
             for place in places {
+                pace.keep().await;
                 if place.0 != of_model.0 {
                     let (_, done) = std::mem::replace(&mut of_model, (place.0.clone(), OfModel::new(wanted)));
                     top.merge(done.finish());

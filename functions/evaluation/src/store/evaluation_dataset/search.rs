@@ -8,7 +8,7 @@ use entities::read_all;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{part, rows};
-use listing::{Candidates, Reading, fill};
+use listing::{Candidates, Pace, Reading, fill};
 use mlflow_api::evaluation_datasets::{Datasets, EvaluationDataset};
 use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result, Workspace, limits};
 use search::{
@@ -166,8 +166,9 @@ impl Candidates for Wanted {
             Ok::<_, Error>(Searched { id: id.clone(), item, tags })
         });
         let mut datasets = stream::iter(datasets.collect::<Vec<_>>()).buffered(AT_ONCE);
-        let mut found = Vec::new();
+        let (mut found, mut pace) = (Vec::new(), Pace::default());
         while let Some(dataset) = datasets.try_next().await? {
+            pace.keep().await;
             let key = self.order.key(&dataset);
             if self.filter.matches(&dataset) && self.after.as_ref().is_none_or(|after| key > *after) {
                 let bytes = dataset.size();

@@ -7,7 +7,7 @@ use entities::{find, read_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::ExperimentsByStage;
 use key_schema::{Descending, Name, Stage, ranges, rows};
-use listing::{Candidates, Reading, fill};
+use listing::{Candidates, Pace, Reading, fill};
 use mlflow_api::tracking::{self, Experiments, ViewType};
 use mlflow_api::{Error, ExperimentId, Result, Workspace, limits};
 use search::{
@@ -154,8 +154,9 @@ impl Candidates for Wanted<'_> {
             Ok::<_, Error>(Searched { id, experiment })
         });
         let mut experiments = stream::iter(experiments.collect::<Vec<_>>()).buffered(AT_ONCE);
-        let mut found = Vec::new();
+        let (mut found, mut pace) = (Vec::new(), Pace::default());
         while let Some(searched) = experiments.try_next().await? {
+            pace.keep().await;
             let key = self.order.key(&searched);
             let is_wanted = self.view.shows(searched.experiment.lifecycle_stage) && self.filter.matches(&searched);
             if is_wanted && self.after.as_ref().is_none_or(|after| key > *after) {

@@ -13,7 +13,7 @@ use entities::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Field, KeyRange, Stage, place, rows};
-use listing::{Page, Reading, Top};
+use listing::{Pace, Page, Reading, Top};
 use mlflow_api::logged_models::{LoggedModel, LoggedModels};
 use mlflow_api::requests::logged_models::SearchLoggedModels;
 use mlflow_api::tracking::LifecycleStage;
@@ -225,13 +225,14 @@ impl Store {
         run: Option<&str>,
         wanted: &Wanted,
     ) -> Result<listing::Found<SortKey, Found>> {
-        let mut top = Top::new(wanted.page_size);
+        let (mut top, mut pace) = (Top::new(wanted.page_size), Pace::default());
         if let Some(run) = run {
             let list = LoggedModelsOfRun::all(&experiment).stage(&Stage::Active).run(&Field::from(run));
             let listed = self.model_list(experiment, list.range(), usize::MAX).await?;
             let places: Vec<_> = listed.into_iter().map(|(_, at)| at).collect();
             for places in places.chunks(PORTION) {
                 for (at, items) in read_models(&self.table, places).await? {
+                    pace.keep().await;
                     wanted.look_at(at, items, &mut top)?;
                 }
             }
@@ -248,6 +249,7 @@ impl Store {
             let groups: Vec<_> = groups.into_iter().map(|(at, items)| self.with_segments(at, items, wanted)).collect();
             let mut groups = stream::iter(groups).buffered(AT_ONCE);
             while let Some((at, items)) = groups.try_next().await? {
+                pace.keep().await;
                 wanted.look_at(at, items, &mut top)?;
             }
             match read.next {

@@ -55,5 +55,6 @@ pub(crate) fn known_experiments(texts: &[String]) -> Result<Vec<ExperimentId>> {
             Err(error) => return Err(error),
         }
     }
+    limits::searched_experiments(ids.len())?;
     Ok(ids)
 }

@@ -1,0 +1,28 @@
+//! What one request may ask for.
+
+use embedded_engine::Engine;
+use mlflow_api::limits::SEARCHED_EXPERIMENTS;
+use serde_json::json;
+use table::Table;
+
+use crate::site::{TABLE, functions, send};
+
+#[tokio::test]
+async fn every_search_is_of_a_bounded_number_of_experiments() {
+    let engine = Engine::memory().unwrap();
+    let table = Table::new(engine.client(), TABLE);
+    table.create_if_missing().await.unwrap();
+    let router = functions(&table);
+    let experiments: Vec<_> = (0..=SEARCHED_EXPERIMENTS).map(|number| number.to_string()).collect();
+    let body = json!({ "experiment_ids": experiments });
+    for (method, path) in [
+        ("POST", "/api/2.0/mlflow/runs/search"),
+        ("POST", "/api/2.0/mlflow/logged-models/search"),
+        ("POST", "/api/3.0/mlflow/datasets/search"),
+        ("GET", "/api/3.0/mlflow/scorers/list"),
+    ] {
+        let (status, answer) = send(&router, method, path, &body).await;
+        assert_eq!((status, &answer["error_code"]), (400, &json!("INVALID_PARAMETER_VALUE")), "{path} {answer}");
+        assert_eq!(answer["message"], "A search takes at most 10000 experiments. Found 10001.", "{path}");
+    }
+}
