@@ -1,7 +1,7 @@
 //! What stands in the table and cannot be read is an error, never a shorter answer: one attribute after another of one item after
 //! another is broken, and everything is read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::primitives::Blob;
@@ -237,12 +237,18 @@ async fn index_one(engine: &Engine, table: &Table) {
         json!({ "eventName": "MODIFY", "dynamodb": change })
     };
     let records: Vec<_> = marked.map(record).collect();
-    let run_of = |record: &Json| record["dynamodb"]["Keys"]["SK"].as_str().unwrap()[..34].to_owned();
+    let run_of = |record: &Json| record["dynamodb"]["Keys"]["SK"]["S"].as_str().unwrap()[..34].to_owned();
     let first = run_of(&records[0]);
     let records: Vec<_> = records.into_iter().filter(|record| run_of(record) == first).collect();
     let answer = Indexer::new(table.clone()).handle(Batch { records }).await;
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }
+
+/// So many items of a row are broken in the same way: one run is read from its copy in the index, another from its own items.
+const ITEMS_OF_A_ROW: usize = 2;
+/// What only writes read, or, of a copy in the index, has the run itself read in its place.
+const NOT_ANSWERED: [&str; 6] =
+    [" nonce ", "Config count ", "EvaluationInputs ", "IndexedCopy link_rows ", "ModelHome ", "WorkspaceScorer "];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
@@ -264,13 +270,17 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
         assert_eq!(status, 200, "{} {} {answer}", read.method, read.path);
         expected.push(answer);
     }
-    let (mut noticed, mut unnoticed, mut rows) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut noticed, mut unnoticed) = (BTreeMap::<String, usize>::new(), BTreeSet::new());
     for dumped in engine.items(TABLE).await.unwrap() {
         let part = |name: &str| dumped[name]["S"].as_str().unwrap().to_owned();
         let key = Key { pk: part(PK), sk: part(SK) };
         let row = RowDescription::of(&key).unwrap();
         let whole = table.get(&key).await.unwrap().unwrap();
         for (what, item) in broken(&whole, row) {
+            if noticed.get(&what).is_some_and(|items| *items >= ITEMS_OF_A_ROW) {
+                continue;
+            }
+            let mut is_noticed = false;
             table.put(item, &Condition::Always).await.unwrap();
             for (read, expected) in reads.iter().zip(&expected) {
                 let (status, answer) = read.answer(&router).await;
@@ -282,19 +292,20 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
                 assert_eq!((status, &answer["error_code"]), (500, &json!("INTERNAL_ERROR")), "{call} {answer}");
                 let message = "The server met an unexpected condition. Its log has the details.";
                 assert_eq!(answer["message"], message, "{call}");
-                noticed.insert(what.clone());
+                is_noticed = true;
             }
-            if !noticed.contains(&what) {
+            if is_noticed {
+                *noticed.entry(what).or_default() += 1;
+            } else {
                 unnoticed.insert(what);
             }
-            rows.insert(row.name);
         }
         table.put(whole, &Condition::Always).await.unwrap();
     }
-    // An item of the same row that nothing reads does not count: another may be the one that is read.
-    let unnoticed: Vec<_> = unnoticed.difference(&noticed).collect();
-    println!("{rows:?}\n{} noticed, not: {unnoticed:#?}", noticed.len());
-    assert_eq!(unnoticed, Vec::<&String>::new());
+    // Another item of the same row may be the one that is read.
+    unnoticed.retain(|what| !noticed.contains_key(what) && !NOT_ANSWERED.iter().any(|part| what.contains(part)));
+    assert_eq!(unnoticed, BTreeSet::new(), "nothing reads these");
+    assert!(noticed.len() > 200, "{} ways to break an item", noticed.len());
     for (read, expected) in reads.iter().zip(&expected) {
         assert_eq!(read.answer(&router).await, (200, expected.clone()), "all is whole again");
     }

@@ -63,7 +63,7 @@ impl Indexer {
     /// Deletes a range, page after page, each item after what belongs to it elsewhere: in the lists of the workspace, for the
     /// partition of an experiment.
     async fn delete_range(&self, range: KeyRange, workspace: Option<&Workspace>) -> Result<()> {
-        let mut query = Query::of(range);
+        let mut query = Query::of(range).for_removal();
         loop {
             let page = self.table.query_page(&query).await?;
             let keys: Vec<Key> = page.items.iter().filter_map(Item::key).collect();

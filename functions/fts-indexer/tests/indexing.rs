@@ -170,7 +170,14 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
         if number == 20 {
             // Longer than DynamoDB's keys may be: a run's id from elsewhere, in a copy that claims entries it cannot have.
             let stale = vec![table::Value::S("FTS#".to_owned() + &"x".repeat(2_000))];
-            let copy = Item::new(RunCopy::key(&at)).with("indexed", text("0")).with("stale", table::Value::L(stale));
+            let copy = Item::new(RunCopy::key(&at))
+                .with("name", text("x"))
+                .with("user", text("ada"))
+                .with("status", text("RUNNING"))
+                .with("start_time", table::number(TIME))
+                .with("artifact_uri", text("s3://bucket/1"))
+                .with("indexed", text("0"))
+                .with("stale", table::Value::L(stale));
             site.table
                 .put(copy.with("entries", table::Value::L(Vec::new())), &table::Condition::item_missing())
                 .await
@@ -224,7 +231,8 @@ async fn a_run_that_is_gone_leaves_nothing() {
     site.table.put(Item::new(row), &table::Condition::item_missing()).await.unwrap();
     // What the registry keeps of the run is not the run's.
     let version = rows::VersionOfRun::key(&at.run.as_str().into(), &"model".into(), &Ordinal(1));
-    site.table.put(Item::new(version.clone()), &table::Condition::item_missing()).await.unwrap();
+    let row_of_version = Item::new(version.clone()).with("home", text("model"));
+    site.table.put(row_of_version, &table::Condition::item_missing()).await.unwrap();
     let dataset = WideDigest::of(&["iris"]);
     for key in [
         rows::RunInput::key(&at.experiment, &at.run, &dataset),

@@ -1,9 +1,9 @@
 //! Parts of keys that cannot be read whole: a text in them may have been cut.
 
-use mlflow_api::{EvaluationDatasetId, ExperimentId};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId};
 
-use crate::rows::{ModelVersion, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer};
-use crate::{Name, Ordinal, Segment, place};
+use crate::rows::{MetricSegment, ModelVersion, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer};
+use crate::{Digest, Name, Ordinal, Segment, place};
 
 /// The version whose document has this sort key; `None` for any other row. The name in the partition key may be cut.
 #[must_use]
@@ -17,6 +17,14 @@ pub fn version_of_document(sort_key: &str) -> Option<u32> {
 pub fn version_of_run(sort_key: &str) -> Option<u32> {
     let (_home, version) = VersionOfRun::all(&Name::from("")).range().place(sort_key)?.split_once('#')?;
     Ordinal::read(version).map(|Ordinal(version)| version)
+}
+
+/// The hash of the points in the sort key of a [`MetricSegment`](crate::rows::MetricSegment). The name of the metric may be cut.
+#[must_use]
+pub fn points_of_segment(sort_key: &str) -> Option<Digest> {
+    let run = RunId::new(0, ExperimentId::DEFAULT, 0);
+    let (_metric_and_time, points) = MetricSegment::all(&run).range().place(sort_key)?.rsplit_once('#')?;
+    Digest::read(points)
 }
 
 /// The dataset of a row of a list of evaluation datasets, that of a workspace or of an experiment. Their names may be cut.
@@ -36,6 +44,7 @@ pub fn experiment_of_listed_scorer(sort_key: &str) -> Option<ExperimentId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Ascending;
     use crate::rows::{ExperimentEvaluationDataset, ModelVersionTag};
 
     #[test]
@@ -50,6 +59,9 @@ mod tests {
         {
             assert_eq!(listed_evaluation_dataset(&key.sk), Some(dataset.clone()));
         }
+        let run = RunId::new(1, ExperimentId::DEFAULT, 1);
+        let segment = MetricSegment::key(&run, &long, &Ascending(1), &Ascending(2), &Digest(3));
+        assert_eq!(points_of_segment(&segment.sk), Some(Digest(3)));
         let scorer = WorkspaceScorer::key(&long, &ExperimentId::DEFAULT, &long);
         assert_eq!(experiment_of_listed_scorer(&scorer.sk), Some(ExperimentId::DEFAULT));
     }

@@ -16,6 +16,7 @@ pub struct Query {
     range: KeyRange,
     backwards: bool,
     whole: bool,
+    for_removal: bool,
     limit: Option<usize>,
     start: Option<HashMap<String, Value>>,
 }
@@ -33,13 +34,20 @@ impl Query {
     /// The items of a range, in the order of their sort keys.
     #[must_use]
     pub fn of(range: impl Into<KeyRange>) -> Self {
-        Self { range: range.into(), backwards: false, whole: false, limit: None, start: None }
+        Self { range: range.into(), backwards: false, whole: false, for_removal: false, limit: None, start: None }
     }
 
     /// With all attributes of the items, which a local index does not hold: a read unit per 4 KB of each item more.
     #[must_use]
     pub fn whole(mut self) -> Self {
         self.whole = true;
+        self
+    }
+
+    /// Items as they are, readable or not: for what is to be deleted.
+    #[must_use]
+    pub fn for_removal(mut self) -> Self {
+        self.for_removal = true;
         self
     }
 
@@ -107,8 +115,8 @@ impl Table {
             .await?;
         self.consumed(Direction::Read, answer.consumed_capacity.as_slice());
         let items: Vec<_> = answer.items.unwrap_or_default().into_iter().map(Item).collect();
-        // A local index holds nothing but keys.
-        if index.is_none() || query.whole {
+        // An index holds nothing but keys.
+        if (index.is_none() || query.whole) && !query.for_removal {
             self.take(&items)?;
         } else {
             self.count_items(&items);

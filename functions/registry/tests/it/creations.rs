@@ -3,7 +3,7 @@
 use key_schema::rows;
 use mlflow_api::{ExperimentId, ModelId};
 use serde_json::{Value, json};
-use table::{Condition, Item, Map, map, text};
+use table::{Condition, Item, Map, map, number, text};
 use test_site::creations::{Creation, Ground};
 use test_site::{Api, Dump};
 
@@ -22,6 +22,13 @@ async fn site() -> Site {
     let (experiment, id) = logged_model();
     let item = Item::new(rows::LoggedModel::key(&experiment, &id))
         .with("artifact_uri", text(format!("{ROOT}/7/models/{id}/artifacts")))
+        .with("source_run", text(""))
+        .with("name", text("model"))
+        .with("model_type", text(""))
+        .with("status", number(2))
+        .with("stage", text("active"))
+        .with("created", number(1))
+        .with("updated", number(1))
         .with("params", map(Map::new()))
         .with("tags", map(Map::new()));
     site.table.put(item, &Condition::item_missing()).await.unwrap();

@@ -3,7 +3,7 @@
 use key_schema::rows;
 use mlflow_api::{ExperimentId, ModelId};
 use serde_json::{Value, json};
-use table::{Condition, Item, Map, Update, map, text};
+use table::{Condition, Item, Map, Update, map, number, text};
 
 use crate::server::Site;
 
@@ -15,6 +15,12 @@ async fn logged(site: &Site) -> (String, String) {
     let item = Item::new(rows::LoggedModel::key(&experiment, &id))
         .with("artifact_uri", text(&location))
         .with("source_run", text("the-run"))
+        .with("name", text("model"))
+        .with("model_type", text(""))
+        .with("status", number(2))
+        .with("stage", text("active"))
+        .with("created", number(1))
+        .with("updated", number(1))
         .with("params", map(Map::new()))
         .with("tags", map(Map::new()));
     site.table.put(item, &Condition::Always).await.unwrap();

@@ -5,7 +5,7 @@ use entities::attributes::{POINTS, WIDE};
 use entities::points::{self, Point};
 use entities::{RunLocation, unreadable, waiting};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
-use key_schema::{Ascending, Bucket, Digest, Name, rows};
+use key_schema::{Ascending, Bucket, Digest, Name, part, rows};
 use mlflow_api::answer_size::{self, AnswerSize, LONGEST, PAGE, too_long};
 use mlflow_api::tracking::Metric;
 use mlflow_api::{Error, Result};
@@ -266,7 +266,7 @@ fn read_segment(segment: &Item) -> Result<(Vec<Point>, String)> {
         let packed = segment.0.get(POINTS)?.as_b().ok()?.as_ref();
         let key = segment.key()?;
         // Without the digest, a segment that lost its end would be a shorter one.
-        let is_whole = rows::MetricSegment::parse(&key)?.points == points::digest(packed);
+        let is_whole = part::points_of_segment(&key.sk)? == points::digest(packed);
         Some((is_whole.then(|| points::unpack(packed))??, key.sk))
     };
     read().ok_or_else(|| unreadable(segment, "a segment of points"))
