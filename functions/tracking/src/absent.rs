@@ -5,7 +5,7 @@
 //! `/ajax-api`. A client that asks for the same under `/api` gets MLflow's 404, and never mistakes what is missing for an empty result.
 
 use service::Paths::{AjaxV2, AjaxV3};
-use service::{Method, Route};
+use service::Route;
 
 use crate::store::Store;
 
@@ -16,32 +16,32 @@ pub(crate) fn rows() -> Vec<Route<Store>> {
     vec![
         // The Assistant. Its button is hidden, too: on a local address the page does not ask (functions/ui).
         Route::json(
-            Method::Get,
+            "GET",
             "assistant/config",
             AjaxV3,
             r#"{"providers":{},"projects":{},"remote_access_allowed":false}"#,
         ),
-        Route::json(Method::Get, "assistant/providers", AjaxV3, r#"{"providers":[]}"#),
+        Route::json("GET", "assistant/providers", AjaxV3, r#"{"providers":[]}"#),
         // The AI gateway. `server-info` says that there is none, which hides most of it.
-        Route::json(Method::Get, "gateway-proxy", AjaxV2, r#"{"endpoints":[]}"#),
-        Route::json(Method::Get, "gateway/endpoints/list", AjaxV3, r#"{"endpoints":[]}"#),
-        Route::json(Method::Get, "gateway/endpoints/bindings/list", AjaxV3, "{}"),
-        Route::json(Method::Get, "gateway/model-definitions/list", AjaxV3, "{}"),
-        Route::json(Method::Get, "gateway/secrets/list", AjaxV3, "{}"),
+        Route::json("GET", "gateway-proxy", AjaxV2, r#"{"endpoints":[]}"#),
+        Route::json("GET", "gateway/endpoints/list", AjaxV3, r#"{"endpoints":[]}"#),
+        Route::json("GET", "gateway/endpoints/bindings/list", AjaxV3, "{}"),
+        Route::json("GET", "gateway/model-definitions/list", AjaxV3, "{}"),
+        Route::json("GET", "gateway/secrets/list", AjaxV3, "{}"),
         // Traces, on the pages of experiments, runs and models.
-        Route::json(Method::Post, "traces/search", AjaxV3, "{}"),
-        Route::json(Method::Post, "traces/metrics", AjaxV3, "{}"),
-        Route::json(Method::Get, "traces", AjaxV2, "{}"),
-        Route::json(Method::Post, "issues/search", AjaxV3, "{}"),
+        Route::json("POST", "traces/search", AjaxV3, "{}"),
+        Route::json("POST", "traces/metrics", AjaxV3, "{}"),
+        Route::json("GET", "traces", AjaxV2, "{}"),
+        Route::json("POST", "issues/search", AjaxV3, "{}"),
         // Reviews.
-        Route::json(Method::Get, "label-schemas/list", AjaxV3, "{}"),
-        Route::json(Method::Get, "review-queues/list", AjaxV3, "{}"),
-        Route::json(Method::Get, "review-queues/items/list", AjaxV3, "{}"),
-        Route::json(Method::Post, "review-queues/get-or-create-user", AjaxV3, NO_QUEUE),
+        Route::json("GET", "label-schemas/list", AjaxV3, "{}"),
+        Route::json("GET", "review-queues/list", AjaxV3, "{}"),
+        Route::json("GET", "review-queues/items/list", AjaxV3, "{}"),
+        Route::json("POST", "review-queues/get-or-create-user", AjaxV3, NO_QUEUE),
         // Settings and registries.
-        Route::json(Method::Get, "webhooks", AjaxV2, "{}"),
-        Route::json(Method::Get, "mcp-servers", AjaxV3, r#"{"mcp_servers":[],"next_page_token":null}"#),
-        Route::json(Method::Get, "skills", AjaxV3, r#"{"skills":[],"next_page_token":null}"#),
+        Route::json("GET", "webhooks", AjaxV2, "{}"),
+        Route::json("GET", "mcp-servers", AjaxV3, r#"{"mcp_servers":[],"next_page_token":null}"#),
+        Route::json("GET", "skills", AjaxV3, r#"{"skills":[],"next_page_token":null}"#),
     ]
 }
 

@@ -257,7 +257,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_not_known_gets_401() {
-        let routes = vec![Route::to::<Echo>(Method::Get, "things/get", Permission::Public)];
+        let routes = vec![Route::to::<Echo>("GET", "things/get", Permission::Public)];
         let app = router(routes, &Frame::guarded(frame().store, std::sync::Arc::new(Closed)));
         let request = http::Request::get("/api/2.0/mlflow/things/get?fail=panic").body(Body::empty()).unwrap();
         let response = app.oneshot(request).await.unwrap();

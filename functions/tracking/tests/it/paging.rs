@@ -259,7 +259,7 @@ async fn pages_end_by_the_bytes_of_their_answer() {
     let server = &site.server;
     let quotes = "\"".repeat(5_000);
     let key_values = |number: usize| {
-        (0..90).map(|key| json!({ "key": format!("k{key}"), "value": format!("{number}{quotes}") })).collect::<Vec<_>>()
+        (0..94).map(|key| json!({ "key": format!("k{key}"), "value": format!("{number}{quotes}") })).collect::<Vec<_>>()
     };
     let experiment = server.experiment("e").await;
     for number in 0..6 {
