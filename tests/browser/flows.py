@@ -108,12 +108,12 @@ def run_life(visit: Visit) -> None:
     """Rename a run, describe and tag it, delete it, restore it."""
     page = visit.page
     experiment = visit.ids["nested"]
-    visit.open(f"experiments/{experiment}/runs/{visit.ids['parent']}")
+    visit.open(f"experiments/{experiment}/runs/{visit.ids['grandchild']}")
     page.get_by_test_id("overflow-menu-trigger").click()
     page.get_by_test_id("overflow-rename-button").click()
-    page.get_by_role("dialog").get_by_role("textbox").fill("mother")
+    page.get_by_role("dialog").get_by_role("textbox").fill("renamed by hand")
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
-    visit.look("renamed", page.get_by_role("heading", name="mother").or_(page.get_by_text("mother")))
+    visit.look("renamed", page.get_by_role("heading", name="renamed by hand").or_(page.get_by_text("renamed by hand")))
     visit.by_component("mlflow.run_details.overview.tags.edit_button").or_(page.get_by_role("button", name="Add tags")).first.click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("combobox").first.fill("colour")
@@ -129,13 +129,13 @@ def run_life(visit: Visit) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").wait_for(state="detached")
     visit.open(f"experiments/{experiment}/runs?lifecycleFilter=Deleted")
-    visit.look("deleted", _run(visit, "mother"))
-    _check(visit, "mother")
+    visit.look("deleted", _run(visit, "renamed by hand"))
+    _check(visit, "renamed by hand")
     page.get_by_test_id("runs-restore-button").click()
     page.get_by_role("button", name="Restore").last.click()
-    _run(visit, "mother").wait_for(state="detached")
+    _run(visit, "renamed by hand").wait_for(state="detached")
     visit.open(f"experiments/{experiment}/runs?lifecycleFilter=Active")
-    visit.look("restored", _run(visit, "mother"))
+    visit.look("restored", _run(visit, "renamed by hand"))
 
 
 def artifacts(visit: Visit) -> None:

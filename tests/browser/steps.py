@@ -74,7 +74,7 @@ PAGES: dict[str, Step] = {
     "artifact model": _run("training", "autologged", "/artifacts/model"),
     "compare runs": _page(lambda ids: f"compare-runs?runs={_json(_curves(ids))}&experiments={_json([ids['curves']])}"),
     "compare experiments": _page(lambda ids: f"compare-experiments/s?experiments={_json([ids['curves'], ids['many']])}"),
-    "metric": _page(
+    "metric of runs": _page(
         lambda ids: f"metric/loss?runs={_json(_curves(ids))}&metric=%22loss%22&experiments={_json([ids['curves']])}"
         "&plot_metric_keys=%5B%22loss%22%5D&plot_layout=%7B%7D"
     ),

@@ -29,7 +29,7 @@ class Allowed:
     def __init__(self, file: Path):
         self._entries: list[dict[str, Any]] = yaml.safe_load(file.read_text())
         for entry in self._entries:
-            assert set(entry) <= {"problem", "line", "step", "side", "reason"} and entry["reason"], entry
+            assert set(entry) <= {"problem", "line", "order", "step", "side", "reason"} and entry["reason"], entry
 
     def problem(self, step: str, side: str, problem: str) -> bool:
         return any(
@@ -46,6 +46,10 @@ class Allowed:
         )
 
 
+    def any_order(self, step: str) -> bool:
+        return any(entry.get("order") == "any" and re.fullmatch(entry["step"], step) for entry in self._entries)
+
+
 def plain(lines: list[str]) -> list[str]:
     """The lines with placeholders for ids, times, durations and sizes."""
     plain_lines = []
@@ -56,7 +60,7 @@ def plain(lines: list[str]) -> list[str]:
     return plain_lines
 
 
-def differences(reference: list[str], subject: list[str]) -> list[str]:
-    """Lines that only one side has: "- " before those of the reference, "+ " before the subject's."""
-    found = difflib.ndiff(plain(reference), plain(subject))
-    return [line for line in found if line.startswith(("- ", "+ "))]
+def differences(reference: list[str], subject: list[str], any_order: bool = False) -> list[str]:
+    """Lines that only one side has, or has elsewhere: "- " before those of the reference, "+ " before the subject's."""
+    sides = [sorted(lines) if any_order else lines for lines in (plain(reference), plain(subject))]
+    return [line for line in difflib.unified_diff(*sides, n=0, lineterm="") if not line.startswith(("---", "+++", "@@"))]

@@ -11,8 +11,11 @@ from typing import TypeVar
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, Response, Route, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
+#: As root, which continuous integration is, Chromium has no sandbox; it only sees our own servers. Some charts want WebGL, which
+#: without a graphics card is drawn by SwiftShader.
+_OPTIONS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 #: A page that has not come to rest by then spins for ever.
-_PATIENCE_SECONDS = 10
+_PATIENCE_SECONDS = 30
 _BETWEEN_LOOKS_MS = 100
 #: The page is at rest when so many looks in a row see the same.
 _SAME_LOOKS = 4
@@ -101,19 +104,26 @@ class Visit:
     def _at_rest(self, name: str) -> list[str]:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         last, same = None, 0
-        while same < _SAME_LOOKS:
-            found = self.page.evaluate(_LOOKING)
-            busy = found["turning"] or self._under_way
-            same = same + 1 if found["lines"] == last and not busy else 0
-            last = found["lines"]
+        while True:
+            now = self.page.evaluate("document.body.textContent")
+            same = same + 1 if now == last and not self._under_way else 0
+            last = now
+            # To look costs much more than to see that nothing moves.
+            if same >= _SAME_LOOKS:
+                found = self.page.evaluate(_LOOKING)
+                if not found["turning"]:
+                    return found["lines"]
             if time.monotonic() > deadline:
-                waiting = [f"{request.method} {self._short(request.url)}" for request in self._under_way]
-                self.page.screenshot(path=self._picture(f"{name} (never at rest)"))
-                self._seen.problems.append(f"never at rest: {name}: {found['turning']} spinners, waiting for {waiting}")
-                self._under_way.clear()
-                break
+                return self._never_at_rest(name)
             self.page.wait_for_timeout(_BETWEEN_LOOKS_MS)
-        return last
+
+    def _never_at_rest(self, name: str) -> list[str]:
+        found = self.page.evaluate(_LOOKING)
+        waiting = [f"{request.method} {self._short(request.url)}" for request in self._under_way]
+        self.page.screenshot(path=self._picture(f"{name} (never at rest)"))
+        self._seen.problems.append(f"never at rest: {name}: {found['turning']} spinners, waiting for {waiting}")
+        self._under_way.clear()
+        return found["lines"]
 
     def _picture(self, name: str) -> Path:
         return self._screenshots / f"{self._name} - {name}.png".replace("/", "_")
@@ -160,8 +170,7 @@ class Desk:
 
     def _start(self, url: str, ids: dict[str, str], screenshots: Path) -> None:
         self._playwright = sync_playwright().start()
-        # As root, which continuous integration is, Chromium has no sandbox; it only sees our own servers.
-        self._browser = self._playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        self._browser = self._playwright.chromium.launch(executable_path=CHROMIUM, args=_OPTIONS)
         self._visit = Visit(self._browser, url, ids, screenshots)
 
     def _stop(self) -> None:
