@@ -71,7 +71,7 @@ def _stock(directory: Path) -> StockMlflow:
 
 
 def _ours(directory: Path) -> ServerlessMlflow:
-    return ServerlessMlflow(directory / "server", options=("--ui", str(_ui())), artifact_root=str(directory / "artifacts"))
+    return ServerlessMlflow(directory / "server", options=("--ui", str(_ui())), artifact_root="mlflow-artifacts:/")
 
 
 def _ui() -> Path:

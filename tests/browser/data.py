@@ -100,9 +100,11 @@ def _nested() -> dict[str, str]:
                 mlflow.log_param("number", number)
                 mlflow.log_metric("score", number / 4)
                 if number == 0:
-                    with mlflow.start_run(run_name="grandchild", nested=True) as grandchild:
+                    with mlflow.start_run(run_name="grandchild", nested=True):
                         mlflow.log_metric("score", 1.5)
-    return {"nested": experiment, "parent": parent.info.run_id, "grandchild": grandchild.info.run_id}
+    with mlflow.start_run(run_name="alone") as alone:
+        mlflow.log_metric("score", 2)
+    return {"nested": experiment, "parent": parent.info.run_id, "alone": alone.info.run_id}
 
 
 def _curves(client: MlflowClient) -> dict[str, str]:

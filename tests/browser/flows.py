@@ -108,7 +108,7 @@ def run_life(visit: Visit) -> None:
     """Rename a run, describe and tag it, delete it, restore it."""
     page = visit.page
     experiment = visit.ids["nested"]
-    visit.open(f"experiments/{experiment}/runs/{visit.ids['grandchild']}")
+    visit.open(f"experiments/{experiment}/runs/{visit.ids['alone']}")
     page.get_by_test_id("overflow-menu-trigger").click()
     page.get_by_test_id("overflow-rename-button").click()
     page.get_by_role("dialog").get_by_role("textbox").fill("renamed by hand")
