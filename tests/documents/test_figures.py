@@ -30,8 +30,10 @@ def _page(path: Path) -> Page:
         if line.startswith("## "):
             section = re.sub(r"[^\w\- ]", "", line[3:].lower()).replace(" ", "-")
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
-        if "requests" in cells:
-            columns = cells
+        if "cold: requests" in cells:
+            # What stands behind the first column of the warm call belongs to it, too.
+            warm = cells.index("warm: requests")
+            columns = [f"warm: {cell}" if place > warm else cell for place, cell in enumerate(cells)]
         elif cells and not set(cells[0]) <= set("-: "):
             rows.append((section, cells[0], dict(zip(columns, cells))))
     return rows
@@ -44,8 +46,8 @@ def _row(page: Page, anchor: str | None, name: str) -> Row:
 
 
 def _metered(row: Row, unit: str) -> set[float]:
-    """The figures of a unit: a row may have several columns of it."""
-    cells = [cell for column, cell in row.items() if unit in column]
+    """The figures of a unit, cold and warm; behind each stands its budget."""
+    cells = [cell.partition(" / ")[0] for column, cell in row.items() if unit in column]
     return {float(cell.replace(",", "")) for cell in cells if re.fullmatch(r"[\d,.]+", cell)}
 
 
@@ -83,14 +85,16 @@ def test_the_documents_quote_figures():
 
 def test_a_wrong_figure_is_found(tmp_path: Path):
     (tmp_path / "capacity.md").write_text(
-        "## Two things\n\n| call | requests | budget | write units | read units |\n|---|---:|---:|---:|---:|\n"
-        "| write | 2 | 3 | 1,204 | 0.5 |\n"
+        "## Two things\n\n| call | cold: requests | write units | read units | warm: requests | write units | read units |\n"
+        "|---|---:|---:|---:|---:|---:|---:|\n| write | 3 / 4 | 1,204 / 1,300 | 1 / 1 | 2 / 4 | 1,204 / 1,300 | 0.5 / 1 |\n"
     )
     document = tmp_path / "page.md"
     document.write_text('[2 requests and 1,204\nwrite units](capacity.md "write"), [0.5 read units](capacity.md#two-things "write")')
     assert not _wrong(document)
     document.write_text('[3 requests](capacity.md "write")')
-    assert _wrong(document) == ["page.md: write: 3 request, metered {2.0}"]
+    assert not _wrong(document)
+    document.write_text('[4 requests](capacity.md "write")')
+    assert _wrong(document) == ["page.md: write: 4 request, metered {2.0, 3.0}"]
     document.write_text('[2 requests](capacity.md "read")')
     with pytest.raises(AssertionError, match="0 rows are called 'read'"):
         _wrong(document)

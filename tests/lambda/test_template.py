@@ -112,7 +112,8 @@ def test_functions_may_do_only_what_they_do(resources):
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE)]
     assert statements(resources, "EvaluationFunctionRole") == [(ITEMS, TABLE[0])]
     assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE)]
-    assert statements(resources, "ArtifactsFunctionRole") == [({"dynamodb:GetItem", "dynamodb:Query"}, RUNS)]
+    looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
+    assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS)]
     assert "Policies" not in resources["UiFunctionRole"]["Properties"]
     assert statements(resources, "IndexerFunctionRole") == [
         (ITEMS - {"dynamodb:ConditionCheckItem"}, TABLE),

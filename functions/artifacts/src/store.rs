@@ -3,7 +3,7 @@
 use access::Granted;
 use artifact_store::{Artifacts, Chunks};
 use entities::attributes::{ARTIFACT_URI, STAGE};
-use entities::{ModelLocation, RunLocation, stage_from};
+use entities::{ModelLocation, RunLocation, run_artifact_uri, stage_from};
 use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, Result, RunId};
@@ -43,10 +43,9 @@ impl Store {
         Ok(())
     }
 
-    /// Where a run keeps its artifacts, a deleted one too. One request.
+    /// Where a run keeps its artifacts, a deleted one too. One request of two read units.
     pub async fn run_artifact_uri(&self, at: &Granted<RunLocation>) -> Result<String> {
-        let run = self.table.get(&at.key()).await?.ok_or_else(|| RunId::not_found(at.run.as_str()))?;
-        Ok(artifact_uri(&run))
+        run_artifact_uri(&self.table, at).await?.ok_or_else(|| RunId::not_found(at.run.as_str()))
     }
 
     /// Where a logged model that is not deleted keeps its artifacts. One request.
@@ -54,7 +53,8 @@ impl Store {
         let is_active =
             |model: &Item| model.text(STAGE).is_none_or(|stage| stage_from(stage) == LifecycleStage::Active);
         let model = self.table.get(&at.key()).await?.filter(is_active);
-        Ok(artifact_uri(&model.ok_or_else(|| at.not_found())?))
+        let model = model.ok_or_else(|| at.not_found())?;
+        Ok(model.text(ARTIFACT_URI).unwrap_or_default().to_owned())
     }
 
     /// The bytes of an upload, no more than this server takes.
@@ -75,10 +75,6 @@ pub(crate) fn limited(body: BodyStream, longest: u64, refused: Error) -> Result<
         return Err(refused);
     }
     Ok(artifact_store::at_most(body.chunks, longest, refused))
-}
-
-fn artifact_uri(item: &Item) -> String {
-    item.text(ARTIFACT_URI).unwrap_or_default().to_owned()
 }
 
 impl service::Store for Store {

@@ -34,7 +34,7 @@ pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpa
 pub use maps::{entries, entry_key, entry_name};
 pub use mark::{Marked, marked_item};
 pub use metrics::{latest, pack_set, waiting};
-pub use run::{run_info, run_whole};
+pub use run::{run_artifact_uri, run_info, run_whole};
 pub use run_items::{RunItems, RunLocation, group_by_run, locate_run, read_run_items, read_runs};
 pub use searched::{Searched, find, searched_dataset};
 pub use stage::{ExperimentState, experiment_of_name, experiment_state, run_stage, stage_from};

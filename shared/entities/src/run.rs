@@ -1,15 +1,16 @@
 //! Runs from their items.
 
+use key_schema::rows;
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage, Metric, RunData, RunInfo, RunStatus};
 use mlflow_api::{Error, ExperimentId, Result, RunId};
-use table::Item;
+use table::{Item, Table};
 
 use crate::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, TAGS, USER};
 use crate::links::{run_inputs, run_outputs};
 use crate::maps::entries;
 use crate::points::Point;
 use crate::run_items::{RunItems, RunLocation};
-use crate::stage::{ExperimentState, run_stage};
+use crate::stage::{ExperimentState, experiment_state, run_stage};
 
 /// A run's info from its item.
 #[must_use]
@@ -25,9 +26,18 @@ pub fn run_info(experiment: ExperimentId, run: &RunId, item: &Item, state: &Expe
         status: item.text(STATUS).and_then(RunStatus::from_name).unwrap_or(RunStatus::Running),
         start_time: item.number(START_TIME).unwrap_or_default(),
         end_time: item.number(END_TIME),
-        artifact_uri: text(ARTIFACT_URI),
+        artifact_uri: item.text(ARTIFACT_URI).map_or_else(|| state.artifacts_of(run), str::to_owned),
         lifecycle_stage,
     }
+}
+
+/// Where a run keeps its artifacts, even if it is deleted; `None` if it is not there. One request of two read units: what its
+/// experiment says holds, unless its own item does.
+pub async fn run_artifact_uri(table: &Table, at: &RunLocation) -> Result<Option<String>> {
+    let experiment = rows::Experiment::key(&at.experiment);
+    let items = table.get_many(&[at.key(), experiment.clone()]).await?;
+    let found = items.get(&at.key()).zip(items.get(&experiment));
+    Ok(found.map(|(run, experiment)| run_info(at.experiment, &at.run, run, &experiment_state(experiment)).artifact_uri))
 }
 
 /// A run from its items. Of its datasets, only names and digests are in them.

@@ -1,7 +1,7 @@
 //! Lifecycle stages: a run's is a function of its own item and of its experiment's state.
 
-use mlflow_api::ExperimentId;
 use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{ExperimentId, RunId, location};
 use table::Item;
 
 use crate::attributes::{EXPERIMENT, LOCATION, STAGE, STAGE_VERSION};
@@ -15,6 +15,14 @@ pub struct ExperimentState {
     pub version: u32,
     /// Where its runs keep their artifacts.
     pub artifact_location: String,
+}
+
+impl ExperimentState {
+    /// Where it keeps the artifacts of a run. That never changes, so a run's item leaves it out.
+    #[must_use]
+    pub fn artifacts_of(&self, run: &RunId) -> String {
+        location::append(&self.artifact_location, &format!("{run}/artifacts"))
+    }
 }
 
 /// The state in an experiment's item.

@@ -190,7 +190,7 @@ names! {
     MODEL = "model",
     MODEL_TYPE = "model_type",
     NAME = "name",
-    NONCE = "nonce",
+    NONCE = "nc",
     ORDER = "order",
     PARAMS = "params",
     PARAM_ROWS = "param_rows",
@@ -246,7 +246,7 @@ pub const WITH_PARAMS: &[Attribute] = attributes! {
 
 /// What the item of something that clients create holds of its creation.
 pub const CREATION: &[Attribute] = attributes! {
-    NONCE: Bytes "drawn by the request that created it, to tell its item from another's after a lost answer",
+    NONCE: Bytes "nonce, drawn by the request that created it, to tell its item from another's after a lost answer",
 };
 
 /// The row of a tag or a param.
@@ -275,7 +275,7 @@ pub const RUN_INFO: &[Attribute] = attributes! {
     STATUS: RunStatus required "MLflow's status",
     START_TIME: Number required "when it began, in ms",
     END_TIME: Number "when it ended, in ms",
-    ARTIFACT_URI: Text required "where its artifacts are",
+    ARTIFACT_URI: Text "where its artifacts are, if that is not where its experiment keeps those of its runs",
     STAGE: Stage "the lifecycle stage of the run by itself",
     STAGE_VERSION: Count "the version of the experiment's stage at which the run's own was set",
 };

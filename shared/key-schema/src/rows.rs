@@ -99,7 +99,7 @@ rows! {
         MODEL_TYPE: Text required "what kind of model it is, as the client says",
         SOURCE_RUN: Text required "the run that made it, as the client says",
         STATUS: ModelStatus required "MLflow's number of the status",
-        STAGE: Stage required "lifecycle stage",
+        STAGE: Stage "lifecycle stage, where it was deleted",
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number required "when it was changed last, in ms",
         ARTIFACT_URI: Text required "where its artifacts are",
@@ -251,7 +251,7 @@ rows! {
     /// A version of the model, a document.
     ModelVersion = "RM#" <home: Name> / "M#V#" <version: Ordinal> {
         CREATED: Number required "when it was created, in ms",
-        UPDATED: Number required "when it was changed last, in ms",
+        UPDATED: Number "when it was changed last, in ms, if it was",
         STAGE: VersionStage required "stage",
         DESCRIPTION: Text required "description",
         SOURCE: Text required "where it is, as the client says",

@@ -47,10 +47,14 @@ impl Reading {
     pub fn portion(&mut self, wanted: usize) -> usize {
         self.before = self.bytes.total();
         let most = match self.of_entities.checked_div(self.entities) {
+            // The one that says whether there is another page is read at the same time.
+            None if wanted == FIRST_PORTION + 1 => wanted,
             None => FIRST_PORTION,
-            Some(mean) => (PORTION_BYTES / mean.max(1)).max(1),
+            Some(mean) => match (PORTION_BYTES / mean.max(1)).max(1) {
+                many @ 100.. => many / 100 * 100,
+                few => few,
+            },
         };
-        let most = if most > 100 { most / 100 * 100 } else { most };
         wanted.min(most)
     }
 

@@ -130,10 +130,8 @@ impl Store {
 
 fn new_item(model: &Model, version: u32, new: &NewVersion, source: &Resolved) -> (Item, Vec<Item>) {
     let home = model.home();
-    let now = now_ms();
     let mut item = Item::new(rows::ModelVersion::key(&home, &Ordinal(version)))
-        .with(CREATED, number(now))
-        .with(UPDATED, number(now))
+        .with(CREATED, number(now_ms()))
         .with(STAGE, text(ModelStage::None.name()))
         .with(DESCRIPTION, text(&new.description))
         .with(SOURCE, text(&source.uri))

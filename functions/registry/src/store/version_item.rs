@@ -52,11 +52,12 @@ pub(super) fn version_entity(
 ) -> Result<ModelVersion> {
     let text = |attribute: &str| item.text(attribute).map(str::to_owned);
     let tags = entries(item, TAGS, rows)?.into_iter().map(|(key, value)| KeyValue { key, value });
+    let created = item.number(CREATED).unwrap_or_default();
     Ok(ModelVersion {
         name: name.to_owned(),
         version: version.to_string(),
-        creation_timestamp: item.number(CREATED).unwrap_or_default(),
-        last_updated_timestamp: item.number(UPDATED).unwrap_or_default().max(renamed),
+        creation_timestamp: created,
+        last_updated_timestamp: item.number(UPDATED).unwrap_or(created).max(renamed),
         current_stage: stage_of(item),
         description: text(DESCRIPTION),
         source: text(SOURCE).unwrap_or_default(),

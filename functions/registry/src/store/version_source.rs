@@ -1,8 +1,7 @@
 //! Where versions come from: the source a request names, looked at with what it belongs to (`_create_model_version`).
 
 use access::Granted;
-use entities::attributes::ARTIFACT_URI;
-use entities::{ModelLocation, RunLocation};
+use entities::{ModelLocation, RunLocation, run_artifact_uri};
 use mlflow_api::registry::{ModelStage, PROMPT_SOURCES};
 use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Result, location};
 
@@ -227,11 +226,10 @@ impl Store {
         Ok(resolved)
     }
 
-    /// Where a run keeps its artifacts. One request.
+    /// Where a run keeps its artifacts. One request of two read units.
     async fn run_artifacts(&self, source: &Source<'_>, owners: &Owners) -> Result<String> {
         let at = owners.run.as_ref().ok_or_else(|| source.owner_refused("run_id"))?;
-        let item = self.table.get(&at.key()).await?.ok_or_else(|| source.owner_refused("run_id"))?;
-        Ok(item.text(ARTIFACT_URI).unwrap_or_default().to_owned())
+        run_artifact_uri(&self.table, at).await?.ok_or_else(|| source.owner_refused("run_id"))
     }
 }
 

@@ -1,13 +1,13 @@
 //! What logged models cost.
 
-use crate::calls::ModelPoint;
-use ledger::Ledger;
+use crate::calls::{Calls, ModelPoint};
+use ledger::{Bench, Ledger, budget};
 use mlflow_api::ExperimentId;
 use mlflow_api::logged_models::ModelStatus;
 use mlflow_api::requests::logged_models::{ModelOrderClause, SearchLoggedModels};
 use tracking::store::NewLoggedModel;
 
-use crate::{Bench, TIME, params};
+use super::{TIME, params, with_experiment};
 
 /// A model as autologging makes it.
 fn new_model(number: usize) -> NewLoggedModel {
@@ -18,6 +18,10 @@ fn new_model(number: usize) -> NewLoggedModel {
         tags: params(0..3, "tag"),
         ..NewLoggedModel::default()
     }
+}
+
+async fn create(store: &Calls, experiment: ExperimentId, number: usize) -> String {
+    store.logged_model_create(experiment, &new_model(number)).await.unwrap().info.model_id
 }
 
 fn point(model: &str, key: &str, step: i64) -> ModelPoint {
@@ -51,48 +55,119 @@ fn search(experiment: ExperimentId, filter: &str, order_by: &[&str]) -> SearchLo
 }
 
 pub(crate) async fn measure(ledger: &mut Ledger) {
-    let (bench, experiment) = Bench::with_experiment().await;
-    let (store, meter) = (&bench.store, &bench.meter);
-    let created = store.logged_model_create(experiment, &new_model(0)).await.unwrap();
-    let model = created.info.model_id.as_str();
-    store.logged_model_finalize(model, ModelStatus::Ready).await.unwrap();
-    ledger.row("create a logged model with 20 params, and finalize it", Some((4.0, 8.0)), &meter.take(), 1);
-    store.logged_model_set_tags(model, vec![("stage".to_owned(), "test".to_owned())]).await.unwrap();
-    ledger.row("set a tag", Some((1.0, 4.0)), &meter.take(), 1);
-    store.logged_model_log_params(model, params(20..30, "value")).await.unwrap();
-    ledger.row("log ten params", Some((1.0, 4.0)), &meter.take(), 1);
-    for step in 0..200 {
-        store.logged_model_log_metrics(&[point(model, "loss", step)]).await.unwrap();
-    }
-    ledger.row("log one metric for it (mean over 200 calls), beside the run", Some((1.5, 8.0)), &meter.take(), 200);
-    let points: Vec<_> = (0..1_000).map(|step| point(model, "bulk", step)).collect();
-    store.logged_model_log_metrics(&points).await.unwrap();
-    ledger.row("log 1,000 points for it, beside the run", Some((3.0, 30.0)), &meter.take(), 1);
-    assert_eq!(store.logged_model_get(model, false).await.unwrap().data.metrics.len(), 1_200);
-    ledger.row("get it, with 1,200 points", Some((2.0, 0.0)), &meter.take(), 1);
+    ledger.section("Logged models");
+    let (bench, experiment) = with_experiment().await;
+    let call = "create a logged model with 20 params, and finalize it";
+    ledger
+        .row(call, budget([4.0, 4.0, 2.0], [3.0, 4.0, 1.0]), &bench, [0, 20], async |store, number| {
+            let model = create(store, experiment, *number).await;
+            store.logged_model_finalize(&model, ModelStatus::Ready).await.unwrap();
+        })
+        .await;
+    // In an experiment of their own, as searches are not to meet their many points.
+    let other = super::experiment(&bench.store, "other").await;
+    let models = bench.two(async |store| create(store, other, 0).await).await;
+    let models = models.each_ref();
+    ledger
+        .row("set a tag", budget([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]), &bench, models, async |store, model| {
+            store.logged_model_set_tags(model, vec![("stage".to_owned(), "test".to_owned())]).await.unwrap();
+        })
+        .await;
+    ledger
+        .row("log ten params", budget([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]), &bench, models, async |store, model| {
+            store.logged_model_log_params(model, params(20..30, "value")).await.unwrap();
+        })
+        .await;
+    let call = "log one metric for it (mean over 200 calls), beside the run";
+    ledger
+        .mean(call, budget([1.01, 4.04, 0.0], [1.01, 4.04, 0.0]), &bench, models, 200, async |store, model, step| {
+            store.logged_model_log_metrics(&[point(model, "loss", step.into())]).await.unwrap();
+        })
+        .await;
+    ledger
+        .row(
+            "log 1,000 points for it, beside the run",
+            budget([2.0, 11.0, 0.0], [2.0, 11.0, 0.0]),
+            &bench,
+            models,
+            async |store, model| {
+                let points: Vec<_> = (0..1_000).map(|step| point(model, "bulk", step)).collect();
+                store.logged_model_log_metrics(&points).await.unwrap();
+            },
+        )
+        .await;
+    ledger
+        .row(
+            "get it, with 1,200 points",
+            budget([2.0, 0.0, 5.0], [2.0, 0.0, 5.0]),
+            &bench,
+            models,
+            async |store, model| {
+                assert_eq!(store.logged_model_get(model, false).await.unwrap().data.metrics.len(), 1_200);
+            },
+        )
+        .await;
 
-    for number in 1..1_000 {
-        let created = store.logged_model_create(experiment, &new_model(number)).await.unwrap();
-        let points =
-            ["accuracy", "f1", "loss"].map(|key| point(&created.info.model_id, key, i64::try_from(number).unwrap()));
-        store.logged_model_log_metrics(&points).await.unwrap();
-        meter.take();
-        if number == 999 {
-            let found = store.logged_model_get(&created.info.model_id, false).await.unwrap();
-            assert_eq!((found.data.metrics.len(), found.data.params.len()), (3, 20));
-            ledger.row("get one with three metrics", Some((1.0, 0.0)), &meter.take(), 1);
-            store.logged_model_delete(&created.info.model_id).await.unwrap();
-            ledger.row("delete it", Some((2.0, 10.0)), &meter.take(), 1);
-        }
+    among_many(ledger, &bench, experiment).await;
+}
+
+async fn among_many(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: ExperimentId) {
+    let mut latest = Vec::new();
+    // 1,000 are left of all, when the latest two are deleted; 50 of each run.
+    for number in 2..1_002 {
+        let model = create(&bench.store, experiment, number).await;
+        let step = i64::try_from(number).unwrap();
+        let points = ["accuracy", "f1", "loss"].map(|key| point(&model, key, step));
+        bench.store.logged_model_log_metrics(&points).await.unwrap();
+        latest.push(model);
     }
-    for (name, filter, order_by, found, requests) in [
-        ("the latest 100 of 1,000", "", &[][..], 100, Some(4.0)),
-        ("those of a run, 50 of 1,000", "source_run_id = '00000000000000000000000000000007'", &[], 50, Some(4.0)),
-        ("the best 100 of 1,000 by a metric", "", &["metrics.accuracy"], 100, None),
-        ("a param filter, of 1,000", "params.param_0003 = 'value3'", &[], 100, None),
+    let latest = [&latest[latest.len() - 2], &latest[latest.len() - 1]];
+    ledger
+        .row(
+            "get one with three metrics",
+            budget([1.0, 0.0, 2.0], [1.0, 0.0, 2.0]),
+            bench,
+            latest,
+            async |store, model| {
+                let found = store.logged_model_get(model, false).await.unwrap();
+                assert_eq!((found.data.metrics.len(), found.data.params.len()), (3, 20));
+            },
+        )
+        .await;
+    ledger
+        .row("delete it", budget([2.0, 5.0, 1.0], [2.0, 5.0, 1.0]), bench, latest, async |store, model| {
+            store.logged_model_delete(model).await.unwrap();
+        })
+        .await;
+    for (call, filter, order_by, found, budget) in [
+        ("search: the latest 100 of 1,000", "", &[][..], 100, budget([3.0, 0.0, 203.0], [3.0, 0.0, 203.0])),
+        (
+            "search: those of a run, 50 of 1,000",
+            "source_run_id = '00000000000000000000000000000007'",
+            &[],
+            50,
+            budget([2.0, 0.0, 102.0], [2.0, 0.0, 102.0]),
+        ),
+        (
+            "search: the best 100 of 1,000 by a metric",
+            "",
+            &["metrics.accuracy"],
+            100,
+            budget([1.0, 0.0, 253.0], [1.0, 0.0, 253.0]),
+        ),
+        (
+            "search: a param filter, of 1,000",
+            "params.param_0003 = 'value3'",
+            &[],
+            100,
+            budget([1.0, 0.0, 253.0], [1.0, 0.0, 253.0]),
+        ),
     ] {
-        let page = store.logged_model_search(search(experiment, filter, order_by)).await.unwrap();
-        assert_eq!(page.models.len(), found, "{name}");
-        ledger.row(&format!("search: {name}"), requests.map(|requests| (requests, 0.0)), &meter.take(), 1);
+        ledger
+            .row(call, budget, bench, [(), ()], async |store, ()| {
+                let page = store.logged_model_search(search(experiment, filter, order_by)).await.unwrap();
+                assert_eq!(page.models.len(), found, "{call}");
+            })
+            .await;
     }
 }

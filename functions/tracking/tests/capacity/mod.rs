@@ -1,5 +1,112 @@
-//! The sections of `docs/capacity.md`, one file for what is too long to stand in `generated.rs`.
+//! The sections of `docs/capacity.md`, and what they share.
 
+pub(crate) mod experiments;
+pub(crate) mod filled;
+pub(crate) mod indexing;
 pub(crate) mod inputs;
+pub(crate) mod large;
 pub(crate) mod logged_models;
+pub(crate) mod metrics;
+pub(crate) mod runs;
 pub(crate) mod searches;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use embedded_engine::Engine;
+use ledger::Bench;
+use mlflow_api::ExperimentId;
+use mlflow_api::requests::runs::SearchRuns;
+use mlflow_api::tracking::ViewType;
+use table::Table;
+use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, Store};
+
+use crate::calls::Calls;
+
+pub(crate) const TIME: i64 = 1_700_000_000_000;
+pub(crate) const ROOT: &str = "s3://bucket/root";
+
+/// A table of its own.
+pub(crate) async fn table(engine: &Engine) -> Table {
+    let table = Table::new(engine.client(), "capacity");
+    table.create_if_missing().await.unwrap();
+    table
+}
+
+/// A process whose leases outlast the test, so that a warm call is within them.
+pub(crate) fn process(table: Table) -> Calls {
+    Calls(Store::with_lease(table, ROOT, Duration::from_hours(1)))
+}
+
+pub(crate) async fn bench() -> Bench<Calls> {
+    Bench::new(table(&Engine::memory().unwrap()).await, process)
+}
+
+pub(crate) async fn experiment(store: &Calls, name: &str) -> ExperimentId {
+    let new = NewExperiment { name: name.to_owned(), ..NewExperiment::default() };
+    store.experiment_create(&new).await.unwrap()
+}
+
+/// A table with an experiment.
+pub(crate) async fn with_experiment() -> (Bench<Calls>, ExperimentId) {
+    let bench = bench().await;
+    let experiment = experiment(&bench.store, "experiment").await;
+    (bench, experiment)
+}
+
+/// A new run; the four tags are those that the Python client sets.
+pub(crate) fn new_run(start_time: i64) -> NewRun {
+    let tags = [
+        ("mlflow.user", "somebody"),
+        ("mlflow.source.name", "train.py"),
+        ("mlflow.source.type", "LOCAL"),
+        ("mlflow.runName", "unique-name-123"),
+    ];
+    NewRun {
+        user_id: "somebody".to_owned(),
+        name: "unique-name-123".to_owned(),
+        start_time,
+        tags: tags.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
+    }
+}
+
+pub(crate) async fn run(store: &Calls, experiment: ExperimentId, start_time: i64) -> String {
+    store.run_create(experiment, &new_run(start_time)).await.unwrap().info.run_id
+}
+
+/// Two runs that started at the same time.
+pub(crate) async fn two_runs(bench: &Bench<Calls>, experiment: ExperimentId) -> [String; 2] {
+    bench.two(async |store| run(store, experiment, TIME).await).await
+}
+
+pub(crate) fn metric(key: &str, step: i64) -> LoggedMetric {
+    let value = f64::from(i32::try_from(step).unwrap()) / 7.0;
+    LoggedMetric { key: key.to_owned(), value, timestamp: TIME + step * 1_000, step, model: None }
+}
+
+/// So many metrics at one step.
+pub(crate) fn metrics(count: usize, step: i64) -> Batch {
+    let metrics = (0..count).map(|number| metric(&format!("metric_{number:04}"), step)).collect();
+    Batch { metrics, ..Batch::default() }
+}
+
+/// Many steps of one metric.
+pub(crate) fn steps(key: &str, steps: Range<i64>) -> Batch {
+    Batch { metrics: steps.map(|step| metric(key, step)).collect(), ..Batch::default() }
+}
+
+pub(crate) fn params(numbers: Range<usize>, value: &str) -> Vec<(String, String)> {
+    numbers.map(|number| (format!("param_{number:04}"), format!("{value}{number}"))).collect()
+}
+
+/// The first page of a hundred runs.
+pub(crate) fn search(experiment: ExperimentId, filter: &str, order_by: &[&str]) -> SearchRuns {
+    SearchRuns {
+        experiment_ids: vec![experiment.to_string()],
+        filter: filter.to_owned(),
+        run_view_type: Some(ViewType::ActiveOnly),
+        max_results: Some(100),
+        order_by: order_by.iter().map(|&clause| clause.to_owned()).collect(),
+        page_token: String::new(),
+    }
+}

@@ -61,7 +61,8 @@ async fn what_is_declared_is_written() {
     server.post("runs/restore", json!({ "run_id": run })).await.ok();
     index(&site).await;
     Indexer::new(site.table.clone()).mark_runs(ExperimentId::parse(&experiment).unwrap(), |_| {}).await.unwrap();
-    // What only items have that are full, wide or big, a copy that is no whole one, and a setting that is not the usual one.
+    // What only items have that are full, wide or big, a copy that is no whole one, a setting that is not the usual one, a run whose
+    // artifacts are not where its experiment keeps them, and a logged model that was deleted.
     let expected = [
         "Config indexed",
         "Config searched",
@@ -69,11 +70,14 @@ async fn what_is_declared_is_written() {
         "Dataset content_parts",
         "Experiment full",
         "Experiment workspace",
+        "IndexedCopy artifact_uri",
         "IndexedCopy entries",
         "IndexedCopy fields",
         "IndexedCopy stale",
         "LoggedModel full",
+        "LoggedModel stage",
         "LoggedModelMetrics segments",
+        "Run artifact_uri",
         "Run full",
         "RunMetrics wide",
     ];

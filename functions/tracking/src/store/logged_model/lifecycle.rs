@@ -68,7 +68,6 @@ impl Store {
                     .with(MODEL_TYPE, text(&new.model_type))
                     .with(SOURCE_RUN, text(&new.source_run_id))
                     .with(STATUS, number(ModelStatus::Pending.number()))
-                    .with(STAGE, text(LifecycleStage::Active.name()))
                     .with(CREATED, number(created))
                     .with(UPDATED, number(created))
                     .with(ARTIFACT_URI, text(artifact_uri));

@@ -1,14 +1,14 @@
 //! Runs: create and update.
 
 use access::Granted;
-use entities::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
+use entities::attributes::{END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
 use entities::{RunLocation, marked_item, now_ms, run_info};
 use experiments::check_is_active;
 use key_schema::index::{RunsByStage, RunsByTime};
 use key_schema::{Descending, Stage, rows};
 use mlflow_api::inputs::RunInputs;
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunStatus};
-use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId, location};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId};
 use rand::RngExt;
 use table::{Item, Map, Plan, map, number, text};
 
@@ -58,13 +58,11 @@ impl Store {
             .change("the run of every id drawn", |_| async move {
                 let now = u64::try_from(now_ms()).unwrap_or_default();
                 let run = RunId::new(now, experiment, rand::rng().random());
-                let artifact_uri = location::append(&state.artifact_location, &format!("{run}/artifacts"));
                 let item = Item::new(rows::Run::key(&experiment, &run))
                     .with(NAME, text(name))
                     .with(USER, text(&new.user_id))
                     .with(STATUS, text(RunStatus::Running.name()))
                     .with(START_TIME, number(new.start_time))
-                    .with(ARTIFACT_URI, text(artifact_uri))
                     .with(PARAMS, map(Map::new()))
                     .indexed(RunsByStage::key(&Stage::Active, &Descending(new.start_time), &run))
                     .indexed(RunsByTime::key(&Descending(new.start_time), &run));

@@ -80,11 +80,12 @@ impl Narrowing {
     }
 }
 
-/// How many candidates to read next, after so many of which so many passed: as many as will do if they are like those before;
-/// twice as many as before, if hardly any passed.
+/// How many candidates to read next, after so many of which so many passed: as many as will do if they are like those before, and a
+/// few more where not all passed; twice as many as before, if hardly any passed.
 fn next_portion(read: usize, passed: usize, wanted: usize) -> usize {
     let missing = wanted.saturating_sub(passed).max(1);
-    let like_before = missing.saturating_mul(read).div_ceil(passed.max(1)).saturating_mul(5) / 4 + 1;
+    let like_before = missing.saturating_mul(read).div_ceil(passed.max(1));
+    let like_before = if passed < read { like_before.saturating_mul(5) / 4 + 1 } else { missing };
     like_before.min(read.saturating_mul(2)).clamp(missing.min(LARGEST_PORTION), LARGEST_PORTION)
 }
 

@@ -1,0 +1,115 @@
+//! A table with many runs, and an indexer for them.
+
+use embedded_engine::Engine;
+use fts_indexer::{Batch as Records, Indexer};
+use futures::stream::{self, StreamExt};
+use key_schema::IndexEntry;
+use key_schema::index::RunsChanged;
+use ledger::Bench;
+use mlflow_api::ExperimentId;
+use mlflow_api::tracking::RunStatus;
+use serde_json::json;
+use tracking::store::{Batch, LoggedMetric, NewRun, RunChange};
+
+use super::{TIME, process, table};
+use crate::calls::Calls;
+
+/// Processes that serve requests, and processes that index, over one table.
+pub(crate) struct Filled {
+    pub(crate) requests: Bench<Calls>,
+    pub(crate) indexing: Bench<Indexer>,
+}
+
+impl Filled {
+    pub(crate) async fn on(engine: &Engine) -> Self {
+        let table = table(engine).await;
+        Self { requests: Bench::new(table.clone(), process), indexing: Bench::new(table, Indexer::new) }
+    }
+
+    /// Makes runs; of so many the last, or all.
+    pub(crate) async fn runs<F: Future<Output = String> + Send + 'static>(
+        &self,
+        numbers: std::ops::Range<i64>,
+        make: impl Fn(Calls, i64) -> F,
+    ) -> Vec<String> {
+        let runs = stream::iter(numbers).map(|number| tokio::spawn(make(self.requests.store.clone(), number)));
+        runs.buffered(4).map(Result::unwrap).collect().await
+    }
+}
+
+/// Indexes runs as batches of the stream of a thousand runs, with several records of each.
+pub(crate) async fn index(indexer: &Indexer, experiment: ExperimentId, runs: &[String]) {
+    for runs in runs.chunks(1_000) {
+        let records = runs.iter().flat_map(|run| ["", "#METRIC", ""].map(|part| (run, part)));
+        let records = records.enumerate().map(|(number, (run, part))| {
+            json!({
+                "eventName": "MODIFY",
+                "dynamodb": {
+                    "Keys": { "PK": { "S": format!("EXP#{experiment}") }, "SK": { "S": format!("R#{run}{part}") } },
+                    "NewImage": { (RunsChanged::INDEX.sort): { "S": run } },
+                    "SequenceNumber": number.to_string(),
+                },
+            })
+        });
+        let answer = indexer.handle(Records { records: records.collect() }).await;
+        assert!(answer.batch_item_failures.is_empty());
+    }
+}
+
+/// A run with one metric.
+pub(crate) async fn small_run(store: &Calls, experiment: ExperimentId, number: i64) -> String {
+    let new = NewRun { name: name(number), start_time: TIME + number, ..NewRun::default() };
+    let run = store.run_create(experiment, &new).await.unwrap().info.run_id;
+    let value = f64::from(i32::try_from(spread(number, 31) % 1_000_000).unwrap());
+    let metric = LoggedMetric { key: "metric_3".to_owned(), value, timestamp: TIME, step: 1, model: None };
+    store.run_log_metric(&run, &metric).await.unwrap();
+    run
+}
+
+/// A run with 10 metrics, 5 params and 3 tags.
+pub(crate) async fn run(store: &Calls, experiment: ExperimentId, number: i64) -> String {
+    let new =
+        NewRun { user_id: "somebody".to_owned(), name: name(number), start_time: TIME + number, tags: Vec::new() };
+    let run = store.run_create(experiment, &new).await.unwrap().info.run_id;
+    let text = |key: &str, value: String| (key.to_owned(), value);
+    let params = vec![
+        text("model", format!("model {}", spread(number, 11) % 5)),
+        text("rate", format!("0.{:03}", spread(number, 13) % 100)),
+        text("layers", (spread(number, 17) % 12).to_string()),
+        text("optimizer", format!("optimizer {}", spread(number, 19) % 3)),
+        text("seed", number.to_string()),
+    ];
+    let tags = vec![
+        text("team", format!("team {}", spread(number, 23) % 3)),
+        text("owner", format!("owner {}", spread(number, 29) % 40)),
+        text("note", format!("note of {number}")),
+    ];
+    let metrics = (0..10).map(|metric| LoggedMetric {
+        key: format!("metric_{metric}"),
+        value: f64::from(i32::try_from(spread(number, 31 + metric) % 100_000).unwrap()) / 100.0,
+        timestamp: TIME + number,
+        step: 1,
+        model: None,
+    });
+    store.run_log_batch(&run, &Batch { metrics: metrics.collect(), params, tags }).await.unwrap();
+    let status = Some(if number % 50 == 7 { RunStatus::Failed } else { RunStatus::Finished });
+    let change = RunChange { status, end_time: Some(TIME + number + 1_000), name: None };
+    store.run_update(&run, &change).await.unwrap();
+    run
+}
+
+/// A number that looks drawn by lot and is the same on every machine.
+fn spread(number: i64, salt: i64) -> i64 {
+    let mixed = (number * 1_000 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64.cast_signed());
+    (mixed ^ (mixed >> 29)).wrapping_mul(0x3F58_476D_1CE4_E5B9).rotate_left(17) & i64::from(i32::MAX)
+}
+
+fn name(number: i64) -> String {
+    let words = ["bold", "calm", "early", "gentle", "jolly", "merry", "noble", "quiet", "rapid", "solid"];
+    let animals = ["badger", "crane", "eagle", "heron", "koi", "mole", "otter", "panda", "robin", "stork"];
+    let pick = |words: &[&'static str; 10], salt| words[usize::try_from(spread(number, salt) % 10).unwrap()];
+    if number % 500 == 250 {
+        return format!("special-ox-{number}");
+    }
+    format!("{}-{}-{}", pick(&words, 1), pick(&animals, 2), spread(number, 3) % 1_000)
+}

@@ -1,0 +1,125 @@
+//! The page.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use table::Meter;
+
+use crate::bench::Bench;
+use crate::cost::{Budget, Cost, figure};
+
+/// Rows, and budgets that were not kept.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    rows: String,
+    over_budget: Vec<String>,
+}
+
+/// Meters a part of a page.
+pub type Section = for<'a> fn(&'a mut Ledger) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+impl Ledger {
+    /// Meters parts of a page at the same time, each on a thread and a runtime of its own, and puts them one behind the other.
+    ///
+    /// # Panics
+    /// One of them does.
+    #[must_use]
+    pub fn of(sections: &[Section]) -> Self {
+        let metered = std::thread::scope(|scope| {
+            let threads: Vec<_> = sections.iter().map(|section| scope.spawn(|| Self::of_one(*section))).collect();
+            threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+        });
+        let mut whole = Self::default();
+        for part in metered {
+            let part = part.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            whole.rows.push_str(&part.rows);
+            whole.over_budget.extend(part.over_budget);
+        }
+        whole
+    }
+
+    #[expect(clippy::expect_used, reason = "a test ends by it")]
+    fn of_one(section: Section) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("a runtime starts");
+        let mut ledger = Self::default();
+        runtime.block_on(section(&mut ledger));
+        ledger
+    }
+
+    /// Begins a table.
+    pub fn section(&mut self, title: &str) {
+        let _ = write!(
+            self.rows,
+            "\n## {title}\n\n\
+             | call | cold: requests | write units | read units | warm: requests | write units | read units | of writes, indexes |\n\
+             |---|---:|---:|---:|---:|---:|---:|---:|\n"
+        );
+    }
+
+    /// Adds a row: what a call consumes as the first of a process, which acts on the first of `on`, and as another one of that process,
+    /// which acts on the second.
+    pub async fn row<S, T>(
+        &mut self,
+        call: &str,
+        budget: Budget,
+        bench: &Bench<S>,
+        on: [T; 2],
+        act: impl AsyncFn(&S, &T),
+    ) {
+        self.mean(call, budget, bench, on, 1, async |store, on, _| act(store, on).await).await;
+    }
+
+    /// Adds a row: what a call consumes in the mean of `calls`, to which their number is passed. Cold, each is the first of a process.
+    pub async fn mean<S, T>(
+        &mut self,
+        call: &str,
+        budget: Budget,
+        bench: &Bench<S>,
+        on: [T; 2],
+        calls: u32,
+        act: impl AsyncFn(&S, &T, u32),
+    ) {
+        let [on_cold, on_warm] = on;
+        let meter = Meter::default();
+        let mut process = bench.process(&meter);
+        for number in 0..calls {
+            process = bench.process(&meter);
+            act(&process, &on_cold, number).await;
+        }
+        let cold = Cost::mean(&meter.take(), calls);
+        for number in 0..calls {
+            act(&process, &on_warm, number).await;
+        }
+        self.add(call, budget, cold, Cost::mean(&meter.take(), calls));
+    }
+
+    fn add(&mut self, call: &str, budget: Budget, cold: Cost, warm: Cost) {
+        let cells = |cost: Cost, budget: [f64; 3]| -> String {
+            let cells = cost.units.iter().zip(budget);
+            cells.map(|(units, most)| [figure(*units), figure(most)].join(" / ") + " | ").collect()
+        };
+        let row =
+            format!("| {call} | {}{}{} |", cells(cold, budget.cold), cells(warm, budget.warm), figure(warm.of_indexes));
+        if !cold.is_within(budget.cold) || !warm.is_within(budget.warm) {
+            self.over_budget.push(row.clone());
+        }
+        let _ = writeln!(self.rows, "{row}");
+    }
+
+    /// Compares with the committed page in `docs`, which begins with `head`; with `UPDATE_DOCS` in the environment, writes it.
+    ///
+    /// # Panics
+    /// A call is over its budget, or the page is not what was metered.
+    pub fn check(&self, page: &str, head: &str) {
+        let expected = format!("{head}{}", self.rows);
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+        let written = std::env::var_os("UPDATE_DOCS").map(|_| fs::write(&path, &expected));
+        assert!(matches!(written, None | Some(Ok(()))), "{}: {written:?}", path.display());
+        assert!(self.over_budget.is_empty(), "over budget: {:#?}", self.over_budget);
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == expected, "docs/{page} is not what was metered; run `make docs`.\n{expected}");
+    }
+}
