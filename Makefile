@@ -55,7 +55,7 @@ test-browser: $(VENV_READY) ## MLflow's UI in Chromium, on our server and on MLf
 	cargo build --workspace
 	python -m pytest tests/browser -m browser
 
-test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server: about half an hour
+test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server, and random writes with faults: about 40 minutes
 	cargo build --workspace
 	python -m pytest tests -m slow
 	python -m tests.compare.generator --filters 10000 --batches 2000 --seed 7
@@ -63,6 +63,7 @@ test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 ran
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed
 	RANDOM_SEARCHES=2000 cargo test --package tracking --test it indexed_search
+	MODEL_SECONDS=600 MODEL_SEED=1000000 cargo test --package mlflow-serverless --test faults model
 	cargo test --package tracking --test generated -- --ignored
 
 test-dynamodb: ## The store's requests against DynamoDB, with the environment's AWS credentials, on a table of their own that is removed afterwards

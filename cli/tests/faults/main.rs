@@ -1,6 +1,7 @@
 //! Every write of all functions while the table throttles, loses answers, breaks off and leaves batches half done.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
+mod model;
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 #[path = "../it/site.rs"]
 mod site;

@@ -1,0 +1,268 @@
+//! Random operations of three clients against a plain model in memory ([`state`]): some at the same time, some with faults. What a
+//! client does not know happened may have happened or not: then there are several states that may be the right one, until
+//! somebody looks. The indexer runs when it is told to, so that it is late, or never.
+//!
+//! `MODEL_SECONDS` says for how long, `MODEL_SEED` with which seed it begins. A failure is shrunk to fewer steps, and printed with its seed.
+
+mod look;
+mod operation;
+mod state;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use embedded_engine::StreamReader;
+use embedded_engine::faults::{FaultInjector, Trouble};
+use fts_indexer::{Batch, Indexer};
+use futures::future::join_all;
+use mlflow_api::Workspace;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+use table::{Retry, Table};
+use test_site::{Answer, Api, ROOT, Site, TABLE};
+
+use operation::{Fault, Ids, Op, Step};
+use state::State;
+
+use crate::sweep::course;
+
+/// States that may be the right one, before somebody has to look.
+const MOST_STATES: usize = 200;
+
+/// What a client learnt of its call.
+#[derive(Clone, Debug)]
+enum Heard {
+    Done(Option<u32>),
+    Refused,
+    /// What was to be removed is not there now; it may not have been there before.
+    Gone,
+    /// It may have happened.
+    Nothing,
+    /// It did not happen, says the server: it may be repeated.
+    NotDone,
+}
+
+struct Lab {
+    site: Site,
+    stream: StreamReader,
+    clients: Vec<(FaultInjector, Api)>,
+    ids: Ids,
+    /// Those that may be the right one.
+    states: BTreeSet<State>,
+}
+
+impl Lab {
+    async fn new() -> Self {
+        let site = Site::new().await;
+        let store = tracking::store::Store::new(site.table.clone(), ROOT);
+        store.experiment_create_default(&Workspace::default()).await.unwrap();
+        let pause = Duration::from_millis(1);
+        let retry = Retry { attempts: 3, first_pause: pause, longest_pause: pause, ..Retry::default() };
+        let client = |_| {
+            let faults = FaultInjector::new(site.engine.http_client());
+            let api = course::api(&Table::new(faults.client(), TABLE).with_retry(retry));
+            (faults, api)
+        };
+        let clients = (0..3).map(client).collect();
+        let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
+        Self { site, stream, clients, ids: Ids::new(), states: BTreeSet::from([State::default()]) }
+    }
+
+    async fn goes(mut self, steps: Vec<Step>) -> Result<(), String> {
+        for op in operation::BEGINNING {
+            self.calls(&[(op, None)]).await.map_err(|wrong| format!("{op:?}: {wrong}"))?;
+        }
+        for (at, step) in steps.iter().enumerate() {
+            self.step(step).await.map_err(|wrong| format!("step {at}, {step:?}: {wrong}"))?;
+        }
+        self.look().await.map_err(|wrong| format!("at the end: {wrong}"))
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Calls(calls) => self.calls(calls).await,
+            Step::Look => self.look().await,
+            Step::Index => self.index().await,
+            Step::Search(which) if self.ids.keys().any(|name| name.starts_with('e')) => {
+                let found = look::search(&self.clients[0].1, &self.ids, *which).await?;
+                // Of experiments without a known id, nothing is asked.
+                let known = |state: &State| {
+                    let mut state = state.clone();
+                    state.runs.retain(|_, run| self.ids.contains_key(&format!("e{}", run.experiment)));
+                    look::should_find(&state, *which)
+                };
+                let states = self.states.iter().filter(|state| known(state) == found).cloned().collect();
+                self.narrow(states, || format!("found {found:?}"))
+            }
+            Step::Search(_) => Ok(()),
+        }
+    }
+
+    /// A client reads everything: then there is no doubt any more.
+    async fn look(&mut self) -> Result<(), String> {
+        // Records that were deleted have no id any more; other ids stay, also those of what is deleted.
+        self.ids.retain(|name, _| !name.contains('/'));
+        let found = look::at(&self.clients[0].1, &mut self.ids).await?;
+        let states = self.states.iter().filter(|state| state.visible() == found).cloned().collect();
+        self.narrow(states, || format!("found {found:?}"))
+    }
+
+    fn narrow(&mut self, states: BTreeSet<State>, found: impl Fn() -> String) -> Result<(), String> {
+        if states.is_empty() {
+            let mut message = found();
+            for state in self.states.iter().take(3) {
+                write!(message, "\n  it should be {:?}", state.visible()).unwrap();
+            }
+            return Err(message);
+        }
+        self.states = states;
+        Ok(())
+    }
+
+    async fn index(&mut self) -> Result<(), String> {
+        let records = self.stream.oldest(1_000).await.unwrap();
+        let Some(last) = records.last().map(|last| last["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned())
+        else {
+            return Ok(());
+        };
+        let answer = Indexer::new(self.site.table.clone()).handle(Batch { records }).await;
+        if !answer.batch_item_failures.is_empty() {
+            return Err(format!("{:?}", answer.batch_item_failures));
+        }
+        self.stream.forget_through(&last).await.unwrap();
+        Ok(())
+    }
+
+    async fn calls(&mut self, calls: &[(Op, Option<Fault>)]) -> Result<(), String> {
+        if self.states.len() > MOST_STATES {
+            self.look().await?;
+        }
+        let mut made = BTreeSet::new();
+        let sendable: Vec<_> = calls
+            .iter()
+            .filter(|(op, _)| !self.states.iter().any(|state| state.is_ambiguous(*op, calls.len() > 1)))
+            // Two creations of one name at the same time could not be told apart.
+            .filter(|(op, _)| !op.is_creation() || made.insert((format!("{:?}", op.kind), op.of)))
+            .filter_map(|(op, fault)| Some((*op, *fault, op.request(&self.ids)?)))
+            .collect();
+        let sent =
+            sendable.iter().zip(&self.clients).map(|((op, fault, (method, path, body)), (faults, api))| async move {
+                if let Some(fault) = fault {
+                    faults.trouble_at(fault.trouble, fault.nth, fault.calls);
+                }
+                let answer = api.call_at(method, path, body.to_string()).await;
+                faults.work_again();
+                (*op, heard(*op, *fault, &answer))
+            });
+        let mut told = Vec::new();
+        for (op, (heard, id)) in join_all(sent).await {
+            let heard = heard?;
+            if let Some((kind, id)) = id {
+                self.ids.insert(format!("{kind}{}", op.of), id);
+            }
+            if op.kind == operation::Kind::DatasetDeleteRecord {
+                self.ids.remove(&format!("d{}/{}", op.of, op.key));
+            }
+            told.push((op, heard));
+        }
+        if told.iter().any(|(_, heard)| matches!(heard, Heard::Nothing)) {
+            // Processes may rely on what was, if a deletion was not answered.
+            tokio::time::sleep(course::LEASE).await;
+        }
+        let states = self.states.iter().flat_map(|state| after(state, &told)).collect();
+        self.narrow(states, || format!("{told:?}"))
+    }
+}
+
+/// What a client learnt from an answer, and the id of what it created; an error if no client should hear such a thing.
+fn heard(op: Op, fault: Option<Fault>, answer: &Answer) -> (Result<Heard, String>, Option<(char, String)>) {
+    let is_lost = fault.is_some_and(|fault| fault.trouble == Trouble::AnswerLost);
+    let is_unknown = answer.status == 409 && answer.body["error_code"] == "ABORTED";
+    let heard = match answer.status {
+        _ if fault.is_some_and(|fault| fault.stops) => Heard::Nothing,
+        200 if is_lost && op.is_untagging() => Heard::Gone,
+        200 => {
+            let version = answer.body.pointer("/model_version/version").or(answer.body.get("version"));
+            let version = version.map(|version| version.to_string().trim_matches('"').parse().unwrap());
+            let id = ["/experiment_id", "/run/info/run_id", "/model/info/model_id", "/dataset/dataset_id"];
+            let kinds = ['e', 'r', 'm', 'd'];
+            let id = id
+                .iter()
+                .zip(kinds)
+                .find_map(|(pointer, kind)| Some((kind, answer.body.pointer(pointer)?.as_str()?.to_owned())));
+            let makes_version = matches!(op.kind, operation::Kind::VersionCreate | operation::Kind::ScorerRegister);
+            return (Ok(Heard::Done(version.filter(|_| makes_version))), id.filter(|_| op.is_creation()));
+        }
+        409 if is_unknown && is_lost && op.is_creation() => Heard::Nothing,
+        400..=407 if !is_unknown => Heard::Refused,
+        // MLflow's status for it.
+        500 if answer.body["error_code"] == "INVALID_STATE" => Heard::Refused,
+        _ if answer.is_repeated() && fault.is_some() => {
+            if op.is_creation() {
+                Heard::NotDone
+            } else {
+                Heard::Nothing
+            }
+        }
+        _ => return (Err(format!("{op:?}: {answer:?}")), None),
+    };
+    (Ok(heard), None)
+}
+
+/// The states that may be, after calls that were made at the same time: in any order.
+fn after(state: &State, told: &[(Op, Heard)]) -> Vec<State> {
+    if told.is_empty() {
+        return vec![state.clone()];
+    }
+    let mut all = Vec::new();
+    for first in 0..told.len() {
+        let mut rest = told.to_vec();
+        let (op, heard) = rest.remove(first);
+        let applied = state.clone().apply(op);
+        let next = match (heard, applied) {
+            (Heard::Done(said), Some((next, made))) if said == made => vec![next],
+            (Heard::Gone, Some((next, _))) => vec![next],
+            (Heard::Refused | Heard::Nothing | Heard::Gone, None) | (Heard::NotDone, _) => vec![state.clone()],
+            (Heard::Nothing, Some((next, _))) => state.parts(op).into_iter().chain([next]).collect(),
+            _ => continue,
+        };
+        all.extend(next.iter().flat_map(|next| after(next, &rest)));
+    }
+    all
+}
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |value| value.parse().unwrap())
+}
+
+#[test]
+fn clients_find_what_the_model_says() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (begun, lasting) = (Instant::now(), Duration::from_secs(setting("MODEL_SECONDS", 45)));
+    let mut seed = setting("MODEL_SEED", 1);
+    while begun.elapsed() < lasting {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let config = Config {
+            cases: 1,
+            failure_persistence: None,
+            max_shrink_iters: 10_000,
+            max_shrink_time: 60_000,
+            ..Config::default()
+        };
+        let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+        let outcome = runner.run(&operation::steps(), |steps| {
+            let went = runtime.block_on(async { Lab::new().await.goes(steps).await });
+            went.map_err(TestCaseError::fail)
+        });
+        match outcome {
+            Ok(()) => seed += 1,
+            Err(TestError::Fail(reason, steps)) => {
+                let steps: Vec<_> = steps.iter().map(|step| format!("  {step:?}")).collect();
+                let steps = steps.join("\n");
+                panic!("MODEL_SEED={seed}: {reason}\nafter these steps:\n{steps}");
+            }
+            Err(TestError::Abort(reason)) => panic!("MODEL_SEED={seed}: {reason}"),
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! What there should be: a plain model of experiments, runs, logged models, the registry, evaluation datasets and scorers in
+//! memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::operation::Kind::*;
+use super::operation::{Op, points, stage, word};
+
+pub(super) type Texts = BTreeMap<String, String>;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Experiment {
+    pub(super) name: String,
+    pub(super) is_deleted: bool,
+    pub(super) tags: Texts,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Run {
+    pub(super) experiment: u8,
+    pub(super) is_deleted: bool,
+    pub(super) is_finished: bool,
+    pub(super) params: Texts,
+    pub(super) tags: Texts,
+    /// The points of each metric, as step and value.
+    pub(super) metrics: BTreeMap<String, BTreeSet<(i64, i64)>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Logged {
+    pub(super) experiment: u8,
+    pub(super) is_ready: bool,
+    pub(super) is_deleted: bool,
+    pub(super) params: Texts,
+    pub(super) tags: Texts,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Registered {
+    /// How many versions it has had; nobody sees that.
+    pub(super) had: u32,
+    /// Stage and tags of each version.
+    pub(super) versions: BTreeMap<u32, (String, Texts)>,
+    pub(super) aliases: BTreeMap<String, u32>,
+    pub(super) tags: Texts,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Dataset {
+    pub(super) tags: Texts,
+    /// The outputs of each inputs.
+    pub(super) records: BTreeMap<u8, String>,
+    pub(super) experiments: BTreeSet<u8>,
+}
+
+/// Everything, by the numbers that entities have in operations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct State {
+    pub(super) experiments: BTreeMap<u8, Experiment>,
+    pub(super) runs: BTreeMap<u8, Run>,
+    pub(super) models: BTreeMap<u8, Logged>,
+    pub(super) registered: BTreeMap<String, Registered>,
+    pub(super) datasets: BTreeMap<u8, Dataset>,
+    /// The versions of each scorer of each experiment.
+    pub(super) scorers: BTreeMap<(u8, String), BTreeMap<u32, String>>,
+}
+
+/// What an operation that is carried out says: the number of a version that it made.
+pub(super) type Made = Option<u32>;
+
+impl State {
+    /// What clients can see of it.
+    pub(super) fn visible(&self) -> Self {
+        let mut visible = self.clone();
+        visible.registered.values_mut().for_each(|model| model.had = 0);
+        visible.models.retain(|_, model| !model.is_deleted);
+        visible.scorers.retain(|(experiment, _), _| self.is_active(*experiment));
+        visible
+    }
+
+    fn is_active(&self, experiment: u8) -> bool {
+        self.experiments.get(&experiment).is_some_and(|experiment| !experiment.is_deleted)
+    }
+
+    /// Whether an operation may make an entity that cannot be told from another: an experiment where another of its number was renamed,
+    /// which may happen at the same time.
+    pub(super) fn is_ambiguous(&self, op: Op, is_with_others: bool) -> bool {
+        match op.kind {
+            ExperimentCreate => {
+                self.experiments.contains_key(&op.of) && (is_with_others || self.clone().apply(op).is_some())
+            }
+            RunCreate => self.runs.contains_key(&op.of),
+            ModelCreate => self.models.contains_key(&op.of),
+            DatasetCreate => self.datasets.contains_key(&op.of),
+            _ => false,
+        }
+    }
+
+    /// States in which a part of an operation was carried out: those that consist of several parts, in any order.
+    pub(super) fn parts(&self, op: Op) -> Vec<Self> {
+        let mut all = vec![self.clone()];
+        let mut fork = |part: &dyn Fn(&mut Self)| {
+            let mut forked = all.clone();
+            forked.iter_mut().for_each(part);
+            all.append(&mut forked);
+        };
+        match op.kind {
+            RunBatch if self.clone().apply(op).is_some() => {
+                fork(&|state| state.log_entries(op));
+                fork(&|state| state.log_point(op, "k0"));
+                fork(&|state| state.log_point(op, "k1"));
+            }
+            RunMetrics if self.clone().apply(op).is_some() => {
+                // The last of many points is the latest, which is written before the history.
+                let last = points(op.value).last().unwrap();
+                let metric = format!("k{}", op.key);
+                fork(&|state| {
+                    state.runs.get_mut(&op.of).unwrap().metrics.entry(metric.clone()).or_default().insert(last);
+                });
+            }
+            DatasetMerge if self.datasets.contains_key(&op.of) => {
+                fork(&|state| state.merge(op, op.key));
+                fork(&|state| state.merge(op, (op.key + 1) % 3));
+            }
+            _ => {}
+        }
+        all
+    }
+
+    fn log_entries(&mut self, op: Op) {
+        let run = self.runs.get_mut(&op.of).unwrap();
+        run.params.insert(format!("k{}", op.key), word(op.value));
+        run.tags.insert(format!("k{}", op.key), word(op.value));
+    }
+
+    fn log_point(&mut self, op: Op, metric: &str) {
+        let run = self.runs.get_mut(&op.of).unwrap();
+        run.metrics.entry(metric.to_owned()).or_default().insert((op.value.into(), op.key.into()));
+    }
+
+    fn merge(&mut self, op: Op, inputs: u8) {
+        self.datasets.get_mut(&op.of).unwrap().records.insert(inputs, word(op.value));
+    }
+
+    /// Carries an operation out; `None` where it is refused.
+    pub(super) fn apply(mut self, op: Op) -> Option<(Self, Made)> {
+        let made = match op.kind {
+            ExperimentCreate | ExperimentRename | ExperimentDelete | ExperimentRestore | ExperimentTag
+            | ExperimentUntag => {
+                self.apply_to_experiment(op)?;
+                None
+            }
+            RunCreate => {
+                let run = Run { experiment: self.is_active(op.key).then_some(op.key)?, ..Run::default() };
+                self.runs.insert(op.of, run);
+                if op.value == 3 {
+                    self.runs.get_mut(&op.of)?.tags.insert(format!("k{}", op.key), word(op.value));
+                }
+                None
+            }
+            RunDelete | RunRestore => {
+                self.runs.get_mut(&op.of)?.is_deleted = op.kind == RunDelete;
+                None
+            }
+            RunFinish | RunMetric | RunMetrics | RunParam | RunTag | RunUntag | RunBatch => {
+                self.apply_to_run(op)?;
+                None
+            }
+            ModelCreate => {
+                let model = Logged { experiment: self.is_active(op.key).then_some(op.key)?, ..Logged::default() };
+                self.models.insert(op.of, model);
+                None
+            }
+            ModelReady | ModelDelete | ModelParam | ModelTag | ModelUntag => {
+                self.apply_to_model(op)?;
+                None
+            }
+            DatasetCreate | DatasetDelete | DatasetTag | DatasetUntag | DatasetMerge | DatasetDeleteRecord
+            | DatasetAdd | DatasetRemove => {
+                self.apply_to_dataset(op)?;
+                None
+            }
+            ScorerRegister | ScorerDelete | ScorerDeleteAll => self.apply_to_scorer(op)?,
+            _ => self.apply_to_registered(op)?,
+        };
+        Some((self, made))
+    }
+
+    fn apply_to_experiment(&mut self, op: Op) -> Option<()> {
+        let is_taken = |state: &Self, name: &str, by_others_than: Option<u8>| {
+            state.experiments.iter().any(|(slot, other)| other.name == name && Some(*slot) != by_others_than)
+        };
+        if op.kind == ExperimentCreate {
+            let name = format!("n{}", op.of);
+            let tags = Texts::from([("slot".to_owned(), format!("e{}", op.of))]);
+            let new = Experiment { name, tags, is_deleted: false };
+            return (!is_taken(self, &new.name, None)).then(|| self.experiments.insert(op.of, new)).map(|_| ());
+        }
+        let new_name = format!("n{}", op.key + op.value);
+        let is_new_name_taken = is_taken(self, &new_name, Some(op.of));
+        let experiment = self.experiments.get_mut(&op.of)?;
+        // Only a deleted one can be restored, and nothing else can be done to it.
+        if experiment.is_deleted != (op.kind == ExperimentRestore) {
+            return None;
+        }
+        match op.kind {
+            ExperimentRename => {
+                if is_new_name_taken {
+                    return None;
+                }
+                experiment.name = new_name;
+            }
+            ExperimentTag => {
+                experiment.tags.insert(format!("k{}", op.key), word(op.value));
+            }
+            ExperimentUntag => {
+                experiment.tags.remove(&format!("k{}", op.key))?;
+            }
+            _ => {
+                experiment.is_deleted = op.kind == ExperimentDelete;
+                let runs = self.runs.values_mut().filter(|run| run.experiment == op.of);
+                runs.for_each(|run| run.is_deleted = op.kind == ExperimentDelete);
+            }
+        }
+        Some(())
+    }
+
+    fn apply_to_run(&mut self, op: Op) -> Option<()> {
+        let (key, value) = (format!("k{}", op.key), word(op.value));
+        let run = self.runs.get_mut(&op.of).filter(|run| !run.is_deleted)?;
+        let is_other_param = run.params.get(&key).is_some_and(|there| *there != value);
+        match op.kind {
+            RunFinish => run.is_finished = true,
+            RunMetric => {
+                run.metrics.entry(key).or_default().insert((op.value.into(), op.value.into()));
+            }
+            RunMetrics => run.metrics.entry(key).or_default().extend(points(op.value)),
+            RunParam | RunBatch if is_other_param => return None,
+            RunParam => {
+                run.params.insert(key, value);
+            }
+            RunTag => {
+                run.tags.insert(key, value);
+            }
+            RunUntag => {
+                run.tags.remove(&key)?;
+            }
+            _ => {
+                self.log_entries(op);
+                self.log_point(op, "k0");
+                self.log_point(op, "k1");
+            }
+        }
+        Some(())
+    }
+
+    fn apply_to_model(&mut self, op: Op) -> Option<()> {
+        let (key, value) = (format!("k{}", op.key), word(op.value));
+        let model = self.models.get_mut(&op.of)?;
+        match op.kind {
+            // A deleted one is written to like any other.
+            ModelDelete => model.is_deleted = true,
+            ModelReady => model.is_ready = true,
+            ModelParam if model.params.get(&key).is_some_and(|there| *there != value) => return None,
+            ModelParam => {
+                model.params.insert(key, value);
+            }
+            ModelTag => {
+                model.tags.insert(key, value);
+            }
+            _ => {
+                model.tags.remove(&key)?;
+            }
+        }
+        Some(())
+    }
+
+    fn apply_to_registered(&mut self, op: Op) -> Option<Made> {
+        let (name, key, number) = (format!("g{}", op.of), format!("k{}", op.key), u32::from(op.key) + 1);
+        let alias = format!("a{}", op.value % 2);
+        match op.kind {
+            RegisteredCreate if self.registered.contains_key(&name) => return None,
+            RegisteredCreate => {
+                self.registered.insert(name, Registered::default());
+                return Some(None);
+            }
+            RegisteredDelete => return self.registered.remove(&name).map(|_| None),
+            RegisteredRename => {
+                let new_name = format!("g{}", op.key);
+                if new_name != name && self.registered.contains_key(&new_name) {
+                    return None;
+                }
+                let model = self.registered.remove(&name)?;
+                self.registered.insert(new_name, model);
+                return Some(None);
+            }
+            _ => {}
+        }
+        let model = self.registered.get_mut(&name)?;
+        match op.kind {
+            RegisteredTag => {
+                model.tags.insert(key, word(op.value));
+            }
+            RegisteredUntag => {
+                model.tags.remove(&key);
+            }
+            AliasDelete => {
+                model.aliases.remove(&alias);
+            }
+            VersionCreate => {
+                model.had += 1;
+                model.versions.insert(model.had, ("None".to_owned(), Texts::new()));
+                return Some(Some(model.had));
+            }
+            VersionDelete => {
+                model.versions.remove(&number)?;
+                model.aliases.retain(|_, version| *version != number);
+            }
+            _ => {
+                let version = model.versions.get_mut(&number)?;
+                match op.kind {
+                    AliasSet => {
+                        model.aliases.insert(alias, number);
+                    }
+                    VersionTag => {
+                        version.1.insert("k0".to_owned(), word(op.value));
+                    }
+                    VersionUntag => {
+                        version.1.remove("k0");
+                    }
+                    _ => {
+                        let stage = stage(op.value);
+                        let others = model.versions.iter_mut().filter(|(other, _)| **other != number);
+                        if matches!(stage, "Staging" | "Production") {
+                            others
+                                .filter(|(_, (at, _))| at == stage)
+                                .for_each(|(_, (at, _))| "Archived".clone_into(at));
+                        }
+                        stage.clone_into(&mut model.versions.get_mut(&number)?.0);
+                    }
+                }
+            }
+        }
+        Some(None)
+    }
+
+    fn apply_to_dataset(&mut self, op: Op) -> Option<()> {
+        let key = format!("k{}", op.key);
+        match op.kind {
+            DatasetCreate => {
+                self.datasets.insert(op.of, Dataset::default());
+                return Some(());
+            }
+            // What is not there need not be deleted.
+            DatasetDelete => {
+                self.datasets.remove(&op.of);
+                return Some(());
+            }
+            DatasetUntag | DatasetDeleteRecord if !self.datasets.contains_key(&op.of) => return Some(()),
+            DatasetMerge => {
+                self.datasets.get(&op.of)?;
+                self.merge(op, op.key);
+                self.merge(op, (op.key + 1) % 3);
+                return Some(());
+            }
+            _ => {}
+        }
+        let dataset = self.datasets.get_mut(&op.of)?;
+        match op.kind {
+            DatasetTag => {
+                dataset.tags.insert(key, word(op.value));
+            }
+            DatasetUntag => {
+                dataset.tags.remove(&key);
+            }
+            DatasetDeleteRecord => {
+                dataset.records.remove(&op.key);
+            }
+            DatasetAdd => {
+                dataset.experiments.insert(op.key);
+            }
+            _ => {
+                dataset.experiments.remove(&op.key);
+            }
+        }
+        Some(())
+    }
+
+    fn apply_to_scorer(&mut self, op: Op) -> Option<Made> {
+        let key = (self.is_active(op.of).then_some(op.of)?, format!("s{}", op.key));
+        match op.kind {
+            ScorerRegister => {
+                let versions = self.scorers.entry(key).or_default();
+                let number = versions.keys().last().copied().unwrap_or_default() + 1;
+                versions.insert(number, word(op.value));
+                Some(Some(number))
+            }
+            ScorerDelete => {
+                let versions = self.scorers.get_mut(&key)?;
+                versions.remove(&(u32::from(op.value) + 1))?;
+                if versions.is_empty() {
+                    self.scorers.remove(&key);
+                }
+                Some(None)
+            }
+            _ => self.scorers.remove(&key).map(|_| None),
+        }
+    }
+}
