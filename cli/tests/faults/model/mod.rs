@@ -157,6 +157,11 @@ impl Lab {
         let mut told = Vec::new();
         for (op, (heard, id)) in join_all(sent).await {
             let heard = heard?;
+            if op.kind == operation::Kind::DatasetCreate && !matches!(heard, Heard::Refused | Heard::NotDone) {
+                // What is known of the one before, which was deleted, is of no use.
+                let name = format!("d{}", op.of);
+                self.ids.retain(|of, _| of.split('/').next() != Some(&name));
+            }
             if let Some((kind, id)) = id {
                 self.ids.insert(format!("{kind}{}", op.of), id);
             }
