@@ -121,8 +121,10 @@ pub struct Error {
 pub struct ErrorBody<'a> {
     error_code: &'static str,
     message: &'a str,
-    sqlstate: &'static str,
-    error_class: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sqlstate: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_class: Option<&'static str>,
 }
 
 impl Error {
@@ -175,11 +177,13 @@ impl Error {
     /// The JSON body of the answer.
     #[must_use]
     pub fn body(&self) -> ErrorBody<'_> {
+        // MLflow says no more of what it cannot do.
+        let is_classified = self.code != ErrorCode::NotImplemented;
         ErrorBody {
             error_code: self.code.name(),
             message: &self.message,
-            sqlstate: self.code.sqlstate(),
-            error_class: self.code.class(),
+            sqlstate: is_classified.then(|| self.code.sqlstate()),
+            error_class: is_classified.then(|| self.code.class()),
         }
     }
 }
