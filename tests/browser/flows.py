@@ -17,14 +17,14 @@ def experiments(visit: Visit) -> None:
     page.get_by_placeholder("Input an experiment name").fill("made by hand")
     visit.look("form")
     page.get_by_role("dialog").get_by_role("button", name="Create").click()
-    visit.look("created", page.get_by_test_id("experiment-link").filter(has_text="made by hand"))
+    visit.look("created", page.get_by_role("link", name="made by hand"))
 
     page.get_by_test_id("overflow-menu-trigger").click()
     page.get_by_test_id("mlflow.experiment_page.managementMenu.edit-experiment").click()
     visit.by_component("mlflow.experiment.edit.name").fill("renamed by hand")
     page.get_by_test_id("text-area").fill("Made **by hand**.")
     visit.by_component("mlflow.experiment.metadata_editor.modal.footer.ok").click()
-    visit.look("renamed", page.get_by_test_id("experiment-link").filter(has_text="renamed by hand"))
+    visit.look("renamed", page.get_by_role("link", name="renamed by hand"))
 
     visit.open("experiments")
     page.get_by_test_id("search-experiment-input").fill("renamed")
