@@ -29,6 +29,8 @@ def resources(template, monkeypatch) -> dict:
     built = copy.deepcopy(template)
     for function in of_type(built["Resources"], "AWS::Serverless::Function").values():
         function["Properties"]["CodeUri"] = {"Bucket": "any", "Key": "any"}
+    for layer in of_type(built["Resources"], "AWS::Serverless::LayerVersion").values():
+        layer["Properties"]["ContentUri"] = {"Bucket": "any", "Key": "any"}
     return transform(built, {}, NoManagedPolicies())["Resources"]
 
 
