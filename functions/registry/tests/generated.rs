@@ -365,7 +365,7 @@ async fn searches(ledger: &mut Ledger) {
     ledger
         .row(
             "models: first page of 100 of 10,000",
-            budget([4.0, 0.0, 203.0], [4.0, 0.0, 203.0]),
+            budget([4.0, 0.0, 204.0], [4.0, 0.0, 204.0]),
             bench,
             both,
             async |store, ()| {
