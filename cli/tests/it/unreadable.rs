@@ -248,7 +248,7 @@ async fn index_one(engine: &Engine, table: &Table) {
 const ITEMS_OF_A_ROW: usize = 2;
 /// What only writes read, or, of a copy in the index, has the run itself read in its place.
 const NOT_ANSWERED: [&str; 6] =
-    [" nonce ", "Config count ", "EvaluationInputs ", "IndexedCopy link_rows ", "ModelHome ", "WorkspaceScorer "];
+    [" nc ", "Config count ", "EvaluationInputs ", "IndexedCopy link_rows ", "ModelHome ", "WorkspaceScorer "];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
