@@ -18,7 +18,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ui ## A server with MLflow's UI on http://127.0.0.1:5000, with the data in ./data
-	cargo run --package mlflow-serverless -- serve --data data
+	cargo run --bin mlflow-serverless -- serve --data data
 
 ui: ## Fetch MLflow's user interface into ./ui
 	python3 tools/fetch_ui.py ui $(UI_VERSION)
@@ -28,7 +28,7 @@ watch: export TABLE_NAME := mlflow
 watch: export ARTIFACT_ROOT := $(CURDIR)/data/artifacts
 watch: export UI_DIRECTORY := $(CURDIR)/ui/build
 watch: ui $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by the table's stream, built anew when their code changes
-	cargo build --package mlflow-serverless
+	cargo build --bin mlflow-serverless
 	@# The engine says where it listens, and with what access key, into a file that nobody else can read.
 	rm -f data/engine.txt; (umask 077; mkdir -p data; touch data/engine.txt); \
 	target/debug/mlflow-serverless engine --port 8000 --data data --indexer-url http://127.0.0.1:9000 > data/engine.txt & \
