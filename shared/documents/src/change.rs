@@ -104,6 +104,9 @@ fn optimistic(document: &impl Document, change: &Change) -> Plan {
     for (attribute, value) in &change.set {
         update = update.set(*attribute, value.clone());
     }
+    for attribute in &change.remove {
+        update = update.remove(*attribute);
+    }
     let equality_too = change.params.len() <= CHECKED_PARAMS;
     for (key, value) in &change.params {
         let path = || (PARAMS, entry_name(key).as_ref()).into();

@@ -55,6 +55,8 @@ pub struct Change {
     pub tags: Vec<(String, String)>,
     /// Other attributes to set.
     pub set: Vec<(&'static str, Value)>,
+    /// Other attributes to remove.
+    pub remove: Vec<&'static str>,
 }
 
 pub(crate) fn conflict(key: &str, old_value: &str, new_value: &str) -> Conflict {

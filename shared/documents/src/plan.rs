@@ -29,6 +29,9 @@ pub(crate) async fn plan_change(table: &Table, document: &impl Document, change:
     for (attribute, value) in &change.set {
         update = update.set(*attribute, value.clone());
     }
+    for attribute in &change.remove {
+        update = update.remove(*attribute);
+    }
     let mut rows = Rows::default();
     let mut rest = Change::default();
     let (mut param_rows, mut tag_rows, mut inline_keys, mut overflow) = (false, false, false, false);

@@ -35,9 +35,12 @@ impl Store {
         let version = limits::version(version)?;
         let mut found = self.version_find(name, &version).await?;
         let document = VersionDocument { name, home: found.model.home(), version: &version };
-        let description = description.map_or(Value::Null(true), text);
-        let set = vec![(DESCRIPTION, description), (UPDATED, number(now_ms()))];
-        found.item = documents::change(&self.table, &document, Change { set, ..Change::default() }).await?;
+        let mut change = Change { set: vec![(UPDATED, number(now_ms()))], ..Change::default() };
+        match description {
+            Some(description) => change.set.push((DESCRIPTION, text(description))),
+            None => change.remove.push(DESCRIPTION),
+        }
+        found.item = documents::change(&self.table, &document, change).await?;
         self.version_whole(&found).await
     }
 

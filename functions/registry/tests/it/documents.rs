@@ -43,6 +43,20 @@ async fn tags_grow_and_shrink_and_go() {
 }
 
 #[tokio::test]
+async fn a_description_comes_and_goes() {
+    let site = Site::new().await;
+    let server = &site.server;
+    server.model("m").await;
+    server.version("m").await;
+    for description in [json!("d"), json!(null), json!(""), json!(null), json!("again")] {
+        let change = json!({ "name": "m", "version": "1", "description": description });
+        let changed = server.call("PATCH", "model-versions/update", change).await.ok()["model_version"].clone();
+        assert_eq!(changed["description"], description);
+        assert_eq!(server.version_at("m", 1).await.ok()["model_version"], changed);
+    }
+}
+
+#[tokio::test]
 async fn thousands_of_tags() {
     let site = Site::new().await;
     let server = &site.server;
