@@ -253,7 +253,7 @@ rows! {
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number "when it was changed last, in ms, if it was",
         STAGE: VersionStage required "stage",
-        DESCRIPTION: Text required "description",
+        DESCRIPTION: Text "description, if it has one",
         SOURCE: Text required "where it is, as the client says",
         STORAGE: Text "where its artifacts are, if that is not its source",
         RUN: Text "its run",
