@@ -12,10 +12,10 @@ const HASHED: &str = "/static-files/static/";
 const FRAMED: &str = "/static-files/lib/notebook-trace-renderer/";
 
 /// What the page may load and run. `blob:` is what its workers and images come from. Its styles are made by scripts, and Vega,
-/// Plotly and AJV compile functions from what they draw or check. Artifacts in a bucket are read by presigned URLs over HTTPS.
+/// Plotly and AJV compile functions from what they draw or check. Descriptions may show images of other sites; data goes to none.
 const POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-eval' blob:; worker-src 'self' blob:; \
                       style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; font-src 'self' data:; \
-                      media-src 'self' data: blob: https:; connect-src 'self' data: blob: https:; \
+                      media-src 'self' data: blob: https:; connect-src 'self' data: blob:; \
                       frame-src 'self' data: blob:; object-src 'none'; base-uri 'self'; form-action 'self'";
 
 const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");

@@ -85,7 +85,8 @@ async fn answers_say_what_a_page_may_do() {
         let (_, headers, _) = get(&build, path, &[]).await;
         assert_eq!(headers["x-content-type-options"], "nosniff", "{path}");
         assert_eq!(headers["x-frame-options"], "SAMEORIGIN", "{path}");
-        assert!(headers["content-security-policy"].to_str().unwrap().contains("object-src 'none'"), "{path}");
+        let policy = headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.contains("object-src 'none'") && policy.contains("connect-src 'self' data: blob:;"), "{path}");
     }
     let (status, headers, _) = get(&build, "/static-files/lib/notebook-trace-renderer/index.html", &[]).await;
     assert_eq!((status, headers.get("x-frame-options")), (StatusCode::OK, None));
