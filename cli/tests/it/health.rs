@@ -1,5 +1,7 @@
 //! What waits for the disk holds nobody up who does not.
 
+use std::time::{Duration, Instant};
+
 use embedded_engine::Engine;
 use rusqlite::Connection;
 use serde_json::json;
@@ -35,4 +37,43 @@ async fn health_is_answered_while_writes_wait() {
         let (status, answer) = write.await.unwrap();
         assert_eq!(status, 200, "{answer}");
     }
+}
+
+/// On one thread, too: a search that computed without a pause would hold up everything until it has read its page.
+#[tokio::test]
+async fn health_is_answered_while_a_search_computes() {
+    let table = Table::new(Engine::memory().unwrap().client(), TABLE);
+    table.create_if_missing().await.unwrap();
+    let router = functions(&table);
+    let post = async |path: &str, body: serde_json::Value| {
+        let (status, answer) = send(&router, "POST", &format!("/api/2.0/mlflow/{path}"), &body).await;
+        assert_eq!(status, 200, "{answer}");
+        answer
+    };
+    let experiment = post("experiments/create", json!({ "name": "e" })).await["experiment_id"].clone();
+    // Every run has to be compared with all patterns, as only the last does not match.
+    let note = format!("{}b", "a".repeat(4_000));
+    for number in 0..100 {
+        let tags = json!([{ "key": "note", "value": note }]);
+        post("runs/create", json!({ "experiment_id": experiment, "start_time": number, "tags": tags })).await;
+    }
+    let matching = format!("tags.note LIKE '%{}b%' AND ", "a_".repeat(300));
+    let filter = format!("{}tags.note LIKE '%c%'", matching.repeat(20));
+    let wanted = json!({ "experiment_ids": [experiment], "filter": filter });
+    let searching = router.clone();
+    let began = Instant::now();
+    let search = tokio::spawn(async move {
+        let found = send(&searching, "POST", "/api/2.0/mlflow/runs/search", &wanted).await;
+        (found, began.elapsed())
+    });
+    let (mut longest, mut last) = (Duration::ZERO, Instant::now());
+    while !search.is_finished() {
+        assert_eq!(send(&router, "GET", "/health", &json!(null)).await.0, 200);
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+        tokio::task::yield_now().await;
+    }
+    let ((status, found), searched) = search.await.unwrap();
+    assert_eq!((status, &found["runs"]), (200, &serde_json::Value::Null), "{found}");
+    assert!(longest * 3 < searched, "/health waited for {longest:?} of a search of {searched:?}");
 }

@@ -2,6 +2,7 @@
 
 use futures::future::join_all;
 use key_schema::Key;
+use mlflow_api::answer_size::LONGEST;
 use serde_json::{Value, json};
 
 use crate::evaluation_datasets::{call, noise};
@@ -319,4 +320,32 @@ async fn what_is_refused_changes_nothing() {
         call(server, "PUT", "scorers/online-config", &config).await.refused(400, "INVALID_PARAMETER_VALUE");
     }
     assert_eq!(site.dump().await, before);
+}
+
+/// MLflow's lists of scorers have no pages, so what is longer than an answer is refused, before it is decompressed.
+#[tokio::test]
+async fn lists_that_no_answer_holds_are_refused() {
+    let site = Site::new().await;
+    let (server, experiment) = (&site.server, site.server.experiment("e").await);
+    let arguments = [("experiment_id", experiment.as_str())];
+    let long = json!({ "text": "x".repeat(LONGEST / 7) });
+    let refused = |answer: Answer| {
+        let message = answer.refused(400, "INVALID_PARAMETER_VALUE");
+        assert!(message.starts_with("The list of scorers"), "{message}");
+    };
+    for _ in 0..6 {
+        register(server, &experiment, "one", &long).await.ok();
+    }
+    assert_eq!(versions(server, &experiment, "one").await, [1, 2, 3, 4, 5, 6]);
+    register(server, &experiment, "one", &long).await.ok();
+    refused(get(server, "versions", &[arguments[0], ("name", "one")]).await);
+    for name in ["two", "three", "four", "five", "six"] {
+        register(server, &experiment, name, &long).await.ok();
+    }
+    assert_eq!(get(server, "list", &arguments).await.ok()["scorers"].as_array().unwrap().len(), 6);
+    register(server, &experiment, "seven", &long).await.ok();
+    refused(get(server, "list", &arguments).await);
+    refused(get(server, "list", &[]).await);
+    // What is refused with the others is still there on its own.
+    get(server, "get", &[arguments[0], ("name", "one")]).await.ok();
 }
