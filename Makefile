@@ -45,7 +45,12 @@ lint: ## Formatting and lints
 	cargo clippy --workspace --all-targets -- --deny warnings
 
 test-rust: ## The tests of the crates
-	cargo test --workspace
+	cargo test --workspace --no-run
+	@# The ledgers keep one core busy for minutes, and some of the other tests mostly wait: they run side by side.
+	cargo test --quiet --workspace ledger > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
+	cargo test --workspace -- --skip ledger || failed=1; \
+	wait $$ledgers || { cat target/ledgers.log; failed=1; }; \
+	exit $$failed
 
 test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, and the Lambda functions as they are deployed
 	cargo build --workspace

@@ -3,7 +3,7 @@
 //! [`routes`] is its whole API on one page. A handler reads its request and makes one call of the [`store`], which knows the
 //! table and nothing of HTTP.
 
-mod absent;
+pub mod absent;
 mod experiments;
 pub mod lambda;
 mod logged_models;

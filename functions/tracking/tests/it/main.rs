@@ -1,6 +1,7 @@
 //! The tracking function as its clients see it, over an engine that throttles, forgets and lags.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod absent;
 mod attributes;
 #[path = "../calls/mod.rs"]
 mod calls;
