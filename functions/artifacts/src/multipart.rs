@@ -1,63 +1,123 @@
-//! Uploads in parts and downloads by presigned URLs through `mlflow-artifacts:/`: a directory can do neither. The answer is stock MLflow's
-//! for a directory, after which its client sends or reads the file through the proxy.
+//! Uploads in parts and downloads by presigned URLs through `mlflow-artifacts:/`. A directory can do neither: the answer is stock MLflow's
+//! then, after which its client sends or reads the file through the proxy.
+
+use std::time::Duration;
 
 use access::{Action, Needs, Scope};
-use artifact_store::ArtifactPath;
+use artifact_store::{ArtifactPath, SentPart};
 use mlflow_api::requests::artifacts as message;
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Error, ErrorCode, Request, Result};
+use mlflow_api::{Request, Result};
+use serde::Serialize;
 use service::Endpoint;
 
 use crate::served_path::needs;
 use crate::store::Store;
 
-/// What a place of artifacts cannot do, in MLflow's words: its client looks for them.
-pub(crate) fn unsupported(what: &str) -> Error {
-    let message = format!("{what} is not supported for the current artifact repository");
-    Error::new(ErrorCode::NotImplemented, message)
-}
+/// For how long a download may begin: MLflow's `MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS`.
+pub(crate) const DOWNLOAD: Duration = Duration::from_mins(5);
 
 /// The file that a path names a directory of, and a body the name.
 fn file(request: &Request, name: &str) -> Result<ArtifactPath> {
     let directory = ArtifactPath::parse(request.path_part("artifact_path"))?;
     // Clients send the path of the file on their own machine.
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    Ok(directory.join(&ArtifactPath::parse(name)?))
+    Ok(directory.join(&ArtifactPath::of_file(name)?))
 }
 
-macro_rules! multipart {
-    ($(#[$about:meta] $endpoint:ident($message:ident);)*) => {$(
-        #[$about]
-        pub(crate) struct $endpoint(ArtifactPath);
-
-        impl Endpoint for $endpoint {
-            type Store = Store;
-            type Answer = Empty;
-
-            fn read(request: &Request) -> Result<Self> {
-                ArtifactPath::parse(request.path_part("artifact_path"))?;
-                let message: message::$message = request.read()?;
-                file(request, &message.path).map(Self)
-            }
-
-            fn needs(&self) -> Needs {
-                needs(Action::Update, &self.0)
-            }
-
-            async fn act(self, _: &Scope, _: &Store) -> Result<Empty> {
-                Err(unsupported("Multipart upload"))
-            }
-        }
-    )*};
+/// `POST mpu/create/{artifact_path}`
+pub(crate) struct Create {
+    file: ArtifactPath,
+    parts: i64,
 }
 
-multipart! {
-    /// `POST mpu/create/{artifact_path}`
-    Create(CreateMultipart);
-    /// `POST mpu/complete/{artifact_path}`
-    Complete(CompleteMultipart);
-    /// `POST mpu/abort/{artifact_path}`
-    Abort(AbortMultipart);
+/// Where each part goes.
+#[derive(Serialize)]
+pub(crate) struct Created {
+    upload_id: String,
+    credentials: Vec<Credential>,
+}
+
+#[derive(Serialize)]
+struct Credential {
+    url: String,
+    part_number: usize,
+}
+
+impl Endpoint for Create {
+    type Store = Store;
+    type Answer = Created;
+
+    fn read(request: &Request) -> Result<Self> {
+        ArtifactPath::parse(request.path_part("artifact_path"))?;
+        let message: message::CreateMultipart = request.read()?;
+        Ok(Self { file: file(request, &message.path)?, parts: message.num_parts })
+    }
+
+    fn needs(&self) -> Needs {
+        needs(Action::Update, &self.file)
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Created> {
+        let upload = store.artifacts().root()?.start_upload(&self.file, self.parts).await?;
+        let credentials = upload.urls.into_iter().zip(1..).map(|(url, part_number)| Credential { url, part_number });
+        Ok(Created { upload_id: upload.id, credentials: credentials.collect() })
+    }
+}
+
+/// `POST mpu/complete/{artifact_path}`
+pub(crate) struct Complete {
+    file: ArtifactPath,
+    upload: String,
+    parts: Vec<SentPart>,
+}
+
+impl Endpoint for Complete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        ArtifactPath::parse(request.path_part("artifact_path"))?;
+        let message: message::CompleteMultipart = request.read()?;
+        let parts = message.parts.into_iter().map(|part| SentPart { number: part.part_number, etag: part.etag });
+        Ok(Self { file: file(request, &message.path)?, upload: message.upload_id, parts: parts.collect() })
+    }
+
+    fn needs(&self) -> Needs {
+        needs(Action::Update, &self.file)
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Empty> {
+        let root = store.artifacts().root()?;
+        root.complete_upload(&self.file, self.upload, self.parts, store.longest()).await?;
+        Ok(Empty {})
+    }
+}
+
+/// `POST mpu/abort/{artifact_path}`
+pub(crate) struct Abort {
+    file: ArtifactPath,
+    upload: String,
+}
+
+impl Endpoint for Abort {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        ArtifactPath::parse(request.path_part("artifact_path"))?;
+        let message: message::AbortMultipart = request.read()?;
+        Ok(Self { file: file(request, &message.path)?, upload: message.upload_id })
+    }
+
+    fn needs(&self) -> Needs {
+        needs(Action::Update, &self.file)
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Empty> {
+        store.artifacts().root()?.abort_upload(&self.file, self.upload).await?;
+        Ok(Empty {})
+    }
 }
 
 /// `GET presigned/{artifact_path}`
@@ -65,7 +125,7 @@ pub(crate) struct Presigned(ArtifactPath);
 
 impl Endpoint for Presigned {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = service::FileUrl;
 
     fn read(request: &Request) -> Result<Self> {
         ArtifactPath::parse(request.path_part("artifact_path")).map(Self)
@@ -75,7 +135,8 @@ impl Endpoint for Presigned {
         needs(Action::Read, &self.0)
     }
 
-    async fn act(self, _: &Scope, _: &Store) -> Result<Empty> {
-        Err(unsupported("Multipart download"))
+    async fn act(self, _: &Scope, store: &Store) -> Result<service::FileUrl> {
+        let found = store.artifacts().root()?.download_url(&self.0, DOWNLOAD, "Multipart download").await?;
+        Ok(service::FileUrl::new(found.url, found.length))
     }
 }

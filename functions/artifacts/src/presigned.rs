@@ -1,44 +1,66 @@
-//! `artifacts/presigned-upload-url` and `artifacts/presigned-download-url`: for artifacts in a bucket, which this server cannot reach yet.
-//! The answers are stock MLflow's for artifacts that are in no bucket.
+//! `artifacts/presigned-upload-url` and `artifacts/presigned-download-url`: for artifacts whose location is in a bucket. The answers for others
+//! are stock MLflow's.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use access::{Needs, Scope, Target};
-use artifact_store::ArtifactPath;
+use artifact_store::{ArtifactPath, unsupported};
 use mlflow_api::requests::artifacts as message;
-use mlflow_api::tracking::Empty;
 use mlflow_api::{Error, ModelId, Request, Result, RunId};
+use serde::Serialize;
 use service::Endpoint;
 
-use crate::multipart::unsupported;
+use crate::multipart::DOWNLOAD;
 use crate::store::Store;
 
-/// Seconds for which the store of a bucket signs, at most.
+/// Seconds for which AWS signs, at most. What is asked for is checked against it, as in MLflow; no URL is good for so long.
 const LONGEST_EXPIRATION: i64 = 604_800;
+/// For how long an upload may begin where the request does not say, as in MLflow.
+const UPLOAD: Duration = Duration::from_mins(15);
 
 enum Owner {
     Run(RunId),
     LoggedModel(ModelId),
 }
 
+/// A URL, and the headers that have to be sent with it.
+#[derive(Serialize)]
+pub(crate) struct SignedUpload {
+    presigned_url: String,
+    headers: BTreeMap<&'static str, &'static str>,
+}
+
+/// A URL, and what is there.
+#[derive(Serialize)]
+pub(crate) struct SignedDownload {
+    presigned_url: String,
+    file_size: u64,
+}
+
 pub(crate) struct UploadUrl {
     owner: Owner,
+    path: ArtifactPath,
+    expiration: Duration,
 }
 
 impl Endpoint for UploadUrl {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = SignedUpload;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::PresignedUpload = request.read()?;
         if message.run_id.is_empty() == message.model_id.is_empty() {
             return Err(Error::invalid("Exactly one of run_id and model_id must be provided."));
         }
-        ArtifactPath::parse(&message.path)?;
+        let path = ArtifactPath::parse(&message.path)?;
+        let expiration = expiration(message.expiration, UPLOAD)?;
         let owner = if message.model_id.is_empty() {
             Owner::Run(RunId::named(&message.run_id)?)
         } else {
             Owner::LoggedModel(ModelId::named(&message.model_id)?)
         };
-        Ok(Self { owner })
+        Ok(Self { owner, path, expiration })
     }
 
     fn needs(&self) -> Needs {
@@ -48,53 +70,66 @@ impl Endpoint for UploadUrl {
         })
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<SignedUpload> {
         let location = match &self.owner {
             Owner::Run(run) => store.run_artifact_uri(&scope.run(run)?).await?,
             Owner::LoggedModel(model) => store.logged_model_artifact_uri(&scope.logged_model(model)?).await?,
         };
         let proxied = "Presigned upload is not supported for proxied artifact storage";
-        Err(refused(&location, proxied, "a direct cloud storage artifact URI", "Presigned upload"))
+        check_direct(&location, proxied, "a direct cloud storage artifact URI")?;
+        // Nothing would keep the client from sending more.
+        if store.longest().is_some() {
+            return Err(unsupported("Presigned upload"));
+        }
+        let signed = store.artifacts().at(&location)?.upload_url(&self.path, self.expiration).await?;
+        Ok(SignedUpload { presigned_url: signed.url, headers: [("Content-Type", signed.content_type)].into() })
     }
 }
 
 pub(crate) struct DownloadUrl {
     run: RunId,
+    path: ArtifactPath,
+    expiration: Duration,
 }
 
 impl Endpoint for DownloadUrl {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = SignedDownload;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::PresignedDownload = request.read()?;
-        ArtifactPath::parse(&message.path)?;
-        let expiration = message.expiration.unwrap_or(1);
-        if !(1..=LONGEST_EXPIRATION).contains(&expiration) {
-            return Err(Error::invalid(format!(
-                "expiration must be between 1 and {LONGEST_EXPIRATION} seconds (got {expiration})."
-            )));
-        }
-        Ok(Self { run: RunId::named(&message.run_id)? })
+        let path = ArtifactPath::parse(&message.path)?;
+        let expiration = expiration(message.expiration, DOWNLOAD)?;
+        Ok(Self { run: RunId::named(&message.run_id)?, path, expiration })
     }
 
     fn needs(&self) -> Needs {
         Needs::read(Target::Run(self.run.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<SignedDownload> {
         let location = store.run_artifact_uri(&scope.run(&self.run)?).await?;
         let proxied = "Presigned download is not supported for runs with proxied artifact storage";
-        Err(refused(&location, proxied, "a run with a direct cloud storage artifact URI", "Presigned download"))
+        check_direct(&location, proxied, "a run with a direct cloud storage artifact URI")?;
+        let location = store.artifacts().at(&location)?;
+        let found = location.download_url(&self.path, self.expiration, "Presigned download").await?;
+        Ok(SignedDownload { presigned_url: found.url, file_size: found.length })
     }
 }
 
-fn refused(location: &str, proxied: &str, required: &str, what: &str) -> Error {
+fn expiration(asked: Option<i64>, usual: Duration) -> Result<Duration> {
+    let Some(asked) = asked else { return Ok(usual) };
+    let seconds = u64::try_from(asked).ok().filter(|_| (1..=LONGEST_EXPIRATION).contains(&asked));
+    let seconds = seconds.ok_or_else(|| {
+        Error::invalid(format!("expiration must be between 1 and {LONGEST_EXPIRATION} seconds (got {asked})."))
+    })?;
+    Ok(Duration::from_secs(seconds))
+}
+
+fn check_direct(location: &str, proxied: &str, required: &str) -> Result<()> {
     let scheme = location.split_once(':').map_or("", |(scheme, _)| scheme);
-    if matches!(scheme, "http" | "https" | "mlflow-artifacts") {
-        return Error::invalid(format!(
-            "{proxied} (artifact URI scheme: {scheme}). This endpoint requires {required}."
-        ));
+    if !matches!(scheme, "http" | "https" | "mlflow-artifacts") {
+        return Ok(());
     }
-    unsupported(what)
+    Err(Error::invalid(format!("{proxied} (artifact URI scheme: {scheme}). This endpoint requires {required}.")))
 }

@@ -57,6 +57,11 @@ impl Store {
         Ok(model.text(ARTIFACT_URI).unwrap_or_default().to_owned())
     }
 
+    /// Bytes of the longest artifact that this server takes, where there is a limit.
+    pub(crate) fn longest(&self) -> Option<u64> {
+        self.longest
+    }
+
     /// The bytes of an upload, no more than this server takes.
     pub(crate) fn taken(&self, body: BodyStream) -> Result<Chunks> {
         match self.longest {

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, ErrorCode, Result};
@@ -10,36 +11,71 @@ use service::Answer;
 
 use crate::directory::{self, Directory};
 use crate::path::ArtifactPath;
-use crate::place::{Chunks, Place};
+use crate::place::{Chunks, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl};
+use crate::prefix::Prefix;
 
 /// The artifacts of a server. Cheap to clone; the same for all functions.
 #[derive(Clone, Debug, Default)]
-pub struct Artifacts(Option<Kept>);
+pub struct Artifacts {
+    kept: Option<Kept>,
+    is_presigned_only: bool,
+}
 
 #[derive(Clone, Debug)]
-struct Kept {
-    root: Arc<Path>,
-    place: Directory,
+enum Kept {
+    Directory { root: Arc<Path>, place: Directory },
+    Bucket(Prefix),
 }
 
 impl Artifacts {
-    /// Those below an artifact root, if it is a directory of this machine: a path, or a `file:` URI. Of any other, the server can read
-    /// nothing.
+    /// Those below an artifact root, if it is a directory of this machine (a path, or a `file:` URI) or an S3 URI. Of any other, the server
+    /// can read nothing. A bucket is asked for nothing yet.
     #[must_use]
     pub fn below(root: &str) -> Self {
+        if let Some(prefix) = Prefix::of_uri(root) {
+            return Self { kept: Some(Kept::Bucket(prefix)), is_presigned_only: false };
+        }
         local_path(root).map_or_else(Self::default, |root| Self::in_directory(&root))
     }
 
     /// Those in a directory of this machine. `mlflow-artifacts:/` is this directory.
     #[must_use]
     pub fn in_directory(root: &Path) -> Self {
-        Self(Some(Kept { root: root.into(), place: Directory::new(root) }))
+        let kept = Kept::Directory { root: root.into(), place: Directory::new(root) };
+        Self { kept: Some(kept), is_presigned_only: false }
+    }
+
+    /// The same artifacts, which clients that know how to are asked to send and read by presigned URLs only.
+    #[must_use]
+    pub fn presigned_only(self, is_presigned_only: bool) -> Self {
+        Self { is_presigned_only, ..self }
+    }
+
+    /// Whether clients that know how to are to use presigned URLs only: never where there are none.
+    #[must_use]
+    pub fn is_presigned_only(&self) -> bool {
+        self.is_presigned_only && self.has_urls()
+    }
+
+    /// Whether clients may send and read files themselves, by presigned URLs.
+    #[must_use]
+    pub fn has_urls(&self) -> bool {
+        matches!(self.kept, Some(Kept::Bucket(_)))
+    }
+
+    /// Whether the server keeps any.
+    #[must_use]
+    pub fn are_kept(&self) -> bool {
+        self.kept.is_some()
     }
 
     /// The directory, where there is one.
     #[must_use]
     pub fn directory(&self) -> Option<&Directory> {
-        self.0.as_ref().map(|kept| &kept.place)
+        match &self.kept {
+            Some(Kept::Directory { place, .. }) => Some(place),
+            _ => None,
+        }
     }
 
     /// What `mlflow-artifacts:/` is.
@@ -50,7 +86,7 @@ impl Artifacts {
         self.at("mlflow-artifacts:/")
     }
 
-    /// What a location leads to: `mlflow-artifacts:/…`, or a path on this machine.
+    /// What a location leads to: `mlflow-artifacts:/…`, a path on this machine, or an S3 URI.
     ///
     /// # Errors
     /// `NOT_IMPLEMENTED` for what is not kept by this server.
@@ -61,21 +97,33 @@ impl Artifacts {
             );
             Error::new(ErrorCode::NotImplemented, message)
         };
-        let kept = self.0.as_ref().ok_or_else(not_here)?;
-        let below = if let Some(rest) = location.strip_prefix("mlflow-artifacts:") {
-            let path = rest.split(['?', '#']).next().unwrap_or_default();
-            // With a host, it is another server's.
-            let path = match path.strip_prefix("//") {
-                Some(rest) => rest.strip_prefix('/').ok_or_else(not_here)?,
-                None => path,
-            };
-            ArtifactPath::parse(path.trim_start_matches('/'))?
-        } else {
-            let path = local_path(location).and_then(|path| directory::below(&kept.root, &path));
-            ArtifactPath::parse(path.as_deref().and_then(Path::to_str).ok_or_else(not_here)?)?
+        let kept = self.kept.as_ref().ok_or_else(not_here)?;
+        let below = match location.strip_prefix("mlflow-artifacts:") {
+            Some(rest) => ArtifactPath::parse(proxied_path(rest).ok_or_else(not_here)?)?,
+            None => match kept {
+                Kept::Directory { root, .. } => {
+                    let path = local_path(location).and_then(|path| directory::below(root, &path));
+                    ArtifactPath::parse(path.as_deref().and_then(Path::to_str).ok_or_else(not_here)?)?
+                }
+                Kept::Bucket(prefix) => prefix.below(location).ok_or_else(not_here)?,
+            },
         };
-        Ok(Location { place: Arc::new(kept.place.clone()), below })
+        let place: Arc<dyn Place> = match kept {
+            Kept::Directory { place, .. } => Arc::new(place.clone()),
+            Kept::Bucket(prefix) => Arc::new(prefix.clone()),
+        };
+        Ok(Location { place, below })
     }
+}
+
+/// The path of what follows `mlflow-artifacts:`; `None` with a host, which is another server's.
+fn proxied_path(rest: &str) -> Option<&str> {
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    let path = match path.strip_prefix("//") {
+        Some(rest) => rest.strip_prefix('/')?,
+        None => path,
+    };
+    Some(path.trim_start_matches('/'))
 }
 
 /// The absolute path that a location stands for: one as it is, or a `file:` URI without a host.
@@ -134,6 +182,57 @@ impl Location {
     pub async fn delete(&self, path: &ArtifactPath) -> Result<()> {
         self.place.delete(self.below.join(path)).await
     }
+
+    /// Begins an upload of so many parts ([`Place::start_upload`]).
+    ///
+    /// # Errors
+    /// Those of the place.
+    pub async fn start_upload(&self, path: &ArtifactPath, parts: i64) -> Result<StartedUpload> {
+        self.place.start_upload(self.below.join(path), parts).await
+    }
+
+    /// Makes a file of its parts ([`Place::complete_upload`]).
+    ///
+    /// # Errors
+    /// Those of the place.
+    pub async fn complete_upload(
+        &self,
+        path: &ArtifactPath,
+        id: String,
+        parts: Vec<SentPart>,
+        longest: Option<u64>,
+    ) -> Result<()> {
+        self.place.complete_upload(self.below.join(path), id, parts, longest).await
+    }
+
+    /// Ends an upload ([`Place::abort_upload`]).
+    ///
+    /// # Errors
+    /// Those of the place.
+    pub async fn abort_upload(&self, path: &ArtifactPath, id: String) -> Result<()> {
+        self.place.abort_upload(self.below.join(path), id).await
+    }
+
+    /// Where a client reads a file itself, for so long ([`Place::download_url`]).
+    ///
+    /// # Errors
+    /// Those of the place.
+    pub async fn download_url(
+        &self,
+        path: &ArtifactPath,
+        expiration: Duration,
+        what: &'static str,
+    ) -> Result<DownloadUrl> {
+        self.place.download_url(self.below.join(path), expiration, what).await
+    }
+
+    /// Where a client writes a file itself, for so long ([`Place::upload_url`]).
+    ///
+    /// # Errors
+    /// Those of the place.
+    pub async fn upload_url(&self, path: &ArtifactPath, expiration: Duration) -> Result<UploadUrl> {
+        self.place.upload_url(self.below.join(path), expiration).await
+    }
 }
 
 #[cfg(test)]
@@ -151,6 +250,8 @@ mod tests {
             ("/r", "mlflow-artifacts:/1/r/artifacts", "1/r/artifacts"),
             ("/r", "mlflow-artifacts:///1?x=y", "1"),
             ("/r", "mlflow-artifacts:/", ""),
+            ("s3://bucket/r", "s3://bucket/r/1", "1"),
+            ("s3://bucket/r/", "mlflow-artifacts:/1", "1"),
         ] {
             assert_eq!(Artifacts::below(root).at(location).unwrap().below.to_string(), expected, "{root} {location}");
         }
@@ -161,8 +262,10 @@ mod tests {
             ("/r", "file:///r/%2e%2e/etc"),
             ("/r", "r/1"),
             ("/r", "s3://bucket/r"),
-            ("s3://bucket/r", "s3://bucket/r/1"),
-            ("s3://bucket/r", "mlflow-artifacts:/1"),
+            ("s3://bucket/r", "s3://other/r/1"),
+            ("s3://bucket/r", "/r/1"),
+            ("gs://bucket/r", "gs://bucket/r/1"),
+            ("gs://bucket/r", "mlflow-artifacts:/1"),
             ("/r", "file://host/r/1"),
             ("/r", "mlflow-artifacts://host/r/1"),
         ] {

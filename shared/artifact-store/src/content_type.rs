@@ -56,6 +56,15 @@ pub(crate) fn content_type(name: &str) -> &'static str {
     TYPES.iter().find(|(known, _)| *known == lower).map_or("application/octet-stream", |(_, content_type)| content_type)
 }
 
+/// The type of a file that a browser gets from elsewhere, where nothing but this header says what it may do with it: what it might run is
+/// plain bytes.
+pub(crate) fn inert_type(name: &str) -> &'static str {
+    match content_type(name) {
+        "text/html" | "image/svg+xml" => "application/octet-stream",
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +81,15 @@ mod tests {
             (".log", "application/octet-stream"),
         ] {
             assert_eq!(content_type(name), expected, "{name}");
+        }
+        for (name, expected) in [
+            ("a.html", "application/octet-stream"),
+            ("a.HTM", "application/octet-stream"),
+            ("a.svg", "application/octet-stream"),
+            ("a.xml", "text/plain"),
+            ("a.png", "image/png"),
+        ] {
+            assert_eq!(inert_type(name), expected, "{name}");
         }
     }
 }

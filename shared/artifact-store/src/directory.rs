@@ -17,16 +17,12 @@ use service::{Answer, Attachment};
 
 use crate::content_type::content_type;
 use crate::path::ArtifactPath;
-use crate::place::{Chunks, Place};
+use crate::place::{Chunks, ENTRY, LONGEST_LIST, Place, is_directory, no_file_there, not_there, too_long};
 use crate::staging::{self, Staged};
 use crate::walk;
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 << 10;
-/// Bytes of one list in JSON. There are no pages: MLflow's client asks for a directory as a whole.
-const LONGEST_LIST: usize = 4 << 20;
-/// Bytes of an entry of a list beside its name, at most.
-const ENTRY: usize = 64;
 
 /// Artifacts in a directory of this machine. It is made when the first of them is written.
 #[derive(Clone, Debug)]
@@ -68,8 +64,8 @@ impl Place for Directory {
 
     fn send(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Answer>> {
         let opened = self.blocking(move |root| {
-            let is_directory = || Error::invalid(format!("Artifact path refers to a directory, not a file: '{path}'"));
-            let not_there = || Error::not_found(format!("No such artifact: '{path}'"));
+            let is_directory = || is_directory(&path);
+            let not_there = || not_there(&path);
             let (name, parents) = path.split_last().ok_or_else(is_directory)?;
             let parent = find(root, parents).map_err(Error::internal)?.ok_or_else(not_there)?;
             if let Some(file) = walk::file(parent.as_fd(), name).map_err(Error::internal)? {
@@ -144,10 +140,6 @@ fn list(directory: &OwnedFd) -> io::Result<Option<Vec<FileInfo>>> {
     Ok(Some(files))
 }
 
-fn too_long() -> Error {
-    Error::invalid("The directory holds more files than one answer can list.")
-}
-
 /// A file as an attachment. A file that takes its place has another number on the disk, and so another tag.
 fn attachment(name: &str, file: File) -> io::Result<Attachment> {
     let metadata = file.metadata()?;
@@ -201,12 +193,6 @@ fn publish(root: &Path, path: &ArtifactPath, staged: Staged) -> Result<()> {
         io::ErrorKind::IsADirectory | io::ErrorKind::InvalidFilename => no_file_there(path),
         _ => Error::internal(error),
     })
-}
-
-fn no_file_there(path: &ArtifactPath) -> Error {
-    Error::invalid(format!(
-        "No file can be at '{path}': its name is too long, a directory is there, or a file is where a directory would have to be."
-    ))
 }
 
 /// The part of a path that is below the root.

@@ -1,16 +1,19 @@
 //! Where artifacts are kept. [`Artifacts`] says which place a location leads to, a [`Place`] lists, sends, takes and deletes what is
-//! below an [`ArtifactPath`]. So far there is one kind of place, a directory of this machine; what lies elsewhere is read and written
-//! by clients themselves.
+//! below an [`ArtifactPath`]. There are two kinds of places, a directory of this machine and what is below a prefix of a bucket; what lies
+//! elsewhere is read and written by clients themselves.
 
 mod artifacts;
 mod content_type;
 mod directory;
 mod path;
 mod place;
+mod prefix;
+mod proxied;
 mod staging;
 mod walk;
 
 pub use artifacts::{Artifacts, Location};
 pub use directory::Directory;
 pub use path::ArtifactPath;
-pub use place::{Chunks, Place, at_most};
+pub use place::{Chunks, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl, at_most, unsupported};
+pub use prefix::Prefix;

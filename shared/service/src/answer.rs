@@ -1,8 +1,10 @@
 //! Answers.
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use axum::response::Response;
-use http::header::CONTENT_TYPE;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use mlflow_api::{Error, answer_size};
 use serde::Serialize;
@@ -18,6 +20,8 @@ pub enum Answer {
     Text(&'static str),
     /// A file, whole or the part that was asked for.
     Attachment(Attachment),
+    /// No body, status 307: what was asked for is at this URL, for a few minutes.
+    Elsewhere(String),
     /// No body, status 200.
     Empty,
 }
@@ -34,8 +38,37 @@ impl Answer {
             Self::Json(body) => response(StatusCode::OK, "application/json", body.into()),
             Self::Text(text) => response(StatusCode::OK, "text/plain; charset=utf-8", text.into()),
             Self::Attachment(attachment) => attachment.into_response(asked),
+            Self::Elsewhere(url) => elsewhere(&url),
             Self::Empty => Response::default(),
         }
+    }
+}
+
+/// The URL may be used by whoever has it, so nobody is to keep it.
+fn elsewhere(url: &str) -> Response {
+    let Ok(location) = HeaderValue::from_str(url) else {
+        return error_response(&Error::internal("a URL that is no header"));
+    };
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    response.headers_mut().insert(LOCATION, location);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A file that is read elsewhere, for a few minutes: by a client that asks for the URL and not for the bytes.
+#[derive(Debug, Serialize)]
+pub struct FileUrl {
+    url: String,
+    headers: BTreeMap<String, String>,
+    file_size: u64,
+}
+
+impl FileUrl {
+    /// The file at this URL, of this length in bytes.
+    #[must_use]
+    pub fn new(url: String, length: u64) -> Self {
+        Self { url, headers: BTreeMap::new(), file_size: length }
     }
 }
 

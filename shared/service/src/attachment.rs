@@ -119,8 +119,10 @@ fn of_request(headers: &HeaderMap, tag: &str, length: u64) -> Asked {
     }
 }
 
-/// The name as a browser is told it (RFC 6266): quoted where it is no plain word, and encoded where it is not ASCII.
-fn disposition(name: &str) -> String {
+/// What tells a browser to save a file under a name (RFC 6266), which is quoted where it is no plain word, and encoded where it is not
+/// ASCII.
+#[must_use]
+pub fn disposition(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let ascii: String = name.chars().filter(|character| (' '..='~').contains(character)).collect();
     let fallback = if ascii.is_empty() { "download" } else { &ascii };

@@ -11,8 +11,8 @@ mod lambda;
 mod route;
 mod router;
 
-pub use answer::{Answer, IntoAnswer, html_not_found};
-pub use attachment::Attachment;
+pub use answer::{Answer, FileUrl, IntoAnswer, html_not_found};
+pub use attachment::{Attachment, disposition};
 pub use endpoint::{Endpoint, Frame, Store, Upload};
 pub use incoming::BodyStream;
 pub use lambda::within_lambda;

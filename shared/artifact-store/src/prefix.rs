@@ -1,0 +1,316 @@
+//! What is below a prefix of a bucket. Files are sent and read by presigned URLs; only uploads of clients that know no other way go through
+//! the server.
+
+use std::time::Duration;
+
+use bucket::{Bucket, Failure, MOST_PARTS, Part};
+use futures::future::BoxFuture;
+use mlflow_api::logged_models::FileInfo;
+use mlflow_api::{Error, Result};
+use service::{Answer, disposition};
+
+use crate::content_type::inert_type;
+use crate::path::ArtifactPath;
+use crate::place::{
+    Chunks, DownloadUrl, ENTRY, LONGEST_LIST, Place, SentPart, StartedUpload, UploadUrl, is_directory, no_file_there,
+    not_there, too_long,
+};
+use crate::proxied;
+
+/// For how long a browser or a client that was sent to the bucket may read a file there.
+const DOWNLOAD: Duration = Duration::from_mins(5);
+/// For how long the parts of a file may be sent: it may be large, and the line slow.
+const PARTS: Duration = Duration::from_hours(1);
+/// Keys on a page of a list.
+const PAGE: u32 = 1_000;
+/// Bytes of a key (S3's limit).
+const LONGEST_KEY: usize = 1_024;
+
+/// The artifacts below a prefix of a bucket, a directory in effect. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Prefix {
+    bucket: Bucket,
+    /// Ends with a slash, unless it is empty.
+    prefix: String,
+}
+
+impl Prefix {
+    /// What an S3 URI names, such as `s3://bucket/path`; `None` for any other URI.
+    #[must_use]
+    pub fn of_uri(uri: &str) -> Option<Self> {
+        let (bucket, prefix) = split(uri)?;
+        let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
+        Some(Self { bucket: Bucket::new(bucket), prefix })
+    }
+
+    /// The path of a location below this place; `None` for any other. A path that this server would read in another way than clients do,
+    /// since they decode nothing, is none.
+    pub(crate) fn below(&self, location: &str) -> Option<ArtifactPath> {
+        let (bucket, path) = split(location)?;
+        if bucket != self.bucket.name() {
+            return None;
+        }
+        let below = if path == self.prefix.trim_end_matches('/') { "" } else { path.strip_prefix(&self.prefix)? };
+        ArtifactPath::parse(below).ok().filter(|parsed| parsed.to_string() == below)
+    }
+
+    /// The key of a file; `None` where it is longer than one may be.
+    fn key(&self, path: &ArtifactPath) -> Option<String> {
+        let key = format!("{}{path}", self.prefix);
+        (key.len() <= LONGEST_KEY && !path.parts().is_empty()).then_some(key)
+    }
+
+    /// What keys of a directory's files begin with.
+    fn directory(&self, path: &ArtifactPath) -> String {
+        if path.parts().is_empty() { self.prefix.clone() } else { format!("{}{path}/", self.prefix) }
+    }
+
+    /// Key and length of a file. One request, and one more where it is none.
+    async fn find(&self, path: &ArtifactPath) -> Result<(String, u64)> {
+        if path.parts().is_empty() {
+            return Err(is_directory(path));
+        }
+        let key = self.key(path).ok_or_else(|| not_there(path))?;
+        if let Some(object) = self.bucket.head(&key).await.map_err(failed)? {
+            return Ok((key, object.length));
+        }
+        let page = self.bucket.list(&self.directory(path), false, None, 1).await.map_err(failed)?;
+        Err(if page.objects.is_empty() { not_there(path) } else { is_directory(path) })
+    }
+
+    async fn sign(&self, path: &ArtifactPath, key: &str, expiration: Duration) -> Result<String> {
+        let name = path.split_last().map_or("", |(name, _)| name);
+        let disposition = disposition(name);
+        let url = self.bucket.presigned_get(key, &disposition, inert_type(name), expiration);
+        url.await.map_err(failed)
+    }
+
+    async fn list_whole(&self, path: &ArtifactPath) -> Result<Vec<FileInfo>> {
+        let prefix = self.directory(path);
+        if prefix.len() > LONGEST_KEY {
+            return Ok(Vec::new());
+        }
+        let (mut files, mut length, mut from) = (Vec::new(), 0, None::<String>);
+        loop {
+            let page = self.bucket.list(&prefix, true, from.as_deref(), PAGE).await.map_err(failed)?;
+            let names = |key: &str| key.strip_prefix(&prefix).map(|name| name.trim_end_matches('/').to_owned());
+            let directories = page.prefixes.iter().map(|key| (names(key), None));
+            let entries = page.objects.iter().map(|object| (names(&object.key), Some(object.length)));
+            for (name, file_size) in directories.chain(entries) {
+                // What other programs may have left: a key that ends with a slash, or that no path leads to.
+                let Some(name) = name.filter(|name| !matches!(name.as_str(), "" | "." | "..")) else { continue };
+                length += name.len() + ENTRY;
+                files.push(FileInfo { path: name, is_dir: file_size.is_none(), file_size });
+            }
+            if length > LONGEST_LIST {
+                return Err(too_long());
+            }
+            let Some(next) = page.next else { break };
+            from = Some(next);
+        }
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    async fn delete_whole(&self, path: &ArtifactPath) -> Result<()> {
+        if path.parts().is_empty() {
+            return Err(Error::invalid("Invalid path"));
+        }
+        let Some(key) = self.key(path) else { return Ok(()) };
+        self.bucket.delete(&key).await.map_err(failed)?;
+        let (prefix, mut from) = (self.directory(path), None::<String>);
+        loop {
+            let page = self.bucket.list(&prefix, false, from.as_deref(), PAGE).await.map_err(failed)?;
+            let keys: Vec<_> = page.objects.into_iter().map(|object| object.key).collect();
+            self.bucket.delete_all(&keys).await.map_err(failed)?;
+            let Some(next) = page.next else { return Ok(()) };
+            from = Some(next);
+        }
+    }
+
+    async fn complete(&self, key: &str, id: &str, parts: Vec<SentPart>, longest: Option<u64>) -> Result<()> {
+        let parts = parts.into_iter().map(|part| {
+            let number = u32::try_from(part.number).ok().filter(|number| (1..=MOST_PARTS).contains(number));
+            let number = number.ok_or_else(|| Error::invalid(format!("There is no part {}.", part.number)))?;
+            Ok(Part { number, etag: part.etag })
+        });
+        let mut parts = parts.collect::<Result<Vec<_>>>()?;
+        parts.sort_by_key(|part| part.number);
+        if let Some(longest) = longest {
+            let length = match self.bucket.uploaded_length(key, id).await {
+                // Complete already, perhaps.
+                Err(failure) if failure.is_missing() => 0,
+                outcome => outcome.map_err(failed)?,
+            };
+            if length > longest {
+                self.bucket.abort_upload(key, id).await.map_err(failed)?;
+                return Err(Error::invalid(format!("Artifact size is too large. Max size is {longest} bytes.")));
+            }
+        }
+        self.bucket.complete_upload(key, id, &parts).await.map_err(|failure| {
+            if failure.is_missing() {
+                Error::not_found("There is no such upload, or it was aborted.")
+            } else if failure.is_invalid() {
+                Error::invalid("The parts are not those that were sent, or one but the last has less than 5 MB.")
+            } else {
+                failed(failure)
+            }
+        })
+    }
+}
+
+impl Place for Prefix {
+    fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>> {
+        let this = self.clone();
+        Box::pin(async move { this.list_whole(&path).await })
+    }
+
+    fn send(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Answer>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let (key, _) = this.find(&path).await?;
+            this.sign(&path, &key, DOWNLOAD).await.map(Answer::Elsewhere)
+        })
+    }
+
+    fn write(&self, path: ArtifactPath, chunks: Chunks) -> BoxFuture<'static, Result<u64>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let key = this.key(&path).ok_or_else(|| no_file_there(&path))?;
+            // In a task of its own, which goes on where the client hangs up: somebody has to clear up.
+            let written = tokio::spawn(async move { proxied::write(&this.bucket, &key, chunks).await });
+            written.await.map_err(Error::internal)?
+        })
+    }
+
+    fn delete(&self, path: ArtifactPath) -> BoxFuture<'static, Result<()>> {
+        let this = self.clone();
+        Box::pin(async move { this.delete_whole(&path).await })
+    }
+
+    fn start_upload(&self, path: ArtifactPath, parts: i64) -> BoxFuture<'static, Result<StartedUpload>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let key = this.key(&path).ok_or_else(|| no_file_there(&path))?;
+            let count = u32::try_from(parts).ok().filter(|count| (1..=MOST_PARTS).contains(count));
+            let count = count.ok_or_else(|| Error::invalid(format!("num_parts has to be from 1 to {MOST_PARTS}.")))?;
+            let id = this.bucket.create_upload(&key).await.map_err(failed)?;
+            let urls = this.bucket.presigned_parts(&key, &id, count, PARTS).await.map_err(failed)?;
+            Ok(StartedUpload { id, urls })
+        })
+    }
+
+    fn complete_upload(
+        &self,
+        path: ArtifactPath,
+        id: String,
+        parts: Vec<SentPart>,
+        longest: Option<u64>,
+    ) -> BoxFuture<'static, Result<()>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let key = this.key(&path).ok_or_else(|| no_file_there(&path))?;
+            this.complete(&key, &id, parts, longest).await
+        })
+    }
+
+    fn abort_upload(&self, path: ArtifactPath, id: String) -> BoxFuture<'static, Result<()>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let Some(key) = this.key(&path) else { return Ok(()) };
+            match this.bucket.abort_upload(&key, &id).await {
+                // A name that this server did not make.
+                Err(failure) if failure.is_missing() => Ok(()),
+                outcome => outcome.map_err(failed),
+            }
+        })
+    }
+
+    fn download_url(
+        &self,
+        path: ArtifactPath,
+        expiration: Duration,
+        _: &'static str,
+    ) -> BoxFuture<'static, Result<DownloadUrl>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let (key, length) = this.find(&path).await?;
+            Ok(DownloadUrl { url: this.sign(&path, &key, expiration).await?, length })
+        })
+    }
+
+    fn upload_url(&self, path: ArtifactPath, expiration: Duration) -> BoxFuture<'static, Result<UploadUrl>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let key = this.key(&path).ok_or_else(|| no_file_there(&path))?;
+            let content_type = inert_type(path.split_last().map_or("", |(name, _)| name));
+            let url = this.bucket.presigned_put(&key, content_type, expiration).await.map_err(failed)?;
+            Ok(UploadUrl { url, content_type })
+        })
+    }
+}
+
+/// Bucket and path of an S3 URI; the path without slashes at its ends.
+fn split(uri: &str) -> Option<(&str, &str)> {
+    let rest = uri.strip_prefix("s3://").filter(|rest| !rest.contains(['?', '#']))?;
+    let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    let is_bucket = !bucket.is_empty() && bucket.bytes().all(is_name);
+    is_bucket.then(|| (bucket, path.trim_matches('/')))
+}
+
+/// What a client learns of a failure: no more than whether to try again.
+pub(crate) fn failed(failure: Failure) -> Error {
+    match failure {
+        Failure::Unavailable(cause) => Error::unavailable(cause),
+        other => Error::internal(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locations_lead_below_the_prefix_or_nowhere() {
+        let below = |root: &str, location: &str| Prefix::of_uri(root).unwrap().below(location).map(|path| path.to_string());
+        for (root, location, expected) in [
+            ("s3://b", "s3://b/1/r", "1/r"),
+            ("s3://b/", "s3://b", ""),
+            ("s3://b/p/q/", "s3://b/p/q/1/", "1"),
+            ("s3://b/p q", "s3://b/p q/é", "é"),
+            ("s3://b/p", "s3://b/p", ""),
+        ] {
+            assert_eq!(below(root, location).as_deref(), Some(expected), "{root} {location}");
+        }
+        for (root, location) in [
+            ("s3://b/p", "s3://b/pq/1"),
+            ("s3://b/p", "s3://b"),
+            ("s3://b/p", "s3://c/p/1"),
+            ("s3://b/p", "s3://b/p/../q"),
+            // To a client, these are the keys as they stand.
+            ("s3://b/p", "s3://b/p/%2e%2e/q"),
+            ("s3://b/p", "s3://b/p/a%20b"),
+            ("s3://b/p", "s3://b/p//1"),
+            ("s3://b/p", "s3://b/p/1?x=y"),
+            ("s3://b/p", "/p/1"),
+            ("s3://b", "s3a://b/1"),
+        ] {
+            assert_eq!(below(root, location), None, "{root} {location}");
+        }
+        for uri in ["s3://", "s3:///x", "s3://b c/x", "s3://b/x#y", "s3://u@b/x", "gs://b"] {
+            assert!(Prefix::of_uri(uri).is_none(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn keys_are_below_the_prefix_and_no_longer_than_a_bucket_takes() {
+        let prefix = Prefix::of_uri("s3://b/p").unwrap();
+        let path = |text: &str| ArtifactPath::parse(text).unwrap();
+        assert_eq!(prefix.key(&path("1//r/./é")).as_deref(), Some("p/1/r/é"));
+        assert_eq!((prefix.directory(&path("1")), prefix.directory(&path(""))), ("p/1/".to_owned(), "p/".to_owned()));
+        assert_eq!(prefix.key(&path("")), None);
+        assert!(prefix.key(&path(&"n".repeat(1_022))).is_some() && prefix.key(&path(&"n".repeat(1_023))).is_none());
+        assert_eq!(Prefix::of_uri("s3://b").unwrap().key(&path("1")).as_deref(), Some("1"));
+    }
+}

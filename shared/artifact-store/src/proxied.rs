@@ -1,0 +1,60 @@
+//! Uploads through the server into a bucket: a few megabytes are in memory at a time, whatever the file's length.
+
+use bucket::{Bucket, MOST_PARTS, Part, SMALLEST_PART};
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use mlflow_api::{Error, Result};
+
+use crate::place::Chunks;
+use crate::prefix::failed;
+
+/// Writes an object and returns its length in bytes: in one request, or in parts, if it is longer than one. It is seen whole or not at all.
+pub(crate) async fn write(bucket: &Bucket, key: &str, chunks: Chunks) -> Result<u64> {
+    let mut pieces = Pieces { chunks, rest: BytesMut::new() };
+    let first = pieces.next().await?;
+    if first.len() < SMALLEST_PART {
+        let length = first.len() as u64;
+        bucket.put(key, first).await.map_err(failed)?;
+        return Ok(length);
+    }
+    let upload = bucket.create_upload(key).await.map_err(failed)?;
+    let outcome = in_parts(bucket, key, &upload, first, pieces).await;
+    if outcome.is_err()
+        && let Err(failure) = bucket.abort_upload(key, &upload).await
+    {
+        tracing::warn!(%failure, "parts of an unfinished upload stay until the bucket's lifecycle removes them");
+    }
+    outcome
+}
+
+async fn in_parts(bucket: &Bucket, key: &str, upload: &str, first: Bytes, mut pieces: Pieces) -> Result<u64> {
+    let (mut parts, mut length, mut piece): (Vec<Part>, u64, Bytes) = (Vec::new(), 0, first);
+    for number in 1..=MOST_PARTS {
+        length += piece.len() as u64;
+        parts.push(bucket.put_part(key, upload, number, piece).await.map_err(failed)?);
+        piece = pieces.next().await?;
+        if piece.is_empty() {
+            bucket.complete_upload(key, upload, &parts).await.map_err(failed)?;
+            return Ok(length);
+        }
+    }
+    Err(Error::invalid("The file is too long to be sent through the server. Send it in parts."))
+}
+
+/// The bytes of a file, cut anew.
+struct Pieces {
+    chunks: Chunks,
+    rest: BytesMut,
+}
+
+impl Pieces {
+    /// As many bytes as the smallest part has; fewer at the end, and none after it.
+    async fn next(&mut self) -> Result<Bytes> {
+        while self.rest.len() < SMALLEST_PART {
+            let Some(chunk) = self.chunks.next().await else { break };
+            self.rest.extend_from_slice(&chunk?);
+        }
+        let length = self.rest.len().min(SMALLEST_PART);
+        Ok(self.rest.split_to(length).freeze())
+    }
+}

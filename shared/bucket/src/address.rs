@@ -1,0 +1,68 @@
+//! Where a bucket is.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What is written as it is, in signatures and in URLs (RFC 3986, unreserved).
+const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const OF_A_PATH: AsciiSet = UNRESERVED.remove(b'/');
+
+/// The URL of a bucket, without a slash at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address(String);
+
+impl Address {
+    /// In AWS, the bucket is part of the host's name, but for names with a dot, for which no certificate stands. At an endpoint of
+    /// one's own, it is the first part of the path: hardly anybody has a name server for the other form.
+    pub(crate) fn new(bucket: &str, region: &str, endpoint: Option<&str>) -> Self {
+        if let Some(endpoint) = endpoint {
+            return Self(format!("{}/{bucket}", endpoint.trim_end_matches('/')));
+        }
+        let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+        if bucket.contains('.') {
+            Self(format!("https://s3.{region}.{domain}/{bucket}"))
+        } else {
+            Self(format!("https://{bucket}.s3.{region}.{domain}"))
+        }
+    }
+
+    /// The URL of a key with these parameters. The empty key is the bucket itself.
+    pub(crate) fn url(&self, key: &str, query: &[(&str, &str)]) -> String {
+        let mut url = format!("{}/{}", self.0, utf8_percent_encode(key, &OF_A_PATH));
+        append(&mut url, query.iter().copied());
+        url
+    }
+}
+
+/// Appends parameters to a URL.
+pub(crate) fn append<'a>(url: &mut String, query: impl Iterator<Item = (&'a str, &'a str)>) {
+    for (name, value) in query {
+        url.push(if url.contains('?') { '&' } else { '?' });
+        url.extend(utf8_percent_encode(name, &UNRESERVED));
+        url.push('=');
+        url.extend(utf8_percent_encode(value, &UNRESERVED));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_a_host_or_a_path() {
+        for (bucket, region, endpoint, expected) in [
+            ("b", "eu-central-1", None, "https://b.s3.eu-central-1.amazonaws.com/k"),
+            ("b", "cn-north-1", None, "https://b.s3.cn-north-1.amazonaws.com.cn/k"),
+            ("b.c", "us-east-1", None, "https://s3.us-east-1.amazonaws.com/b.c/k"),
+            ("b", "local", Some("http://127.0.0.1:9/"), "http://127.0.0.1:9/b/k"),
+        ] {
+            assert_eq!(Address::new(bucket, region, endpoint).url("k", &[]), expected);
+        }
+    }
+
+    #[test]
+    fn every_byte_that_may_be_read_in_two_ways_is_encoded() {
+        let address = Address::new("b", "r", Some("http://h"));
+        let url = address.url("a b/+?#%2f/é~", &[("list-type", "2"), ("prefix", "a b/+&=")]);
+        assert_eq!(url, "http://h/b/a%20b/%2B%3F%23%252f/%C3%A9~?list-type=2&prefix=a%20b%2F%2B%26%3D");
+    }
+}

@@ -1,0 +1,130 @@
+//! Objects.
+
+use std::sync::Arc;
+
+use aws_smithy_xml::encode::ScopeWriter;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
+
+use crate::connection::{Connection, Request};
+use crate::failure::{Failure, Result};
+use crate::upload::UPLOAD_HEADER;
+use crate::xml;
+
+/// Keys that one request deletes.
+const MOST_DELETED: usize = 1_000;
+
+/// A bucket. Cheap to clone. Region, credentials and endpoint are the environment's, and are looked for when they are first needed.
+#[derive(Clone, Debug)]
+pub struct Bucket(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: String,
+    connection: OnceCell<Connection>,
+}
+
+/// What is said of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// In bytes.
+    pub length: u64,
+    /// What tells the upload in parts it was made by from others.
+    pub(crate) upload: Option<String>,
+}
+
+impl Bucket {
+    /// The bucket of this name.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(Arc::new(Inner { name: name.to_owned(), connection: OnceCell::new() }))
+    }
+
+    /// A bucket over anything that answers.
+    #[cfg(test)]
+    pub(crate) fn over(connector: impl aws_smithy_runtime_api::client::http::HttpConnector + 'static) -> Self {
+        Self(Arc::new(Inner { name: "b".to_owned(), connection: OnceCell::new_with(Some(Connection::over(connector))) }))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    pub(crate) async fn connection(&self) -> Result<&Connection> {
+        self.0.connection.get_or_try_init(|| Connection::from_environment(&self.0.name)).await
+    }
+
+    /// What is said of an object; `None` if it is not there. One request.
+    ///
+    /// # Errors
+    /// Any [`Failure`]; here and below.
+    pub async fn head(&self, key: &str) -> Result<Option<Object>> {
+        let reply = match self.connection().await?.send(Request::new("HEAD", key)).await {
+            // An answer to HEAD has no body that would say what is missing. Without the bucket, writing will say so.
+            Err(failure) if failure.is_missing() => return Ok(None),
+            outcome => outcome?,
+        };
+        let length = reply.header("content-length").and_then(|length| length.parse().ok());
+        let length = length.ok_or_else(|| Failure::broken("the bucket did not say how long an object is"))?;
+        Ok(Some(Object { length, upload: reply.header(UPLOAD_HEADER).map(str::to_owned) }))
+    }
+
+    /// Writes an object, in the place of one that was there before. One request.
+    pub async fn put(&self, key: &str, content: Bytes) -> Result<()> {
+        let request = Request { body: content, ..Request::new("PUT", key) };
+        self.connection().await?.send(request).await.map(|_| ())
+    }
+
+    /// Deletes an object; one that is not there is deleted already. One request.
+    pub async fn delete(&self, key: &str) -> Result<()> {
+        match self.connection().await?.send(Request::new("DELETE", key)).await {
+            Err(failure) if failure.is_missing() => Ok(()),
+            outcome => outcome.map(|_| ()),
+        }
+    }
+
+    /// Deletes objects. One request for each thousand, and one for each key that XML cannot hold.
+    pub async fn delete_all(&self, keys: &[String]) -> Result<()> {
+        let (plain, strange): (Vec<_>, Vec<_>) = keys.iter().partition(|key| !key.contains(char::is_control));
+        for key in strange {
+            self.delete(key).await?;
+        }
+        for keys in plain.chunks(MOST_DELETED) {
+            let body = xml::write("Delete", |scope| deletions(scope, keys));
+            let digest = BASE64_STANDARD.encode(Sha256::digest(&body));
+            let headers = [("content-type", "application/xml".to_owned()), ("x-amz-checksum-sha256", digest)];
+            let request =
+                Request { query: &[("delete", "")], headers: &headers, body: body.into(), ..Request::new("POST", "") };
+            let reply = self.connection().await?.send(request).await?;
+            xml::read(&reply.body, "DeleteResult", |name, element| {
+                if name != "Error" {
+                    return Ok(());
+                }
+                let mut said = String::new();
+                xml::children(element, &mut |name, element| {
+                    if matches!(name, "Code" | "Message") {
+                        said = format!("{said} {}", xml::text(element)?);
+                    }
+                    Ok(())
+                })?;
+                Err(Failure::Unavailable(format!("an object was not deleted:{said}")))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// What is deleted; the answer names only what was not.
+fn deletions(scope: &mut ScopeWriter<'_, '_>, keys: &[&String]) {
+    for key in keys {
+        let mut object = scope.start_el("Object").finish();
+        xml::element(&mut object, "Key", key);
+        object.finish();
+    }
+    xml::element(scope, "Quiet", "true");
+}

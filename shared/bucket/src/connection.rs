@@ -1,0 +1,184 @@
+//! From a request to an answer, over HTTP.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use aws_config::BehaviorVersion;
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings, SharedHttpConnector};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::http::Response;
+use aws_smithy_types::body::SdkBody;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+
+use crate::address::Address;
+use crate::credentials::{CachedCredentials, chain};
+use crate::failure::{Failure, Result};
+use crate::retry::Attempts;
+use crate::sign::Signer;
+use crate::xml;
+
+/// Bytes of an answer. Lists are the longest, of 1,000 keys of 1 KB, each byte of which may be written as three.
+const LONGEST_ANSWER: usize = 16 << 20;
+/// Where an endpoint of one's own is configured, but no region.
+const ANY_REGION: &str = "us-east-1";
+/// Time for one attempt.
+const ATTEMPT: Duration = Duration::from_secs(5);
+/// Bytes that are sent in a second, at least: a laptop's line may be slow.
+const SLOWEST: usize = 100_000;
+
+/// A request to the bucket or to one of its keys.
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'static str,
+    pub(crate) key: &'a str,
+    pub(crate) query: &'a [(&'a str, &'a str)],
+    pub(crate) headers: &'a [(&'a str, String)],
+    pub(crate) body: Bytes,
+    /// Time for one attempt beside that for its body, where the usual is too short.
+    pub(crate) attempt: Duration,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(method: &'static str, key: &'a str) -> Self {
+        Self { method, key, query: &[], headers: &[], body: Bytes::new(), attempt: ATTEMPT }
+    }
+}
+
+/// An answer that is no error.
+pub(crate) struct Reply {
+    response: Response<()>,
+    /// All of it: the bytes of objects go another way.
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &'static str) -> Option<&str> {
+        self.response.headers().get(name)
+    }
+}
+
+/// What came of an attempt.
+enum Outcome {
+    Answered(Reply),
+    Refused(Failure),
+    Again(String),
+}
+
+/// Where the bucket is, and who asks it.
+pub(crate) struct Connection {
+    pub(crate) address: Address,
+    pub(crate) region: String,
+    credentials: CachedCredentials,
+    connector: SharedHttpConnector,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Connection").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// To a bucket, with the environment's region, credentials and, where it names one, endpoint. Makes no request but for credentials.
+    pub(crate) async fn from_environment(bucket: &str) -> Result<Self> {
+        let config = aws_config::defaults(BehaviorVersion::latest()).load().await;
+        let of_s3 = std::env::var("AWS_ENDPOINT_URL_S3").ok().filter(|endpoint| !endpoint.is_empty());
+        let endpoint = of_s3.or_else(|| config.endpoint_url().map(str::to_owned));
+        let region = config.region().map(ToString::to_string).or_else(|| endpoint.as_ref().map(|_| ANY_REGION.to_owned()));
+        let region = region.ok_or_else(|| Failure::broken("no AWS region is configured"))?;
+        let credentials = config.credentials_provider().ok_or_else(|| Failure::broken("no AWS credentials are configured"))?;
+        let settings = HttpConnectorSettings::builder().build();
+        let connector = aws_smithy_http_client::default_connector(&settings, None)
+            .ok_or_else(|| Failure::broken("this program was built without TLS"))?;
+        Ok(Self {
+            address: Address::new(bucket, &region, endpoint.as_deref()),
+            region,
+            credentials: CachedCredentials::new(credentials),
+            connector,
+        })
+    }
+
+    /// Over anything that answers, with any credentials.
+    #[cfg(test)]
+    pub(crate) fn over(connector: impl HttpConnector + 'static) -> Self {
+        use aws_credential_types::Credentials;
+        use aws_credential_types::provider::SharedCredentialsProvider;
+
+        let credentials = Credentials::builder().access_key_id("id").secret_access_key("secret").provider_name("test");
+        Self {
+            address: Address::new("b", "r", None),
+            region: "r".to_owned(),
+            credentials: CachedCredentials::new(SharedCredentialsProvider::new(credentials.build())),
+            connector: SharedHttpConnector::new(connector),
+        }
+    }
+
+    /// Who signs now.
+    pub(crate) async fn signer(&self) -> Result<Signer<'_>> {
+        let credentials = self.credentials.get().await?;
+        Ok(Signer { credentials, region: &self.region, now: SystemTime::now() })
+    }
+
+    /// Sends a request until it is answered for good. The answer is no error.
+    pub(crate) async fn send(&self, request: Request<'_>) -> Result<Reply> {
+        let url = self.address.url(request.key, request.query);
+        let mut attempts = Attempts::new();
+        let mut last = String::new();
+        while attempts.next().await {
+            match self.attempt(&url, &request).await? {
+                Outcome::Answered(reply) => return Ok(reply),
+                Outcome::Refused(failure) => return Err(failure),
+                Outcome::Again(cause) => {
+                    tracing::debug!(cause, "a request to the bucket is tried again");
+                    last = cause;
+                }
+            }
+        }
+        Err(Failure::Unavailable(last))
+    }
+
+    async fn attempt(&self, url: &str, request: &Request<'_>) -> Result<Outcome> {
+        let signed = self.signer().await?.headers(request.method, url, request.headers, &request.body)?;
+        let mut prepared = http::Request::builder().method(request.method).uri(url);
+        for (name, value) in request.headers {
+            prepared = prepared.header(*name, value);
+        }
+        for (name, value) in signed {
+            prepared = prepared.header(name, value);
+        }
+        let prepared = prepared.body(SdkBody::from(request.body.clone())).map_err(Failure::broken)?;
+        let prepared = HttpRequest::try_from(prepared).map_err(Failure::broken)?;
+        let for_body = Duration::from_secs((request.body.len() / SLOWEST) as u64);
+        let exchange = tokio::time::timeout(request.attempt + for_body, self.exchange(prepared));
+        Ok(match exchange.await {
+            Err(_) => Outcome::Again("it took too long".to_owned()),
+            Ok(Err(cause)) => Outcome::Again(cause),
+            Ok(Ok(reply)) => classify(reply),
+        })
+    }
+
+    async fn exchange(&self, request: HttpRequest) -> Result<Reply, String> {
+        let mut response = self.connector.call(request).await.map_err(|error| chain(&error))?;
+        let body = Limited::new(response.take_body(), LONGEST_ANSWER).collect().await.map_err(|error| chain(&*error))?;
+        let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+        Ok(Reply { response: response.map(|_| ()), body })
+    }
+}
+
+/// A success, an error for good, or one that passes. S3 may begin an answer with a success and end it with an error.
+fn classify(reply: Reply) -> Outcome {
+    let status = reply.response.status().as_u16();
+    let error = xml::error(&reply.body);
+    if (200..300).contains(&status) && error.is_none() {
+        return Outcome::Answered(reply);
+    }
+    let (code, message) = error.unwrap_or_default();
+    let passes = matches!(
+        code.as_str(),
+        "InternalError" | "SlowDown" | "ServiceUnavailable" | "RequestTimeout" | "OperationAborted" | "ThrottlingException"
+    );
+    if passes || status == 429 || status >= 500 {
+        return Outcome::Again(format!("{status} {code}: {message}"));
+    }
+    Outcome::Refused(Failure::Refused { status, code, message })
+}

@@ -1,0 +1,51 @@
+//! Credentials, kept until shortly before they expire: an instance's or a role's are asked for over the network.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
+
+use crate::failure::{Failure, Result};
+
+/// Credentials are renewed so long before they expire.
+const RENEWED: Duration = Duration::from_mins(10);
+
+#[derive(Debug)]
+pub(crate) struct CachedCredentials {
+    provider: SharedCredentialsProvider,
+    last: Mutex<Option<Credentials>>,
+}
+
+impl CachedCredentials {
+    pub(crate) fn new(provider: SharedCredentialsProvider) -> Self {
+        Self { provider, last: Mutex::default() }
+    }
+
+    /// Credentials that are good for a while.
+    pub(crate) async fn get(&self) -> Result<Credentials> {
+        let is_good = |credentials: &Credentials| {
+            credentials.expiry().is_none_or(|expiry| expiry > SystemTime::now() + RENEWED)
+        };
+        let known = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(credentials) = known.filter(is_good) {
+            return Ok(credentials);
+        }
+        let new = self.provider.provide_credentials().await.map_err(|error| {
+            Failure::Broken(format!("there are no AWS credentials to sign with: {}", chain(&error)))
+        })?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(new.clone());
+        Ok(new)
+    }
+}
+
+/// An error with its causes: the outermost often says nothing.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,24 @@
+//! One bucket of S3, or of another store with S3's protocol: the requests that artifacts need, and presigned URLs.
+//!
+//! Every request may be repeated, so all of them are: after throttling, after a failure of the server, and after an answer that was lost.
+//! [`Bucket`] has a method for each, a URL with a signature in it needs no request.
+
+mod address;
+mod bucket;
+mod connection;
+mod credentials;
+mod failure;
+mod list;
+mod presigned;
+mod retry;
+mod sign;
+#[cfg(test)]
+mod tests;
+mod upload;
+mod xml;
+
+pub use bucket::{Bucket, Object};
+pub use failure::{Failure, Result};
+pub use list::{Listed, Page};
+pub use presigned::LONGEST_EXPIRATION;
+pub use upload::{MOST_PARTS, Part, SMALLEST_PART};

@@ -1,0 +1,110 @@
+//! Lists of keys.
+
+use percent_encoding::percent_decode_str;
+
+use crate::bucket::Bucket;
+use crate::connection::Request;
+use crate::failure::Result;
+use crate::xml::{self, Element};
+
+/// An object in a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// Its key.
+    pub key: String,
+    /// In bytes.
+    pub length: u64,
+}
+
+/// A page of a list, in the order of the keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// The objects.
+    pub objects: Vec<Listed>,
+    /// The beginnings, up to the next slash, of keys that have one behind the prefix.
+    pub prefixes: Vec<String>,
+    /// Where the next page begins; `None` on the last one.
+    pub next: Option<String>,
+}
+
+impl Bucket {
+    /// Up to `most` keys (1,000 at the most) with a prefix, from where a page before said. With `by_directory`, keys that have a slash
+    /// behind the prefix are only named by what is before it. One request; strongly consistent.
+    ///
+    /// # Errors
+    /// Any [`crate::Failure`].
+    pub async fn list(&self, prefix: &str, by_directory: bool, from: Option<&str>, most: u32) -> Result<Page> {
+        let most = most.to_string();
+        // A key may hold what XML cannot.
+        let mut query = vec![("list-type", "2"), ("encoding-type", "url"), ("prefix", prefix), ("max-keys", &most)];
+        query.extend(by_directory.then_some(("delimiter", "/")));
+        query.extend(from.map(|from| ("continuation-token", from)));
+        let request = Request { query: &query, ..Request::new("GET", "") };
+        let reply = self.connection().await?.send(request).await?;
+        read(&reply.body)
+    }
+}
+
+fn read(answer: &str) -> Result<Page> {
+    let mut page = Page::default();
+    let mut is_encoded = false;
+    xml::read(answer, "ListBucketResult", |name, element| {
+        match name {
+            "EncodingType" => is_encoded = xml::text(element)? == "url",
+            "NextContinuationToken" => page.next = Some(xml::text(element)?),
+            "Contents" => page.objects.push(object(element)?),
+            "CommonPrefixes" => xml::children(element, &mut |name, element| {
+                if name == "Prefix" {
+                    page.prefixes.push(xml::text(element)?);
+                }
+                Ok(())
+            })?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    if is_encoded {
+        for text in page.objects.iter_mut().map(|object| &mut object.key).chain(&mut page.prefixes) {
+            *text = percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+        }
+    }
+    Ok(page)
+}
+
+fn object(element: &mut Element<'_, '_>) -> Result<Listed> {
+    let mut object = Listed::default();
+    xml::children(element, &mut |name, element| {
+        match name {
+            "Key" => object.key = xml::text(element)?,
+            "Size" => object.length = xml::text(element)?.parse().map_err(crate::failure::Failure::broken)?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_read() {
+        let answer = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>
+            <ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>b</Name><Prefix>p/</Prefix>
+            <NextContinuationToken>1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=</NextContinuationToken>
+            <KeyCount>2</KeyCount><MaxKeys>2</MaxKeys><IsTruncated>true</IsTruncated>
+            <Contents><Key>p/a+b%2B%C3%A9%01</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>&quot;x&quot;</ETag>
+            <Size>12</Size><Owner><ID>o</ID></Owner></Contents>
+            <CommonPrefixes><Prefix>p/d/</Prefix></CommonPrefixes><EncodingType>url</EncodingType></ListBucketResult>";
+        let page = read(answer).unwrap();
+        assert_eq!(page.objects, [Listed { key: "p/a b+é\u{1}".to_owned(), length: 12 }]);
+        assert_eq!(page.prefixes, ["p/d/"]);
+        assert_eq!(page.next.as_deref(), Some("1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM="));
+        let plain = "<ListBucketResult><Contents><Key>a+%2B</Key><Size>0</Size></Contents></ListBucketResult>";
+        assert_eq!(read(plain).unwrap().objects[0].key, "a+%2B");
+        for broken in ["<ListBucketResult><Contents><Size>x</Size></Contents></ListBucketResult>", "<Html/>", ""] {
+            assert!(read(broken).is_err(), "{broken}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! URLs that whoever has them may use once or often, for one key and one method, until they expire. They cost no request.
+
+use std::time::Duration;
+
+use crate::bucket::Bucket;
+use crate::failure::Result;
+use crate::upload::id_of;
+
+/// No URL is good for longer. It ends earlier where the credentials do that it was signed with.
+pub const LONGEST_EXPIRATION: Duration = Duration::from_hours(1);
+
+impl Bucket {
+    /// A URL to read an object, sent with this disposition and this content type, whatever it was stored with.
+    ///
+    /// # Errors
+    /// A [`crate::Failure`], if there is nobody to sign; here and below.
+    pub async fn presigned_get(
+        &self,
+        key: &str,
+        disposition: &str,
+        content_type: &str,
+        expiration: Duration,
+    ) -> Result<String> {
+        let query = [("response-content-disposition", disposition), ("response-content-type", content_type)];
+        self.presigned("GET", key, &query, &[], expiration).await
+    }
+
+    /// A URL to write an object with this content type, which has to be sent as it is here.
+    pub async fn presigned_put(&self, key: &str, content_type: &str, expiration: Duration) -> Result<String> {
+        self.presigned("PUT", key, &[], &[("content-type", content_type.to_owned())], expiration).await
+    }
+
+    /// A URL for each part of an upload, from 1 on.
+    pub async fn presigned_parts(&self, key: &str, upload: &str, count: u32, expiration: Duration) -> Result<Vec<String>> {
+        let id = id_of(upload)?;
+        let mut urls = Vec::new();
+        for number in 1..=count {
+            let query = [("partNumber", &*number.to_string()), ("uploadId", id)];
+            urls.push(self.presigned("PUT", key, &query, &[], expiration).await?);
+        }
+        Ok(urls)
+    }
+
+    async fn presigned(
+        &self,
+        method: &str,
+        key: &str,
+        query: &[(&str, &str)],
+        headers: &[(&str, String)],
+        expiration: Duration,
+    ) -> Result<String> {
+        let connection = self.connection().await?;
+        let url = connection.address.url(key, query);
+        connection.signer().await?.presign(method, url, headers, expiration.min(LONGEST_EXPIRATION))
+    }
+}

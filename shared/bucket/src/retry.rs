@@ -1,0 +1,33 @@
+//! Trying again.
+
+use std::time::{Duration, Instant};
+
+/// Attempts in all.
+const ATTEMPTS: u32 = 6;
+/// No attempt begins later than this after the first: a function has 29 s.
+const PATIENCE: Duration = Duration::from_secs(12);
+/// Bound of the first pause; it doubles with every attempt.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The attempts of one request.
+pub(crate) struct Attempts {
+    made: u32,
+    begin: Instant,
+}
+
+impl Attempts {
+    pub(crate) fn new() -> Self {
+        Self { made: 0, begin: Instant::now() }
+    }
+
+    /// Waits before the next attempt, a random part of the bound, so that those who were turned away together spread out. Whether there
+    /// is to be one.
+    pub(crate) async fn next(&mut self) -> bool {
+        if self.made > 0 {
+            let bound = FIRST_PAUSE.saturating_mul(1 << (self.made - 1).min(16));
+            tokio::time::sleep(bound.mul_f64(rand::random::<f64>())).await;
+        }
+        self.made += 1;
+        self.made <= ATTEMPTS && self.begin.elapsed() <= PATIENCE
+    }
+}

@@ -1,0 +1,157 @@
+//! Uploads in parts. An object is there when its upload is complete, and no byte of it before.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::bucket::Bucket;
+use crate::connection::Request;
+use crate::failure::{Failure, Result};
+use crate::xml;
+
+/// Parts of an upload.
+pub const MOST_PARTS: u32 = 10_000;
+/// Bytes of a part that is not the last.
+pub const SMALLEST_PART: usize = 5 << 20;
+/// Names the upload that an object was made by, so that completing it twice can be told from completing what is not there.
+pub(crate) const UPLOAD_HEADER: &str = "x-amz-meta-mlflow-upload";
+/// Joining thousands of parts takes a while.
+const COMPLETION: Duration = Duration::from_secs(20);
+
+/// A part that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// From 1 on.
+    pub number: u32,
+    /// What the bucket called it.
+    pub etag: String,
+}
+
+/// What an upload is called: by this server, and by the bucket.
+struct Name<'a> {
+    nonce: &'a str,
+    id: &'a str,
+}
+
+impl<'a> Name<'a> {
+    fn read(upload: &'a str) -> Result<Self> {
+        let (nonce, id) = upload.split_once('.').ok_or_else(no_such_upload)?;
+        if id.is_empty() { Err(no_such_upload()) } else { Ok(Self { nonce, id }) }
+    }
+}
+
+fn no_such_upload() -> Failure {
+    let message = "The specified multipart upload does not exist.".to_owned();
+    Failure::Refused { status: 404, code: "NoSuchUpload".to_owned(), message }
+}
+
+/// The bucket's own name of an upload.
+pub(crate) fn id_of(upload: &str) -> Result<&str> {
+    Name::read(upload).map(|name| name.id)
+}
+
+impl Bucket {
+    /// Begins an upload; returns its name. Where the answer is lost, an upload without parts may be left, which the bucket's lifecycle
+    /// removes. One request.
+    ///
+    /// # Errors
+    /// Any [`Failure`]; here and below.
+    pub async fn create_upload(&self, key: &str) -> Result<String> {
+        let nonce = format!("{:032x}", rand::random::<u128>());
+        let headers = [(UPLOAD_HEADER, nonce.clone())];
+        let request = Request { query: &[("uploads", "")], headers: &headers, ..Request::new("POST", key) };
+        let reply = self.connection().await?.send(request).await?;
+        let mut id = String::new();
+        xml::read(&reply.body, "InitiateMultipartUploadResult", |name, element| {
+            if name == "UploadId" {
+                id = xml::text(element)?;
+            }
+            Ok(())
+        })?;
+        if id.is_empty() {
+            return Err(Failure::broken("the bucket began an upload without a name"));
+        }
+        Ok(format!("{nonce}.{id}"))
+    }
+
+    /// Sends a part, in the place of one with this number that was sent before. One request.
+    pub async fn put_part(&self, key: &str, upload: &str, number: u32, content: Bytes) -> Result<Part> {
+        let query = [("partNumber", &*number.to_string()), ("uploadId", id_of(upload)?)];
+        let request = Request { query: &query, body: content, ..Request::new("PUT", key) };
+        let reply = self.connection().await?.send(request).await?;
+        let etag = reply.header("etag").ok_or_else(|| Failure::broken("the bucket took a part without a name"))?;
+        Ok(Part { number, etag: etag.to_owned() })
+    }
+
+    /// Makes an object of its parts. Completing an upload again does nothing, as long as its object is there. One request, or two.
+    pub async fn complete_upload(&self, key: &str, upload: &str, parts: &[Part]) -> Result<()> {
+        let name = Name::read(upload)?;
+        let body = xml::write("CompleteMultipartUpload", |scope| {
+            for part in parts {
+                let mut element = scope.start_el("Part").finish();
+                xml::element(&mut element, "PartNumber", &part.number.to_string());
+                xml::element(&mut element, "ETag", &part.etag);
+                element.finish();
+            }
+        });
+        let query = [("uploadId", name.id)];
+        let headers = [("content-type", "application/xml".to_owned())];
+        let request = Request {
+            query: &query,
+            headers: &headers,
+            body: body.into(),
+            attempt: COMPLETION,
+            ..Request::new("POST", key)
+        };
+        match self.connection().await?.send(request).await {
+            // It may be complete already: by an attempt whose answer was lost, or by a client that repeats its request.
+            Err(failure) if failure.is_missing() => {
+                let made_by = self.head(key).await?.and_then(|object| object.upload);
+                if made_by.as_deref() == Some(name.nonce) { Ok(()) } else { Err(failure) }
+            }
+            outcome => outcome.map(|_| ()),
+        }
+    }
+
+    /// Ends an upload and forgets its parts; one that is not there has ended already. One request.
+    pub async fn abort_upload(&self, key: &str, upload: &str) -> Result<()> {
+        let query = [("uploadId", id_of(upload)?)];
+        let request = Request { query: &query, ..Request::new("DELETE", key) };
+        match self.connection().await?.send(request).await {
+            Err(failure) if failure.is_missing() => Ok(()),
+            outcome => outcome.map(|_| ()),
+        }
+    }
+
+    /// Bytes of all parts that were sent so far. One request for each thousand parts.
+    pub async fn uploaded_length(&self, key: &str, upload: &str) -> Result<u64> {
+        let id = id_of(upload)?;
+        let mut length = 0;
+        let mut after = "0".to_owned();
+        loop {
+            let query = [("uploadId", id), ("part-number-marker", &after)];
+            let request = Request { query: &query, ..Request::new("GET", key) };
+            let reply = self.connection().await?.send(request).await?;
+            let mut is_truncated = false;
+            let mut next = String::new();
+            xml::read(&reply.body, "ListPartsResult", |name, element| {
+                match name {
+                    "IsTruncated" => is_truncated = xml::text(element)? == "true",
+                    "NextPartNumberMarker" => next = xml::text(element)?,
+                    "Part" => xml::children(element, &mut |name, element| {
+                        if name == "Size" {
+                            length += xml::text(element)?.parse::<u64>().map_err(Failure::broken)?;
+                        }
+                        Ok(())
+                    })?,
+                    _ => {}
+                }
+                Ok(())
+            })?;
+            if !is_truncated || next == after {
+                return Ok(length);
+            }
+            after = next;
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! S3's answers and bodies in XML.
+
+use aws_smithy_xml::decode::{Document, ScopedDecoder, XmlDecodeError, try_data};
+use aws_smithy_xml::encode::{ScopeWriter, XmlWriter};
+
+use crate::failure::{Failure, Result};
+
+const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
+
+/// An element whose content is not looked at yet.
+pub(crate) type Element<'inp, 'a> = ScopedDecoder<'inp, 'a>;
+
+/// Reads a document: `take` gets each child of the root with its name.
+pub(crate) fn read(
+    document: &str,
+    root: &str,
+    mut take: impl FnMut(&str, &mut Element<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    let mut parsed = Document::new(document);
+    let mut element = parsed.root_element().map_err(|error| unreadable(&error))?;
+    if element.start_el().local() != root {
+        return Err(Failure::Broken(format!("the bucket answered with {} for {root}", element.start_el().local())));
+    }
+    children(&mut element, &mut take)
+}
+
+/// Each child of an element with its name.
+pub(crate) fn children(
+    element: &mut Element<'_, '_>,
+    take: &mut dyn FnMut(&str, &mut Element<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    while let Some(mut child) = element.next_tag() {
+        let name = child.start_el().local().to_owned();
+        take(&name, &mut child)?;
+    }
+    Ok(())
+}
+
+/// The text of an element.
+pub(crate) fn text(element: &mut Element<'_, '_>) -> Result<String> {
+    Ok(try_data(element).map_err(|error| unreadable(&error))?.into_owned())
+}
+
+/// Code and message of an answer that is an error; nothing if it is none.
+pub(crate) fn error(document: &str) -> Option<(String, String)> {
+    let (mut code, mut message) = (String::new(), String::new());
+    let read = read(document, "Error", |name, element| {
+        match name {
+            "Code" => code = text(element)?,
+            "Message" => message = text(element)?,
+            _ => {}
+        }
+        Ok(())
+    });
+    read.is_ok().then_some((code, message))
+}
+
+/// Writes a document.
+pub(crate) fn write(root: &str, content: impl FnOnce(&mut ScopeWriter<'_, '_>)) -> String {
+    let mut document = String::new();
+    {
+        let mut writer = XmlWriter::new(&mut document);
+        let mut scope = writer.start_el(root).write_ns(NAMESPACE, None).finish();
+        content(&mut scope);
+        scope.finish();
+    }
+    document
+}
+
+/// Writes an element with a text.
+pub(crate) fn element(scope: &mut ScopeWriter<'_, '_>, name: &str, text: &str) {
+    let mut inner = scope.start_el(name).finish();
+    inner.data(text);
+    inner.finish();
+}
+
+fn unreadable(error: &XmlDecodeError) -> Failure {
+    Failure::Broken(format!("an answer of the bucket cannot be read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_escaped_both_ways() {
+        let written = write("Delete", |scope| {
+            let mut object = scope.start_el("Object").finish();
+            element(&mut object, "Key", "a<&>\"'é");
+            object.finish();
+        });
+        assert!(written.starts_with("<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Object><Key>a&lt;&amp;"));
+        let mut keys = Vec::new();
+        read(&written, "Delete", |name, object| {
+            assert_eq!(name, "Object");
+            children(object, &mut |_, key| {
+                keys.push(text(key)?);
+                Ok(())
+            })
+        })
+        .unwrap();
+        assert_eq!(keys, ["a<&>\"'é"]);
+    }
+
+    #[test]
+    fn an_error_says_what_is_wrong() {
+        let answer = "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>x</Message><Key>k</Key></Error>";
+        assert_eq!(error(answer), Some(("NoSuchKey".to_owned(), "x".to_owned())));
+        for other in ["", "text", "<Other><Code>x</Code></Other>", "<html>", "<Error"] {
+            assert_eq!(error(other), None, "{other}");
+        }
+    }
+}
