@@ -27,11 +27,17 @@ pub(crate) struct Options {
     port: u16,
     #[command(flatten)]
     place: Place,
-    /// Where experiments keep their artifacts unless they say otherwise. By default, clients send and read them through this server, which
-    /// keeps them in a directory beside the data. In a directory that is named here, clients of this machine write them themselves; in a
-    /// bucket, clients with rights of their own.
+    /// Where experiments keep their artifacts unless they say otherwise. By default, clients send and read them through this server. In a
+    /// directory that is named here, clients of this machine write them themselves; in a bucket, clients with rights of their own.
     #[arg(long, value_name = "URI", default_value = "mlflow-artifacts:/")]
     artifact_root: String,
+    /// Where this server keeps artifacts: a directory, or a bucket (`s3://bucket/path`) with the environment's credentials, by whose presigned
+    /// URLs clients then send and read files [default: the artifact root, if it is such a place, or a directory beside the data].
+    #[arg(long, value_name = "URI")]
+    artifacts_destination: Option<String>,
+    /// Ask clients that know how to (MLflow 3.18 and later) to send and read files by presigned URLs only.
+    #[arg(long)]
+    artifacts_presigned_only: bool,
     /// Longest artifact that is taken, in bytes [default: no limit].
     #[arg(long, value_name = "BYTES")]
     max_artifact_size: Option<u64>,
@@ -56,7 +62,16 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let directory = std::env::current_dir()?;
     let directory = directory.to_str().ok_or("the working directory's name is no valid text")?;
     let artifact_root = location::absolute(&options.artifact_root, Some(directory)).map_err(|error| error.message)?;
-    let artifacts = artifacts_of(&artifact_root, &options.place.storage.artifacts()?).await;
+    let destination = options.artifacts_destination.as_deref().unwrap_or(&artifact_root);
+    let destination = location::absolute(destination, Some(directory)).map_err(|error| error.message)?;
+    let is_chosen = options.artifacts_destination.is_some();
+    let artifacts = artifacts_of(&destination, is_chosen, &options.place.storage.artifacts()?).await?;
+    let artifacts = artifacts.presigned_only(options.artifacts_presigned_only);
+    // Found out now, and not when the first file is sent.
+    let elsewhere = match artifacts.prefix() {
+        Some(prefix) => Some(prefix.origin().await.map_err(|error| error.cause.unwrap_or(error.message))?),
+        None => None,
+    };
     let (table, engine) = options.place.connect().await?;
     let embedded = engine.filter(|_| !options.no_indexer);
     create(&table).await?;
@@ -68,7 +83,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 
     let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
     let functions = functions(&store, &evaluation, &registry, &files);
-    let app = if options.no_ui { functions } else { functions.merge(ui::router(&options.ui)) };
+    let app = if options.no_ui { functions } else { functions.merge(ui::router(&options.ui, elsewhere.as_deref())) };
     let app = local_guard::guarded(app, allowed);
     let address = (options.host.as_str(), options.port);
     let listener = TcpListener::bind(address)
@@ -95,11 +110,16 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The artifacts that this server keeps: in its artifact root, if that is a directory, and otherwise beside the data, where those of an
-/// earlier start are, too.
-async fn artifacts_of(root: &str, beside_data: &Path) -> Artifacts {
-    let artifacts = Artifacts::below(root);
-    let artifacts = if artifacts.directory().is_some() { artifacts } else { Artifacts::in_directory(beside_data) };
+/// The artifacts that this server keeps: in the place that was chosen, or else in its artifact root, if it is such a place, or else beside the
+/// data.
+async fn artifacts_of(destination: &str, is_chosen: bool, beside_data: &Path) -> Result<Artifacts, Failure> {
+    let artifacts = Artifacts::below(destination);
+    if is_chosen && !artifacts.are_kept() {
+        return Err(
+            format!("{destination} is neither a directory of this machine nor a bucket (s3://bucket/path)").into()
+        );
+    }
+    let artifacts = if artifacts.are_kept() { artifacts } else { Artifacts::in_directory(beside_data) };
     if let Some(directory) = artifacts.directory() {
         match directory.remove_leftovers().await {
             Ok(0) => {}
@@ -107,7 +127,7 @@ async fn artifacts_of(root: &str, beside_data: &Path) -> Artifacts {
             Err(error) => tracing::warn!(%error, "leftovers of killed uploads stay"),
         }
     }
-    artifacts
+    Ok(artifacts)
 }
 
 /// The routers of all functions. What none of them knows, the first answers.

@@ -81,12 +81,17 @@ class ServerlessMlflow:
         options: Sequence[str] = (),
         program: Path | None = None,
         artifact_root: str = ARTIFACT_ROOT,
+        environment: Mapping[str, str] | None = None,
     ):
         directory.mkdir(parents=True, exist_ok=True)
         data = ["--memory"] if in_memory else ["--data", str(directory / "data")]
+        if artifact_root == ARTIFACT_ROOT:
+            options = [*options, "--artifacts-destination", str(directory / "data/artifacts")]
         command = [str(program or binary()), "serve", "--host", "127.0.0.1", "--port", "0", *data]
         command += ["--artifact-root", artifact_root, *options]
-        self._process, self.url = _started(command, child_environment(), directory, r"(http://127\.0\.0\.1:\d+)")
+        self._process, self.url = _started(
+            command, child_environment(**environment or {}), directory, r"(http://127\.0\.0\.1:\d+)"
+        )
 
     @property
     def process(self) -> ChildProcess:

@@ -6,14 +6,14 @@ use table::Table;
 use crate::store::Store;
 
 /// The store over the table of the environment ([`Table::from_environment`]). `ARTIFACT_ROOT` is where experiments keep their
-/// artifacts. Makes the first request, so that the connection stands before the first call.
+/// artifacts; [`Artifacts::from_environment`] says where the server keeps them. Makes the first request, so that the connection stands before the first call.
 ///
 /// # Errors
 /// A variable is missing, or the table cannot be reached.
 pub async fn store_from_environment() -> Result<Store, Box<dyn std::error::Error + Send + Sync>> {
     let artifact_root =
         std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;
-    let artifacts = Artifacts::below(&artifact_root);
+    let artifacts = Artifacts::from_environment(&artifact_root);
     if let Some(directory) = artifacts.directory() {
         directory.remove_leftovers().await?;
     }

@@ -1,21 +1,16 @@
 //! Uploads in parts and downloads by presigned URLs through `mlflow-artifacts:/`. A directory can do neither: the answer is stock MLflow's
 //! then, after which its client sends or reads the file through the proxy.
 
-use std::time::Duration;
-
 use access::{Action, Needs, Scope};
-use artifact_store::{ArtifactPath, SentPart};
+use artifact_store::{ArtifactPath, DOWNLOAD, SentPart};
 use mlflow_api::requests::artifacts as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Request, Result};
 use serde::Serialize;
-use service::Endpoint;
+use service::{Endpoint, FileUrl};
 
 use crate::served_path::needs;
 use crate::store::Store;
-
-/// For how long a download may begin: MLflow's `MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS`.
-pub(crate) const DOWNLOAD: Duration = Duration::from_mins(5);
 
 /// The file that a path names a directory of, and a body the name.
 fn file(request: &Request, name: &str) -> Result<ArtifactPath> {
@@ -125,7 +120,7 @@ pub(crate) struct Presigned(ArtifactPath);
 
 impl Endpoint for Presigned {
     type Store = Store;
-    type Answer = service::FileUrl;
+    type Answer = FileUrl;
 
     fn read(request: &Request) -> Result<Self> {
         ArtifactPath::parse(request.path_part("artifact_path")).map(Self)
@@ -135,8 +130,8 @@ impl Endpoint for Presigned {
         needs(Action::Read, &self.0)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<service::FileUrl> {
+    async fn act(self, _: &Scope, store: &Store) -> Result<FileUrl> {
         let found = store.artifacts().root()?.download_url(&self.0, DOWNLOAD, "Multipart download").await?;
-        Ok(service::FileUrl::new(found.url, found.length))
+        Ok(FileUrl::new(found.url, found.length))
     }
 }

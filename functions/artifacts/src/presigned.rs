@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use access::{Needs, Scope, Target};
-use artifact_store::{ArtifactPath, unsupported};
+use artifact_store::{ArtifactPath, DOWNLOAD, unsupported};
 use mlflow_api::requests::artifacts as message;
 use mlflow_api::{Error, ModelId, Request, Result, RunId};
 use serde::Serialize;
 use service::Endpoint;
 
-use crate::multipart::DOWNLOAD;
 use crate::store::Store;
 
 /// Seconds for which AWS signs, at most. What is asked for is checked against it, as in MLflow; no URL is good for so long.

@@ -115,6 +115,8 @@ pub(crate) struct GetArtifact {
     name: RegisteredModelName,
     version: String,
     path: ArtifactPath,
+    /// Whether the client wants to read it itself. Clients of MLflow 3.18 ask for it.
+    presigned: bool,
 }
 
 impl Endpoint for GetArtifact {
@@ -127,7 +129,8 @@ impl Endpoint for GetArtifact {
             .ok_or_else(|| Error::new(ErrorCode::BadRequest, "Request must include the \"path\" query parameter."))?;
         let path = ArtifactPath::parse(path)?;
         let [name, version] = ["name", "version"].map(|argument| request.argument(argument).unwrap_or_default());
-        Ok(Self { name: RegisteredModelName::named(name), version: version.to_owned(), path })
+        let presigned = request.argument("presigned") == Some("true");
+        Ok(Self { name: RegisteredModelName::named(name), version: version.to_owned(), path, presigned })
     }
 
     fn needs(&self) -> Needs {
@@ -136,7 +139,7 @@ impl Endpoint for GetArtifact {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         let location = store.version_download_uri(&scope.registered_model(&self.name)?, &self.version).await?;
-        store.artifacts().at(&location)?.send(&self.path).await
+        store.artifacts().at(&location)?.answer(&self.path, self.presigned).await
     }
 }
 

@@ -234,6 +234,8 @@ impl Endpoint for ListArtifacts {
 pub(crate) struct GetArtifact {
     model: ModelId,
     path: ArtifactPath,
+    /// Whether the client wants to read it itself. Clients of MLflow 3.18 ask for it.
+    presigned: bool,
 }
 
 impl Endpoint for GetArtifact {
@@ -246,7 +248,7 @@ impl Endpoint for GetArtifact {
             Error::new(ErrorCode::BadRequest, message)
         })?;
         let path = ArtifactPath::parse(path)?;
-        Ok(Self { model: model_of_path(request)?, path })
+        Ok(Self { model: model_of_path(request)?, path, presigned: request.argument("presigned") == Some("true") })
     }
 
     fn needs(&self) -> Needs {
@@ -255,7 +257,7 @@ impl Endpoint for GetArtifact {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         let location = store.logged_model_artifact_uri(&scope.logged_model(&self.model)?).await?;
-        store.artifacts().at(&location)?.send(&self.path).await
+        store.artifacts().at(&location)?.answer(&self.path, self.presigned).await
     }
 }
 

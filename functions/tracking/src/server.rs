@@ -26,6 +26,17 @@ pub(crate) struct ServerInfo {
     presigned_upload_run_id_supported: bool,
     presigned_upload_model_id_supported: bool,
     features_enabled: Features,
+    /// What MLflow says from 3.18 on, of artifacts in a bucket.
+    #[serde(flatten)]
+    in_bucket: Option<InBucket>,
+}
+
+#[derive(Serialize)]
+struct InBucket {
+    artifact_serving_enabled: bool,
+    model_artifact_presigned_downloads_supported: bool,
+    /// Whether clients are to send and read files by presigned URLs only.
+    artifacts_presigned_only: bool,
 }
 
 #[derive(Serialize)]
@@ -47,8 +58,15 @@ impl Endpoint for Info {
         Needs::nothing()
     }
 
-    async fn act(self, _: &Scope, _: &Store) -> Result<ServerInfo> {
-        Ok(INFO)
+    async fn act(self, _: &Scope, store: &Store) -> Result<ServerInfo> {
+        let artifacts = store.artifacts();
+        let has_urls = artifacts.has_urls();
+        let in_bucket = has_urls.then(|| InBucket {
+            artifact_serving_enabled: true,
+            model_artifact_presigned_downloads_supported: true,
+            artifacts_presigned_only: artifacts.is_presigned_only(),
+        });
+        Ok(ServerInfo { multipart_uploads_enabled: has_urls, multipart_downloads_enabled: has_urls, in_bucket, ..INFO })
     }
 }
 
@@ -63,4 +81,5 @@ const INFO: ServerInfo = ServerInfo {
     presigned_upload_run_id_supported: true,
     presigned_upload_model_id_supported: true,
     features_enabled: Features { gateway: false },
+    in_bucket: None,
 };

@@ -1,6 +1,6 @@
 //! What is said to a browser about each answer: for how long it may keep it, and what the page may do.
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
@@ -12,21 +12,31 @@ const HASHED: &str = "/static-files/static/";
 const FRAMED: &str = "/static-files/lib/notebook-trace-renderer/";
 
 /// What the page may load and run. `blob:` is what its workers and images come from. Its styles are made by scripts, and Vega,
-/// Plotly and AJV compile functions from what they draw or check. Descriptions may show images of other sites; data goes to none.
+/// Plotly and AJV compile functions from what they draw or check. Descriptions may show images of other sites; data goes to none but the
+/// bucket with the artifacts, which the server sends the page to.
 const POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-eval' blob:; worker-src 'self' blob:; \
                       style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; font-src 'self' data:; \
-                      media-src 'self' data: blob: https:; connect-src 'self' data: blob:; \
+                      media-src 'self' data: blob: https:; connect-src 'self' data: blob:{bucket}; \
                       frame-src 'self' data: blob:; object-src 'none'; base-uri 'self'; form-action 'self'";
 
 const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-pub(crate) async fn add(request: Request, next: Next) -> Response {
+/// The policy for artifacts in a bucket of this origin, or in none.
+pub(crate) fn policy(bucket: Option<&str>) -> HeaderValue {
+    let bucket = bucket.map(|origin| format!(" {origin}")).unwrap_or_default();
+    // What is no origin would allow something else.
+    let is_origin = bucket.chars().all(|character| character.is_ascii_alphanumeric() || " :/.-".contains(character));
+    let policy = POLICY.replace("{bucket}", if is_origin { &bucket } else { "" });
+    HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
+}
+
+pub(crate) async fn add(State(policy): State<HeaderValue>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let mut response = next.run(request).await;
     let is_there = response.status().is_success() || response.status() == http::StatusCode::NOT_MODIFIED;
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(keep(&path, is_there)));
-    protect(headers, path.starts_with(FRAMED));
+    protect(headers, policy, path.starts_with(FRAMED));
     response
 }
 
@@ -41,12 +51,33 @@ fn keep(path: &str, is_there: bool) -> &'static str {
     }
 }
 
-fn protect(headers: &mut HeaderMap, may_be_framed: bool) {
+fn protect(headers: &mut HeaderMap, policy: HeaderValue, may_be_framed: bool) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
     if !may_be_framed {
         headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
         headers.insert(CROSS_ORIGIN_OPENER_POLICY, HeaderValue::from_static("same-origin"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_goes_to_the_bucket_and_nowhere_else() {
+        for (bucket, expected) in [
+            (None, "connect-src 'self' data: blob:; "),
+            (
+                Some("https://b.s3.eu-1.amazonaws.com"),
+                "connect-src 'self' data: blob: https://b.s3.eu-1.amazonaws.com; ",
+            ),
+            (Some("http://127.0.0.1:5001"), "connect-src 'self' data: blob: http://127.0.0.1:5001; "),
+            (Some("*; script-src *"), "connect-src 'self' data: blob:; "),
+        ] {
+            let policy = policy(bucket);
+            assert!(policy.to_str().unwrap().contains(expected), "{policy:?}");
+        }
     }
 }

@@ -15,8 +15,9 @@ use axum::routing::get;
 use http::header::CONTENT_TYPE;
 use tower_http::services::ServeDir;
 
-/// The routes of the user interface over the build in a directory. Where none is there, `/` says how to get it.
-pub fn router(directory: &Path) -> Router {
+/// The routes of the user interface over the build in a directory. Where none is there, `/` says how to get it. Where artifacts are in a
+/// bucket, its origin is what the page may read files from.
+pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
     let build = directory.to_owned();
     let files = ServeDir::new(directory)
         .precompressed_gzip()
@@ -27,5 +28,5 @@ pub fn router(directory: &Path) -> Router {
         .route(absent::STYLE_PATH, get(|| async { ([(CONTENT_TYPE, "text/css")], absent::STYLE) }))
         .route(absent::SCRIPT_PATH, get(|| async { ([(CONTENT_TYPE, "text/javascript")], absent::SCRIPT) }))
         .nest_service("/static-files", files)
-        .layer(axum::middleware::from_fn(headers::add))
+        .layer(axum::middleware::from_fn_with_state(headers::policy(bucket), headers::add))
 }

@@ -30,7 +30,7 @@ fn build() -> tempfile::TempDir {
 
 async fn get(directory: &tempfile::TempDir, path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, String) {
     let request = headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
-    let router = ui::router(&directory.path().join("build"));
+    let router = ui::router(&directory.path().join("build"), None);
     let response = router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes().to_vec();

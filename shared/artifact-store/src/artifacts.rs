@@ -7,11 +7,11 @@ use std::time::Duration;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, ErrorCode, Result};
 use percent_encoding::percent_decode_str;
-use service::Answer;
+use service::{Answer, FileUrl};
 
 use crate::directory::{self, Directory};
 use crate::path::ArtifactPath;
-use crate::place::{Chunks, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl};
+use crate::place::{Chunks, DOWNLOAD, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl};
 use crate::prefix::Prefix;
 
 /// The artifacts of a server. Cheap to clone; the same for all functions.
@@ -36,6 +36,16 @@ impl Artifacts {
             return Self { kept: Some(Kept::Bucket(prefix)), is_presigned_only: false };
         }
         local_path(root).map_or_else(Self::default, |root| Self::in_directory(&root))
+    }
+
+    /// Those of a function: below `ARTIFACTS_DESTINATION` of its environment, or below the artifact root where that is not set.
+    /// `ARTIFACTS_PRESIGNED_ONLY=true` asks clients to use presigned URLs only.
+    #[must_use]
+    pub fn from_environment(artifact_root: &str) -> Self {
+        let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let destination = set("ARTIFACTS_DESTINATION");
+        let is_presigned_only = set("ARTIFACTS_PRESIGNED_ONLY").as_deref() == Some("true");
+        Self::below(destination.as_deref().unwrap_or(artifact_root)).presigned_only(is_presigned_only)
     }
 
     /// Those in a directory of this machine. `mlflow-artifacts:/` is this directory.
@@ -74,6 +84,15 @@ impl Artifacts {
     pub fn directory(&self) -> Option<&Directory> {
         match &self.kept {
             Some(Kept::Directory { place, .. }) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// What is below a prefix of a bucket, where the server keeps its artifacts there.
+    #[must_use]
+    pub fn prefix(&self) -> Option<&Prefix> {
+        match &self.kept {
+            Some(Kept::Bucket(prefix)) => Some(prefix),
             _ => None,
         }
     }
@@ -165,6 +184,18 @@ impl Location {
     /// Those of the place.
     pub async fn send(&self, path: &ArtifactPath) -> Result<Answer> {
         self.place.send(self.below.join(path)).await
+    }
+
+    /// A file as an answer, or where the client reads it itself, if that is asked for and can be done ([`Place::download_url`]).
+    ///
+    /// # Errors
+    /// Those of the place.
+    pub async fn answer(&self, path: &ArtifactPath, presigned: bool) -> Result<Answer> {
+        if !presigned || !self.place.has_urls() {
+            return self.send(path).await;
+        }
+        let found = self.download_url(path, DOWNLOAD, "Presigned download").await?;
+        Answer::json(&FileUrl::new(found.url, found.length))
     }
 
     /// Writes a file ([`Place::write`]); returns its length in bytes.

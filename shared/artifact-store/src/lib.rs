@@ -15,5 +15,5 @@ mod walk;
 pub use artifacts::{Artifacts, Location};
 pub use directory::Directory;
 pub use path::ArtifactPath;
-pub use place::{Chunks, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl, at_most, unsupported};
+pub use place::{Chunks, DOWNLOAD, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl, at_most, unsupported};
 pub use prefix::Prefix;

@@ -19,6 +19,9 @@ pub(crate) const ENTRY: usize = 64;
 /// The bytes of a file on their way to a place, piece by piece.
 pub type Chunks = BoxStream<'static, Result<Bytes>>;
 
+/// For how long a client that was sent elsewhere may begin to read a file there (MLflow's `MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS`).
+pub const DOWNLOAD: Duration = Duration::from_mins(5);
+
 /// An upload whose parts a client sends to the place itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedUpload {
@@ -82,6 +85,11 @@ pub trait Place: Send + Sync {
     /// # Errors
     /// `INVALID_PARAMETER_VALUE` for the place itself.
     fn delete(&self, path: ArtifactPath) -> BoxFuture<'static, Result<()>>;
+
+    /// Whether it can do what follows.
+    fn has_urls(&self) -> bool {
+        false
+    }
 
     /// Begins an upload of so many parts.
     ///

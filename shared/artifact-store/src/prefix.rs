@@ -12,13 +12,11 @@ use service::{Answer, disposition};
 use crate::content_type::inert_type;
 use crate::path::ArtifactPath;
 use crate::place::{
-    Chunks, DownloadUrl, ENTRY, LONGEST_LIST, Place, SentPart, StartedUpload, UploadUrl, is_directory, no_file_there,
-    not_there, too_long,
+    Chunks, DOWNLOAD, DownloadUrl, ENTRY, LONGEST_LIST, Place, SentPart, StartedUpload, UploadUrl, is_directory,
+    no_file_there, not_there, too_long,
 };
 use crate::proxied;
 
-/// For how long a browser or a client that was sent to the bucket may read a file there.
-const DOWNLOAD: Duration = Duration::from_mins(5);
 /// For how long the parts of a file may be sent: it may be large, and the line slow.
 const PARTS: Duration = Duration::from_hours(1);
 /// Keys on a page of a list.
@@ -41,6 +39,14 @@ impl Prefix {
         let (bucket, prefix) = split(uri)?;
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
         Some(Self { bucket: Bucket::new(bucket), prefix })
+    }
+
+    /// Scheme and host of its URLs, as a browser knows them.
+    ///
+    /// # Errors
+    /// An internal one, where no region or no credentials are configured.
+    pub async fn origin(&self) -> Result<String> {
+        self.bucket.origin().await.map_err(failed)
     }
 
     /// The path of a location below this place; `None` for any other. A path that this server would read in another way than clients do,
@@ -188,6 +194,10 @@ impl Place for Prefix {
         Box::pin(async move { this.delete_whole(&path).await })
     }
 
+    fn has_urls(&self) -> bool {
+        true
+    }
+
     fn start_upload(&self, path: ArtifactPath, parts: i64) -> BoxFuture<'static, Result<StartedUpload>> {
         let this = self.clone();
         Box::pin(async move {
@@ -273,7 +283,8 @@ mod tests {
 
     #[test]
     fn locations_lead_below_the_prefix_or_nowhere() {
-        let below = |root: &str, location: &str| Prefix::of_uri(root).unwrap().below(location).map(|path| path.to_string());
+        let below =
+            |root: &str, location: &str| Prefix::of_uri(root).unwrap().below(location).map(|path| path.to_string());
         for (root, location, expected) in [
             ("s3://b", "s3://b/1/r", "1/r"),
             ("s3://b/", "s3://b", ""),

@@ -25,6 +25,11 @@ impl Address {
         }
     }
 
+    /// Scheme and host.
+    pub(crate) fn origin(&self) -> String {
+        self.0.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
+    }
+
     /// The URL of a key with these parameters. The empty key is the bucket itself.
     pub(crate) fn url(&self, key: &str, query: &[(&str, &str)]) -> String {
         let mut url = format!("{}/{}", self.0, utf8_percent_encode(key, &OF_A_PATH));
@@ -55,7 +60,9 @@ mod tests {
             ("b.c", "us-east-1", None, "https://s3.us-east-1.amazonaws.com/b.c/k"),
             ("b", "local", Some("http://127.0.0.1:9/"), "http://127.0.0.1:9/b/k"),
         ] {
-            assert_eq!(Address::new(bucket, region, endpoint).url("k", &[]), expected);
+            let address = Address::new(bucket, region, endpoint);
+            assert_eq!(address.url("k", &[]), expected);
+            assert!(expected.starts_with(&format!("{}/", address.origin())), "{}", address.origin());
         }
     }
 

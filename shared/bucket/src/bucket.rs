@@ -46,13 +46,26 @@ impl Bucket {
     /// A bucket over anything that answers.
     #[cfg(test)]
     pub(crate) fn over(connector: impl aws_smithy_runtime_api::client::http::HttpConnector + 'static) -> Self {
-        Self(Arc::new(Inner { name: "b".to_owned(), connection: OnceCell::new_with(Some(Connection::over(connector))) }))
+        Self(Arc::new(Inner {
+            name: "b".to_owned(),
+            connection: OnceCell::new_with(Some(Connection::over(connector))),
+        }))
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// Scheme and host of its URLs. No request, but credentials are looked for.
+    ///
+    /// # Errors
+    /// [`Failure::Broken`], where no region or no credentials are configured.
+    pub async fn origin(&self) -> Result<String> {
+        let connection = self.connection().await?;
+        connection.signer().await?;
+        Ok(connection.address.origin())
     }
 
     pub(crate) async fn connection(&self) -> Result<&Connection> {

@@ -84,9 +84,11 @@ impl Connection {
         let config = aws_config::defaults(BehaviorVersion::latest()).load().await;
         let of_s3 = std::env::var("AWS_ENDPOINT_URL_S3").ok().filter(|endpoint| !endpoint.is_empty());
         let endpoint = of_s3.or_else(|| config.endpoint_url().map(str::to_owned));
-        let region = config.region().map(ToString::to_string).or_else(|| endpoint.as_ref().map(|_| ANY_REGION.to_owned()));
+        let region =
+            config.region().map(ToString::to_string).or_else(|| endpoint.as_ref().map(|_| ANY_REGION.to_owned()));
         let region = region.ok_or_else(|| Failure::broken("no AWS region is configured"))?;
-        let credentials = config.credentials_provider().ok_or_else(|| Failure::broken("no AWS credentials are configured"))?;
+        let credentials =
+            config.credentials_provider().ok_or_else(|| Failure::broken("no AWS credentials are configured"))?;
         let settings = HttpConnectorSettings::builder().build();
         let connector = aws_smithy_http_client::default_connector(&settings, None)
             .ok_or_else(|| Failure::broken("this program was built without TLS"))?;
@@ -159,7 +161,8 @@ impl Connection {
 
     async fn exchange(&self, request: HttpRequest) -> Result<Reply, String> {
         let mut response = self.connector.call(request).await.map_err(|error| chain(&error))?;
-        let body = Limited::new(response.take_body(), LONGEST_ANSWER).collect().await.map_err(|error| chain(&*error))?;
+        let body =
+            Limited::new(response.take_body(), LONGEST_ANSWER).collect().await.map_err(|error| chain(&*error))?;
         let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
         Ok(Reply { response: response.map(|_| ()), body })
     }
@@ -175,7 +178,12 @@ fn classify(reply: Reply) -> Outcome {
     let (code, message) = error.unwrap_or_default();
     let passes = matches!(
         code.as_str(),
-        "InternalError" | "SlowDown" | "ServiceUnavailable" | "RequestTimeout" | "OperationAborted" | "ThrottlingException"
+        "InternalError"
+            | "SlowDown"
+            | "ServiceUnavailable"
+            | "RequestTimeout"
+            | "OperationAborted"
+            | "ThrottlingException"
     );
     if passes || status == 429 || status >= 500 {
         return Outcome::Again(format!("{status} {code}: {message}"));

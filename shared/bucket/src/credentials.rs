@@ -24,9 +24,8 @@ impl CachedCredentials {
 
     /// Credentials that are good for a while.
     pub(crate) async fn get(&self) -> Result<Credentials> {
-        let is_good = |credentials: &Credentials| {
-            credentials.expiry().is_none_or(|expiry| expiry > SystemTime::now() + RENEWED)
-        };
+        let is_good =
+            |credentials: &Credentials| credentials.expiry().is_none_or(|expiry| expiry > SystemTime::now() + RENEWED);
         let known = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(credentials) = known.filter(is_good) {
             return Ok(credentials);

@@ -31,7 +31,13 @@ impl Bucket {
     }
 
     /// A URL for each part of an upload, from 1 on.
-    pub async fn presigned_parts(&self, key: &str, upload: &str, count: u32, expiration: Duration) -> Result<Vec<String>> {
+    pub async fn presigned_parts(
+        &self,
+        key: &str,
+        upload: &str,
+        count: u32,
+        expiration: Duration,
+    ) -> Result<Vec<String>> {
         let id = id_of(upload)?;
         let mut urls = Vec::new();
         for number in 1..=count {

@@ -22,7 +22,9 @@ struct Script {
 impl HttpConnector for Script {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let body = String::from_utf8_lossy(request.body().bytes().unwrap_or_default()).into_owned();
-        assert!(request.headers().get("authorization").is_some() && request.headers().get("x-amz-content-sha256").is_some());
+        assert!(
+            request.headers().get("authorization").is_some() && request.headers().get("x-amz-content-sha256").is_some()
+        );
         self.asked.lock().unwrap().push(format!("{} {} {body}", request.method(), request.uri()));
         let answer = self.answers.lock().unwrap().pop_front().expect("a request too many");
         HttpConnectorFuture::ready(match answer {
@@ -44,7 +46,8 @@ fn bucket(answers: &[Answer]) -> (Bucket, Arc<Mutex<Vec<String>>>) {
     (Bucket::over(script.clone()), script.asked)
 }
 
-const SLOW_DOWN: Answer = Some((503, &[], "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"));
+const SLOW_DOWN: Answer =
+    Some((503, &[], "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"));
 const LOST: Answer = None;
 const OK: Answer = Some((200, &[], ""));
 const NO_UPLOAD: Answer = Some((404, &[], "<Error><Code>NoSuchUpload</Code><Message>x</Message></Error>"));
@@ -114,14 +117,21 @@ async fn a_completion_whose_answer_was_lost_is_told_from_one_that_never_was() {
 
 #[tokio::test]
 async fn a_deletion_that_failed_in_part_is_no_success() {
-    let denied = "<DeleteResult><Error><Key>b</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>";
+    let denied =
+        "<DeleteResult><Error><Key>b</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>";
     let (bucket, asked) = bucket(&[OK, Some((200, &[], "<DeleteResult/>")), Some((200, &[], denied))]);
     let keys = |keys: &[&str]| keys.iter().map(|&key| key.to_owned()).collect::<Vec<_>>();
     bucket.delete_all(&keys(&["a<", "b\u{1}"])).await.unwrap();
-    assert_eq!(bucket.delete_all(&keys(&["b"])).await, Err(Failure::Unavailable("an object was not deleted: AccessDenied no".to_owned())));
+    assert_eq!(
+        bucket.delete_all(&keys(&["b"])).await,
+        Err(Failure::Unavailable("an object was not deleted: AccessDenied no".to_owned()))
+    );
     let asked = asked.lock().unwrap();
     assert_eq!(asked[0], "DELETE https://b.s3.r.amazonaws.com/b%01 ");
-    assert!(asked[1].contains("/?delete= ") && asked[1].contains("<Object><Key>a&lt;</Key></Object><Quiet>true</Quiet>"), "{asked:?}");
+    assert!(
+        asked[1].contains("/?delete= ") && asked[1].contains("<Object><Key>a&lt;</Key></Object><Quiet>true</Quiet>"),
+        "{asked:?}"
+    );
 }
 
 #[tokio::test]
@@ -139,7 +149,11 @@ async fn presigned_urls_are_for_one_key_one_method_and_an_hour_at_most() {
     let (bucket, _) = bucket(&[]);
     let day = std::time::Duration::from_hours(24);
     let url = bucket.presigned_get("a b", "attachment; filename=b", "text/plain", day).await.unwrap();
-    assert!(url.starts_with("https://b.s3.r.amazonaws.com/a%20b?response-content-disposition=attachment%3B%20filename%3Db&"));
+    assert!(
+        url.starts_with(
+            "https://b.s3.r.amazonaws.com/a%20b?response-content-disposition=attachment%3B%20filename%3Db&"
+        )
+    );
     assert!(url.contains("response-content-type=text%2Fplain") && url.contains("X-Amz-Expires=3600"), "{url}");
     assert!(url.contains("X-Amz-SignedHeaders=host&"), "{url}");
     let url = bucket.presigned_put("k", "image/png", std::time::Duration::from_mins(5)).await.unwrap();

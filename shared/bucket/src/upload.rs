@@ -134,7 +134,7 @@ impl Bucket {
             let reply = self.connection().await?.send(request).await?;
             let mut is_truncated = false;
             let mut next = String::new();
-            xml::read(&reply.body, "ListPartsResult", |name, element| {
+            xml::read(&reply.body, "ListParts", |name, element| {
                 match name {
                     "IsTruncated" => is_truncated = xml::text(element)? == "true",
                     "NextPartNumberMarker" => next = xml::text(element)?,

@@ -1,0 +1,403 @@
+"""Artifacts in a bucket: what clients send there themselves, by presigned URLs, and what no URL and no path may lead to."""
+
+import http.client
+import json
+import os
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+import botocore.auth
+import mlflow
+import pytest
+import requests
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from mlflow import MlflowClient
+from mlflow.utils.server_info import _clear_server_info_cache
+
+from tests.support.s3 import KEY_ID, REGION, SECRET, Bucket, LocalS3
+from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
+
+pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="looks into the bucket of our server")
+
+_API = "/api/2.0/mlflow"
+_SERVED = "/api/2.0/mlflow-artifacts"
+_MB = 1 << 20
+
+
+class Server:
+    """A server whose artifacts are below `prefix/` of a bucket of its own; beside it are things that are nobody's business."""
+
+    def __init__(self, s3: LocalS3, name: str, directory: Path, *options: str, root: str = "mlflow-artifacts:/"):
+        self.bucket: Bucket = s3.make_bucket(name)
+        for key in ("secret", "prefix-of-another/secret", "outside/secret"):
+            self.bucket.put(key, b"secret of another")
+        options = ("--artifacts-destination", f"s3://{name}/prefix", *options)
+        self.server = ServerlessMlflow(
+            directory, in_memory=True, options=options, artifact_root=root.format(name), environment=s3.environment
+        )
+        self.url = self.server.url
+        mlflow.set_tracking_uri(self.url)
+        _clear_server_info_cache()
+
+    def keys(self) -> set[str]:
+        """Of the artifacts."""
+        return {key.removeprefix("prefix/") for key in self.bucket.keys() if key.startswith("prefix/")}
+
+    def call(self, method: str, path: str, **options) -> requests.Response:
+        """One request, its redirects not followed."""
+        return requests.request(method, f"{self.url}{path}", timeout=60, allow_redirects=False, **options)
+
+    def raw(self, method: str, target: str, body: bytes) -> tuple[int, dict[str, str], str]:
+        """A request whose target is sent as it is."""
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
+        connection.putrequest(method, target, skip_accept_encoding=True)
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read().decode()
+        connection.close()
+        return found
+
+    def run(self) -> tuple[str, str]:
+        """A new run, and the path of its artifacts below the prefix."""
+        run = MlflowClient(self.url).create_run("0")
+        location = run.info.artifact_uri
+        return run.info.run_id, location.removeprefix("mlflow-artifacts:/").removeprefix(f"s3://{self.bucket.name}/prefix/")
+
+
+@pytest.fixture
+def server(s3: LocalS3, client: MlflowClient, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
+    options = getattr(request, "param", {})
+    name = f"of-{abs(hash(request.node.name))}-{os.getpid()}"
+    server = Server(s3, name, tmp_path / "server", *options.get("options", ()), root=options.get("root", "mlflow-artifacts:/"))
+    yield server
+    server.server.stop()
+
+
+#: Clients write it themselves, and ask the server only to see what is there.
+DIRECT = pytest.mark.parametrize("server", [{"root": "s3://{}/prefix"}], indirect=True)
+PRESIGNED_ONLY = pytest.mark.parametrize("server", [{"options": ["--artifacts-presigned-only"]}], indirect=True)
+LIMITED = pytest.mark.parametrize("server", [{"options": ["--max-artifact-size", str(6 * _MB)]}], indirect=True)
+
+
+def check_signature(url: str, method: str, headers: dict[str, str] | None = None) -> dict[str, str]:
+    """Hold a presigned URL against AWS's own signer; returns its parameters."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    signed_at = datetime.strptime(query["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
+    assert abs((datetime.now(timezone.utc) - signed_at).total_seconds()) < 120
+    own = "&".join(f"{name}={quote(value, safe='-_.~')}" for name, value in query.items() if not name.startswith("X-Amz-"))
+    plain = f"{parts.scheme}://{parts.netloc}{parts.path}" + (f"?{own}" if own else "")
+    request = AWSRequest(method, plain, headers=headers or {})
+    signer = botocore.auth.S3SigV4QueryAuth(Credentials(KEY_ID, SECRET), "s3", REGION, int(query["X-Amz-Expires"]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.auth, "get_current_datetime", lambda *_, **__: signed_at.replace(tzinfo=None))
+        signer.add_auth(request)
+    expected = dict(parse_qsl(urlsplit(request.url).query, keep_blank_values=True))
+    assert query == expected
+    return query
+
+
+def test_a_file_of_20_mb_goes_to_the_bucket_in_parts(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", str(4 * _MB))
+    monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_CHUNK_SIZE", str(6 * _MB))
+    monkeypatch.setenv("MLFLOW_MULTIPART_DOWNLOAD_CHUNK_SIZE", str(7 * _MB))
+    content = os.urandom(20 * _MB + 1)
+    (tmp_path / "é big.bin").write_bytes(content)
+    run, path = server.run()
+    MlflowClient().log_artifact(run, str(tmp_path / "é big.bin"), "dir")
+    assert server.keys() == {f"{path}/dir/é big.bin"} and server.bucket.unfinished() == []
+    # Six parts of 6 MB, and not five of the server's own: the bytes did not go through it.
+    etag = server.bucket.s3.client().head_object(Bucket=server.bucket.name, Key=f"prefix/{path}/dir/é big.bin")["ETag"]
+    assert etag.endswith('-4"')
+    fetched = mlflow.artifacts.download_artifacts(run_id=run, artifact_path="dir/é big.bin", dst_path=str(tmp_path / "fetched"))
+    assert Path(fetched).read_bytes() == content
+
+
+def test_a_client_that_fails_at_a_part_leaves_nothing(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "1")
+    monkeypatch.setattr("mlflow.store.artifact.http_artifact_repo.read_chunk", lambda *_: 1 / 0)
+    (tmp_path / "file").write_bytes(b"x")
+    run, _ = server.run()
+    with pytest.raises(Exception, match="at least one part"):
+        MlflowClient().log_artifact(run, str(tmp_path / "file"))
+    assert server.keys() == set() and server.bucket.unfinished() == []
+
+
+def _start_upload(server: Server, path: str, parts: int = 2) -> dict:
+    directory, name = path.rsplit("/", 1)
+    answer = server.call("POST", f"{_SERVED}/mpu/create/{directory}", json={"path": f"/home/me/{name}", "num_parts": parts})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def _end_upload(server: Server, step: str, path: str, upload_id: str, parts: list[dict] | None = None) -> requests.Response:
+    directory, name = path.rsplit("/", 1)
+    body = {"path": name, "upload_id": upload_id} | ({"parts": parts} if parts is not None else {})
+    return server.call("POST", f"{_SERVED}/mpu/{step}/{directory}", json=body)
+
+
+def _send_parts(upload: dict, contents: list[bytes]) -> list[dict]:
+    sent = []
+    for credential, content in zip(upload["credentials"], contents, strict=True):
+        answer = requests.put(credential["url"], data=content, timeout=60)
+        answer.raise_for_status()
+        sent.append({"part_number": credential["part_number"], "etag": answer.headers["ETag"], "url": credential["url"]})
+    return sent
+
+
+def test_parts_are_seen_when_they_are_complete_and_completing_may_be_repeated(server: Server):
+    contents = [b"a" * (5 * _MB), b"end"]
+    upload = _start_upload(server, "0/x/file")
+    for credential in upload["credentials"]:
+        query = check_signature(credential["url"], "PUT")
+        assert (query["X-Amz-SignedHeaders"], query["X-Amz-Expires"]) == ("host", "3600")
+    sent = _send_parts(upload, contents)
+    assert server.call("GET", _SERVED + "/artifacts?path=0/x").json() == {}
+    assert server.call("GET", _SERVED + "/artifacts/0/x/file").status_code == 404
+    for _ in range(2):
+        assert _end_upload(server, "complete", "0/x/file", upload["upload_id"], sent[::-1]).json() == {}
+        assert server.bucket.get("prefix/0/x/file") == b"".join(contents)
+    assert _end_upload(server, "abort", "0/x/file", upload["upload_id"]).json() == {}
+    assert server.keys() == {"0/x/file"}
+
+
+def test_an_upload_that_is_aborted_is_gone(server: Server):
+    upload = _start_upload(server, "0/x/file", 1)
+    sent = _send_parts(upload, [b"x"])
+    assert len(server.bucket.unfinished()) == 1
+    for _ in range(2):
+        assert _end_upload(server, "abort", "0/x/file", upload["upload_id"]).json() == {}
+    assert server.bucket.unfinished() == []
+    # To complete it now is an error of the local S3 itself, whose answer S3 would not give.
+    assert _end_upload(server, "complete", "0/x/file", upload["upload_id"], sent).status_code in (404, 503)
+    assert server.keys() == set()
+
+
+def test_uploads_that_make_no_sense_are_refused(server: Server):
+    for parts in (0, -1, 10_001):
+        answer = server.call("POST", f"{_SERVED}/mpu/create/0/x", json={"path": "f", "num_parts": parts})
+        assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    assert server.bucket.unfinished() == []
+    upload = _start_upload(server, "0/x/file", 1)
+    _send_parts(upload, [b"x"])
+    for parts in ([{"part_number": 0, "etag": "x"}], [{"part_number": 1, "etag": "other"}], [{"part_number": 2, "etag": "x"}]):
+        answer = _end_upload(server, "complete", "0/x/file", upload["upload_id"], parts)
+        assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE"), answer.text
+    for name in ("", "x", "x."):
+        answer = _end_upload(server, "complete", "0/x/file", name, [{"part_number": 1, "etag": "x"}])
+        assert answer.status_code == 404, answer.text
+        assert _end_upload(server, "abort", "0/x/file", name).json() == {}
+    assert server.keys() == set()
+
+
+def test_a_download_is_sent_to_the_bucket_for_a_few_minutes(server: Server):
+    server.call("PUT", f"{_SERVED}/artifacts/0/x/page%20%C3%A9.html", data=b"<p>").raise_for_status()
+    answer = server.call("GET", f"{_SERVED}/artifacts/0/x/page%20%C3%A9.html")
+    assert (answer.status_code, answer.content, answer.headers["Cache-Control"]) == (307, b"", "no-store")
+    query = check_signature(answer.headers["Location"], "GET")
+    assert query["X-Amz-Expires"] == "300"
+    # What a browser might run is plain bytes to it, and saved.
+    assert query["response-content-type"] == "application/octet-stream"
+    assert query["response-content-disposition"].startswith("attachment; filename=")
+    found = requests.get(answer.headers["Location"], timeout=60)
+    assert found.content == b"<p>" and found.headers["Content-Disposition"].startswith("attachment")
+    presigned = server.call("GET", f"{_SERVED}/presigned/0/x/page%20%C3%A9.html").json()
+    assert (presigned["file_size"], presigned["headers"]) == (3, {})
+    check_signature(presigned["url"], "GET")
+    for path in ("none", "0/x", "0", "0/x/page%20%C3%A9.html/below"):
+        for kind in ("artifacts", "presigned"):
+            status = 400 if path in ("0/x", "0") else 404
+            assert server.call("GET", f"{_SERVED}/{kind}/{path}").status_code == status, path
+
+
+def test_lists_have_pages_and_directories(server: Server):
+    server.bucket.put_many(f"prefix/0/many/{number:04}" for number in range(1_005))
+    server.bucket.put("prefix/0/many/sub/a + b&c", b"12")
+    for strange in ("prefix/0/many/", "prefix/0/many//x", "prefix/0/many/../x"):
+        server.bucket.put(strange)
+    files = server.call("GET", _SERVED + "/artifacts?path=0/many").json()["files"]
+    assert [file["path"] for file in files] == [f"{number:04}" for number in range(1_005)] + ["sub"]
+    assert files[-1] == {"path": "sub", "is_dir": True}
+    files = server.call("GET", _SERVED + "/artifacts?path=0/many/sub").json()["files"]
+    assert files == [{"path": "a + b&c", "is_dir": False, "file_size": 2}]
+    assert server.call("DELETE", _SERVED + "/artifacts/0/many").json() == {}
+    assert server.keys() == set()
+    assert "secret" in server.bucket.keys()
+
+
+def test_deleting_a_file_or_directory_leaves_its_neighbours(server: Server):
+    for key in ("a", "a/b", "a/c/d", "ab", "a b"):
+        server.bucket.put(f"prefix/0/{key}")
+    assert server.call("DELETE", _SERVED + "/artifacts/0/a/c").json() == {}
+    assert server.keys() == {"0/a", "0/a/b", "0/ab", "0/a b"}
+    assert server.call("DELETE", _SERVED + "/artifacts/0/a").json() == {}
+    assert server.keys() == {"0/ab", "0/a b"}
+    assert server.raw("DELETE", f"{_SERVED}/artifacts/.", b"")[0] == 400
+
+
+@DIRECT
+def test_what_the_interface_asks_for_of_runs_and_models(server: Server):
+    client = MlflowClient()
+    run, path = server.run()
+    # Clients have written it themselves.
+    server.bucket.put(f"prefix/{path}/sub/a.txt", b"text")
+    listed = server.call("GET", f"{_API}/artifacts/list", params={"run_id": run}).json()
+    assert listed == {"root_uri": f"s3://{server.bucket.name}/prefix/{path}", "files": [{"path": "sub", "is_dir": True}]}
+    listed = server.call("GET", f"{_API}/artifacts/list", params={"run_id": run, "path": "sub"}).json()
+    assert listed["files"] == [{"path": "sub/a.txt", "is_dir": False, "file_size": 4}]
+    query = {"run_uuid": run, "path": "sub/a.txt"}
+    assert requests.get(f"{server.url}/get-artifact", query, timeout=60).content == b"text"
+    upload = f"/ajax-api/2.0/mlflow/upload-artifact?run_uuid={run}&path=ui.txt"
+    assert server.call("POST", upload, data=b"from the page").status_code == 200
+    assert server.bucket.get(f"prefix/{path}/ui.txt") == b"from the page"
+
+    model = client.create_logged_model("0", name="m")
+    of_model = model.artifact_location.removeprefix(f"s3://{server.bucket.name}/")
+    server.bucket.put(f"{of_model}/MLmodel", b"flavors: {}\n")
+    directories = f"{_API}/logged-models/{model.model_id}/artifacts/directories"
+    assert server.call("GET", directories).json()["files"] == [{"path": "MLmodel", "is_dir": False, "file_size": 12}]
+    client.create_registered_model("r")
+    client.create_model_version("r", f"models:/{model.model_id}", model_id=model.model_id)
+    for endpoint, query in [
+        (f"/ajax-api/2.0/mlflow/logged-models/{model.model_id}/artifacts/files", {"artifact_file_path": "MLmodel"}),
+        ("/model-versions/get-artifact", {"name": "r", "version": "1", "path": "MLmodel"}),
+    ]:
+        assert requests.get(f"{server.url}{endpoint}", query, timeout=60).content == b"flavors: {}\n"
+        # As pages of MLflow 3.18 ask.
+        presigned = server.call("GET", endpoint, params=query | {"presigned": "true"}).json()
+        assert (presigned["file_size"], requests.get(presigned["url"], timeout=60).content) == (12, b"flavors: {}\n")
+
+
+@DIRECT
+def test_presigned_urls_of_runs_and_models(server: Server):
+    run, path = server.run()
+    model = MlflowClient().create_logged_model("0", name="m")
+    for owner in ({"run_id": run}, {"model_id": model.model_id}):
+        body = owner | {"path": "dir/image.png", "expiration": 60}
+        signed = server.call("POST", f"{_API}/artifacts/presigned-upload-url", json=body).json()
+        assert signed["headers"] == {"Content-Type": "image/png"}
+        query = check_signature(signed["presigned_url"], "PUT", signed["headers"])
+        assert (query["X-Amz-Expires"], query["X-Amz-SignedHeaders"]) == ("60", "content-type;host")
+        requests.put(signed["presigned_url"], b"image", headers=signed["headers"], timeout=60).raise_for_status()
+    assert server.bucket.get(f"prefix/{path}/dir/image.png") == b"image"
+    body = {"run_id": run, "path": "dir/image.png", "expiration": 604_800}
+    signed = server.call("POST", f"{_API}/artifacts/presigned-download-url", json=body).json()
+    assert signed["file_size"] == 5
+    # However long was asked for, it is an hour.
+    assert check_signature(signed["presigned_url"], "GET")["X-Amz-Expires"] == "3600"
+    assert requests.get(signed["presigned_url"], timeout=60).content == b"image"
+    missing = server.call("POST", f"{_API}/artifacts/presigned-download-url", json={"run_id": run, "path": "none"})
+    assert (missing.status_code, missing.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+
+
+@LIMITED
+def test_the_size_of_an_artifact_is_bounded_on_each_way(server: Server):
+    assert server.call("PUT", _SERVED + "/artifacts/0/x/most", data=b"x" * (6 * _MB)).status_code == 200
+    answer = server.call("PUT", _SERVED + "/artifacts/0/x/more", data=b"x" * (6 * _MB + 1))
+    assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    upload = _start_upload(server, "0/x/parts", 2)
+    sent = _send_parts(upload, [b"x" * (5 * _MB), b"x" * (2 * _MB)])
+    answer = _end_upload(server, "complete", "0/x/parts", upload["upload_id"], sent)
+    assert (answer.status_code, answer.json()["message"]) == (400, f"Artifact size is too large. Max size is {6 * _MB} bytes.")
+    assert server.keys() == {"0/x/most"} and server.bucket.unfinished() == []
+
+
+@PRESIGNED_ONLY
+def test_requests_of_a_client_that_uses_presigned_urls_only(server: Server):
+    """What the client of MLflow 3.18 sends: parts even for an empty file, and no byte through the server."""
+    info = server.call("GET", "/api/3.0/mlflow/server-info").json()
+    switches = (
+        "artifacts_presigned_only", "multipart_uploads_enabled", "multipart_downloads_enabled", "artifact_serving_enabled",
+        "presigned_upload_run_id_supported", "presigned_upload_model_id_supported", "model_artifact_presigned_downloads_supported",
+    )
+    assert all(info[switch] is True for switch in switches), info
+    _, path = server.run()
+    for name, content in (("empty", b""), ("small.json", b"{}")):
+        upload = _start_upload(server, f"{path}/{name}", 1)
+        sent = _send_parts(upload, [content])
+        assert _end_upload(server, "complete", f"{path}/{name}", upload["upload_id"], sent).status_code == 200
+        presigned = server.call("GET", f"{_SERVED}/presigned/{path}/{name}").json()
+        assert (presigned["file_size"], requests.get(presigned["url"], timeout=60).content) == (len(content), content)
+    # The proxy stays for clients that do not know it.
+    assert server.call("PUT", f"{_SERVED}/artifacts/{path}/old", data=b"x").status_code == 200
+    assert requests.get(f"{server.url}{_SERVED}/artifacts/{path}/old", timeout=60).content == b"x"
+
+
+def test_nothing_is_said_of_presigned_urls_only_where_nobody_asked(server: Server):
+    info = server.call("GET", "/api/3.0/mlflow/server-info").json()
+    assert (info["artifacts_presigned_only"], info["multipart_uploads_enabled"]) == (False, True)
+
+
+#: The same as those of a directory; what stands for steps upwards, in some encoding.
+_ATTACKS = json.loads((Path(__file__).parents[2] / "functions/artifacts/tests/attacks.json").read_text())
+_STEPS = {
+    "{up}": "../", "{2e}": "%2e%2E/", "{2f}": "..%2f", "{252e}": "%252e%252e/", "{252f}": "..%252F",
+    "{25252e}": "%25252e%25252e/", "{back}": "..%5c", "{5c}": "%2e%2E%5C", "{255c}": "%252e%252e%255c",
+}
+
+
+def _written(attack: str) -> str:
+    for name, step in _STEPS.items():
+        attack = attack.replace(name, step * 12)
+    return attack
+
+
+@pytest.mark.parametrize("server", [{"root": "mlflow-artifacts:/"}, {"root": "s3://{}/prefix"}], indirect=True)
+def test_no_path_leads_elsewhere(server: Server):
+    run, path = server.run()
+    other, path_of_other = server.run()
+    model = MlflowClient().create_logged_model("0", name="m")
+    server.bucket.put(f"prefix/{path_of_other}/mine", b"secret of another")
+    before = server.bucket.keys()
+    attacks = [_written(attack) for attack in _ATTACKS] + ["n" * 1_025, "n" * 5_000, "d/" * 3_000, "%41" * 20_000]
+    of_other = [f"../../{other}/artifacts/mine", f"..%2f..%2f{other}%2fartifacts%2fmine"]
+    body = {"path": "x", "num_parts": 1, "upload_id": "nobody's", "parts": [{"part_number": 1, "etag": "e"}]}
+    plain, answers = json.dumps(body), []
+    endpoints = [("GET", f"{_SERVED}/artifacts?path=0/{{}}", ""), ("GET", f"{_SERVED}/presigned/0/{{}}", "")]
+    endpoints += [(method, f"{_SERVED}/artifacts/0/{{}}", "attack") for method in ("GET", "DELETE")]
+    endpoints += [("POST", f"{_SERVED}/mpu/{step}/0/{{}}", plain) for step in ("complete", "abort")]
+    of_run = [
+        ("GET", f"{_API}/artifacts/list?run_id={run}&path={{}}", ""),
+        ("GET", f"/get-artifact?run_uuid={run}&path={{}}", ""),
+        ("GET", f"{_API}/logged-models/{model.model_id}/artifacts/directories?artifact_directory_path={{}}", ""),
+        ("GET", f"/ajax-api/2.0/mlflow/logged-models/{model.model_id}/artifacts/files?artifact_file_path={{}}", ""),
+    ]
+    for method, target, sent in endpoints + of_run:
+        for attack in attacks + (of_other if (method, target, sent) in of_run else []):
+            answers.append((method, target.format(attack), *server.raw(method, target.format(attack), sent.encode())))
+    for kind in ("upload", "download"):
+        for attack in attacks + of_other:
+            target = f"{_API}/artifacts/presigned-{kind}-url"
+            sent = json.dumps({"run_id": run, "path": unquote(attack)}).encode()
+            answers.append(("POST", f"{target} {attack}", *server.raw("POST", target, sent)))
+    for method, target, status, headers, text in answers:
+        assert status in (200, 400, 404, 405, 501), (method, target, status, text)
+        assert "secret of" not in text and "location" not in headers, (method, target, text)
+        if status == 200:
+            answer = json.loads(text)
+            assert answer.keys() <= {"root_uri", "presigned_url", "headers"}, (method, target, text)
+            if "presigned_url" in answer:
+                assert f"/{server.bucket.name}/prefix/{path}/" in unquote(answer["presigned_url"]), (target, text)
+                assert "/../" not in unquote(urlsplit(answer["presigned_url"]).path), (target, text)
+    assert server.bucket.keys() == before
+    refused = sum(status == 400 for _, _, status, _, _ in answers)
+    assert refused > len(answers) / 2, refused
+
+
+def test_a_bucket_that_is_not_there_says_nothing_of_itself(s3: LocalS3, client: MlflowClient, tmp_path: Path):
+    options = ("--artifacts-destination", "s3://no-such-bucket/prefix")
+    server = ServerlessMlflow(
+        tmp_path / "server", in_memory=True, options=options, artifact_root="mlflow-artifacts:/", environment=s3.environment
+    )
+    try:
+        for method, path in (("PUT", "artifacts/0/x"), ("GET", "artifacts?path=0")):
+            answer = requests.request(method, f"{server.url}{_SERVED}/{path}", data=b"x", timeout=60)
+            assert (answer.status_code, answer.json()["error_code"]) == (500, "INTERNAL_ERROR")
+            assert "bucket" not in answer.text.lower()
+    finally:
+        server.stop()
