@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bucket::Failure;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt};
@@ -177,6 +178,14 @@ pub(crate) fn no_file_there(path: &ArtifactPath) -> Error {
     Error::invalid(format!(
         "No file can be at '{path}': its name is too long, a directory is there, or a file is where a directory would have to be."
     ))
+}
+
+/// What a client learns of a failure: no more than whether to try again.
+pub(crate) fn failed(failure: Failure) -> Error {
+    match failure {
+        Failure::Unavailable(cause) => Error::unavailable(cause),
+        other => Error::internal(other),
+    }
 }
 
 /// The same chunks, an error in the place of the one with which they are longer than this, in bytes.

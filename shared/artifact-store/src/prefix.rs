@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bucket::{Bucket, Failure, MOST_PARTS, Part};
+use bucket::{Bucket, MOST_PARTS, Part};
 use futures::future::BoxFuture;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, Result};
@@ -12,8 +12,8 @@ use service::{Answer, disposition};
 use crate::content_type::inert_type;
 use crate::path::ArtifactPath;
 use crate::place::{
-    Chunks, DOWNLOAD, DownloadUrl, ENTRY, LONGEST_LIST, Place, SentPart, StartedUpload, UploadUrl, is_directory,
-    no_file_there, not_there, too_long,
+    Chunks, DOWNLOAD, DownloadUrl, ENTRY, LONGEST_LIST, Place, SentPart, StartedUpload, UploadUrl, failed,
+    is_directory, no_file_there, not_there, too_long,
 };
 use crate::proxied;
 
@@ -267,14 +267,6 @@ fn split(uri: &str) -> Option<(&str, &str)> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     let is_bucket = !bucket.is_empty() && bucket.bytes().all(is_name);
     is_bucket.then(|| (bucket, path.trim_matches('/')))
-}
-
-/// What a client learns of a failure: no more than whether to try again.
-pub(crate) fn failed(failure: Failure) -> Error {
-    match failure {
-        Failure::Unavailable(cause) => Error::unavailable(cause),
-        other => Error::internal(other),
-    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use mlflow_api::{Error, Result};
 
-use crate::place::Chunks;
-use crate::prefix::failed;
+use crate::place::{Chunks, failed};
 
 /// Writes an object and returns its length in bytes: in one request, or in parts, if it is longer than one. It is seen whole or not at all.
 pub(crate) async fn write(bucket: &Bucket, key: &str, chunks: Chunks) -> Result<u64> {

@@ -11,9 +11,10 @@ use tokio::sync::OnceCell;
 
 use crate::connection::{Connection, Request};
 use crate::failure::{Failure, Result};
-use crate::upload::UPLOAD_HEADER;
 use crate::xml;
 
+/// Names the upload that an object was made by, so that completing it twice can be told from completing what is not there.
+pub(crate) const UPLOAD_HEADER: &str = "x-amz-meta-mlflow-upload";
 /// Keys that one request deletes.
 const MOST_DELETED: usize = 1_000;
 

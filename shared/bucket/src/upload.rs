@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, UPLOAD_HEADER};
 use crate::connection::Request;
 use crate::failure::{Failure, Result};
 use crate::xml;
@@ -13,8 +13,6 @@ use crate::xml;
 pub const MOST_PARTS: u32 = 10_000;
 /// Bytes of a part that is not the last.
 pub const SMALLEST_PART: usize = 5 << 20;
-/// Names the upload that an object was made by, so that completing it twice can be told from completing what is not there.
-pub(crate) const UPLOAD_HEADER: &str = "x-amz-meta-mlflow-upload";
 /// Joining thousands of parts takes a while.
 const COMPLETION: Duration = Duration::from_secs(20);
 
