@@ -9,6 +9,7 @@ use axum::serve::ListenerExt;
 use clap::Args;
 use fts_indexer::Indexer;
 use mlflow_api::location;
+use service::Frame;
 use tokio::net::TcpListener;
 use tracking::store::Store;
 
@@ -82,7 +83,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let files = artifacts::store::Store::new(table.clone(), artifacts).taking_at_most(options.max_artifact_size);
 
     let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
-    let functions = functions(&store, &evaluation, &registry, &files);
+    let graphql = graphql::Store::new(table.clone(), &Frame::new(store.clone()), &Frame::new(registry.clone()));
+    let graphql = graphql.map_err(|error| error.to_string())?.with_artifacts(&Frame::new(files.clone()));
+    let functions = functions(&store, &evaluation, &registry, &files, &graphql);
     let app = if options.no_ui { functions } else { functions.merge(ui::router(&options.ui, elsewhere.as_deref())) };
     let app = local_guard::guarded(app, allowed);
     let address = (options.host.as_str(), options.port);
@@ -136,7 +139,13 @@ fn functions(
     evaluation: &evaluation::store::Store,
     registry: &registry::store::Store,
     files: &artifacts::store::Store,
+    graphql: &graphql::Store,
 ) -> Router {
-    let others = [evaluation::router(evaluation), registry::router(registry), artifacts::router(files)];
+    let others = [
+        evaluation::router(evaluation),
+        registry::router(registry),
+        artifacts::router(files),
+        graphql::router(graphql),
+    ];
     service::joined(tracking::router(tracking), others)
 }

@@ -49,7 +49,8 @@ impl Authorizer for Probe {
         _: &'a Workspace,
         wanted: &'a [(Action, Guarded)],
     ) -> BoxFuture<'a, Result<Vec<bool>>> {
-        self.record.lock().unwrap().wanted = wanted.to_vec();
+        // A query asks once for each endpoint that it calls.
+        self.record.lock().unwrap().wanted.extend_from_slice(wanted);
         Box::pin(async { Ok(vec![true; wanted.len()]) })
     }
 
@@ -157,16 +158,24 @@ struct Findings {
 
 /// The functions as in `serve`, each call between two looks at the record.
 fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<Mutex<Findings>>) -> Router {
-    fn router<S: service::Store>(routes: Vec<Route<S>>, store: S, probe: &Probe) -> Router {
-        service::router(routes, &Frame::guarded(store, Arc::new(probe.clone())))
+    fn frame<S: service::Store>(store: S, probe: &Probe) -> Frame<S> {
+        Frame::guarded(store, Arc::new(probe.clone()))
     }
-    let tracking = router(tracking::routes(), tracking::store::Store::new(table.clone(), ROOT), probe);
-    let registry = router(registry::routes(), registry::store::Store::new(table.clone(), ROOT), probe);
-    let evaluation = router(evaluation::routes(), evaluation::store::Store::new(table.clone()), probe);
+    let tracking = frame(tracking::store::Store::new(table.clone(), ROOT), probe);
+    let registry = frame(registry::store::Store::new(table.clone(), ROOT), probe);
+    let evaluation = frame(evaluation::store::Store::new(table.clone()), probe);
     let (record, findings) = (Arc::clone(&probe.record), Arc::clone(findings));
     let artifacts = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(directory));
-    let artifacts = router(artifacts::routes(), artifacts, probe);
-    service::joined(tracking, [evaluation, registry, artifacts]).layer(from_fn(move |request: Request, next: Next| {
+    let artifacts = frame(artifacts, probe);
+    let graphql = graphql::Store::new(table.clone(), &tracking, &registry).unwrap().with_artifacts(&artifacts);
+    let others = [
+        service::router(evaluation::routes(), &evaluation),
+        service::router(registry::routes(), &registry),
+        service::router(artifacts::routes(), &artifacts),
+        service::router(graphql::routes(), &frame(graphql, probe)),
+    ];
+    let all = service::joined(service::router(tracking::routes(), &tracking), others);
+    all.layer(from_fn(move |request: Request, next: Next| {
         let (record, findings) = (Arc::clone(&record), Arc::clone(&findings));
         async move {
             *record.lock().unwrap() = Record::default();

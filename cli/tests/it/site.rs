@@ -8,6 +8,7 @@ use axum::body::{Body, to_bytes};
 use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
+use service::Frame;
 use table::Table;
 use tower::ServiceExt;
 
@@ -19,7 +20,10 @@ pub(crate) fn functions(table: &Table) -> Router {
     let tracking = tracking::store::Store::new(table.clone(), ROOT);
     let registry = registry::store::Store::new(table.clone(), ROOT);
     let evaluation = evaluation::store::Store::new(table.clone());
-    service::joined(tracking::router(&tracking), [evaluation::router(&evaluation), registry::router(&registry)])
+    let frames = (Frame::new(tracking.clone()), Frame::new(registry.clone()));
+    let graphql = graphql::Store::new(table.clone(), &frames.0, &frames.1).unwrap();
+    let others = [evaluation::router(&evaluation), registry::router(&registry), graphql::router(&graphql)];
+    service::joined(tracking::router(&tracking), others)
 }
 
 /// Sends requests one after another, and remembers to which endpoints.

@@ -122,6 +122,10 @@ impl Endpoint for HistoryBulkInterval {
 
     fn read(request: &Request) -> Result<Self> {
         let message: GetHistoryBulkInterval = request.read()?;
+        // The checks of the message say so too, but not of a request of GraphQL.
+        if message.run_ids.len() > BULK_RUNS {
+            return Err(Error::invalid(format!("At most {BULK_RUNS} run_ids can be specified.")));
+        }
         // MLflow reads these three from the query string whatever the message says.
         let argument = |name| request.argument(name).map(|text| integer_argument(name, text)).transpose();
         let max_results = argument("max_results")?.unwrap_or(SAMPLE_POINTS);

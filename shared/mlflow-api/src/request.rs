@@ -23,6 +23,9 @@ pub struct Request {
     pub content_type: Option<String>,
     /// The body.
     pub body: Vec<u8>,
+    /// Whether the body was held against a schema, as GraphQL's inputs are: MLflow makes none of the checks of [`messages!`](crate::messages)
+    /// then, but refuses what does not fit.
+    pub is_typed: bool,
 }
 
 impl Request {
@@ -98,6 +101,13 @@ impl Request {
             _ => return Err(not_an_object()),
         };
         let (message, fitted) = Message::parse(fields, &object);
+        if self.is_typed {
+            return if fitted {
+                Ok(message)
+            } else {
+                Err(Error::invalid("The input does not fit the fields of its message."))
+            };
+        }
         checks::run(checks, &object, fitted)?;
         Ok(message)
     }
@@ -116,6 +126,14 @@ impl Request {
         };
         checks::run(checks, &object, false)?;
         Ok(object)
+    }
+
+    /// The body as a JSON object, whatever the method, for GraphQL; a body that is missing or no JSON is an empty one.
+    pub fn json_object(&self) -> Result<Map<String, Value>> {
+        match self.json()? {
+            Value::Object(object) => Ok(object),
+            _ => Err(not_an_object()),
+        }
     }
 
     /// Each argument under its name; those that come more than once, and those that are checked to be lists, as lists.

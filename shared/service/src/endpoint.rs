@@ -91,7 +91,17 @@ pub(crate) async fn serve<E: Endpoint>(
     incoming: Incoming,
 ) -> Result<Answer> {
     let caller = frame.authorizer.authenticate(&incoming.headers).await?;
-    let endpoint = read::<E>(incoming.whole().await?).await?;
+    call::<E>(frame, permission, caller, incoming.whole().await?).await
+}
+
+/// The way from a caller who is known, and the whole of the request.
+pub(crate) async fn call<E: Endpoint>(
+    frame: Frame<E::Store>,
+    permission: Permission,
+    caller: Caller,
+    request: Request,
+) -> Result<Answer> {
+    let endpoint = read::<E>(request).await?;
     let scope = frame.enter(caller, permission, &endpoint.needs()).await?;
     endpoint.act(&scope, &frame.store).await?.into_answer()
 }

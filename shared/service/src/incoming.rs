@@ -42,6 +42,7 @@ impl Incoming {
             query: Request::parse_query(parts.uri.query().unwrap_or_default()),
             content_type: parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
             body: Vec::new(),
+            is_typed: false,
         };
         Ok(Self { headers: parts.headers, request, body })
     }

@@ -5,6 +5,7 @@
 
 mod answer;
 mod attachment;
+mod calls;
 mod endpoint;
 mod incoming;
 mod lambda;
@@ -13,6 +14,7 @@ mod router;
 
 pub use answer::{Answer, FileUrl, IntoAnswer, html_not_found};
 pub use attachment::{Attachment, disposition};
+pub use calls::{Call, Calls};
 pub use endpoint::{Endpoint, Frame, Store, Upload};
 pub use incoming::BodyStream;
 pub use lambda::within_lambda;

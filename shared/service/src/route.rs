@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use access::Permission;
+use access::{Caller, Permission};
 use futures::future::BoxFuture;
-use mlflow_api::Result;
+use mlflow_api::{Request, Result};
 
 use crate::answer::Answer;
-use crate::endpoint::{Endpoint, Frame, Store, Upload, serve, serve_upload};
+use crate::endpoint::{Endpoint, Frame, Store, Upload, call, serve, serve_upload};
 use crate::incoming::Incoming;
 
 type Handler<S> = Arc<dyn Fn(Frame<S>, Incoming) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
+
+/// The same from a caller and a request that are known, of an endpoint that takes no stream.
+type Calling<S> = Arc<dyn Fn(Frame<S>, Caller, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
 /// Under which paths an endpoint stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,7 @@ pub struct Route<S> {
     /// What the caller needs to be allowed.
     pub permission: Permission,
     pub(crate) handler: Handler<S>,
+    pub(crate) calling: Option<Calling<S>>,
 }
 
 impl<S: Store> Route<S> {
@@ -47,7 +51,9 @@ impl<S: Store> Route<S> {
     #[must_use]
     pub fn to<E: Endpoint<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> = Arc::new(move |frame, incoming| Box::pin(serve::<E>(frame, permission, incoming)));
-        Self { method, path, paths: Paths::V2, permission, handler }
+        let calling: Calling<S> =
+            Arc::new(move |frame, caller, request| Box::pin(call::<E>(frame, permission, caller, request)));
+        Self { method, path, paths: Paths::V2, permission, handler, calling: Some(calling) }
     }
 
     /// A row of an endpoint that takes its body as a stream.
@@ -55,21 +61,21 @@ impl<S: Store> Route<S> {
     pub fn upload<E: Upload<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> =
             Arc::new(move |frame, incoming| Box::pin(serve_upload::<E>(frame, permission, incoming)));
-        Self { method, path, paths: Paths::V2, permission, handler }
+        Self { method, path, paths: Paths::V2, permission, handler, calling: None }
     }
 
     /// A row that always answers everybody with the same text.
     #[must_use]
     pub fn text(path: &'static str, text: &'static str) -> Self {
         let handler: Handler<S> = Arc::new(move |_, _| Box::pin(async move { Ok(Answer::Text(text)) }));
-        Self { method: "GET", path, paths: Paths::Bare, permission: Permission::Public, handler }
+        Self { method: "GET", path, paths: Paths::Bare, permission: Permission::Public, handler, calling: None }
     }
 
     /// A row that always answers everybody with the same JSON, under the paths that are made for the UI.
     #[must_use]
     pub fn json(method: &'static str, path: &'static str, paths: Paths, json: &'static str) -> Self {
         let handler: Handler<S> = Arc::new(move |_, _| Box::pin(async move { Ok(Answer::Json(json.into())) }));
-        Self { method, path, paths, permission: Permission::Public, handler }
+        Self { method, path, paths, permission: Permission::Public, handler, calling: None }
     }
 
     /// The same row under other paths.

@@ -1,0 +1,21 @@
+//! What a cold start prepares, from the function's environment.
+
+use service::Frame;
+use table::Table;
+
+use crate::store::Store;
+
+/// The store over the table of the environment ([`Table::from_environment`]), and `ARTIFACT_ROOT`, which the endpoints of the other functions
+/// know. Makes the first request, so that the connection stands before the first call.
+///
+/// # Errors
+/// A variable is missing, or the table cannot be reached.
+pub async fn store_from_environment() -> Result<Store, Box<dyn std::error::Error + Send + Sync>> {
+    let artifact_root =
+        std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;
+    let table = Table::from_environment().await?;
+    let tracking = tracking::store::Store::new(table.clone(), &artifact_root);
+    let registry = registry::store::Store::new(table.clone(), &artifact_root);
+    registry.connect().await?;
+    Ok(Store::new(table, &Frame::new(tracking), &Frame::new(registry))?)
+}

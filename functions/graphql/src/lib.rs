@@ -1,0 +1,33 @@
+//! The GraphQL function: the answers of other functions' endpoints, as far as a query asks for them.
+//!
+//! `schema.graphql` is the whole schema on one page, [`roots`](mod@roots) says which endpoint answers each of its roots. It has no way to the
+//! table of its own: it calls those endpoints, for the same caller, with the same needs.
+
+pub mod lambda;
+mod limits;
+mod object;
+mod operation;
+mod query;
+mod requests;
+mod root;
+mod roots;
+mod store;
+
+use access::Permission::Public;
+use service::{Frame, Paths, Route};
+
+pub use store::Store;
+
+/// The rows of this function. Nothing is needed for a query itself: each endpoint that it calls asks for what that one needs.
+#[must_use]
+pub fn routes() -> Vec<Route<Store>> {
+    vec![
+        Route::to::<query::Query>("GET", "/graphql", Public).under(Paths::Bare),
+        Route::to::<query::Query>("POST", "/graphql", Public).under(Paths::Bare),
+    ]
+}
+
+/// The router of the function.
+pub fn router(store: &Store) -> axum::Router {
+    service::router(routes(), &Frame::new(store.clone()))
+}

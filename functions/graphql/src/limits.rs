@@ -1,0 +1,97 @@
+//! How much a query may ask for: MLflow's limits (`graphql_no_batching.py`), and some of our own.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use apollo_compiler::ast::{Definition, Document, Field, Selection};
+
+/// Longest query, in bytes. Those of the UI have less than 2,000.
+pub(crate) const QUERY: usize = 64 << 10;
+/// How deep anything in a query may be nested for the parser, which would otherwise run out of stack: lists of lists, say.
+pub(crate) const RECURSION: usize = 64;
+/// Runs of one search that may be asked for their model versions: each takes a request.
+pub(crate) const RUNS_WITH_VERSIONS: usize = 1_000;
+/// What an answer may weigh, in bytes of texts and 32 more for each field.
+pub(crate) const ANSWER: usize = 64 << 20;
+
+const ROOT_FIELDS: usize = 10;
+const ALIASES: usize = 10;
+const DEPTH: usize = 10;
+const SELECTIONS: usize = 1_000;
+/// Selections of an operation that asks for the schema itself, whose types lead to each other without an end.
+const SELECTIONS_OF_SCHEMA: usize = 100;
+
+/// Checks a document as MLflow does, before anything is known of the types: all of its operations, with fragments put in.
+///
+/// # Errors
+/// MLflow's sentence about the first limit that is exceeded.
+pub(crate) fn check(document: &Document) -> Result<(), String> {
+    let fragments: Fragments = document.definitions.iter().filter_map(fragment).collect();
+    let (mut root_fields, mut aliases, mut selections, mut limit) = (0, 0, 0, SELECTIONS);
+    for definition in &document.definitions {
+        let Definition::OperationDefinition(operation) = definition else { continue };
+        let mut stack = vec![(operation.selection_set.as_slice(), 1)];
+        while let Some((selection_set, depth)) = stack.pop() {
+            if depth > DEPTH {
+                return Err(format!("Query exceeds maximum depth of {DEPTH}"));
+            }
+            let fields = fields(selection_set, &fragments);
+            for field in &fields {
+                if depth == 1 {
+                    root_fields += 1;
+                    if matches!(field.name.as_str(), "__schema" | "__type") {
+                        limit = SELECTIONS_OF_SCHEMA;
+                    }
+                }
+                if !field.selection_set.is_empty() {
+                    stack.push((&field.selection_set, depth + 1));
+                }
+                selections += 1;
+                if selections > limit {
+                    return Err(format!("Query exceeds maximum total selections of {limit}"));
+                }
+            }
+            aliases = aliases.max(fields.iter().filter(|field| field.alias.is_some()).count());
+        }
+    }
+    let too_many = |found: usize, limit: usize, what: &str, variable: &str| {
+        format!(
+            "GraphQL queries should have at most {limit} {what}, got {found} {what}. To increase the limit, set the {variable} \
+             environment variable."
+        )
+    };
+    if root_fields > ROOT_FIELDS {
+        return Err(too_many(root_fields, ROOT_FIELDS, "root fields", "MLFLOW_SERVER_GRAPHQL_MAX_ROOT_FIELDS"));
+    }
+    if aliases > ALIASES {
+        return Err(too_many(aliases, ALIASES, "aliases", "MLFLOW_SERVER_GRAPHQL_MAX_ALIASES"));
+    }
+    Ok(())
+}
+
+type Fragments<'a> = HashMap<&'a str, &'a [Selection]>;
+
+fn fragment(definition: &Definition) -> Option<(&str, &[Selection])> {
+    match definition {
+        Definition::FragmentDefinition(fragment) => Some((fragment.name.as_str(), &fragment.selection_set)),
+        _ => None,
+    }
+}
+
+/// The fields of a level, those of its fragments among them, each fragment once.
+fn fields<'a>(selection_set: &'a [Selection], fragments: &Fragments<'a>) -> Vec<&'a Field> {
+    let (mut fields, mut seen) = (Vec::new(), HashSet::new());
+    let mut left: VecDeque<&Selection> = selection_set.iter().collect();
+    while let Some(selection) = left.pop_front() {
+        match selection {
+            Selection::Field(field) => fields.push(field.as_ref()),
+            Selection::InlineFragment(inline) => left.extend(&inline.selection_set),
+            Selection::FragmentSpread(spread) => {
+                let name = spread.fragment_name.as_str();
+                if seen.insert(name) {
+                    left.extend(fragments.get(name).copied().unwrap_or_default());
+                }
+            }
+        }
+    }
+    fields
+}

@@ -1,0 +1,174 @@
+//! The objects of an answer: what an endpoint answered, field by field, in the forms of the schema.
+//!
+//! What an answer leaves out is what a protobuf message has in its place: an empty text, 0, no elements, an empty message.
+
+use std::borrow::Cow;
+
+use apollo_compiler::ast::Type;
+use apollo_compiler::executable::{Selection, SelectionSet};
+use apollo_compiler::resolvers::{AsyncObjectValue, AsyncResolvedValue, FieldError, ResolveInfo};
+use apollo_compiler::response::JsonValue;
+use apollo_compiler::schema::ExtendedType;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+
+use crate::limits;
+use crate::requests::{Requests, failure};
+
+/// The type of a run, two of whose fields are no part of what `runs/get` and `runs/search` answer.
+const RUN: &str = "MlflowRunExtension";
+/// The type of a metric of a run, whose value may be NaN.
+const METRIC_OF_RUN: &str = "MlflowMetricExtension";
+/// MLflow never has one: errors are beside the data.
+const API_ERROR: &str = "ApiError";
+/// Runs that are followed at a time.
+const AT_ONCE: usize = 16;
+
+/// An object of the answer: a JSON object and its type in the schema.
+pub(crate) struct Object<'v> {
+    type_name: &'v str,
+    value: Cow<'v, JsonValue>,
+    requests: &'v Requests,
+}
+
+type Resolved<'a> = Result<AsyncResolvedValue<'a>, FieldError>;
+
+impl<'v> Object<'v> {
+    /// An object that owns what it is made of.
+    pub(crate) fn owned(type_name: &'v str, value: JsonValue, requests: &'v Requests) -> Self {
+        Self { type_name, value: Cow::Owned(value), requests }
+    }
+
+    /// A text of its `info`; empty where there is none.
+    fn info(&self, name: &str) -> &str {
+        self.value.get("info").and_then(|info| info.get(name)).and_then(JsonValue::as_str).unwrap_or_default()
+    }
+
+    async fn experiment(&self) -> Result<JsonValue, FieldError> {
+        self.requests.experiment(self.info("experiment_id")).await
+    }
+
+    async fn model_versions(&self) -> Result<JsonValue, FieldError> {
+        self.requests.model_versions(self.info("run_id")).await
+    }
+
+    /// The value of a field as the schema has it.
+    fn complete<'a>(&'a self, info: &'a ResolveInfo<'a>, ty: &'a Type, value: Cow<'a, JsonValue>) -> Resolved<'a> {
+        let name = match ty {
+            Type::List(inner) | Type::NonNullList(inner) => {
+                let elements: Vec<Cow<'a, JsonValue>> = match value {
+                    Cow::Owned(JsonValue::Array(elements)) => elements.into_iter().map(Cow::Owned).collect(),
+                    Cow::Borrowed(JsonValue::Array(elements)) => elements.iter().map(Cow::Borrowed).collect(),
+                    _ => Vec::new(),
+                };
+                let each = elements.into_iter().map(move |element| self.complete(info, inner, element));
+                return Ok(AsyncResolvedValue::List(Box::pin(stream::iter(each.collect::<Vec<_>>()))));
+            }
+            Type::Named(name) | Type::NonNullNamed(name) => name.as_str(),
+        };
+        match info.schema().types.get(name) {
+            Some(ExtendedType::Object(_)) if name == API_ERROR => Ok(AsyncResolvedValue::null()),
+            Some(ExtendedType::Object(_)) => {
+                Ok(AsyncResolvedValue::object(Object { type_name: name, value, requests: self.requests }))
+            }
+            Some(ExtendedType::Enum(names)) => {
+                let first = || names.values.keys().next().map_or(JsonValue::Null, |name| name.as_str().into());
+                Ok(AsyncResolvedValue::Leaf(if value.is_null() { first() } else { value.into_owned() }))
+            }
+            _ => self.scalar(name, value.into_owned()).map(AsyncResolvedValue::Leaf),
+        }
+    }
+
+    fn scalar(&self, type_name: &str, value: JsonValue) -> Result<JsonValue, FieldError> {
+        Ok(match (type_name, value) {
+            ("Float", JsonValue::Null) => 0.0.into(),
+            ("Float", JsonValue::Number(number)) => number.as_f64().into(),
+            // A number that JSON has none for is a text in the answers of the endpoints.
+            ("Float", JsonValue::String(text)) if self.type_name == METRIC_OF_RUN && text.as_str() == "NaN" => {
+                JsonValue::Null
+            }
+            ("Float", JsonValue::String(text)) => {
+                let text = text.as_str().to_lowercase();
+                return Err(failure(&format!("Float cannot represent non numeric value: {text}")));
+            }
+            ("Boolean", JsonValue::Null) => false.into(),
+            ("LongString", JsonValue::Null) => "0".into(),
+            ("LongString" | "String", JsonValue::Number(number)) => number.to_string().into(),
+            ("String", JsonValue::Null) => "".into(),
+            (_, value) => value,
+        })
+    }
+
+    /// The runs of a page. What they are asked for beyond the page is read of several at a time: the library waits for one after another.
+    fn runs<'a>(&'a self, info: &'a ResolveInfo<'a>, runs: &'a [JsonValue]) -> Resolved<'a> {
+        let asks = |name| info.field_selections().iter().any(|field| selects(info, &field.selection_set, name));
+        let (experiments, versions) = (asks("experiment"), asks("modelVersions"));
+        if versions && runs.len() > limits::RUNS_WITH_VERSIONS {
+            return Err(failure(&format!(
+                "The field 'modelVersions' can be asked of at most {} runs at a time, got {} runs.",
+                limits::RUNS_WITH_VERSIONS,
+                runs.len()
+            )));
+        }
+        let each = stream::iter(runs).map(move |run| async move {
+            let run = Object { type_name: RUN, value: Cow::Borrowed(run), requests: self.requests };
+            // Errors come again where the field is resolved, which finds what was read here.
+            if experiments {
+                drop(run.experiment().await);
+            }
+            if versions {
+                drop(run.model_versions().await);
+            }
+            Ok(AsyncResolvedValue::object(run))
+        });
+        Ok(AsyncResolvedValue::List(Box::pin(each.buffered(AT_ONCE))))
+    }
+}
+
+impl AsyncObjectValue for Object<'_> {
+    fn type_name(&self) -> &str {
+        self.type_name
+    }
+
+    fn resolve_field<'a>(&'a self, info: &'a ResolveInfo<'a>) -> BoxFuture<'a, Resolved<'a>> {
+        Box::pin(async move {
+            let field = info.field_name();
+            let name = snake_case(field);
+            let value = match (self.type_name, field) {
+                (RUN, "experiment") => Cow::Owned(self.experiment().await?),
+                (RUN, "modelVersions") => Cow::Owned(self.model_versions().await?),
+                _ => self.value.get(name.as_str()).map_or(Cow::Owned(JsonValue::Null), Cow::Borrowed),
+            };
+            if !self.requests.weigh(field.len() + value.as_str().map_or(0, str::len)) {
+                return Ok(AsyncResolvedValue::SkipForPartialExecution);
+            }
+            let ty = &info.field_definition().ty;
+            match value {
+                Cow::Borrowed(JsonValue::Array(runs)) if ty.inner_named_type() == RUN => self.runs(info, runs),
+                value => self.complete(info, ty, value),
+            }
+        })
+    }
+}
+
+/// Whether a selection has a field of this name, directly or in a fragment. The schema was held against it: no fragment is within itself.
+fn selects(info: &ResolveInfo<'_>, set: &SelectionSet, name: &str) -> bool {
+    set.selections.iter().any(|selection| match selection {
+        Selection::Field(field) => field.name == name,
+        Selection::InlineFragment(inline) => selects(info, &inline.selection_set, name),
+        Selection::FragmentSpread(spread) => {
+            spread.fragment_def(info.document()).is_some_and(|fragment| selects(info, &fragment.selection_set, name))
+        }
+    })
+}
+
+/// The name of a field in the answers of the endpoints.
+fn snake_case(name: &str) -> String {
+    name.chars().fold(String::with_capacity(name.len() + 4), |mut snake, character| {
+        if character.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(character.to_ascii_lowercase());
+        snake
+    })
+}

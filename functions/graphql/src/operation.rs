@@ -1,0 +1,115 @@
+//! An operation from its text to its answer: parsed, held against the limits and the schema, executed.
+
+use apollo_compiler::Schema;
+use apollo_compiler::ast::Type;
+use apollo_compiler::executable::{ExecutableDocument, Operation, OperationType};
+use apollo_compiler::introspection::check_max_depth;
+use apollo_compiler::parser::Parser;
+use apollo_compiler::request::coerce_variable_values;
+use apollo_compiler::resolvers::Execution;
+use apollo_compiler::response::JsonMap;
+use apollo_compiler::validation::{DiagnosticList, Valid};
+use mlflow_api::{Error, Result, answer_size};
+use serde::Serialize;
+
+use crate::limits;
+use crate::requests::Requests;
+use crate::root::Root;
+
+/// What a query is answered with, whatever becomes of it. MLflow's errors are plain texts, and not objects as in the specification.
+#[derive(Debug, Serialize)]
+pub(crate) struct Response {
+    data: Option<JsonMap>,
+    errors: Option<Vec<String>>,
+}
+
+impl Response {
+    /// The answer to an operation that was not executed.
+    fn refused(errors: Vec<String>) -> Self {
+        Self { data: None, errors: Some(errors) }
+    }
+}
+
+/// Executes the operation of this name, or the only one. What it costs are the requests of the endpoints that its roots name.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE`, for a text that is no GraphQL and for an answer that would be too long. Everything else is in the response.
+pub(crate) async fn execute(
+    schema: &Valid<Schema>,
+    query: String,
+    operation: Option<&str>,
+    variables: &JsonMap,
+    requests: &Requests,
+) -> Result<Response> {
+    let mut parser = Parser::new().recursion_limit(limits::RECURSION);
+    let document = parser.parse_ast(query, "query").map_err(|error| {
+        let first = messages(&error.errors).into_iter().next().unwrap_or_default();
+        Error::invalid(format!("The query is no GraphQL: {first}"))
+    })?;
+    if let Err(message) = limits::check(&document) {
+        return Ok(Response::refused(vec![message]));
+    }
+    let document = match document.to_executable_validate(schema) {
+        Ok(document) => document,
+        Err(error) => return Ok(Response::refused(messages(&error.errors))),
+    };
+    let prepared = match prepare(schema, &document, operation, variables) {
+        Ok(prepared) => prepared,
+        Err(message) => return Ok(Response::refused(vec![message])),
+    };
+    let execution = Execution::new(schema, &document)
+        .operation(prepared.operation)
+        .coerced_variable_values(&prepared.variables)
+        .enable_schema_introspection(true);
+    let executed = execution.execute_async(&Root::new(prepared.operation.object_type(), requests)).await;
+    let executed = executed.map_err(|error| Error::internal(error.message().to_string()))?;
+    if requests.is_too_heavy() {
+        return Err(answer_size::too_long("The answer", limits::ANSWER));
+    }
+    // The library says where each of them comes from.
+    let message = |text: String| text.strip_prefix("resolver error: ").map(str::to_owned).unwrap_or(text);
+    let errors: Vec<_> = executed.errors.into_iter().map(|error| message(error.message)).collect();
+    Ok(Response { data: executed.data, errors: (!errors.is_empty()).then_some(errors) })
+}
+
+/// What is wrong with a document, in the words of MLflow's library as far as ours has them, which are those of its model, graphql-js.
+fn messages(errors: &DiagnosticList) -> Vec<String> {
+    errors.iter().map(|error| error.unstable_to_json_compat().message.replace('"', "'")).collect()
+}
+
+/// An operation that can be executed.
+struct Prepared<'a> {
+    operation: &'a Operation,
+    variables: Valid<JsonMap>,
+}
+
+fn prepare<'a>(
+    schema: &Valid<Schema>,
+    document: &'a Valid<ExecutableDocument>,
+    name: Option<&str>,
+    variables: &JsonMap,
+) -> Result<Prepared<'a>, String> {
+    let operation = document.operations.get(name).map_err(|_| match name {
+        Some(name) => format!("Unknown operation named '{name}'."),
+        None if document.operations.is_empty() => "Must provide an operation.".to_owned(),
+        None => "Must provide operation name if query contains multiple operations.".to_owned(),
+    })?;
+    if operation.operation_type == OperationType::Subscription {
+        return Err("Schema is not configured to execute subscription operation.".to_owned());
+    }
+    check_max_depth(document, operation).map_err(|error| error.message().to_string())?;
+    for variable in operation.variables.iter().filter(|variable| variable.ty.is_non_null()) {
+        check_given(variable.name.as_str(), &variable.ty, variable.default_value.is_some(), variables)?;
+    }
+    let variables = coerce_variable_values(schema, operation, variables);
+    Ok(Prepared { operation, variables: variables.map_err(|error| error.message().to_string())? })
+}
+
+/// That a variable which must have a value has one.
+fn check_given(name: &str, ty: &Type, has_default: bool, variables: &JsonMap) -> Result<(), String> {
+    match variables.get(name) {
+        None if !has_default => Err(format!("Variable '${name}' of required type '{ty}' was not provided.")),
+        Some(value) if value.is_null() => Err(format!("Variable '${name}' of non-null type '{ty}' must not be null.")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,116 @@
+//! The calls that a query makes of endpoints.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use access::Caller;
+use apollo_compiler::resolvers::FieldError;
+use apollo_compiler::response::JsonValue;
+use apollo_compiler::response::serde_json_bytes::json;
+use mlflow_api::{Error, ErrorCode, Request};
+use service::{Answer, Calls};
+use tokio::sync::OnceCell;
+
+use crate::limits;
+use crate::roots;
+
+/// What a field weighs beside its text, in bytes.
+const FIELD: usize = 32;
+
+/// Runs and what belongs to them: an experiment, or the model versions of a run, read once for a query however often it asks.
+type Followed = Arc<OnceCell<Result<JsonValue, String>>>;
+
+/// The calls of one query, all for the same caller.
+pub(crate) struct Requests {
+    calls: Arc<Calls>,
+    caller: Caller,
+    arguments: Vec<(String, String)>,
+    followed: Mutex<HashMap<(&'static str, String), Followed>>,
+    weight: AtomicUsize,
+}
+
+impl Requests {
+    /// Calls for this caller; endpoints see these arguments beside their input.
+    pub(crate) fn new(calls: Arc<Calls>, caller: Caller, arguments: Vec<(String, String)>) -> Self {
+        Self { calls, caller, arguments, followed: Mutex::default(), weight: AtomicUsize::new(0) }
+    }
+
+    /// The answer of an endpoint to an input, which the schema has checked. Costs what the endpoint does.
+    pub(crate) async fn call(&self, endpoint: &str, input: &JsonValue) -> Result<JsonValue, FieldError> {
+        self.answer(endpoint, input).await.map_err(|error| {
+            if error.code.http_status() >= 500 {
+                tracing::error!(%error, endpoint, "call failed");
+            }
+            failure(&error.message)
+        })
+    }
+
+    async fn answer(&self, endpoint: &str, input: &JsonValue) -> mlflow_api::Result<JsonValue> {
+        let Some(call) = self.calls.get(endpoint) else {
+            return Err(Error::new(ErrorCode::NotImplemented, "This field of the schema is not implemented."));
+        };
+        let request = Request {
+            method: "POST".to_owned(),
+            query: self.arguments.clone(),
+            content_type: Some("application/json".to_owned()),
+            body: serde_json::to_vec(input).map_err(Error::internal)?,
+            is_typed: true,
+            ..Request::default()
+        };
+        match call(self.caller.clone(), request).await? {
+            Answer::Json(json) => serde_json::from_slice(&json).map_err(Error::internal),
+            _ => Err(Error::internal(format!("{endpoint} answers something else than JSON"))),
+        }
+    }
+
+    /// An experiment by its id.
+    pub(crate) async fn experiment(&self, id: &str) -> Result<JsonValue, FieldError> {
+        self.follow("mlflowGetExperiment", id, json!({ "experimentId": id }), "experiment").await
+    }
+
+    /// The model versions that a run made.
+    pub(crate) async fn model_versions(&self, run: &str) -> Result<JsonValue, FieldError> {
+        // An id has no quotes: it is that of a run that was read.
+        let input = json!({ "filter": format!("run_id='{run}'") });
+        self.follow("mlflowSearchModelVersions", run, input, "model_versions").await
+    }
+
+    async fn follow(
+        &self,
+        root: &'static str,
+        id: &str,
+        input: JsonValue,
+        field: &str,
+    ) -> Result<JsonValue, FieldError> {
+        let cell = {
+            let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(followed.entry((root, id.to_owned())).or_default())
+        };
+        let read = async {
+            let endpoint = roots::endpoint(root).unwrap_or_default();
+            let answer = self.call(endpoint, &input).await.map_err(|error| error.message)?;
+            if answer.get("next_page_token").is_some() {
+                return Err(format!("'{id}' has more of '{root}' than fit into one answer."));
+            }
+            Ok(answer.get(field).cloned().unwrap_or_default())
+        };
+        cell.get_or_init(|| read).await.clone().map_err(|message| failure(&message))
+    }
+
+    /// Counts a field of the answer with a text of so many bytes; false, once the answer is too long.
+    pub(crate) fn weigh(&self, bytes: usize) -> bool {
+        let before = self.weight.fetch_add(FIELD + bytes, Ordering::Relaxed);
+        before + FIELD + bytes <= limits::ANSWER
+    }
+
+    /// Whether the answer is too long: fields are missing in it.
+    pub(crate) fn is_too_heavy(&self) -> bool {
+        self.weight.load(Ordering::Relaxed) > limits::ANSWER
+    }
+}
+
+/// An error of a field.
+pub(crate) fn failure(message: &str) -> FieldError {
+    FieldError { message: message.to_owned() }
+}

@@ -1,0 +1,40 @@
+//! Calls of endpoints by other code than the router.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use access::Caller;
+use futures::future::BoxFuture;
+use mlflow_api::{Request, Result};
+
+use crate::answer::Answer;
+use crate::endpoint::{Frame, Store};
+use crate::route::Route;
+
+/// Calls an endpoint for a caller who is known already. Its needs are authorized as if the request had come by HTTP.
+pub type Call = Arc<dyn Fn(Caller, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
+
+/// Endpoints of any functions, by method and canonical path: `GET /api/2.0/mlflow/runs/get`.
+#[derive(Clone, Default)]
+pub struct Calls(HashMap<String, Call>);
+
+impl Calls {
+    /// These and the endpoints of a function, in its own frame; but for those that take a stream, and rows that answer all alike.
+    #[must_use]
+    pub fn with<S: Store>(mut self, routes: Vec<Route<S>>, frame: &Frame<S>) -> Self {
+        for route in routes {
+            let name = format!("{} {}", route.method, route.full_paths()[0]);
+            let Some(calling) = route.calling else { continue };
+            let frame = frame.clone();
+            let call: Call = Arc::new(move |caller, request| calling(frame.clone(), caller, request));
+            self.0.insert(name, call);
+        }
+        self
+    }
+
+    /// The endpoint of this name, if there is one.
+    #[must_use]
+    pub fn get(&self, endpoint: &str) -> Option<&Call> {
+        self.0.get(endpoint)
+    }
+}
