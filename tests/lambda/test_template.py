@@ -108,7 +108,7 @@ def actions(named: str | list[str]) -> set[str]:
 
 def test_functions_may_do_only_what_they_do(resources):
     assert set(of_type(resources, "AWS::IAM::Role")) == {
-        "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole",
+        "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole", "GraphqlFunctionRole",
         "ArtifactsFunctionRole",
     }
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE)]
@@ -116,6 +116,7 @@ def test_functions_may_do_only_what_they_do(resources):
     assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE)]
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
     assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS)]
+    assert statements(resources, "GraphqlFunctionRole") == [({f"dynamodb:{action}" for action in ["BatchGetItem", "GetItem", "Query"]}, TABLE)]
     assert "Policies" not in resources["UiFunctionRole"]["Properties"]
     assert statements(resources, "IndexerFunctionRole") == [
         (ITEMS - {"dynamodb:ConditionCheckItem"}, TABLE),
@@ -140,6 +141,7 @@ def test_functions_know_only_what_they_need(resources):
         "RegistryFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
         "IndexerFunction": {"TABLE_NAME"},
         "ArtifactsFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
+        "GraphqlFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
         "UiFunction": set(),
     }
 

@@ -270,6 +270,27 @@ async fn reads(walk: &mut Walk) {
     walk.send(&get(&format!("{v2}/model-versions/search")), &[], by_run).await;
 }
 
+/// A query to each root of the schema that has an endpoint of its own, and to what a run leads to.
+async fn queries(walk: &mut Walk) {
+    let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+    let experiment = text(&walk.post("experiments/create", json!({ "name": "queried" })).await, "/experiment_id");
+    let run = walk.post("runs/create", json!({ "experiment_id": experiment })).await;
+    let run = text(&run, "/run/info/run_id");
+    let of_run = "run { info { runId } experiment { name } modelVersions { name } }";
+    for (method, query) in [
+        ("POST", format!("{{ mlflowGetRun(input: {{ runId: \"{run}\" }}) {{ {of_run} }} }}")),
+        (
+            "GET",
+            format!(
+                "{{ mlflowGetExperiment(input: {{ experimentId: \"{experiment}\" }}) {{ experiment {{ name }} }} }}"
+            ),
+        ),
+    ] {
+        let answer = walk.send(&format!("{method} /graphql"), &[], json!({ "query": query })).await;
+        assert_eq!(answer["errors"], Value::Null, "{query}");
+    }
+}
+
 /// One request to every endpoint of the artifacts of a run.
 async fn artifacts_of_a_run(walk: &mut Walk) {
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
@@ -318,6 +339,7 @@ async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     writes::of_evaluation(&mut walk).await;
     writes::of_the_registry(&mut walk).await;
     reads(&mut walk).await;
+    queries(&mut walk).await;
     artifacts_of_a_run(&mut walk).await;
 
     let routes = guarded(tracking::routes()).chain(guarded(registry::routes())).chain(guarded(evaluation::routes()));

@@ -1,0 +1,148 @@
+//! Queries over a table of the test's own.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+use serde_json::{Value, json};
+use service::Frame;
+use test_site::{Answer, Api, ROOT, Site};
+
+struct Server {
+    api: Api,
+    _site: Site,
+}
+
+impl Server {
+    async fn new() -> Self {
+        let site = Site::new().await;
+        let tracking = tracking::store::Store::new(site.table.clone(), ROOT);
+        let registry = registry::store::Store::new(site.table.clone(), ROOT);
+        tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
+        let frames = (Frame::new(tracking.clone()), Frame::new(registry.clone()));
+        let graphql = graphql::Store::new(site.table.clone(), &frames.0, &frames.1).unwrap();
+        let others = [registry::router(&registry), graphql::router(&graphql)];
+        Self { api: Api(service::joined(tracking::router(&tracking), others)), _site: site }
+    }
+
+    async fn send(&self, body: Value) -> Answer {
+        self.api.call_at("POST", "/graphql", body.to_string()).await
+    }
+
+    async fn query(&self, query: &str) -> Value {
+        self.send(json!({ "query": query })).await.ok()
+    }
+
+    /// The only error of a query without data.
+    async fn refusal(&self, query: &str) -> String {
+        let mut answer = self.query(query).await;
+        assert_eq!(answer["data"], Value::Null, "{query}: {answer}");
+        serde_json::from_value::<Vec<String>>(answer["errors"].take()).unwrap().remove(0)
+    }
+
+    async fn run(&self) -> String {
+        let new = json!({ "experiment_id": "0", "run_name": "one", "start_time": 1_700_000_000_000_i64 });
+        let run = self.api.post("runs/create", new).await.ok();
+        run["run"]["info"]["run_id"].as_str().unwrap().to_owned()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_has_the_forms_of_the_schema() {
+    let server = Server::new().await;
+    let run = server.run().await;
+    for (key, value) in [("a", json!("NaN")), ("b", json!(0.5))] {
+        let step = 9_007_199_254_740_993_i64;
+        let point = json!({ "run_id": run, "key": key, "value": value, "timestamp": 5, "step": step });
+        server.api.post("runs/log-metric", point).await.ok();
+    }
+    let query = format!(
+        "query GetRun @component(name: \"x\") {{ mlflowGetRun(input: {{ runUuid: \"{run}\" }}) {{ __typename apiError {{ code }} run {{ \
+         info {{ runName status endTime startTime }} experiment {{ name experimentId }} modelVersions {{ name }} \
+         data {{ metrics {{ key value step timestamp datasetName }} params {{ key }} }} \
+         inputs {{ datasetInputs {{ dataset {{ name }} }} }} }} }} }}"
+    );
+    let mut answer = server.query(&query).await;
+    assert_eq!(answer["errors"], Value::Null);
+    let metrics = answer["data"]["mlflowGetRun"]["run"]["data"]["metrics"].as_array_mut().unwrap();
+    metrics.sort_by_key(|metric| metric["key"].to_string());
+    let metric = |key: &str, value: Value| json!({ "key": key, "value": value, "step": "9007199254740993", "timestamp": "5", "datasetName": "" });
+    let expected = json!({
+        "__typename": "MlflowGetRunResponse",
+        "apiError": null,
+        "run": {
+            "info": { "runName": "one", "status": "RUNNING", "endTime": "0", "startTime": "1700000000000" },
+            "experiment": { "name": "Default", "experimentId": "0" },
+            "modelVersions": [],
+            "data": { "metrics": [metric("a", Value::Null), metric("b", json!(0.5))], "params": [] },
+            "inputs": { "datasetInputs": [] },
+        },
+    });
+    assert_eq!(answer["data"]["mlflowGetRun"], expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_are_texts_beside_the_data_of_the_other_roots() {
+    let server = Server::new().await;
+    let query = "{ a: mlflowGetRun(input: { runId: \"f\" }) { run { info { runId } } } \
+                 b: mlflowGetExperiment(input: {}) { experiment { experimentId } } \
+                 c: mlflowListArtifacts(input: { runId: \"f\" }) { rootUri } }";
+    let expected = json!({
+        "data": { "a": null, "b": { "experiment": { "experimentId": "0" } }, "c": null },
+        "errors": ["Run with id=f not found", "This field of the schema is not implemented."],
+    });
+    assert_eq!(server.query(query).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_are_searched_by_query_and_by_mutation() {
+    let server = Server::new().await;
+    server.run().await;
+    for kind in ["query", "mutation"] {
+        let query = format!(
+            "{kind} S($data: MlflowSearchRunsInput!) {{ mlflowSearchRuns(input: $data) {{ nextPageToken runs {{ ...R }} }} }} \
+             fragment R on MlflowRunExtension {{ info {{ runName }} experiment {{ name }} modelVersions {{ name }} }}"
+        );
+        let variables = json!({ "data": { "experimentIds": "0", "maxResults": 5, "runViewType": "ALL" } });
+        let answer = server.send(json!({ "query": query, "variables": variables })).await.ok();
+        let run = json!({ "info": { "runName": "one" }, "experiment": { "name": "Default" }, "modelVersions": [] });
+        assert_eq!(answer["data"]["mlflowSearchRuns"], json!({ "nextPageToken": "", "runs": [run] }), "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_are_refused_as_mlflow_does() {
+    let server = Server::new().await;
+    let aliases = |count: usize| (0..count).map(|alias| format!("a{alias}: __typename ")).collect::<String>();
+    let nested = |depth: usize| format!("{{{}x{}}}", "a{".repeat(depth - 1), "}".repeat(depth - 1));
+    for (query, expected) in [
+        (format!("{{ {} }}", aliases(11)), "GraphQL queries should have at most 10 root fields, got 11 root fields."),
+        (
+            format!("{{ test(inputString: \"x\") {{ {} }} }}", aliases(11)),
+            "GraphQL queries should have at most 10 aliases, got 11 aliases.",
+        ),
+        (nested(11), "Query exceeds maximum depth of 10"),
+        (
+            format!("{{ test(inputString: \"x\") {{ {} }} }}", "output ".repeat(1_000)),
+            "Query exceeds maximum total selections of 1000",
+        ),
+        ("{ abc }".to_owned(), "Cannot query field 'abc' on type 'Query'."),
+        (
+            "query ($i: MlflowGetRunInput!) { mlflowGetRun(input: $i) { run { info { runId } } } }".to_owned(),
+            "Variable '$i' of required type 'MlflowGetRunInput!' was not provided.",
+        ),
+        (
+            "query A { __typename } query B { __typename }".to_owned(),
+            "Must provide operation name if query contains multiple operations.",
+        ),
+        ("{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }".to_owned(), ""),
+    ] {
+        let refusal = server.refusal(&query).await;
+        assert!(refusal.starts_with(expected), "{query}: {refusal}");
+    }
+    let mut bodies = vec![json!({}), json!([]), json!({ "query": 5 }), json!({ "query": "{" }), json!({ "query": "" })];
+    bodies.push(json!({ "query": "{ __typename }", "variables": "x" }));
+    bodies.push(json!({ "query": " ".repeat(70_000) }));
+    bodies.push(json!({ "query": "{".repeat(60_000) }));
+    bodies.push(json!({ "query": format!("{{ test(inputString: {}) {{ output }} }}", "[".repeat(30_000)) }));
+    for body in bodies {
+        server.send(body).await.refused(400, "INVALID_PARAMETER_VALUE");
+    }
+}
