@@ -10,7 +10,8 @@ fn routes() -> BTreeSet<(String, String)> {
     let evaluation = evaluation::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let registry = registry::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let artifacts = artifacts::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let routes = tracking.into_iter().chain(evaluation).chain(registry).chain(artifacts);
+    let graphql = graphql::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
+    let routes = tracking.into_iter().chain(evaluation).chain(registry).chain(artifacts).chain(graphql);
     routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0))).collect()
 }
 

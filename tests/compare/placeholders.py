@@ -51,6 +51,8 @@ _SETS = {"tags", "params", "model_outputs", "aliases", "latest_versions"}
 #: Times that servers choose.
 _CREATED = {"creation_time", "created_time", "creation_timestamp", "creation_timestamp_ms"}
 _UPDATED = {"last_update_time", "last_updated_timestamp", "last_updated_timestamp_ms"}
+#: The same where GraphQL says them: integers of 64 bits are texts.
+_TIMES_OF_GRAPHQL = {"creationTime", "lastUpdateTime", "creationTimestamp", "lastUpdatedTimestamp"}
 
 
 class Placeholders:
@@ -68,7 +70,7 @@ class Placeholders:
                 self.learn(item)
         elif isinstance(body, dict):
             for key, value in body.items():
-                self._learn_field(key, value)
+                self._learn_field(_snake_case(key), value)
                 self.learn(value)
 
     def apply(self, body: Any) -> Any:
@@ -104,11 +106,14 @@ class Placeholders:
         return value
 
     def _apply_to_object(self, fields: dict[str, Any], own_key: str) -> dict[str, Any]:
-        applied = {key: self._apply(value, key, own_key) for key, value in fields.items()}
+        applied = {key: self._apply(value, _snake_case(key), own_key) for key, value in fields.items()}
         # Where an entity says when it was made. Elsewhere the names may be anybody's.
         if fields.keys() & _CREATED:
             times = fields.keys() & (_CREATED | _UPDATED)
             applied |= {key: self._clock.name(fields[key]) for key in times if isinstance(fields[key], int)}
+        for key in fields.keys() & _TIMES_OF_GRAPHQL:
+            time = int(fields[key])
+            applied[key] = name if (name := self._clock.name(time)) != time else fields[key]
         if "dataset_id" in fields and isinstance(fields.get("digest"), str):
             applied["digest"] = "<digest>" if _DIGEST.fullmatch(fields["digest"]) else fields["digest"]
         if _RUN_ID.fullmatch(str(fields.get("online_scoring_config_id"))):
@@ -128,12 +133,17 @@ class Placeholders:
         if key in _LOCATIONS and not text.startswith("models:"):
             text = "/".join(map(self._name, text.split("/")))
         text = _LEARNABLE.sub(lambda found: self._name(found[0]), text)
-        if key == "message":
+        if key in {"message", "errors"}:
             text = _EXPERIMENT_IN_MESSAGE.sub(lambda found: found[1] + self._name(found[2]), text)
             text = _EXPERIMENTS_IN_MESSAGE.sub(lambda found: re.sub("[0-9]+", lambda id: self._name(id[0]), found[0]), text)
         text = _DATABASE_ERROR.sub("<database error>", text)
         text = _OBJECT_ADDRESS.sub("<address>", text)
         return _PYTHON_SET.sub(_sorted_set, text)
+
+
+def _snake_case(name: str) -> str:
+    """The name of a field of GraphQL as REST has it; other names as they are."""
+    return re.sub("(?<=[a-z])[A-Z]", lambda found: f"_{found[0].lower()}", name)
 
 
 def _read_json(text: str) -> Any:

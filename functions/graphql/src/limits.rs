@@ -12,11 +12,15 @@ pub(crate) const RECURSION: usize = 64;
 pub(crate) const RUNS_WITH_VERSIONS: usize = 1_000;
 /// What an answer may weigh, in bytes of texts and 32 more for each field.
 pub(crate) const ANSWER: usize = 64 << 20;
+/// What the endpoints may answer to one query together, in bytes of JSON.
+pub(crate) const READ: usize = 64 << 20;
 
 const ROOT_FIELDS: usize = 10;
 const ALIASES: usize = 10;
 const DEPTH: usize = 10;
 const SELECTIONS: usize = 1_000;
+/// Spreads of fragments and inline fragments, those in fragments counted with each level that spreads them: they are selections, too.
+const SPREADS: usize = 10_000;
 /// Selections of an operation that asks for the schema itself, whose types lead to each other without an end.
 const SELECTIONS_OF_SCHEMA: usize = 100;
 
@@ -27,6 +31,7 @@ const SELECTIONS_OF_SCHEMA: usize = 100;
 pub(crate) fn check(document: &Document) -> Result<(), String> {
     let fragments: Fragments = document.definitions.iter().filter_map(fragment).collect();
     let (mut root_fields, mut aliases, mut selections, mut limit) = (0, 0, 0, SELECTIONS);
+    let mut spreads = 0;
     for definition in &document.definitions {
         let Definition::OperationDefinition(operation) = definition else { continue };
         let mut stack = vec![(operation.selection_set.as_slice(), 1)];
@@ -34,7 +39,10 @@ pub(crate) fn check(document: &Document) -> Result<(), String> {
             if depth > DEPTH {
                 return Err(format!("Query exceeds maximum depth of {DEPTH}"));
             }
-            let fields = fields(selection_set, &fragments);
+            let fields = fields(selection_set, &fragments, &mut spreads);
+            if spreads > SPREADS {
+                return Err(format!("Query exceeds maximum total spreads of {SPREADS}"));
+            }
             for field in &fields {
                 if depth == 1 {
                     root_fields += 1;
@@ -77,11 +85,12 @@ fn fragment(definition: &Definition) -> Option<(&str, &[Selection])> {
     }
 }
 
-/// The fields of a level, those of its fragments among them, each fragment once.
-fn fields<'a>(selection_set: &'a [Selection], fragments: &Fragments<'a>) -> Vec<&'a Field> {
+/// The fields of a level, those of its fragments among them, each fragment once; counts its spreads.
+fn fields<'a>(selection_set: &'a [Selection], fragments: &Fragments<'a>, spreads: &mut usize) -> Vec<&'a Field> {
     let (mut fields, mut seen) = (Vec::new(), HashSet::new());
     let mut left: VecDeque<&Selection> = selection_set.iter().collect();
     while let Some(selection) = left.pop_front() {
+        *spreads += usize::from(!matches!(selection, Selection::Field(_)));
         match selection {
             Selection::Field(field) => fields.push(field.as_ref()),
             Selection::InlineFragment(inline) => left.extend(&inline.selection_set),

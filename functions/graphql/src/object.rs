@@ -3,6 +3,9 @@
 //! What an answer leaves out is what a protobuf message has in its place: an empty text, 0, no elements, an empty message.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use apollo_compiler::ast::Type;
 use apollo_compiler::executable::{Selection, SelectionSet};
@@ -27,8 +30,36 @@ const AT_ONCE: usize = 16;
 /// An object of the answer: a JSON object and its type in the schema.
 pub(crate) struct Object<'v> {
     type_name: &'v str,
-    value: Cow<'v, JsonValue>,
+    value: Held<'v>,
     requests: &'v Requests,
+}
+
+/// What an object is made of: a part of another one, its own, or what many objects lead to.
+enum Held<'v> {
+    Borrowed(&'v JsonValue),
+    Owned(JsonValue),
+    Shared(Arc<JsonValue>),
+}
+
+impl<'v> From<Cow<'v, JsonValue>> for Held<'v> {
+    fn from(value: Cow<'v, JsonValue>) -> Self {
+        match value {
+            Cow::Borrowed(value) => Self::Borrowed(value),
+            Cow::Owned(value) => Self::Owned(value),
+        }
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = JsonValue;
+
+    fn deref(&self) -> &JsonValue {
+        match self {
+            Self::Borrowed(value) => value,
+            Self::Owned(value) => value,
+            Self::Shared(value) => value,
+        }
+    }
 }
 
 type Resolved<'a> = Result<AsyncResolvedValue<'a>, FieldError>;
@@ -36,7 +67,7 @@ type Resolved<'a> = Result<AsyncResolvedValue<'a>, FieldError>;
 impl<'v> Object<'v> {
     /// An object that owns what it is made of.
     pub(crate) fn owned(type_name: &'v str, value: JsonValue, requests: &'v Requests) -> Self {
-        Self { type_name, value: Cow::Owned(value), requests }
+        Self { type_name, value: Held::Owned(value), requests }
     }
 
     /// A text of its `info`; empty where there is none.
@@ -44,11 +75,11 @@ impl<'v> Object<'v> {
         self.value.get("info").and_then(|info| info.get(name)).and_then(JsonValue::as_str).unwrap_or_default()
     }
 
-    async fn experiment(&self) -> Result<JsonValue, FieldError> {
+    async fn experiment(&self) -> Result<Arc<JsonValue>, FieldError> {
         self.requests.experiment(self.info("experiment_id")).await
     }
 
-    async fn model_versions(&self) -> Result<JsonValue, FieldError> {
+    async fn model_versions(&self) -> Result<Arc<JsonValue>, FieldError> {
         self.requests.model_versions(self.info("run_id")).await
     }
 
@@ -69,7 +100,7 @@ impl<'v> Object<'v> {
         match info.schema().types.get(name) {
             Some(ExtendedType::Object(_)) if name == API_ERROR => Ok(AsyncResolvedValue::null()),
             Some(ExtendedType::Object(_)) => {
-                Ok(AsyncResolvedValue::object(Object { type_name: name, value, requests: self.requests }))
+                Ok(AsyncResolvedValue::object(Object { type_name: name, value: value.into(), requests: self.requests }))
             }
             Some(ExtendedType::Enum(names)) => {
                 let first = || names.values.keys().next().map_or(JsonValue::Null, |name| name.as_str().into());
@@ -101,7 +132,10 @@ impl<'v> Object<'v> {
 
     /// The runs of a page. What they are asked for beyond the page is read of several at a time: the library waits for one after another.
     fn runs<'a>(&'a self, info: &'a ResolveInfo<'a>, runs: &'a [JsonValue]) -> Resolved<'a> {
-        let asks = |name| info.field_selections().iter().any(|field| selects(info, &field.selection_set, name));
+        let asks = |name| {
+            let mut seen = HashSet::new();
+            info.field_selections().iter().any(|field| selects(info, &field.selection_set, name, &mut seen))
+        };
         let (experiments, versions) = (asks("experiment"), asks("modelVersions"));
         if versions && runs.len() > limits::RUNS_WITH_VERSIONS {
             return Err(failure(&format!(
@@ -111,7 +145,7 @@ impl<'v> Object<'v> {
             )));
         }
         let each = stream::iter(runs).map(move |run| async move {
-            let run = Object { type_name: RUN, value: Cow::Borrowed(run), requests: self.requests };
+            let run = Object { type_name: RUN, value: Held::Borrowed(run), requests: self.requests };
             // Errors come again where the field is resolved, which finds what was read here.
             if experiments {
                 drop(run.experiment().await);
@@ -135,8 +169,11 @@ impl AsyncObjectValue for Object<'_> {
             let field = info.field_name();
             let name = snake_case(field);
             let value = match (self.type_name, field) {
-                (RUN, "experiment") => Cow::Owned(self.experiment().await?),
-                (RUN, "modelVersions") => Cow::Owned(self.model_versions().await?),
+                (RUN, "experiment") => {
+                    let (type_name, value) = ("MlflowExperiment", Held::Shared(self.experiment().await?));
+                    return Ok(AsyncResolvedValue::object(Object { type_name, value, requests: self.requests }));
+                }
+                (RUN, "modelVersions") => Cow::Owned(JsonValue::clone(&*self.model_versions().await?)),
                 _ => self.value.get(name.as_str()).map_or(Cow::Owned(JsonValue::Null), Cow::Borrowed),
             };
             if !self.requests.weigh(field.len() + value.as_str().map_or(0, str::len)) {
@@ -151,13 +188,16 @@ impl AsyncObjectValue for Object<'_> {
     }
 }
 
-/// Whether a selection has a field of this name, directly or in a fragment. The schema was held against it: no fragment is within itself.
-fn selects(info: &ResolveInfo<'_>, set: &SelectionSet, name: &str) -> bool {
+/// Whether a selection has a field of this name, directly or in a fragment, each of which is looked at once.
+fn selects<'a>(info: &'a ResolveInfo<'_>, set: &'a SelectionSet, name: &str, seen: &mut HashSet<&'a str>) -> bool {
     set.selections.iter().any(|selection| match selection {
         Selection::Field(field) => field.name == name,
-        Selection::InlineFragment(inline) => selects(info, &inline.selection_set, name),
+        Selection::InlineFragment(inline) => selects(info, &inline.selection_set, name, seen),
         Selection::FragmentSpread(spread) => {
-            spread.fragment_def(info.document()).is_some_and(|fragment| selects(info, &fragment.selection_set, name))
+            seen.insert(spread.fragment_name.as_str())
+                && spread
+                    .fragment_def(info.document())
+                    .is_some_and(|fragment| selects(info, &fragment.selection_set, name, seen))
         }
     })
 }

@@ -7,6 +7,7 @@ use apollo_compiler::response::JsonMap;
 use mlflow_api::{Error, Request, Result};
 use serde_json::Value;
 use service::Endpoint;
+use tokio::sync::oneshot;
 
 use crate::limits;
 use crate::operation::{self, Response};
@@ -59,9 +60,17 @@ impl Endpoint for Query {
         let schema = Arc::clone(&store.schema);
         // The library's future may not move between threads. It gets one of those that may be kept busy, for long answers keep it so.
         let runtime = tokio::runtime::Handle::current();
+        // Dropped with this call, when its client is gone: then the query ends, too.
+        let (_waiting, gone) = oneshot::channel::<()>();
         let executed = tokio::task::spawn_blocking(move || {
             let operation = self.operation.as_deref();
-            runtime.block_on(operation::execute(&schema, self.text, operation, &self.variables, &requests))
+            let executed = operation::execute(&schema, self.text, operation, &self.variables, &requests);
+            runtime.block_on(async {
+                tokio::select! {
+                    executed = executed => executed,
+                    _ = gone => Err(Error::internal("the client is gone")),
+                }
+            })
         });
         executed.await.map_err(Error::internal)?
     }

@@ -8,7 +8,7 @@ use access::Caller;
 use apollo_compiler::resolvers::FieldError;
 use apollo_compiler::response::JsonValue;
 use apollo_compiler::response::serde_json_bytes::json;
-use mlflow_api::{Error, ErrorCode, Request};
+use mlflow_api::{Error, ErrorCode, Request, answer_size};
 use service::{Answer, Calls};
 use tokio::sync::OnceCell;
 
@@ -19,7 +19,7 @@ use crate::roots;
 const FIELD: usize = 32;
 
 /// Runs and what belongs to them: an experiment, or the model versions of a run, read once for a query however often it asks.
-type Followed = Arc<OnceCell<Result<JsonValue, String>>>;
+type Followed = Arc<OnceCell<Result<Arc<JsonValue>, String>>>;
 
 /// The calls of one query, all for the same caller.
 pub(crate) struct Requests {
@@ -28,12 +28,20 @@ pub(crate) struct Requests {
     arguments: Vec<(String, String)>,
     followed: Mutex<HashMap<(&'static str, String), Followed>>,
     weight: AtomicUsize,
+    read: AtomicUsize,
 }
 
 impl Requests {
     /// Calls for this caller; endpoints see these arguments beside their input.
     pub(crate) fn new(calls: Arc<Calls>, caller: Caller, arguments: Vec<(String, String)>) -> Self {
-        Self { calls, caller, arguments, followed: Mutex::default(), weight: AtomicUsize::new(0) }
+        Self {
+            calls,
+            caller,
+            arguments,
+            followed: Mutex::default(),
+            weight: AtomicUsize::new(0),
+            read: AtomicUsize::new(0),
+        }
     }
 
     /// The answer of an endpoint to an input, which the schema has checked. Costs what the endpoint does.
@@ -59,18 +67,23 @@ impl Requests {
             ..Request::default()
         };
         match call(self.caller.clone(), request).await? {
-            Answer::Json(json) => serde_json::from_slice(&json).map_err(Error::internal),
+            Answer::Json(json) => {
+                if self.read.fetch_add(json.len(), Ordering::Relaxed) + json.len() > limits::READ {
+                    return Err(answer_size::too_long("What the query reads", limits::READ));
+                }
+                serde_json::from_slice(&json).map_err(Error::internal)
+            }
             _ => Err(Error::internal(format!("{endpoint} answers something else than JSON"))),
         }
     }
 
     /// An experiment by its id.
-    pub(crate) async fn experiment(&self, id: &str) -> Result<JsonValue, FieldError> {
+    pub(crate) async fn experiment(&self, id: &str) -> Result<Arc<JsonValue>, FieldError> {
         self.follow("mlflowGetExperiment", id, json!({ "experimentId": id }), "experiment").await
     }
 
     /// The model versions that a run made.
-    pub(crate) async fn model_versions(&self, run: &str) -> Result<JsonValue, FieldError> {
+    pub(crate) async fn model_versions(&self, run: &str) -> Result<Arc<JsonValue>, FieldError> {
         // An id has no quotes: it is that of a run that was read.
         let input = json!({ "filter": format!("run_id='{run}'") });
         self.follow("mlflowSearchModelVersions", run, input, "model_versions").await
@@ -82,7 +95,7 @@ impl Requests {
         id: &str,
         input: JsonValue,
         field: &str,
-    ) -> Result<JsonValue, FieldError> {
+    ) -> Result<Arc<JsonValue>, FieldError> {
         let cell = {
             let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(followed.entry((root, id.to_owned())).or_default())
@@ -93,7 +106,7 @@ impl Requests {
             if answer.get("next_page_token").is_some() {
                 return Err(format!("'{id}' has more of '{root}' than fit into one answer."));
             }
-            Ok(answer.get(field).cloned().unwrap_or_default())
+            Ok(Arc::new(answer.get(field).cloned().unwrap_or_default()))
         };
         cell.get_or_init(|| read).await.clone().map_err(|message| failure(&message))
     }

@@ -110,7 +110,7 @@ async fn runs_are_searched_by_query_and_by_mutation() {
 #[tokio::test(flavor = "multi_thread")]
 async fn operations_are_refused_as_mlflow_does() {
     let server = Server::new().await;
-    let aliases = |count: usize| (0..count).map(|alias| format!("a{alias}: __typename ")).collect::<String>();
+    let aliases = |count: usize| (0..count).map(|alias| format!("a{alias}: __typename")).collect::<Vec<_>>().join(" ");
     let nested = |depth: usize| format!("{{{}x{}}}", "a{".repeat(depth - 1), "}".repeat(depth - 1));
     for (query, expected) in [
         (format!("{{ {} }}", aliases(11)), "GraphQL queries should have at most 10 root fields, got 11 root fields."),
@@ -145,4 +145,62 @@ async fn operations_are_refused_as_mlflow_does() {
     for body in bodies {
         server.send(body).await.refused(400, "INVALID_PARAMETER_VALUE");
     }
+}
+
+/// Queries that grow where they are taken apart: fragments in fragments, levels without an end, fields that merge with each other.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_short_query_takes_long() {
+    let server = Server::new().await;
+    server.run().await;
+    let search = |fields: &str, fragments: &str| {
+        format!("{{ mlflowSearchRuns(input: {{ experimentIds: [\"0\"] }}) {{ runs {{ {fields} }} }} }} {fragments}")
+    };
+    let doubled = |count: usize| -> String {
+        let double = |number: usize| {
+            let next = number + 1;
+            format!("fragment F{number} on MlflowRunExtension {{ ...F{next} ... {{ ...F{next} }} }} ")
+        };
+        (0..count).map(double).collect::<String>()
+            + &format!("fragment F{count} on MlflowRunExtension {{ info {{ runName }} }}")
+    };
+    let chained = |count: usize| -> String {
+        let next = |number: usize| format!("fragment F{number} on MlflowRunExtension {{ ...F{} }} ", number + 1);
+        (0..count).map(next).collect::<String>()
+            + &format!("fragment F{count} on MlflowRunExtension {{ info {{ runName }} }}")
+    };
+    let spread = "fragment S on MlflowRunExtension { ".to_owned()
+        + &"...T ".repeat(9_000)
+        + "} fragment T on MlflowRunExtension { __typename }";
+    let merging = "info { runName } ".repeat(450);
+    for query in [
+        search("...F0", &doubled(40)),
+        search("...F0", &chained(1_000)),
+        search("info { runName }", &chained(1_000)),
+        search(&"a { ...S } ".repeat(500), &spread),
+        search(&merging, ""),
+        search(&("... { ".repeat(60) + "__typename" + &"}".repeat(60)), ""),
+        format!("{{ {}x }}", "...F0 ".repeat(5_000)) + "fragment F0 on Query { ...F0 }",
+        "query A { ...A } ".repeat(3_000) + "fragment A on Query { " + &"...B ".repeat(2_000) + "}",
+        "{ __type(name: \"MlflowRunInfo\") { fields { type { fields { type { fields { name } } } } } } }".to_owned(),
+        format!("query ({}) {{ __typename }}", "$a: Int ".repeat(6_000)),
+        format!("{{ test(inputString: {}\"x\"{}) {{ output }} }}", "[".repeat(60), "]".repeat(60)),
+        format!("{{ {} }}", "x ".repeat(30_000)),
+    ] {
+        let answered =
+            tokio::time::timeout(std::time::Duration::from_secs(10), server.send(json!({ "query": query }))).await;
+        let head: String = query.chars().take(100).collect();
+        assert!(answered.is_ok(), "takes long: {head}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_schema_is_answered_so_deep_as_it_cannot_grow() {
+    let server = Server::new().await;
+    let answer = server.query("{ __schema { types { name fields { name type { name ofType { name } } } } } }").await;
+    let types = answer["data"]["__schema"]["types"].as_array().unwrap();
+    assert!(types.iter().any(|described| described["name"] == "MlflowRunExtension"));
+    let lists = "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }";
+    assert_eq!(server.refusal(lists).await, "Maximum introspection depth exceeded");
+    let many = format!("{{ __schema {{ types {{ {} }} }} }}", "name ".repeat(100));
+    assert_eq!(server.refusal(&many).await, "Query exceeds maximum total selections of 100");
 }
