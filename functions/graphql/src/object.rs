@@ -22,6 +22,8 @@ use crate::requests::{Requests, failure};
 const RUN: &str = "MlflowRunExtension";
 /// The type of a metric of a run, whose value may be NaN.
 const METRIC_OF_RUN: &str = "MlflowMetricExtension";
+/// The type of what was sent.
+const ECHO: &str = "Test";
 /// MLflow never has one: errors are beside the data.
 const API_ERROR: &str = "ApiError";
 /// Runs that are followed at a time.
@@ -125,6 +127,8 @@ impl<'v> Object<'v> {
             ("Boolean", JsonValue::Null) => false.into(),
             ("LongString", JsonValue::Null) => "0".into(),
             ("LongString" | "String", JsonValue::Number(number)) => number.to_string().into(),
+            // An echo, not a message.
+            ("String", JsonValue::Null) if self.type_name == ECHO => JsonValue::Null,
             ("String", JsonValue::Null) => "".into(),
             (_, value) => value,
         })

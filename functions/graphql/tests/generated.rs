@@ -86,13 +86,13 @@ async fn queries_cost_what_the_page_says() {
     let get = |fields: &str| {
         format!("query Q($i: MlflowGetRunInput!) {{ mlflowGetRun(input: $i) {{ run {{ {fields} }} }} }}")
     };
-    let most = budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]);
+    let most = budget([1.0, 0.0, 3.0], [1.0, 0.0, 3.0]);
     ledger
         .row("a run", most, bench, on(), async |api, (_, runs)| {
             query(api, &get(RUN), json!({ "runId": runs[7] })).await;
         })
         .await;
-    let most = budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]);
+    let most = budget([4.0, 0.0, 7.0], [4.0, 0.0, 7.0]);
     ledger
         .row("with its experiment and its model versions (`GetRun`)", most, bench, on(), async |api, (_, runs)| {
             query(api, &get(&format!("{RUN} {OF_RUN}")), json!({ "runId": runs[7] })).await;
@@ -101,13 +101,13 @@ async fn queries_cost_what_the_page_says() {
     let search = |fields: &str| {
         format!("query Q($i: MlflowSearchRunsInput!) {{ mlflowSearchRuns(input: $i) {{ runs {{ {fields} }} }} }}")
     };
-    let most = budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]);
+    let most = budget([5.0, 0.0, 107.0], [4.0, 0.0, 106.0]);
     ledger
         .row("all runs", most, bench, on(), async |api, (id, _)| {
             query(api, &search(RUN), json!({ "experimentIds": [id] })).await;
         })
         .await;
-    let most = budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]);
+    let most = budget([106.0, 0.0, 258.0], [105.0, 0.0, 257.0]);
     ledger
         .row(
             "with their experiment and their model versions (`SearchRuns`)",
@@ -120,7 +120,7 @@ async fn queries_cost_what_the_page_says() {
             },
         )
         .await;
-    let most = budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]);
+    let most = budget([20.0, 0.0, 30.0], [20.0, 0.0, 30.0]);
     ledger
         .row(
             "320 points of each of 10 runs (`GetMetricHistoryBulkInterval`)",
@@ -134,7 +134,7 @@ async fn queries_cost_what_the_page_says() {
             },
         )
         .await;
-    let most = budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]);
+    let most = budget([2.0, 0.0, 3.0], [2.0, 0.0, 3.0]);
     ledger
         .row("the model versions of a run", most, bench, on(), async |api, (_, runs)| {
             let versions = "query Q($i: MlflowSearchModelVersionsInput) { \
