@@ -69,7 +69,7 @@ async fn experiment(api: &Api, name: &str) -> (String, Vec<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn queries_cost_what_the_page_says() {
+async fn the_ledger_of_graphql_is_up_to_date_and_within_its_budgets() {
     let table = Table::new(Engine::memory().unwrap().client(), "capacity");
     table.create_if_missing().await.unwrap();
     let bench = &Bench::new(table, process);
