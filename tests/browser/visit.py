@@ -21,9 +21,14 @@ _BETWEEN_LOOKS_MS = 100
 _SAME_LOOKS = 4
 #: What our server hides, because nothing is behind it, is hidden on the other side, too.
 _HIDDEN = Path(__file__).resolve().parents[2].joinpath("functions/ui/src/absent.css").read_text()
+#: A dialog that is still fading in is not visible yet, and how far it has come depends on how busy the machine is. Not in no time: the UI waits
+#: for the end of some of these.
+_STILL = "*, ::before, ::after { animation-duration: 1ms !important; animation-delay: 0s !important; \
+transition-duration: 1ms !important; transition-delay: 0s !important }"
 _HIDE = f"""addEventListener("DOMContentLoaded", () => {{
-    if (window === window.top && !document.querySelector("link[href*='absent']"))
-        document.head.append(Object.assign(document.createElement("style"), {{ textContent: {json.dumps(_HIDDEN)} }}));
+    if (window !== window.top) return;
+    const hidden = document.querySelector("link[href*='absent']") ? "" : {json.dumps(_HIDDEN)};
+    document.head.append(Object.assign(document.createElement("style"), {{ textContent: hidden + {json.dumps(_STILL)} }}));
 }})"""
 _LOOKING = Path(__file__).with_name("looking.js").read_text()
 #: What pops up for newcomers, and the Assistant, which opens by itself on the first visit: both are shut beforehand.
