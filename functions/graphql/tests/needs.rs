@@ -1,0 +1,94 @@
+//! A query shows what its caller may read by the endpoints that it calls, and nothing else.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use access::{Action, Authorizer, Caller, Guarded, Visible};
+use futures::future::BoxFuture;
+use mlflow_api::{ExperimentId, Result, Workspace};
+use serde_json::{Value, json};
+use service::Frame;
+use test_site::{Api, ROOT, Site};
+
+/// Lets everybody read and list what is on its list, and do nothing else.
+struct Reads(HashSet<Guarded>);
+
+impl Authorizer for Reads {
+    fn authenticate<'a>(&'a self, _: &'a http::HeaderMap) -> BoxFuture<'a, Result<Caller>> {
+        Box::pin(async { Ok(Caller::Somebody) })
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: &'a Workspace,
+        wanted: &'a [(Action, Guarded)],
+    ) -> BoxFuture<'a, Result<Vec<bool>>> {
+        let may =
+            |(action, what): &(Action, Guarded)| matches!(action, Action::Read | Action::List) && self.0.contains(what);
+        Box::pin(async move { Ok(wanted.iter().map(may).collect()) })
+    }
+
+    fn visible<'a>(&'a self, _: &'a Caller, _: &'a Workspace) -> BoxFuture<'a, Result<Visible>> {
+        Box::pin(async { Ok(Visible::Only(Arc::new(self.0.clone()))) })
+    }
+}
+
+fn api(site: &Site, guard: &Arc<Reads>) -> Api {
+    let tracking = Frame::guarded(tracking::store::Store::new(site.table.clone(), ROOT), guard.clone());
+    let registry = Frame::guarded(registry::store::Store::new(site.table.clone(), ROOT), guard.clone());
+    let graphql = graphql::Store::new(site.table.clone(), &tracking, &registry).unwrap();
+    Api(service::router(graphql::routes(), &Frame::guarded(graphql, guard.clone())))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_shows_what_its_caller_may_read() {
+    let site = Site::new().await;
+    let tracking = tracking::store::Store::new(site.table.clone(), ROOT);
+    let registry = registry::store::Store::new(site.table.clone(), ROOT);
+    let everything = Api(service::joined(tracking::router(&tracking), [registry::router(&registry)]));
+    let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+    everything.post("registered-models/create", json!({ "name": "secret" })).await.ok();
+    let mut made = Vec::new();
+    for name in ["open", "closed"] {
+        let id = text(&everything.post("experiments/create", json!({ "name": name })).await.ok(), "/experiment_id");
+        let run = everything.post("runs/create", json!({ "experiment_id": id, "run_name": name })).await.ok();
+        let run = text(&run, "/run/info/run_id");
+        let version = json!({ "name": "secret", "source": "s3://bucket/model", "run_id": run });
+        everything.post("model-versions/create", version).await.ok();
+        made.push((id, run));
+    }
+    let open = Guarded::Experiment(ExperimentId::parse(&made[0].0).unwrap());
+    let api = api(&site, &Arc::new(Reads(HashSet::from([open]))));
+    let query = async |query: String| {
+        let body = json!({ "query": query });
+        api.call_at("POST", "/graphql", body.to_string()).await.ok()
+    };
+
+    let runs = async |(_, run): &(String, String)| {
+        let fields = "info { runName } experiment { name } modelVersions { name }";
+        query(format!("{{ mlflowGetRun(input: {{ runId: \"{run}\" }}) {{ run {{ {fields} }} }} }}")).await
+    };
+    let shown = json!({ "info": { "runName": "open" }, "experiment": { "name": "open" }, "modelVersions": [] });
+    assert_eq!(runs(&made[0]).await, json!({ "data": { "mlflowGetRun": { "run": shown } }, "errors": null }));
+    assert_eq!(runs(&made[1]).await, json!({ "data": { "mlflowGetRun": null }, "errors": ["Permission denied"] }));
+
+    let ids = json!([made[0].0, made[1].0]);
+    let found =
+        query(format!("{{ mlflowSearchRuns(input: {{ experimentIds: {ids} }}) {{ runs {{ info {{ runName }} }} }} }}"));
+    let expected = json!({ "mlflowSearchRuns": { "runs": [{ "info": { "runName": "open" } }] } });
+    assert_eq!(found.await["data"], expected);
+
+    let found = query(format!(
+        "{{ a: mlflowGetExperiment(input: {{ experimentId: \"{}\" }}) {{ experiment {{ name }} }} \
+         b: mlflowSearchModelVersions(input: {{ }}) {{ modelVersions {{ name }} }} \
+         c: mlflowGetMetricHistoryBulkInterval(input: {{ runIds: [\"{}\"], metricKey: \"m\" }}) {{ metrics {{ key }} }} }}",
+        made[1].0, made[1].1
+    ));
+    let expected = json!({
+        "data": { "a": null, "b": { "modelVersions": [] }, "c": null },
+        "errors": ["Permission denied", "Permission denied"],
+    });
+    assert_eq!(found.await, expected);
+}
