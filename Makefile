@@ -56,9 +56,9 @@ test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, 
 	cargo build --workspace
 	python -m pytest tests --numprocesses auto --maxprocesses 4 --dist loadgroup
 
-test-browser: $(VENV_READY) ## MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed
+test-browser: $(VENV_READY) ## All pages of MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed
 	cargo build --workspace
-	python -m pytest tests/browser -m browser
+	python -m pytest tests/browser -m "browser or not browser"
 
 test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server, and random writes with faults: about 40 minutes
 	cargo build --workspace

@@ -9,10 +9,12 @@ from tests.browser.visit import Visit
 Step = Callable[[Visit], None]
 
 
-def _page(path: Callable[[dict[str, str]], str]) -> Step:
+def _page(path: Callable[[dict[str, str]], str], until: str | None = None) -> Step:
+    """A page to look at, once it shows a text that comes late: after its program was loaded, while nothing is asked for any more."""
+
     def step(visit: Visit) -> None:
         visit.open(path(visit.ids))
-        visit.look("page")
+        visit.look("page", None if until is None else visit.page.get_by_text(until, exact=True))
 
     return step
 
@@ -76,7 +78,8 @@ PAGES: dict[str, Step] = {
     "compare experiments": _page(lambda ids: f"compare-experiments/s?experiments={_json([ids['curves'], ids['many']])}"),
     "metric of runs": _page(
         lambda ids: f"metric/loss?runs={_json(_curves(ids))}&metric=%22loss%22&experiments={_json([ids['curves']])}"
-        "&plot_metric_keys=%5B%22loss%22%5D&plot_layout=%7B%7D"
+        "&plot_metric_keys=%5B%22loss%22%5D&plot_layout=%7B%7D",
+        until="Latest",
     ),
     "models": _page(lambda ids: "models"),
     "model": _page(lambda ids: "models/iris%20classifier"),

@@ -13,13 +13,34 @@ from tests.browser.visit import Visit
 #: Pages first: the flows add to what they show.
 _STEPS = PAGES | FLOWS
 assert len(_STEPS) == len(PAGES) + len(FLOWS), "two steps have the same name"
+#: What `make test` looks at: one of each kind, in less than two minutes. The others take `make test-browser`.
+_SAMPLE = {
+    "experiments",
+    "runs",
+    "charts of runs",
+    "run",
+    "run artifacts",
+    "artifact image",
+    "artifact table",
+    "logged model",
+    "compare runs",
+    "model version",
+    "prompt",
+    "create, rename, delete an experiment",
+    "edit a model version",
+}
+assert set(_STEPS) >= _SAMPLE, "a step of the sample does not exist"
 _ALLOWED = Allowed(Path(__file__).with_name("allowed.yaml"))
 
 # All in one process: two servers and two browsers are enough for a machine.
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.xdist_group("browser")
 
 
-@pytest.fixture(params=_STEPS, scope="session")
+def _params() -> list:
+    return [pytest.param(name, marks=() if name in _SAMPLE else pytest.mark.browser) for name in _STEPS]
+
+
+@pytest.fixture(params=_params(), scope="session")
 def step(request: pytest.FixtureRequest) -> tuple[str, Callable[[Visit], None]]:
     return request.param, _STEPS[request.param]
 
