@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.pair import FIRST_EXPERIMENT_OF_REFERENCE, FIRST_EXPERIMENT_OF_SUBJECT
 from tests.support.http import Side
+from tests.support.s3 import LocalS3, local_s3
 from tests.support.servers import ServerlessMlflow, StockMlflow, start_subject
 
 Server = StockMlflow | ServerlessMlflow
@@ -33,6 +34,13 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     server = start_subject(directory, in_memory=True, first_experiment_id=FIRST_EXPERIMENT_OF_SUBJECT)
     yield Side("subject", server.url)
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[LocalS3]:
+    """S3 on this machine, for buckets of each test's own."""
+    with local_s3() as s3:
+        yield s3
 
 
 @pytest.fixture

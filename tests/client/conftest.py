@@ -13,7 +13,6 @@ import pytest
 from mlflow import MlflowClient
 
 from tests.support.http import Side
-from tests.support.s3 import LocalS3, local_s3
 from tests.support.servers import start_subject, subject_is_stock_mlflow
 
 
@@ -64,10 +63,3 @@ def experiment(client: MlflowClient, tmp_path, request: pytest.FixtureRequest) -
 def run_id(client: MlflowClient, experiment: str) -> str:
     """The id of a run in that experiment."""
     return client.create_run(experiment, start_time=1, run_name="the run").info.run_id
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[LocalS3]:
-    """S3 on this machine, for buckets of each test's own."""
-    with local_s3() as s3:
-        yield s3

@@ -92,6 +92,17 @@ RUNS = TABLE[:1] + [{"Fn::Sub": "${Table.Arn}/index/GSI1"}]
 ITEMS = {
     f"dynamodb:{action}Item" for action in ["BatchGet", "BatchWrite", "ConditionCheck", "Delete", "Get", "Put", "Update"]
 } | {"dynamodb:Query"}
+#: The bucket with the artifacts, and the files below its prefix.
+BUCKET = {
+    "Fn::If": ["HasOwnBucket", {"Ref": "ArtifactBucket"}, {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "ArtifactRoot"}]}]}]
+}
+PATH = {
+    "Fn::If": ["HasOwnBucket", {"Ref": "ArtifactBucket"}, {"Fn::Select": [1, {"Fn::Split": ["s3://", {"Ref": "ArtifactRoot"}]}]}]
+}
+LISTS_FILES = ({"s3:ListBucket"}, {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Bucket}", {"Bucket": BUCKET}]})
+FILES = {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Path}/*", {"Path": PATH}]}
+READS_FILES = [LISTS_FILES, ({"s3:GetObject"}, FILES)]
+WRITES_FILES = [LISTS_FILES, ({f"s3:{action}" for action in ["AbortMultipartUpload", "DeleteObject", "GetObject", "PutObject"]}, FILES)]
 STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}
 
 
@@ -111,12 +122,12 @@ def test_functions_may_do_only_what_they_do(resources):
         "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole",
         "ArtifactsFunctionRole", "GraphqlFunctionRole",
     }
-    assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE)]
+    assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE), *READS_FILES]
     assert statements(resources, "EvaluationFunctionRole") == [(ITEMS, TABLE[0])]
-    assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE)]
+    assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE), *READS_FILES]
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
-    assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS)]
-    assert statements(resources, "GraphqlFunctionRole") == [(looks_up, TABLE)]
+    assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS), *WRITES_FILES]
+    assert statements(resources, "GraphqlFunctionRole") == [(looks_up, TABLE), LISTS_FILES]
     assert "Policies" not in resources["UiFunctionRole"]["Properties"]
     assert statements(resources, "IndexerFunctionRole") == [
         (ITEMS - {"dynamodb:ConditionCheckItem"}, TABLE),
@@ -136,13 +147,13 @@ def test_functions_know_only_what_they_need(resources):
         for name, function in of_type(resources, "AWS::Lambda::Function").items()
     }
     assert known == {
-        "TrackingFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
+        "TrackingFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "ARTIFACTS_PRESIGNED_ONLY"},
         "EvaluationFunction": {"TABLE_NAME"},
-        "RegistryFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
+        "RegistryFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "IndexerFunction": {"TABLE_NAME"},
-        "ArtifactsFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
-        "GraphqlFunction": {"TABLE_NAME", "ARTIFACT_ROOT"},
-        "UiFunction": set(),
+        "ArtifactsFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
+        "GraphqlFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
+        "UiFunction": {"ARTIFACTS_ORIGIN"},
     }
 
 
@@ -212,3 +223,24 @@ def test_each_alarm_reaches_the_topic(resources):
 def test_data_outlives_the_stack(resources):
     for name in ["Table", "ArtifactBucket", "ArtifactBucketPolicy"]:
         assert resources[name]["DeletionPolicy"] == resources[name]["UpdateReplacePolicy"] == "Retain"
+
+
+def test_the_bucket_is_closed_but_to_pages_of_the_interface(resources):
+    bucket = resources["ArtifactBucket"]["Properties"]
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    [encryption] = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert encryption["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
+    [rule] = bucket["CorsConfiguration"]["CorsRules"]
+    assert (rule["AllowedOrigins"], rule["AllowedMethods"]) == ([{"Fn::GetAtt": ["Api", "ApiEndpoint"]}], ["GET", "PUT"])
+    assert rule["ExposedHeaders"] == ["ETag"]
+    [lifecycle] = bucket["LifecycleConfiguration"]["Rules"]
+    assert lifecycle["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
+
+
+def test_clients_need_no_rights_to_the_bucket_unless_the_operator_says_so(template, resources):
+    assert template["Parameters"]["ArtifactAccess"]["Default"] == "server"
+    for name in ["TrackingFunction", "RegistryFunction", "ArtifactsFunction", "GraphqlFunction"]:
+        variables = resources[name]["Properties"]["Environment"]["Variables"]
+        condition, _, served = variables["ARTIFACT_ROOT"]["Fn::If"]
+        assert (condition, served) == ("IsDirect", "mlflow-artifacts:/")
+        assert variables["ARTIFACTS_DESTINATION"]["Fn::If"][2] == {"Ref": "ArtifactRoot"}

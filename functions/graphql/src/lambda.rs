@@ -1,12 +1,13 @@
 //! What a cold start prepares, from the function's environment.
 
+use artifact_store::Artifacts;
 use service::Frame;
 use table::Table;
 
 use crate::store::Store;
 
 /// The store over the table of the environment ([`Table::from_environment`]), and `ARTIFACT_ROOT`, which the endpoints of the other functions
-/// know. Makes the first request, so that the connection stands before the first call.
+/// know; [`Artifacts::from_environment`] says where the server keeps artifacts. Makes the first request, so that the connection stands before the first call.
 ///
 /// # Errors
 /// A variable is missing, or the table cannot be reached.
@@ -17,5 +18,7 @@ pub async fn store_from_environment() -> Result<Store, Box<dyn std::error::Error
     let tracking = tracking::store::Store::new(table.clone(), &artifact_root);
     let registry = registry::store::Store::new(table.clone(), &artifact_root);
     registry.connect().await?;
-    Ok(Store::new(table, &Frame::new(tracking), &Frame::new(registry))?)
+    let files = artifacts::store::Store::new(table.clone(), Artifacts::from_environment(&artifact_root));
+    let store = Store::new(table, &Frame::new(tracking), &Frame::new(registry))?;
+    Ok(store.with_artifacts(&Frame::new(files)))
 }

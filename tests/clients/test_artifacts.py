@@ -1,0 +1,92 @@
+"""Artifacts of a signed client: small files through the gateway, larger ones straight to a bucket, as the package has MLflow do it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from mlflow_serverless_auth import SigV4
+
+from tests.support.processes import child_environment
+from tests.support.s3 import LocalS3
+from tests.support.servers import ServerlessMlflow
+
+from .conftest import VERIFIER
+from .gateway import Answer, forwarding, serving, strict
+from .verifier import Received
+
+_SETTING = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE"
+_SIZES = {"small": 4_499_999, "large": 4_500_000}
+_SCRIPT = f"""
+import os, pathlib, sys
+import mlflow
+from mlflow import MlflowClient
+client = MlflowClient()
+run = client.create_run("0").info.run_id
+for name, size in {_SIZES}.items():
+    pathlib.Path(name).write_bytes(os.urandom(1000) + bytes(size - 1000))
+    client.log_artifact(run, name)
+for name in {list(_SIZES)}:
+    fetched = pathlib.Path(client.download_artifacts(run, name, str(pathlib.Path("fetched").absolute())))
+    assert fetched.read_bytes() == pathlib.Path(name).read_bytes()
+print(os.environ["{_SETTING}"], sorted(file.path for file in client.list_artifacts(run)))
+"""
+
+
+class Deployed:
+    """A strict gateway before a server whose artifacts are in a bucket. It keeps what has come through."""
+
+    def __init__(self, server: ServerlessMlflow):
+        self.received: list[Received] = []
+        self.forward = forwarding(server.url)
+        self.url = ""
+
+    def answer(self, request: Received) -> Answer:
+        self.received.append(request)
+        return self.forward(request)
+
+
+@pytest.fixture
+def deployed(aws: None, s3: LocalS3, tmp_path: Path) -> Iterator[Deployed]:
+    bucket = s3.make_bucket(f"signed-{abs(hash(tmp_path))}")
+    server = ServerlessMlflow(
+        tmp_path / "server",
+        in_memory=True,
+        options=["--artifacts-destination", f"s3://{bucket.name}"],
+        artifact_root="mlflow-artifacts:/",
+        environment=s3.environment,
+    )
+    deployed = Deployed(server)
+    with serving(strict(VERIFIER, deployed.answer)) as deployed.url:
+        yield deployed
+    server.stop()
+
+
+def _run(deployed: Deployed, directory: Path, **settings: str) -> str:
+    (directory / "fetched").mkdir()
+    environment = child_environment(MLFLOW_TRACKING_URI=deployed.url, MLFLOW_TRACKING_AUTH="mlflow-serverless", **settings)
+    command = [sys.executable, "-c", _SCRIPT]
+    process = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=120)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+def test_no_request_is_longer_than_a_lambda_takes(deployed: Deployed, tmp_path: Path):
+    assert _run(deployed, tmp_path) == "4500000 ['large', 'small']\n"
+    longest = max(len(request.body) for request in deployed.received)
+    assert longest == _SIZES["small"]
+
+
+def test_what_the_user_has_set_stays(deployed: Deployed, tmp_path: Path):
+    assert _run(deployed, tmp_path, **{_SETTING: "9000000"}) == "9000000 ['large', 'small']\n"
+    assert max(len(request.body) for request in deployed.received) == _SIZES["large"]
+
+
+def test_a_signed_download_that_is_sent_to_the_bucket(deployed: Deployed, auth: SigV4):
+    url = f"{deployed.url}/api/2.0/mlflow-artifacts/artifacts/0/x/file"
+    requests.put(url, data=b"content", auth=auth, timeout=60).raise_for_status()
+    answer = requests.get(url, auth=auth, timeout=60)
+    assert (answer.content, [step.status_code for step in answer.history]) == (b"content", [307])
+    assert not [name for name in answer.request.headers if name.lower().startswith(("authorization", "x-amz-"))]
