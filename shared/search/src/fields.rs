@@ -32,10 +32,12 @@ pub struct IndexedFields {
 }
 
 impl Default for IndexedFields {
-    /// MLflow sets a dozen tags on each run that nobody searches by, but for the parent of a nested run.
+    /// MLflow sets a dozen tags on each run that nobody searches by, but for the parent of a nested run, and the type by which the
+    /// pages of the UI look for evaluation runs.
     fn default() -> Self {
         let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
-        Self { values: owned(&["tags.*", "!tags.mlflow.*", "tags.mlflow.parentRunId"]), text: owned(&[RUN_NAME]) }
+        let values = owned(&["tags.*", "!tags.mlflow.*", "tags.mlflow.parentRunId", "tags.mlflow.runType"]);
+        Self { values, text: owned(&[RUN_NAME]) }
     }
 }
 
@@ -89,6 +91,7 @@ mod tests {
             ("tags.", true),
             ("tags.mlflow.user", false),
             ("tags.mlflow.parentRunId", true),
+            ("tags.mlflow.runType", true),
             ("params.env", false),
             ("attributes.user_id", false),
         ] {
