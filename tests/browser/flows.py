@@ -151,6 +151,9 @@ def artifacts(visit: Visit) -> None:
         tree.filter(has_text=name).first.click()
         if name.endswith(".png"):
             page.locator("img[src^='blob:'], .plotly image").first.wait_for()
+        if name.endswith(".csv"):
+            # The head of a table is drawn once its body was measured.
+            page.get_by_text("value", exact=True).first.wait_for()
         visit.look(name, page.get_by_text(f"/{name}"))
 
 

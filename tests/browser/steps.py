@@ -81,7 +81,7 @@ PAGES: dict[str, Step] = {
         "&plot_metric_keys=%5B%22loss%22%5D&plot_layout=%7B%7D",
         until="Latest",
     ),
-    "models": _page(lambda ids: "models"),
+    "models": _page(lambda ids: "models", until="Flexible, governed deployments with the new Model Registry UI"),
     "model": _page(lambda ids: "models/iris%20classifier"),
     "model version": _page(lambda ids: "models/iris%20classifier/versions/2"),
     "prompts": _page(lambda ids: "prompts"),
