@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -231,10 +232,24 @@ def test_the_bucket_is_closed_but_to_pages_of_the_interface(resources):
     [encryption] = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert encryption["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
     [rule] = bucket["CorsConfiguration"]["CorsRules"]
-    assert (rule["AllowedOrigins"], rule["AllowedMethods"]) == ([{"Fn::GetAtt": ["Api", "ApiEndpoint"]}], ["GET", "PUT"])
-    assert rule["ExposedHeaders"] == ["ETag"]
+    assert (rule["AllowedOrigins"], rule["AllowedMethods"]) == ([{"Fn::GetAtt": ["Api", "ApiEndpoint"]}], ["GET"])
+    assert "ExposedHeaders" not in rule
     [lifecycle] = bucket["LifecycleConfiguration"]["Rules"]
     assert lifecycle["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
+    assert lifecycle["ExpiredObjectDeleteMarker"] is True
+    # S3 refuses a rule with both.
+    assert not {"ExpirationInDays", "ExpirationDate"} & lifecycle.keys()
+
+
+def test_a_bucket_of_ones_own_is_named_so_that_policies_and_certificates_fit(template):
+    pattern = template["Parameters"]["ArtifactRoot"]["AllowedPattern"]
+    for root in ["", "s3://bucket", "s3://my-bucket-1/mlflow", "s3://bucket/a/b.c/d e"]:
+        assert re.search(pattern, root), root
+    for root in [
+        "bucket", "s3://", "s3://b", "s3://my.bucket/x", "s3://Bucket/x", "s3://bucket/", "s3://bucket/x/", "s3://bucket//x",
+        "s3://bucket/x*", "s3://bucket/*/x", "s3://bucket/${aws:username}", "s3://bucket/x?", "s3://bucket/x#y", "s3://bucket*/x",
+    ]:
+        assert not re.search(pattern, root), root
 
 
 def test_clients_need_no_rights_to_the_bucket_unless_the_operator_says_so(template, resources):
