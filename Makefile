@@ -38,7 +38,12 @@ watch: ui $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by
 	env -u AWS_SESSION_TOKEN "DYNAMODB_ENDPOINT=$$endpoint" "$$id" "$$secret" \
 		cargo lambda watch --invoke-address 127.0.0.1 --disable-cors
 
-test: lint test-rust test-python validate deny ## Everything that continuous integration checks
+test: ## Everything that continuous integration checks
+	@# One core installs the Python packages while Rust is compiled.
+	mkdir -p target; $(MAKE) $(VENV_READY) > target/packages.log 2>&1 & packages=$$!; failed=0; \
+	$(MAKE) lint test-rust || failed=1; \
+	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
+	$(MAKE) test-python validate deny
 
 lint: ## Formatting and lints
 	cargo fmt --check
@@ -46,9 +51,9 @@ lint: ## Formatting and lints
 
 test-rust: ## The tests of the crates
 	cargo test --workspace --no-run
-	@# The ledgers keep one core busy for minutes, and some of the other tests mostly wait: they run side by side.
+	@# The ledgers keep one core busy for minutes, and some of the other tests mostly wait: they run side by side, four tests at a time.
 	cargo test --quiet --workspace ledger > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
-	cargo test --workspace -- --skip ledger || failed=1; \
+	RUST_TEST_THREADS=4 cargo test --workspace -- --skip ledger || failed=1; \
 	wait $$ledgers || { cat target/ledgers.log; failed=1; }; \
 	exit $$failed
 
@@ -96,5 +101,6 @@ clean: ## Remove everything that was built; ./data stays
 # A failed installation leaves no stamp, and a changed list starts from nothing, so that no package is left over.
 $(VENV_READY): $(REQUIREMENTS) clients/python/pyproject.toml
 	python3 -m venv --clear $(VENV)
-	$(VENV)/bin/pip install --quiet $(REQUIREMENTS:%=--requirement %)
+	@# Most of what is installed is never imported, so nothing is compiled ahead.
+	$(VENV)/bin/pip install --quiet --no-compile $(REQUIREMENTS:%=--requirement %)
 	touch $@

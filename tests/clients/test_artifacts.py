@@ -79,6 +79,15 @@ def test_no_request_is_longer_than_a_lambda_takes(deployed: Deployed, tmp_path: 
     assert longest == _SIZES["small"]
 
 
+def test_no_file_is_called_a_text(deployed: Deployed, auth: SigV4):
+    """API Gateway would replace what is no UTF-8 in it."""
+    url = f"{deployed.url}/api/2.0/mlflow-artifacts/artifacts/0/x/file.csv"
+    headers = {"Content-Type": "text/csv"}
+    requests.put(url, data="café".encode("latin-1"), headers=headers, auth=auth, timeout=60).raise_for_status()
+    [received] = deployed.received
+    assert received.values("content-type") == ["application/octet-stream"]
+
+
 def test_what_the_user_has_set_stays(deployed: Deployed, tmp_path: Path):
     assert _run(deployed, tmp_path, **{_SETTING: "9000000"}) == "9000000 ['large', 'small']\n"
     assert max(len(request.body) for request in deployed.received) == _SIZES["large"]

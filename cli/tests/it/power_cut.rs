@@ -22,13 +22,14 @@ use crate::site::{TABLE, Walk, functions};
 use crate::writes;
 
 /// Endpoints that only read, although their method is not GET.
-const READS: [&str; 6] = [
+const READS: [&str; 7] = [
     "POST /ajax-api/2.0/mlflow/experiments/search-datasets",
     "POST /api/2.0/mlflow/experiments/search",
     "POST /api/2.0/mlflow/logged-models/search",
     "POST /api/2.0/mlflow/registered-models/get-latest-versions",
     "POST /api/2.0/mlflow/runs/search",
     "POST /api/3.0/mlflow/datasets/search",
+    "POST /graphql",
 ];
 
 /// Parts of the paths of those that write nothing to the table: artifacts are files, and telemetry is off.

@@ -54,7 +54,7 @@ impl Endpoint for Create {
     }
 
     async fn act(self, _: &Scope, store: &Store) -> Result<Created> {
-        let upload = store.artifacts().root()?.start_upload(&self.file, self.parts).await?;
+        let upload = store.artifacts().root()?.start_upload(&self.file, self.parts, store.longest()).await?;
         let credentials = upload.urls.into_iter().zip(1..).map(|(url, part_number)| Credential { url, part_number });
         Ok(Created { upload_id: upload.id, credentials: credentials.collect() })
     }

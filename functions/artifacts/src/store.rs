@@ -1,7 +1,7 @@
 //! Where artifacts are.
 
 use access::Granted;
-use artifact_store::{Artifacts, Chunks};
+use artifact_store::{Artifacts, Chunks, too_large};
 use entities::attributes::{ARTIFACT_URI, STAGE};
 use entities::{ModelLocation, RunLocation, run_artifact_uri, stage_from};
 use key_schema::rows;
@@ -67,7 +67,7 @@ impl Store {
         match self.longest {
             None => Ok(body.chunks),
             Some(longest) => {
-                let refused = Error::invalid(format!("Artifact size is too large. Max size is {longest} bytes."));
+                let refused = too_large(longest);
                 limited(body, longest, refused)
             }
         }

@@ -2,7 +2,8 @@
 //! machine or goes through the server, into what belongs to the run or to the logged model.
 //!
 //! The rules are MLflow's (`_validate_source_run`, `_validate_source_model`). Any other place may be recorded: who loads the model reads
-//! it with rights of their own, and the server reads only what is below its own artifact root (`docs/adr/0018-locations.md`).
+//! it with rights of their own. What is in the server's own bucket it sends itself, so that it has to belong to the run or the logged
+//! model that the version names (`docs/adr/0018-locations.md`).
 
 use mlflow_api::limits::normalized_path;
 use mlflow_api::{Error, Result};

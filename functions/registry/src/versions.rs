@@ -138,8 +138,8 @@ impl Endpoint for GetArtifact {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
-        let location = store.version_download_uri(&scope.registered_model(&self.name)?, &self.version).await?;
-        store.artifacts().at(&location)?.answer(&self.path, self.presigned).await
+        let artifacts = store.version_artifacts(&scope.registered_model(&self.name)?, &self.version).await?;
+        artifacts.answer(&self.path, self.presigned).await
     }
 }
 

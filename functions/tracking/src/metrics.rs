@@ -142,7 +142,8 @@ impl Endpoint for HistoryBulkInterval {
                 return Err(Error::invalid(message));
             }
         };
-        let max_results = usize::try_from(max_results).unwrap_or(1);
+        // Where the checks of the message hold, this changes nothing.
+        let max_results = usize::try_from(max_results.clamp(1, SAMPLE_POINTS)).unwrap_or(1);
         Ok(Self { run_ids: message.run_ids, metric: message.metric_key, range, max_results })
     }
 

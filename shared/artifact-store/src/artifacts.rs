@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bucket::SMALLEST_PART;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, ErrorCode, Result};
 use percent_encoding::percent_decode_str;
@@ -11,7 +12,7 @@ use service::{Answer, FileUrl};
 
 use crate::directory::{self, Directory};
 use crate::path::ArtifactPath;
-use crate::place::{Chunks, DOWNLOAD, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl};
+use crate::place::{Chunks, DOWNLOAD, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl, too_large};
 use crate::prefix::Prefix;
 
 /// The artifacts of a server. Cheap to clone; the same for all functions.
@@ -97,6 +98,12 @@ impl Artifacts {
         }
     }
 
+    /// Whether an S3 URI leads to what this server keeps, so that the server reads it with its own rights.
+    #[must_use]
+    pub fn keep_object(&self, uri: &str) -> bool {
+        self.prefix().is_some_and(|prefix| prefix.below(uri).is_some())
+    }
+
     /// What `mlflow-artifacts:/` is.
     ///
     /// # Errors
@@ -110,12 +117,7 @@ impl Artifacts {
     /// # Errors
     /// `NOT_IMPLEMENTED` for what is not kept by this server.
     pub fn at(&self, location: &str) -> Result<Location> {
-        let not_here = || {
-            let message = format!(
-                "This server cannot read or write artifacts in '{location}'. Clients do it themselves, with rights of their own."
-            );
-            Error::new(ErrorCode::NotImplemented, message)
-        };
+        let not_here = || not_read(location);
         let kept = self.kept.as_ref().ok_or_else(not_here)?;
         let below = match location.strip_prefix("mlflow-artifacts:") {
             Some(rest) => ArtifactPath::parse(proxied_path(rest).ok_or_else(not_here)?)?,
@@ -133,6 +135,15 @@ impl Artifacts {
         };
         Ok(Location { place, below })
     }
+}
+
+/// A location that this server does not read.
+#[must_use]
+pub fn not_read(location: &str) -> Error {
+    let message = format!(
+        "This server cannot read or write artifacts in '{location}'. Clients do it themselves, with rights of their own."
+    );
+    Error::new(ErrorCode::NotImplemented, message)
 }
 
 /// The path of what follows `mlflow-artifacts:`; `None` with a host, which is another server's.
@@ -217,8 +228,14 @@ impl Location {
     /// Begins an upload of so many parts ([`Place::start_upload`]).
     ///
     /// # Errors
-    /// Those of the place.
-    pub async fn start_upload(&self, path: &ArtifactPath, parts: i64) -> Result<StartedUpload> {
+    /// Those of the place, and `INVALID_PARAMETER_VALUE` for more parts than a file of `longest` bytes has: whether the parts together are
+    /// longer is only seen when all of them are there.
+    pub async fn start_upload(&self, path: &ArtifactPath, parts: i64, longest: Option<u64>) -> Result<StartedUpload> {
+        let most = longest.map(|longest| longest.div_ceil(SMALLEST_PART as u64).max(1));
+        let is_too_long = |most: u64| u64::try_from(parts).is_ok_and(|parts| parts > most);
+        if let Some(longest) = longest.filter(|_| self.place.has_urls() && most.is_some_and(is_too_long)) {
+            return Err(too_large(longest));
+        }
         self.place.start_upload(self.below.join(path), parts).await
     }
 

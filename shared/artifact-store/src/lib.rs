@@ -12,8 +12,10 @@ mod proxied;
 mod staging;
 mod walk;
 
-pub use artifacts::{Artifacts, Location};
+pub use artifacts::{Artifacts, Location, not_read};
 pub use directory::Directory;
 pub use path::ArtifactPath;
-pub use place::{Chunks, DOWNLOAD, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl, at_most, unsupported};
+pub use place::{
+    Chunks, DOWNLOAD, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl, at_most, too_large, unsupported,
+};
 pub use prefix::Prefix;

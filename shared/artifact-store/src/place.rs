@@ -23,6 +23,12 @@ pub type Chunks = BoxStream<'static, Result<Bytes>>;
 /// For how long a client that was sent elsewhere may begin to read a file there (MLflow's `MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS`).
 pub const DOWNLOAD: Duration = Duration::from_mins(5);
 
+/// A file has more bytes than this server takes.
+#[must_use]
+pub fn too_large(longest: u64) -> Error {
+    Error::invalid(format!("Artifact size is too large. Max size is {longest} bytes."))
+}
+
 /// An upload whose parts a client sends to the place itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedUpload {

@@ -13,7 +13,7 @@ use crate::content_type::inert_type;
 use crate::path::ArtifactPath;
 use crate::place::{
     Chunks, DOWNLOAD, DownloadUrl, ENTRY, LONGEST_LIST, Place, SentPart, StartedUpload, UploadUrl, failed,
-    is_directory, no_file_there, not_there, too_long,
+    is_directory, no_file_there, not_there, too_large, too_long,
 };
 use crate::proxied;
 
@@ -150,13 +150,13 @@ impl Prefix {
             };
             if length > longest {
                 self.bucket.abort_upload(key, id).await.map_err(failed)?;
-                return Err(Error::invalid(format!("Artifact size is too large. Max size is {longest} bytes.")));
+                return Err(too_large(longest));
             }
         }
         self.bucket.complete_upload(key, id, &parts).await.map_err(|failure| {
             if failure.is_missing() {
                 Error::not_found("There is no such upload, or it was aborted.")
-            } else if failure.is_invalid() {
+            } else if failure.is_of_parts() {
                 Error::invalid("The parts are not those that were sent, or one but the last has less than 5 MB.")
             } else {
                 failed(failure)

@@ -119,14 +119,16 @@ impl Bucket {
                 if name != "Error" {
                     return Ok(());
                 }
-                let mut said = String::new();
+                let (mut code, mut message) = (String::new(), String::new());
                 xml::children(element, &mut |name, element| {
-                    if matches!(name, "Code" | "Message") {
-                        said = format!("{said} {}", xml::text(element)?);
+                    match name {
+                        "Code" => code = xml::text(element)?,
+                        "Message" => message = xml::text(element)?,
+                        _ => {}
                     }
                     Ok(())
                 })?;
-                Err(Failure::Unavailable(format!("an object was not deleted:{said}")))
+                Err(Failure::of_code(200, code, message))
             })?;
         }
         Ok(())

@@ -176,17 +176,8 @@ fn classify(reply: Reply) -> Outcome {
         return Outcome::Answered(reply);
     }
     let (code, message) = error.unwrap_or_default();
-    let passes = matches!(
-        code.as_str(),
-        "InternalError"
-            | "SlowDown"
-            | "ServiceUnavailable"
-            | "RequestTimeout"
-            | "OperationAborted"
-            | "ThrottlingException"
-    );
-    if passes || status == 429 || status >= 500 {
-        return Outcome::Again(format!("{status} {code}: {message}"));
+    match Failure::of_code(status, code, message) {
+        Failure::Unavailable(cause) => Outcome::Again(cause),
+        failure => Outcome::Refused(failure),
     }
-    Outcome::Refused(Failure::Refused { status, code, message })
 }

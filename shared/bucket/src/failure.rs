@@ -37,9 +37,29 @@ impl Failure {
         matches!(self, Self::Refused { status: 404, code, .. } if code != "NoSuchBucket")
     }
 
-    /// Whether the request was well-formed but said something that the bucket does not take.
+    /// Whether the parts of an upload are not such as the bucket takes. Other refusals are no fault of who sent the parts.
     #[must_use]
-    pub fn is_invalid(&self) -> bool {
-        matches!(self, Self::Refused { status: 400, .. })
+    pub fn is_of_parts(&self) -> bool {
+        let of_parts =
+            |code: &str| matches!(code, "InvalidPart" | "InvalidPartOrder" | "EntityTooSmall" | "MalformedXML");
+        matches!(self, Self::Refused { code, .. } if of_parts(code))
+    }
+
+    /// An error of the bucket with this code, which passes or does not.
+    pub(crate) fn of_code(status: u16, code: String, message: String) -> Self {
+        let passes = matches!(
+            code.as_str(),
+            "InternalError"
+                | "SlowDown"
+                | "ServiceUnavailable"
+                | "RequestTimeout"
+                | "OperationAborted"
+                | "ThrottlingException"
+        );
+        if passes || status == 429 || status >= 500 {
+            Self::Unavailable(format!("{status} {code}: {message}"))
+        } else {
+            Self::Refused { status, code, message }
+        }
     }
 }

@@ -4,7 +4,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::bucket::Bucket;
 use crate::connection::Request;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::xml::{self, Element};
 
 /// An object in a list.
@@ -47,10 +47,11 @@ impl Bucket {
 
 fn read(answer: &str) -> Result<Page> {
     let mut page = Page::default();
-    let mut is_encoded = false;
+    let (mut is_encoded, mut is_truncated) = (false, false);
     xml::read(answer, "ListBucketResult", |name, element| {
         match name {
             "EncodingType" => is_encoded = xml::text(element)? == "url",
+            "IsTruncated" => is_truncated = xml::text(element)? == "true",
             "NextContinuationToken" => page.next = Some(xml::text(element)?),
             "Contents" => page.objects.push(object(element)?),
             "CommonPrefixes" => xml::children(element, &mut |name, element| {
@@ -63,6 +64,9 @@ fn read(answer: &str) -> Result<Page> {
         }
         Ok(())
     })?;
+    if is_truncated && page.next.is_none() {
+        return Err(Failure::broken("a list of the bucket does not say where it goes on"));
+    }
     if is_encoded {
         for text in page.objects.iter_mut().map(|object| &mut object.key).chain(&mut page.prefixes) {
             *text = percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
@@ -76,7 +80,7 @@ fn object(element: &mut Element<'_, '_>) -> Result<Listed> {
     xml::children(element, &mut |name, element| {
         match name {
             "Key" => object.key = xml::text(element)?,
-            "Size" => object.length = xml::text(element)?.parse().map_err(crate::failure::Failure::broken)?,
+            "Size" => object.length = xml::text(element)?.parse().map_err(Failure::broken)?,
             _ => {}
         }
         Ok(())
@@ -103,7 +107,8 @@ mod tests {
         assert_eq!(page.next.as_deref(), Some("1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM="));
         let plain = "<ListBucketResult><Contents><Key>a+%2B</Key><Size>0</Size></Contents></ListBucketResult>";
         assert_eq!(read(plain).unwrap().objects[0].key, "a+%2B");
-        for broken in ["<ListBucketResult><Contents><Size>x</Size></Contents></ListBucketResult>", "<Html/>", ""] {
+        let cut = "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
+        for broken in [cut, "<ListBucketResult><Contents><Size>x</Size></Contents></ListBucketResult>", "<Html/>", ""] {
             assert!(read(broken).is_err(), "{broken}");
         }
     }

@@ -107,7 +107,8 @@ impl Bucket {
                 let made_by = self.head(key).await?.and_then(|object| object.upload);
                 if made_by.as_deref() == Some(name.nonce) { Ok(()) } else { Err(failure) }
             }
-            outcome => outcome.map(|_| ()),
+            // A success that does not say so is none: the status comes before S3 knows the outcome.
+            outcome => xml::read(&outcome?.body, "CompleteMultipartUploadResult", |_, _| Ok(())),
         }
     }
 

@@ -16,12 +16,31 @@ pub(crate) fn read(
     root: &str,
     mut take: impl FnMut(&str, &mut Element<'_, '_>) -> Result<()>,
 ) -> Result<()> {
+    // S3 sends spaces while it works, so that the connection stays.
+    let document = document.trim();
     let mut parsed = Document::new(document);
     let mut element = parsed.root_element().map_err(|error| unreadable(&error))?;
-    if !element.start_el().local().starts_with(root) {
-        return Err(Failure::Broken(format!("the bucket answered with {} for {root}", element.start_el().local())));
+    let found = element.start_el().local().to_owned();
+    if !found.starts_with(root) {
+        return Err(Failure::Broken(format!("the bucket answered with {found} for {root}")));
     }
-    children(&mut element, &mut take)
+    let mut is_empty = true;
+    children(&mut element, &mut |name, child| {
+        is_empty = false;
+        take(name, child)
+    })?;
+    // The parser takes the end of the text, and what it cannot read, for the end of the element.
+    if is_closed(document, &found) || (is_empty && document.ends_with("/>")) {
+        Ok(())
+    } else {
+        Err(Failure::Broken(format!("an answer of the bucket ends within {found}")))
+    }
+}
+
+/// Whether the last tag of a document closes its root.
+fn is_closed(document: &str, root: &str) -> bool {
+    let last = document.rsplit_once("</").and_then(|(_, tag)| tag.strip_suffix('>'));
+    last.is_some_and(|tag| tag.trim_end().rsplit(':').next() == Some(root))
 }
 
 /// Each child of an element with its name.
@@ -110,6 +129,28 @@ mod tests {
         assert_eq!(error(answer), Some(("NoSuchKey".to_owned(), "x".to_owned())));
         for other in ["", "text", "<Other><Code>x</Code></Other>", "<html>", "<Error"] {
             assert_eq!(error(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn half_a_document_is_none() {
+        let whole = "\n <List><Key>a</Key><Key>b</Key></List> ";
+        let keys = |document: &str| {
+            let mut keys = Vec::new();
+            read(document, "List", |_, key| {
+                keys.push(text(key)?);
+                Ok(())
+            })
+            .map(|()| keys)
+        };
+        assert_eq!(keys(whole).unwrap(), ["a", "b"]);
+        assert_eq!(keys("<s:List xmlns:s=\"x\"><Key>a</Key></s:List>").unwrap(), ["a"]);
+        for empty in ["<List/>", "<List></List>", "<?xml version=\"1.0\"?>\n<List xmlns=\"x\"/>"] {
+            assert_eq!(keys(empty).unwrap(), [""; 0], "{empty}");
+        }
+        let whole = whole.trim();
+        for length in 0..whole.len() {
+            assert!(keys(&whole[..length]).is_err(), "{}", &whole[..length]);
         }
     }
 }

@@ -115,7 +115,7 @@ pub(crate) async fn serve_upload<E: Upload>(
     let caller = frame.authorizer.authenticate(&incoming.headers).await?;
     let endpoint = E::read(&incoming.request)?;
     let scope = frame.enter(caller, permission, &endpoint.needs()).await?;
-    endpoint.act(&scope, &frame.store, incoming.stream()).await?.into_answer()
+    endpoint.act(&scope, &frame.store, incoming.stream()?).await?.into_answer()
 }
 
 impl<S: Store> Frame<S> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mlflow_api::{Error, ErrorCode, Request, Result};
@@ -60,10 +60,22 @@ impl Incoming {
     }
 
     /// The body alone.
-    pub(crate) fn stream(self) -> BodyStream {
+    ///
+    /// # Errors
+    /// `BAD_REQUEST`, where it is not as long as the client has said. API Gateway hands a Lambda what a client calls text as a text, in which
+    /// bytes that are no UTF-8 were replaced.
+    pub(crate) fn stream(self) -> Result<BodyStream> {
         let length = self.body.size_hint().exact();
+        let announced = self.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if let (Some(length), Some(announced)) = (length, announced)
+            && length != announced
+        {
+            let message =
+                format!("Of a body of {announced} bytes, {length} have come. Send files as application/octet-stream.");
+            return Err(Error::new(ErrorCode::BadRequest, message));
+        }
         let chunks = self.body.into_data_stream().map(|chunk| chunk.map_err(|_| unreadable()));
-        BodyStream { length, chunks: chunks.boxed() }
+        Ok(BodyStream { length, chunks: chunks.boxed() })
     }
 }
 

@@ -23,6 +23,10 @@ _SERVICE = "execute-api"
 _SIGNED = {"host", "content-type"}
 _AMAZON = "x-amz-"
 
+#: MLflow sends files here, with a type that it guesses from their names. API Gateway hands a Lambda what is called text as a text, in
+#: which bytes that are no UTF-8 are replaced.
+_FILES = "/mlflow-artifacts/artifacts/"
+
 #: What botocore adds; the token belongs to temporary credentials.
 _ADDED = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
 
@@ -57,6 +61,8 @@ class SigV4:
         if isinstance(request.body, str):
             request.body = request.body.encode()
         _check_body(request.body)
+        if request.method == "PUT" and _FILES in request.url:
+            request.headers["Content-Type"] = "application/octet-stream"
         for name in _ADDED:
             request.headers.pop(name, None)
         signed = AWSRequest(request.method, request.url, _headers_to_sign(request), data=request.body)

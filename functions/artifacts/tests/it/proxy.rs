@@ -3,6 +3,7 @@
 use std::fs;
 
 use axum::body::{Body, Bytes};
+use http::Request;
 use serde_json::{Value, json};
 
 use crate::server::{PROXY, Server};
@@ -98,6 +99,20 @@ async fn a_file_of_any_size_is_taken_unless_a_setting_says_otherwise() {
         assert_eq!(message, "Artifact size is too large. Max size is 2097152 bytes.");
     }
     assert_eq!(server.tree(), ["artifacts", "artifacts/0", "artifacts/0/most", "outside", "outside/secret"]);
+}
+
+/// API Gateway replaces what is no UTF-8 in what is called text.
+#[tokio::test]
+async fn a_file_that_was_changed_on_its_way_is_refused() {
+    let server = Server::new().await;
+    let put = async |announced: &str| {
+        let request = Request::put(format!("{PROXY}/0/text.csv")).header("content-length", announced);
+        server.send(request.body(Body::from("caf\u{fffd}")).unwrap()).await
+    };
+    let message = put("4").await.refused(400, "BAD_REQUEST");
+    assert!(message.starts_with("Of a body of 4 bytes, 6 have come."), "{message}");
+    assert_eq!(server.tree(), ["outside", "outside/secret"]);
+    put("6").await.ok();
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Model versions: create and read.
 
 use access::Granted;
+use artifact_store::{Location, not_read};
 use entities::now_ms;
 use key_schema::{Name, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
@@ -14,6 +15,7 @@ use super::attributes::{
 use super::model_item::{Model, model_key};
 use super::version_item::{Found, storage_of, version_entity};
 use super::version_source::{Owners, Resolved, VersionSource};
+use crate::source::{ModelUri, Source};
 
 /// Longest tag, in bytes, that stands in a version's document while that is not full: a version is written seldom and read whole, and
 /// the text of a prompt is a tag.
@@ -109,6 +111,26 @@ impl Store {
         limits::model_name(name)?;
         let found = self.version_find(name, &limits::version(version)?).await?;
         Ok(storage_of(&found.item).to_owned())
+    }
+
+    /// The artifacts of a version, as far as the server keeps them.
+    ///
+    /// # Errors
+    /// `NOT_IMPLEMENTED` for what the server does not keep, or keeps for another: an object of its bucket belongs to the run or the logged
+    /// model that the version names, or nothing says that who reads the version may read it.
+    pub async fn version_artifacts(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<Location> {
+        let name = name.as_str();
+        limits::model_name(name)?;
+        let found = self.version_find(name, &limits::version(version)?).await?;
+        let location = storage_of(&found.item);
+        let source = Source::parse(found.item.text(SOURCE).unwrap_or_default());
+        let is_logged = matches!(source.model_uri(), Some(ModelUri::Logged(_))) && source.has_scheme("models");
+        let is_owned = is_logged || found.item.text(RUN).is_some_and(|run| !run.is_empty());
+        if is_owned || !self.artifacts.keep_object(location) {
+            self.artifacts.at(location)
+        } else {
+            Err(not_read(location))
+        }
     }
 
     /// A version from its item, its rows of tags read where it has any.

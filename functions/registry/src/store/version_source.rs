@@ -147,7 +147,7 @@ impl Store {
         if source.is_local() && !is_its_own {
             return Err(Source::local_refused(&source.local_path(), "model_id"));
         }
-        if source.is_proxied() && !is_its_own {
+        if self.is_sent(source) && !is_its_own {
             return Err(source.owner_refused("model_id"));
         }
         take_run(resolved, model.source_run);
@@ -170,11 +170,12 @@ impl Store {
             let is_its_own = source.authority.is_empty() && run.is_some() && source.run() == run;
             return if is_its_own { Ok(()) } else { Err(source.owner_refused("run_id")) };
         }
-        if !source.is_proxied() {
+        if !self.is_sent(source) {
             return Ok(());
         }
         if run.is_none() {
-            return Err(source.owner_refused("run_id"));
+            // An object may be recorded: `version_artifacts` sends none of a version that belongs to nothing.
+            return if source.is_proxied() { Err(source.owner_refused("run_id")) } else { Ok(()) };
         }
         let artifacts = self.run_artifacts(source, owners).await?;
         if source.is_below(&artifacts) { Ok(()) } else { Err(source.owner_refused("run_id")) }
@@ -224,6 +225,11 @@ impl Store {
         };
         Source::parse(&resolved.uri).check_plain()?;
         Ok(resolved)
+    }
+
+    /// Whether this server sends what is there to whoever may read the version, so that it has to belong to what the version names.
+    fn is_sent(&self, source: &Source<'_>) -> bool {
+        source.is_proxied() || self.artifacts.keep_object(source.uri)
     }
 
     /// Where a run keeps its artifacts. One request of two read units.

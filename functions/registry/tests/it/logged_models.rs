@@ -5,7 +5,7 @@ use mlflow_api::{ExperimentId, ModelId};
 use serde_json::{Value, json};
 use table::{Condition, Item, Map, Update, map, number, text};
 
-use crate::server::Site;
+use crate::server::{ROOT, Site};
 
 /// A logged model of a run, and the URI of its artifacts.
 async fn logged(site: &Site) -> (String, String) {
@@ -43,7 +43,7 @@ async fn a_version_of_a_logged_model_has_its_artifacts_and_its_run() {
     for (source, download) in [
         (format!("models:/{id}"), location.clone()),
         (format!("{location}/part"), format!("{location}/part")),
-        ("s3://bucket/artifacts/x".to_owned(), "s3://bucket/artifacts/x".to_owned()),
+        ("s3://bucket/other/x".to_owned(), "s3://bucket/other/x".to_owned()),
     ] {
         let new = json!({ "name": "m", "source": source, "model_id": id });
         let version = server.post("model-versions/create", new).await.ok()["model_version"].clone();
@@ -92,10 +92,34 @@ async fn what_is_not_of_the_logged_model_is_refused() {
         ("runs:/the-run/x".to_owned(), &id, 400),
         ("/local".to_owned(), &id, 400),
         ("mlflow-artifacts:/x".to_owned(), &id, 400),
-        ("s3://bucket/artifacts/x".to_owned(), &unknown, 404),
+        ("s3://bucket/artifacts/x".to_owned(), &id, 400),
+        ("s3://bucket/other/x".to_owned(), &unknown, 404),
     ] {
         let new = json!({ "name": "m", "source": source, "model_id": model_id });
         assert_eq!(site.server.post("model-versions/create", new).await.status, status, "{source}");
     }
     assert_eq!(site.dump().await, before);
+}
+
+/// The server keeps its artifacts in a bucket, and sends what is there to whoever may read the version.
+#[tokio::test]
+async fn an_object_of_the_server_is_only_sent_as_part_of_what_the_version_names() {
+    let site = Site::new().await;
+    let server = &site.server;
+    server.model("m").await;
+    let object = format!("{ROOT}/7/another-run/artifacts/model");
+    let create = async |body: Value| server.post("model-versions/create", body).await;
+    let foreign = json!({ "name": "m", "source": object, "run_id": "some-run" });
+    create(foreign).await.refused(400, "INVALID_PARAMETER_VALUE");
+    // Stock MLflow records these.
+    create(json!({ "name": "m", "source": object })).await.ok();
+    create(json!({ "name": "m", "source": "models:/m/1" })).await.ok();
+    for version in ["1", "2"] {
+        let arguments = [("name", "m"), ("version", version), ("path", "MLmodel")];
+        let found = server.get_at("/model-versions/get-artifact", &arguments).await;
+        let message = found.refused(501, "NOT_IMPLEMENTED");
+        assert!(message.starts_with("This server cannot read"), "{message}");
+        let uri = server.get("model-versions/get-download-uri", &arguments[..2]).await.ok();
+        assert_eq!(uri["artifact_uri"], object);
+    }
 }
