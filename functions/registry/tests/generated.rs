@@ -51,8 +51,11 @@ async fn create(store: &Store, name: &str, new: &NewModel) {
 /// A version as the client registers a model of a run.
 fn version() -> NewVersion {
     let run = "0190a8f0c0de0000000000000000abcd";
-    let source =
-        VersionSource { uri: format!("{ROOT}/1/{run}/artifacts/model"), run_id: Some(run.to_owned()), model_id: None };
+    let source = VersionSource {
+        uri: format!("s3://bucket/else/1/{run}/artifacts/model"),
+        run_id: Some(run.to_owned()),
+        model_id: None,
+    };
     NewVersion { source, ..NewVersion::default() }
 }
 
