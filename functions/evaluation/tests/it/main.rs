@@ -3,5 +3,6 @@
 
 mod creations;
 mod evaluation_datasets;
+mod evaluation_records;
 mod scorers;
 mod server;

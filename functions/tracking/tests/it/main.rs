@@ -17,6 +17,7 @@ mod indexed;
 mod indexed_search;
 mod indexes;
 mod inputs;
+mod logged_model_artifacts;
 mod logged_models;
 mod malformed;
 mod measured_models;
