@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use access::{Action, Authorizer, Caller, Guarded, Permission, Resource, Visible};
+use access::{Action, Guarded, Permission, Resource, Visible};
 use artifact_store::Artifacts;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
@@ -15,11 +15,11 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use embedded_engine::{Engine, client_over};
-use futures::future::BoxFuture;
-use mlflow_api::{ExperimentId, ModelId, RegisteredModelName, Result, RunId, Workspace};
+use mlflow_api::{ExperimentId, ModelId, RegisteredModelName, RunId, Workspace};
 use serde_json::{Value, json};
 use service::{Frame, Route};
 use table::Table;
+use test_site::Judge;
 
 use crate::site::{ROOT, TABLE, Walk};
 use crate::writes;
@@ -36,27 +36,6 @@ struct Record {
 struct Probe {
     record: Arc<Mutex<Record>>,
     inner: SharedHttpClient,
-}
-
-impl Authorizer for Probe {
-    fn authenticate<'a>(&'a self, _: &'a http::HeaderMap) -> BoxFuture<'a, Result<Caller>> {
-        Box::pin(async { Ok(Caller::Somebody) })
-    }
-
-    fn authorize<'a>(
-        &'a self,
-        _: &'a Caller,
-        _: &'a Workspace,
-        wanted: &'a [(Action, Guarded)],
-    ) -> BoxFuture<'a, Result<Vec<bool>>> {
-        // A query asks once for each endpoint that it calls.
-        self.record.lock().unwrap().wanted.extend_from_slice(wanted);
-        Box::pin(async { Ok(vec![true; wanted.len()]) })
-    }
-
-    fn visible<'a>(&'a self, _: &'a Caller, _: &'a Workspace) -> BoxFuture<'a, Result<Visible>> {
-        Box::pin(async { Ok(Visible::Everything) })
-    }
 }
 
 impl HttpClient for Probe {
@@ -159,7 +138,13 @@ struct Findings {
 /// The functions as in `serve`, each call between two looks at the record.
 fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<Mutex<Findings>>) -> Router {
     fn frame<S: service::Store>(store: S, probe: &Probe) -> Frame<S> {
-        Frame::guarded(store, Arc::new(probe.clone()))
+        let record = Arc::clone(&probe.record);
+        // A query asks once for each endpoint that it calls.
+        let admit = Judge::new(Visible::Everything, move |wanted: &(Action, Guarded)| {
+            record.lock().unwrap().wanted.push(wanted.clone());
+            true
+        });
+        Frame::guarded(store, Arc::new(admit))
     }
     let tracking = frame(tracking::store::Store::new(table.clone(), ROOT), probe);
     let registry = frame(registry::store::Store::new(table.clone(), ROOT), probe);

@@ -4,42 +4,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use access::{Action, Authorizer, Caller, Guarded, Visible};
-use futures::future::BoxFuture;
-use mlflow_api::{ExperimentId, Result, Workspace};
+use access::{Action, Authorizer, Guarded, Visible};
+use mlflow_api::ExperimentId;
 use serde_json::{Value, json};
 use service::Frame;
-use test_site::{Api, ROOT, Site};
+use test_site::{Api, Judge, ROOT, Site};
 
-/// Lets everybody read and list what is on its list, and do nothing else.
-struct Reads(HashSet<Guarded>);
-
-impl Authorizer for Reads {
-    fn authenticate<'a>(&'a self, _: &'a http::HeaderMap) -> BoxFuture<'a, Result<Caller>> {
-        Box::pin(async { Ok(Caller::Somebody) })
-    }
-
-    fn authorize<'a>(
-        &'a self,
-        _: &'a Caller,
-        _: &'a Workspace,
-        wanted: &'a [(Action, Guarded)],
-    ) -> BoxFuture<'a, Result<Vec<bool>>> {
-        let may =
-            |(action, what): &(Action, Guarded)| matches!(action, Action::Read | Action::List) && self.0.contains(what);
-        Box::pin(async move { Ok(wanted.iter().map(may).collect()) })
-    }
-
-    fn visible<'a>(&'a self, _: &'a Caller, _: &'a Workspace) -> BoxFuture<'a, Result<Visible>> {
-        Box::pin(async { Ok(Visible::Only(Arc::new(self.0.clone()))) })
-    }
-}
-
-fn api(site: &Site, guard: &Arc<Reads>) -> Api {
-    let tracking = Frame::guarded(tracking::store::Store::new(site.table.clone(), ROOT), guard.clone());
-    let registry = Frame::guarded(registry::store::Store::new(site.table.clone(), ROOT), guard.clone());
+fn api(site: &Site, guard: &Arc<dyn Authorizer>) -> Api {
+    let tracking = Frame::guarded(tracking::store::Store::new(site.table.clone(), ROOT), Arc::clone(guard));
+    let registry = Frame::guarded(registry::store::Store::new(site.table.clone(), ROOT), Arc::clone(guard));
     let graphql = graphql::Store::new(site.table.clone(), &tracking, &registry).unwrap();
-    Api(service::router(graphql::routes(), &Frame::guarded(graphql, guard.clone())))
+    Api(service::router(graphql::routes(), &Frame::guarded(graphql, Arc::clone(guard))))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +35,13 @@ async fn a_query_shows_what_its_caller_may_read() {
         made.push((id, run));
     }
     let open = Guarded::Experiment(ExperimentId::parse(&made[0].0).unwrap());
-    let api = api(&site, &Arc::new(Reads(HashSet::from([open]))));
+    // May be read and listed, and nothing else.
+    let open = Arc::new(HashSet::from([open]));
+    let guard = Judge::new(Visible::Only(Arc::clone(&open)), move |(action, what)| {
+        matches!(action, Action::Read | Action::List) && open.contains(what)
+    });
+    let guard: Arc<dyn Authorizer> = Arc::new(guard);
+    let api = api(&site, &guard);
     let query = async |query: String| {
         let body = json!({ "query": query });
         api.call_at("POST", "/graphql", body.to_string()).await.ok()

@@ -11,8 +11,10 @@
 mod api;
 pub mod creations;
 mod dump;
+mod judge;
 mod site;
 
 pub use api::{Answer, Api};
 pub use dump::{Dump, key_of};
+pub use judge::Judge;
 pub use site::{ROOT, Site, TABLE};

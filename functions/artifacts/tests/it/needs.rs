@@ -2,35 +2,12 @@
 
 use std::sync::Arc;
 
-use access::{Action, Authorizer, Caller, Guarded, Resource, Visible};
+use access::{Action, Guarded, Resource, Visible};
 use artifact_store::Artifacts;
-use futures::future::BoxFuture;
-use mlflow_api::{ExperimentId, Result, Workspace};
-use test_site::{Api, Site};
+use mlflow_api::ExperimentId;
+use test_site::{Api, Judge, Site};
 
 use crate::server::PROXY;
-
-/// Lets everybody do what is on its list.
-struct Only(Vec<(Action, Guarded)>);
-
-impl Authorizer for Only {
-    fn authenticate<'a>(&'a self, _: &'a http::HeaderMap) -> BoxFuture<'a, Result<Caller>> {
-        Box::pin(async { Ok(Caller::Somebody) })
-    }
-
-    fn authorize<'a>(
-        &'a self,
-        _: &'a Caller,
-        _: &'a Workspace,
-        wanted: &'a [(Action, Guarded)],
-    ) -> BoxFuture<'a, Result<Vec<bool>>> {
-        Box::pin(async move { Ok(wanted.iter().map(|wanted| self.0.contains(wanted)).collect()) })
-    }
-
-    fn visible<'a>(&'a self, _: &'a Caller, _: &'a Workspace) -> BoxFuture<'a, Result<Visible>> {
-        Box::pin(async { Ok(Visible::Everything) })
-    }
-}
 
 #[tokio::test]
 async fn a_path_needs_the_right_to_its_experiment_or_to_all_of_them() {
@@ -38,7 +15,8 @@ async fn a_path_needs_the_right_to_its_experiment_or_to_all_of_them() {
     let table = Site::new().await.table;
     let api = |allowed: Vec<(Action, Guarded)>| {
         let store = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(directory.path()));
-        Api(service::router(artifacts::routes(), &service::Frame::guarded(store, Arc::new(Only(allowed)))))
+        let only = Judge::new(Visible::Everything, move |wanted| allowed.contains(wanted));
+        Api(service::router(artifacts::routes(), &service::Frame::guarded(store, Arc::new(only))))
     };
     let seven = Guarded::Experiment(ExperimentId::parse("7").unwrap());
     let all = Guarded::Workspace(Resource::Experiment);
