@@ -32,7 +32,8 @@ fn built() -> BTreeSet<(String, String)> {
     let registry = registry::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let artifacts = artifacts::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let graphql = graphql::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let routes = tracking.into_iter().chain(evaluation).chain(registry).chain(artifacts).chain(graphql);
+    let ui = ui::PATHS.map(|path| ("GET", vec![path.to_owned()]));
+    let routes = tracking.into_iter().chain(evaluation).chain(registry).chain(artifacts).chain(graphql).chain(ui);
     // The list of MLflow's endpoints does not say which part of a path may hold slashes.
     routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0).replace("{*", "{"))).collect()
 }

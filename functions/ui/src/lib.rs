@@ -15,6 +15,10 @@ use axum::routing::get;
 use http::header::CONTENT_TYPE;
 use tower_http::services::ServeDir;
 
+/// What is answered to GET, as MLflow's list of endpoints has it; what is added to the page aside.
+pub const PATHS: [&str; 2] = [INDEX, "/static-files/{path}"];
+const INDEX: &str = "/";
+
 /// The routes of the user interface over the build in a directory. Where none is there, `/` says how to get it. Where artifacts are in a
 /// bucket, its origin is what the page may read files from.
 pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
@@ -24,7 +28,7 @@ pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
         .append_index_html_on_directories(false)
         .ignore_multi_range_requests(true);
     Router::new()
-        .route("/", get(move |request: axum::extract::Request| index::serve(build.clone(), request)))
+        .route(INDEX, get(move |request: axum::extract::Request| index::serve(build.clone(), request)))
         .route(absent::STYLE_PATH, get(|| async { ([(CONTENT_TYPE, "text/css")], absent::STYLE) }))
         .route(absent::SCRIPT_PATH, get(|| async { ([(CONTENT_TYPE, "text/javascript")], absent::SCRIPT) }))
         .nest_service("/static-files", files)
