@@ -141,11 +141,10 @@ impl<'v> Object<'v> {
             info.field_selections().iter().any(|field| selects(info, &field.selection_set, name, &mut seen))
         };
         let (experiments, versions) = (asks("experiment"), asks("modelVersions"));
-        if versions && runs.len() > limits::RUNS_WITH_VERSIONS {
+        if versions && !self.requests.may_follow(runs.len()) {
             return Err(failure(&format!(
-                "The field 'modelVersions' can be asked of at most {} runs at a time, got {} runs.",
-                limits::RUNS_WITH_VERSIONS,
-                runs.len()
+                "The field 'modelVersions' can be asked of at most {} runs in a query.",
+                limits::RUNS_WITH_VERSIONS
             )));
         }
         let each = stream::iter(runs).map(move |run| async move {

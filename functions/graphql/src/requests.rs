@@ -27,6 +27,7 @@ pub(crate) struct Requests {
     caller: Caller,
     arguments: Vec<(String, String)>,
     followed: Mutex<HashMap<(&'static str, String), Followed>>,
+    with_versions: AtomicUsize,
     weight: AtomicUsize,
     read: AtomicUsize,
 }
@@ -39,6 +40,7 @@ impl Requests {
             caller,
             arguments,
             followed: Mutex::default(),
+            with_versions: AtomicUsize::new(0),
             weight: AtomicUsize::new(0),
             read: AtomicUsize::new(0),
         }
@@ -111,6 +113,11 @@ impl Requests {
         cell.get_or_init(|| read).await.clone().map_err(|message| failure(&message))
     }
 
+    /// Counts runs whose model versions are asked for; false, once there are too many in this query.
+    pub(crate) fn may_follow(&self, runs: usize) -> bool {
+        self.with_versions.fetch_add(runs, Ordering::Relaxed) + runs <= limits::RUNS_WITH_VERSIONS
+    }
+
     /// Counts a field of the answer with a text of so many bytes; false, once the answer is too long.
     pub(crate) fn weigh(&self, bytes: usize) -> bool {
         let before = self.weight.fetch_add(FIELD + bytes, Ordering::Relaxed);
@@ -126,4 +133,16 @@ impl Requests {
 /// An error of a field.
 pub(crate) fn failure(message: &str) -> FieldError {
     FieldError { message: message.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_with_versions_are_counted_over_the_whole_query() {
+        let requests = Requests::new(Arc::default(), Caller::Somebody, Vec::new());
+        assert!(requests.may_follow(limits::RUNS_WITH_VERSIONS - 1) && requests.may_follow(1));
+        assert!(!requests.may_follow(1));
+    }
 }

@@ -100,7 +100,7 @@ impl Artifacts {
 
     /// Whether an S3 URI leads to what this server keeps, so that the server reads it with its own rights.
     #[must_use]
-    pub fn keep_object(&self, uri: &str) -> bool {
+    pub fn keeps_object(&self, uri: &str) -> bool {
         self.prefix().is_some_and(|prefix| prefix.below(uri).is_some())
     }
 

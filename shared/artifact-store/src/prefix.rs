@@ -135,6 +135,9 @@ impl Prefix {
     }
 
     async fn complete(&self, key: &str, id: &str, parts: Vec<SentPart>, longest: Option<u64>) -> Result<()> {
+        if parts.len() > MOST_PARTS as usize {
+            return Err(Error::invalid(format!("An upload has at most {MOST_PARTS} parts.")));
+        }
         let parts = parts.into_iter().map(|part| {
             let number = u32::try_from(part.number).ok().filter(|number| (1..=MOST_PARTS).contains(number));
             let number = number.ok_or_else(|| Error::invalid(format!("There is no part {}.", part.number)))?;
@@ -304,6 +307,24 @@ mod tests {
         for uri in ["s3://", "s3:///x", "s3://b c/x", "s3://b/x#y", "s3://u@b/x", "gs://b"] {
             assert!(Prefix::of_uri(uri).is_none(), "{uri}");
         }
+    }
+
+    /// None of these asks the bucket.
+    #[tokio::test]
+    async fn uploads_of_too_many_parts_are_refused() {
+        let place = Prefix::of_uri("s3://b/p").unwrap();
+        let path = ArtifactPath::parse("1/f").unwrap();
+        for parts in [-1, 0, 10_001] {
+            let message = place.start_upload(path.clone(), parts).await.unwrap_err().message;
+            assert_eq!(message, "num_parts has to be from 1 to 10000.");
+        }
+        let parts = vec![SentPart { number: 1, etag: "e".to_owned() }; 10_001];
+        let message = place.complete_upload(path.clone(), "n.id".to_owned(), parts, None).await.unwrap_err().message;
+        assert_eq!(message, "An upload has at most 10000 parts.");
+        // A file of 11 MB has no more than three parts.
+        let location = crate::Artifacts::below("s3://b/p").at("s3://b/p/1").unwrap();
+        let message = location.start_upload(&path, 4, Some(11 << 20)).await.unwrap_err().message;
+        assert_eq!(message, "Artifact size is too large. Max size is 11534336 bytes.");
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Store {
         let source = Source::parse(found.item.text(SOURCE).unwrap_or_default());
         let is_logged = matches!(source.model_uri(), Some(ModelUri::Logged(_))) && source.has_scheme("models");
         let is_owned = is_logged || found.item.text(RUN).is_some_and(|run| !run.is_empty());
-        if is_owned || !self.artifacts.keep_object(location) {
+        if is_owned || !self.artifacts.keeps_object(location) {
             self.artifacts.at(location)
         } else {
             Err(not_read(location))

@@ -229,7 +229,7 @@ impl Store {
 
     /// Whether this server sends what is there to whoever may read the version, so that it has to belong to what the version names.
     fn is_sent(&self, source: &Source<'_>) -> bool {
-        source.is_proxied() || self.artifacts.keep_object(source.uri)
+        source.is_proxied() || self.artifacts.keeps_object(source.uri)
     }
 
     /// Where a run keeps its artifacts. One request of two read units.
