@@ -40,6 +40,8 @@ index_keys! {
     RunsByStage: local LSI1 of Run = "EXP#" <experiment: ExperimentId> / "R#" <stage: Stage> "#" <started: Descending> "#" <run: RunId>;
     /// Experiments of a lifecycle stage, newest first.
     ExperimentsByStage: local LSI1 of ExperimentName = "WORKSPACE#" <workspace: Name> / "E#" <stage: Stage> "#" <created: Descending> "#" <experiment: ExperimentId>;
+    /// Experiments of a lifecycle stage, the one changed last first: the order of MLflow's list of experiments.
+    ExperimentsByChange: local LSI2 of ExperimentName = "WORKSPACE#" <workspace: Name> / "E#" <stage: Stage> "#" <changed: Descending> "#" <experiment: ExperimentId>;
     /// Logged models of a lifecycle stage, newest first, equal times by id: MLflow's default order.
     LoggedModelsByStage: local LSI1 of LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <stage: Stage> "#" <created: Descending> "#" <model: ModelId>;
     /// A model (version 0) and the versions that aliases point at: all that an alias is looked up in, in one request.

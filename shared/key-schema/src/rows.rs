@@ -271,7 +271,7 @@ rows! {
     // ---- workspaces, users, configuration --------------------------------------------------------------------------
     /// A workspace.
     Workspace = "WORKSPACE#" <workspace: Name> / "WS#META";
-    /// Claims the name of an experiment, and lists the workspace's experiments by name and (LSI1) newest first.
+    /// Claims the name of an experiment, and lists the workspace's experiments by name, (LSI1) newest first and (LSI2) by their last change.
     ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name> {
         NAME: Text required "the name, which may be cut in the key",
         EXPERIMENT: ExperimentId required "the experiment that has it"

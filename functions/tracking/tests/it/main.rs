@@ -10,6 +10,7 @@ mod cost;
 mod creations;
 mod documents;
 mod experiment_deletion;
+mod experiment_lists;
 mod expressions;
 mod faults;
 mod history;

@@ -5,7 +5,7 @@ use entities::attributes::{
     COUNT, CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
 use entities::{Moment, entries, experiment_state, in_workspace, now_ms, stage_from};
-use key_schema::index::ExperimentsByStage;
+use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, Workspace, limits, location};
@@ -36,15 +36,16 @@ fn name_key(workspace: &Workspace, name: &str) -> Key {
 }
 
 /// The row that claims a name, and by which the workspace's experiments are listed.
-fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created: i64, stage: Stage) -> Item {
+fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created: i64, changed: i64) -> Item {
     Item::new(name_key(workspace, name))
         .with(NAME, text(name))
         .with(EXPERIMENT, text(experiment.to_string()))
-        .indexed(ExperimentsByStage::key(&stage, &Descending(created), &experiment))
+        .indexed(ExperimentsByStage::key(&Stage::Active, &Descending(created), &experiment))
+        .indexed(ExperimentsByChange::key(&Stage::Active, &Descending(changed), &experiment))
 }
 
 impl Store {
-    /// Creates an experiment. Two requests; five write units for the table and one for the index of names.
+    /// Creates an experiment. Two requests; five write units for the table and two for the lists by time.
     pub async fn experiment_create(&self, workspace: &Workspace, new: &NewExperiment) -> Result<ExperimentId> {
         limits::experiment_name(&new.name)?;
         let artifact_location = location::absolute(&new.artifact_location, self.working_directory.as_deref())?;
@@ -106,7 +107,7 @@ impl Store {
             .with(REVISION, number(1));
         let item = in_workspace(item, workspace);
         let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
-        let name = name_row(workspace, id, &new.name, created, Stage::Active);
+        let name = name_row(workspace, id, &new.name, created, created);
         let mut others = vec![Write::Put(name, Condition::item_missing())];
         documents::take_all_rows(&mut others, tag_rows)?;
         match self.table.create(item, others).await {
@@ -179,10 +180,14 @@ impl Store {
                 }
                 let old_name = item.text(NAME).unwrap_or_default();
                 let created = item.number(CREATED).unwrap_or_default();
-                let update = unchanged(&item, id).set(NAME, text(new_name)).set(UPDATED, number(now_ms()));
+                let now = now_ms();
+                let update = unchanged(&item, id).set(NAME, text(new_name)).set(UPDATED, number(now));
                 let mut writes = vec![Write::Update(update)];
-                if old_name != new_name {
-                    let row = name_row(workspace, id, new_name, created, Stage::Active);
+                if old_name == new_name {
+                    let listed = ExperimentsByChange::key(&Stage::Active, &Descending(now), &id);
+                    writes.push(Write::Update(Update::new(name_key(workspace, old_name)).indexed(listed)));
+                } else {
+                    let row = name_row(workspace, id, new_name, created, now);
                     writes.push(Write::Put(row, Condition::item_missing()));
                     writes.push(Write::Delete(name_key(workspace, old_name), Condition::item_exists()));
                 }
@@ -222,17 +227,19 @@ impl Store {
                     return Err(id.not_found());
                 }
                 let version = before.version + 1;
+                let now = now_ms();
                 let update = unchanged(&item, id)
                     .set(STAGE, text(stage.name()))
                     .set(STAGE_VERSION, number(version))
-                    .set(UPDATED, number(now_ms()));
+                    .set(UPDATED, number(now));
                 let key_stage = match stage {
                     LifecycleStage::Active => Stage::Active,
                     LifecycleStage::Deleted => Stage::Deleted { version },
                 };
                 let created = item.number(CREATED).unwrap_or_default();
-                let listed = ExperimentsByStage::key(&key_stage, &Descending(created), &id);
-                let name = Update::new(name_key(workspace, item.text(NAME).unwrap_or_default())).indexed(listed);
+                let name = Update::new(name_key(workspace, item.text(NAME).unwrap_or_default()))
+                    .indexed(ExperimentsByStage::key(&key_stage, &Descending(created), &id))
+                    .indexed(ExperimentsByChange::key(&key_stage, &Descending(now), &id));
                 Ok(Plan::Write(vec![Write::Update(update), Write::Update(name)], ()))
             })
             .await

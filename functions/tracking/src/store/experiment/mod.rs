@@ -1,6 +1,8 @@
 //! Experiments.
 
+mod by_time;
 mod lifecycle;
+mod listed;
 mod search;
 mod tag;
 

@@ -6,16 +6,18 @@ use access::{Guarded, Visible};
 use entities::{find, read_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::ExperimentsByStage;
-use key_schema::{Descending, Name, Stage, ranges, rows};
+use key_schema::{Name, Stage, ranges, rows};
 use listing::{Candidates, Pace, Reading, fill};
 use mlflow_api::tracking::{self, Experiments, ViewType};
 use mlflow_api::{Error, ExperimentId, Result, Workspace, limits};
 use search::{
-    ExperimentFields, ExperimentFilter, ExperimentNumber, ExperimentOrder, ExperimentPredicate, ExperimentSortBy,
-    Fingerprint, SortKey, decode_page_token, parse_experiment_search,
+    ExperimentFields, ExperimentFilter, ExperimentNumber, ExperimentOrder, Fingerprint, SortKey, decode_page_token,
+    parse_experiment_search,
 };
-use table::{Item, Query};
+use table::Query;
 
+use super::by_time::TimeList;
+use super::listed::{Listed, is_known_from_list};
 use crate::store::Store;
 
 /// Experiments whose tags are read at a time.
@@ -36,40 +38,10 @@ pub struct ExperimentSearch {
     pub page_token: String,
 }
 
-/// What the index of a workspace's experiments says of one.
-#[derive(Clone)]
-struct Listed {
-    id: ExperimentId,
-    created: i64,
-    /// Its stage, as the index has it.
-    stage: Stage,
-    /// Its name; missing where the key has no room for all of it.
-    name: Option<String>,
-}
-
-impl Listed {
-    /// From an entry of the index, or from the row of a name.
-    fn of(row: &Item) -> Option<Self> {
-        let ExperimentsByStage { stage, created: Descending(created), experiment: id } = row.entry()?;
-        let name = rows::ExperimentName::parse(&row.key()?).map(|row| row.name.0);
-        Some(Self { id, created, stage, name })
-    }
-
-    /// Whether it may pass a filter, as far as the index says.
-    fn may_pass(&self, filter: &ExperimentFilter) -> bool {
-        filter.predicates.iter().all(|predicate| match predicate {
-            ExperimentPredicate::Name(_) if self.name.is_none() => true,
-            ExperimentPredicate::Name(_)
-            | ExperimentPredicate::Id { .. }
-            | ExperimentPredicate::Number { attribute: ExperimentNumber::CreationTime, .. } => predicate.matches(self),
-            ExperimentPredicate::Number { .. } | ExperimentPredicate::Tag { .. } => true,
-        })
-    }
-}
-
 impl Store {
-    /// Searches experiments. A read unit per 30 experiments of the workspace, or only for those whose names begin as the filter
-    /// says; then a request per 100 of those that the index does not rule out: a page of them, unless the filter asks for tags or
+    /// Searches experiments. Active ones by time, the default: two requests and a read unit for each on the page, and as much again as
+    /// the filter refuses. Else a read unit per 30 experiments of the workspace, or only for those whose names begin as the filter
+    /// says; then a request per 100 of those that the list does not rule out: a page of them, unless the filter asks for tags or
     /// times of change, or the order is by the latter. One more for each that has tags too big for its document.
     pub async fn experiment_search(
         &self,
@@ -83,16 +55,22 @@ impl Store {
         let after = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
 
-        let mut listed = self.experiments_listed(workspace, visible, search.view, &filter).await?;
-        let in_order = is_known_from_index(&filter, &order) && listed.iter().all(|listed| listed.name.is_some());
-        if in_order {
-            listed.sort_by_cached_key(|listed| order.key(listed));
-            listed.retain(|listed| after.as_ref().is_none_or(|after| order.key(listed) > *after));
-        }
         let reading = Reading::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
-        let wanted = Wanted { store, workspace, filter, order, after, view: search.view };
-        let page = fill(&wanted, &listed, in_order, page_size, reading).await?;
+        let mut wanted = Wanted { store, workspace, filter, order, after, view: search.view, in_order: true };
+        let page = if let Some(list) = TimeList::of(search.view, &wanted.filter, &wanted.order) {
+            list.page(&wanted, visible, page_size, reading).await?
+        } else {
+            let mut listed = self.experiments_listed(workspace, visible, search.view, &wanted.filter).await?;
+            let Wanted { filter, order, after, .. } = &wanted;
+            let in_order = is_known_from_list(filter, order) && listed.iter().all(|listed| listed.name.is_some());
+            if in_order {
+                listed.sort_by_cached_key(|listed| order.key(listed));
+                listed.retain(|listed| after.as_ref().is_none_or(|after| order.key(listed) > *after));
+            }
+            wanted.in_order = in_order;
+            fill(&wanted, &listed, in_order, page_size, reading).await?
+        };
         let (experiments, next_page_token) = page.finish(fingerprint)?;
         Ok(Experiments { experiments, next_page_token })
     }
@@ -122,7 +100,7 @@ impl Store {
         // One that is deleted or restored between two pages of the index may stand on both.
         let (mut listed, mut seen) = (Vec::new(), HashSet::new());
         while let Some(rows) = pages.try_next().await? {
-            let mut may_pass = read_all(&rows, "the name of an experiment", Listed::of)?;
+            let mut may_pass = read_all(&rows, "the name of an experiment", Listed::by_creation)?;
             may_pass.retain(|one| of_view(one) && visible.shows(&Guarded::Experiment(one.id)) && one.may_pass(filter));
             listed.extend(may_pass.into_iter().filter(|one| seen.insert(one.id)));
         }
@@ -131,13 +109,16 @@ impl Store {
 }
 
 /// What an experiment on a page has to be.
-struct Wanted<'a> {
-    store: Store,
-    workspace: &'a Workspace,
-    filter: ExperimentFilter,
-    order: ExperimentOrder,
-    after: Option<SortKey>,
+pub(super) struct Wanted<'a> {
+    pub(super) store: Store,
+    pub(super) workspace: &'a Workspace,
+    pub(super) filter: ExperimentFilter,
+    pub(super) order: ExperimentOrder,
+    pub(super) after: Option<SortKey>,
     view: ViewType,
+    /// Whether candidates come in the order of the search. Then each stands where its list has it, and the next page goes on behind
+    /// that place, even if the experiment was changed meanwhile.
+    in_order: bool,
 }
 
 impl Candidates for Wanted<'_> {
@@ -148,16 +129,16 @@ impl Candidates for Wanted<'_> {
     async fn read(&self, listed: &[Listed]) -> Result<Vec<(SortKey, tracking::Experiment, usize)>> {
         let keys: Vec<_> = listed.iter().map(|listed| rows::Experiment::key(&listed.id)).collect();
         let items = self.store.table.get_many(&keys).await?;
-        let experiments = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((listed.id, items.get(key)?)));
-        let experiments = experiments.map(|(id, item)| async move {
-            let experiment = self.store.experiment_whole(self.workspace, id, item).await?;
-            Ok::<_, Error>(Searched { id, experiment })
+        let experiments = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((listed, items.get(key)?)));
+        let experiments = experiments.map(|(listed, item)| async move {
+            let experiment = self.store.experiment_whole(self.workspace, listed.id, item).await?;
+            Ok::<_, Error>((listed, Searched { id: listed.id, experiment }))
         });
         let mut experiments = stream::iter(experiments.collect::<Vec<_>>()).buffered(AT_ONCE);
         let (mut found, mut pace) = (Vec::new(), Pace::default());
-        while let Some(searched) = experiments.try_next().await? {
+        while let Some((listed, searched)) = experiments.try_next().await? {
             pace.keep().await;
-            let key = self.order.key(&searched);
+            let key = if self.in_order { self.order.key(listed) } else { self.order.key(&searched) };
             let is_wanted = self.view.shows(searched.experiment.lifecycle_stage) && self.filter.matches(&searched);
             if is_wanted && self.after.as_ref().is_none_or(|after| key > *after) {
                 let bytes = searched.size();
@@ -169,38 +150,6 @@ impl Candidates for Wanted<'_> {
 
     async fn complete(&self, found: Vec<tracking::Experiment>) -> Result<Vec<tracking::Experiment>> {
         Ok(found)
-    }
-}
-
-/// Whether the index says all that a filter and an order ask: names, times of creation, ids.
-fn is_known_from_index(filter: &ExperimentFilter, order: &ExperimentOrder) -> bool {
-    let of_filter = |predicate: &ExperimentPredicate| match predicate {
-        ExperimentPredicate::Number { attribute, .. } => *attribute == ExperimentNumber::CreationTime,
-        ExperimentPredicate::Tag { .. } => false,
-        ExperimentPredicate::Name(_) | ExperimentPredicate::Id { .. } => true,
-    };
-    let by_change = ExperimentSortBy::Number(ExperimentNumber::LastUpdateTime);
-    filter.predicates.iter().all(of_filter) && order.terms.iter().all(|term| term.by != by_change)
-}
-
-impl ExperimentFields for Listed {
-    fn id(&self) -> ExperimentId {
-        self.id
-    }
-
-    fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or_default()
-    }
-
-    fn number(&self, attribute: ExperimentNumber) -> i64 {
-        match attribute {
-            ExperimentNumber::CreationTime => self.created,
-            ExperimentNumber::LastUpdateTime => 0,
-        }
-    }
-
-    fn tag(&self, _: &str) -> Option<&str> {
-        None
     }
 }
 

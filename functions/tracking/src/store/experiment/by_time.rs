@@ -1,0 +1,147 @@
+//! Searches in the order of a list: active experiments, by the time of creation or of the last change. The list is read as far as the
+//! page needs it, however many experiments there are.
+
+use std::collections::HashSet;
+
+use access::{Guarded, Visible};
+use entities::read_all;
+use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
+use key_schema::{KeyRange, Name, Stage};
+use listing::{Candidates, Page, Reading, add, within_time};
+use mlflow_api::tracking::ViewType;
+use mlflow_api::{Result, Workspace};
+use search::{
+    Direction, ExperimentFilter, ExperimentNumber, ExperimentOrder, ExperimentSortBy, FirstValue, SortKey, Term,
+    TimeRange,
+};
+use table::{Item, Query};
+
+use super::listed::Listed;
+use super::search::Wanted;
+
+/// Entries that are read at least where the filter may refuse some.
+const PORTION: usize = 100;
+
+/// A list that has the order of a search.
+pub(super) struct TimeList {
+    attribute: ExperimentNumber,
+    direction: Direction,
+}
+
+impl TimeList {
+    /// The list whose order is that of a search, if there is one. Where the filter says how names begin, there are better ones.
+    pub(super) fn of(view: ViewType, filter: &ExperimentFilter, order: &ExperimentOrder) -> Option<Self> {
+        let [Term { by: ExperimentSortBy::Number(attribute), direction }, Term { by: ExperimentSortBy::Id, .. }] =
+            order.terms[..]
+        else {
+            return None;
+        };
+        let is_listed = view == ViewType::ActiveOnly && filter.name_beginning().is_none();
+        is_listed.then_some(Self { attribute, direction })
+    }
+
+    /// What of the list may come behind a page.
+    fn range(&self, workspace: &Workspace, after: Option<&SortKey>) -> KeyRange {
+        let workspace = Name::from(workspace.as_str());
+        let range = match self.attribute {
+            ExperimentNumber::CreationTime => ExperimentsByStage::all(&workspace).stage(&Stage::Active).range(),
+            ExperimentNumber::LastUpdateTime => ExperimentsByChange::all(&workspace).stage(&Stage::Active).range(),
+        };
+        let Some(FirstValue::Integer(time)) = after.and_then(SortKey::first_value) else { return range };
+        within_time(
+            range,
+            match self.direction {
+                Direction::Ascending => TimeRange { from: Some(time), until: None },
+                Direction::Descending => TimeRange { from: None, until: Some(time) },
+            },
+        )
+    }
+
+    fn query(&self, workspace: &Workspace, after: Option<&SortKey>) -> Query {
+        let query = Query::of(self.range(workspace, after));
+        match self.direction {
+            Direction::Ascending => query.backwards(),
+            Direction::Descending => query,
+        }
+    }
+
+    fn entry(&self, row: &Item) -> Option<Listed> {
+        match self.attribute {
+            ExperimentNumber::CreationTime => Listed::by_creation(row),
+            ExperimentNumber::LastUpdateTime => Listed::by_change(row),
+        }
+    }
+
+    /// A page of a search. Two requests, and a read unit for each experiment on the page; more where the filter refuses experiments. One
+    /// that is changed while the list by change is read may be missed: it is at the top then.
+    pub(super) async fn page(
+        &self,
+        wanted: &Wanted<'_>,
+        visible: &Visible,
+        page_size: usize,
+        mut reading: Reading,
+    ) -> Result<Page<SortKey>> {
+        let mut page = Page::new(page_size);
+        let mut query = self.query(wanted.workspace, wanted.after.as_ref());
+        // One that is changed between two pages of the list may stand on both.
+        let (mut entries, mut seen) = (Vec::new(), HashSet::new());
+        loop {
+            // One more shows whether there is another page; and the first may be the last of the page before.
+            let few = page.missing() + 2;
+            query = query.limit(if wanted.filter.predicates.is_empty() { few } else { few.max(PORTION) });
+            let rows = wanted.store.table.query_page(&query).await?;
+            entries.extend(read_all(&rows.items, "a place in the list of experiments", |row| self.entry(row))?);
+            // Those of one time are in the search's order when all of them are there.
+            let last = entries.last().map(|entry| entry.time).filter(|_| rows.next.is_some());
+            let whole = entries.iter().take_while(|entry| Some(entry.time) != last).count();
+            let of_page = entries.drain(..whole).filter(|entry| is_wanted(wanted, visible, entry));
+            let mut portion: Vec<_> = of_page.filter(|entry| seen.insert(entry.id)).collect();
+            portion.sort_by_cached_key(|entry| wanted.order.key(entry));
+            self.add(wanted, &portion, &mut page, &mut reading).await?;
+            match rows.next {
+                Some(next) if !page.has_ended() => {
+                    query = query.starting_at(next);
+                    if reading.is_used_up() && !page.is_empty() {
+                        page.ends_here();
+                        return Ok(page);
+                    }
+                }
+                _ => return Ok(page),
+            }
+        }
+    }
+
+    /// Reads candidates and adds those that pass to a page: as many as it lacks, then as many again as were read. Where the filter may
+    /// refuse some, one more shows whether there is another page.
+    async fn add(
+        &self,
+        wanted: &Wanted<'_>,
+        mut rest: &[Listed],
+        page: &mut Page<SortKey>,
+        reading: &mut Reading,
+    ) -> Result<()> {
+        let one_more = usize::from(!wanted.filter.predicates.is_empty());
+        let mut read = 0;
+        while !rest.is_empty() && !page.has_ended() {
+            if page.missing() + one_more == 0 {
+                page.ends_here();
+                break;
+            }
+            let next = rest.len().min((page.missing() + one_more).max(read));
+            let (portion, others) = rest.split_at(reading.portion(next));
+            add(wanted, wanted.read(portion).await?, page).await?;
+            reading.portion_was(portion.len());
+            (read, rest) = (read + portion.len(), others);
+            if reading.is_used_up() && !page.is_empty() && !rest.is_empty() {
+                page.ends_here();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an experiment may stand on the page, as far as the list says.
+fn is_wanted(wanted: &Wanted<'_>, visible: &Visible, entry: &Listed) -> bool {
+    let is_behind = || wanted.after.as_ref().is_none_or(|after| wanted.order.key(entry) > *after);
+    entry.may_pass(&wanted.filter) && visible.shows(&Guarded::Experiment(entry.id)) && is_behind()
+}
