@@ -57,9 +57,9 @@ test-rust: ## The tests of the crates
 	wait $$ledgers || { cat target/ledgers.log; failed=1; }; \
 	exit $$failed
 
-test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, and the Lambda functions as they are deployed
+test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, a sample of the UI's pages in Chromium, and the Lambda functions as they are deployed
 	cargo build --workspace
-	python -m pytest tests --ignore tests/browser --numprocesses auto --maxprocesses 4 --dist loadgroup
+	python -m pytest tests --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 test-browser: $(VENV_READY) ## All pages of MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed
 	cargo build --workspace

@@ -18,6 +18,7 @@ import matplotlib.pyplot
 import mlflow
 import mlflow.genai
 import mlflow.genai.datasets
+import mlflow.models
 import mlflow.sklearn
 import numpy
 import pandas
@@ -87,8 +88,22 @@ def _artifacts() -> dict[str, str]:
         Path(directory, "numbers.csv").write_text("name,value\nfirst,1\nsecond,2\n")
         Path(directory, "unknown.bin").write_bytes(bytes(range(256)))
         mlflow.log_artifacts(directory, "files")
+        _save_model(run.info.run_id)
     matplotlib.pyplot.close(figure)
     return {"artifacts": experiment, "with artifacts": run.info.run_id}
+
+
+def _save_model(run: str) -> None:
+    """A model among the artifacts of a run, as MLflow 2 has logged them."""
+    data, labels = load_iris(return_X_y=True, as_frame=True)
+    model = LogisticRegression(max_iter=300).fit(data, labels)
+    with tempfile.TemporaryDirectory() as directory:
+        signature = mlflow.models.infer_signature(data, labels)
+        mlflow.sklearn.save_model(model, f"{directory}/model", signature=signature, pip_requirements=["scikit-learn"])
+        mlflow.log_artifacts(f"{directory}/model", "model")
+        saved = mlflow.models.Model.load(f"{directory}/model")
+    saved.run_id, saved.artifact_path = run, "model"
+    MlflowClient()._record_logged_model(run, saved)
 
 
 def _nested() -> dict[str, str]:

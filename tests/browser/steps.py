@@ -14,7 +14,7 @@ def _page(path: Callable[[dict[str, str]], str], until: str | None = None) -> St
 
     def step(visit: Visit) -> None:
         visit.open(path(visit.ids))
-        visit.look("page", None if until is None else visit.page.get_by_text(until, exact=True))
+        visit.look_at_page(None if until is None else visit.page.get_by_text(until, exact=True))
 
     return step
 
@@ -28,7 +28,15 @@ def _run(experiment: str, run: str, tab: str = "") -> Step:
 
 
 def _artifact(path: str) -> Step:
-    return _run("artifacts", "with artifacts", f"/artifacts/{path}")
+    """A file of a run by its address, which the page reads only when it is new."""
+
+    def step(visit: Visit) -> None:
+        visit.open("settings")
+        visit.by_component("mlflow.settings.theme.toggle-switch").first.wait_for()
+        visit.open(f"experiments/{visit.ids['artifacts']}/runs/{visit.ids['with artifacts']}/artifacts/{path}")
+        visit.look_at_page(visit.page.get_by_text(f"/{path}"))
+
+    return step
 
 
 def _json(value: object) -> str:
@@ -73,7 +81,7 @@ PAGES: dict[str, Step] = {
     "artifact json": _artifact("settings.json"),
     "artifact csv": _artifact("files/numbers.csv"),
     "artifact unknown": _artifact("files/unknown.bin"),
-    "artifact model": _run("training", "autologged", "/artifacts/model"),
+    "artifact model": _artifact("model"),
     "compare runs": _page(lambda ids: f"compare-runs?runs={_json(_curves(ids))}&experiments={_json([ids['curves']])}"),
     "compare experiments": _page(lambda ids: f"compare-experiments/s?experiments={_json([ids['curves'], ids['many']])}"),
     "metric of runs": _page(
