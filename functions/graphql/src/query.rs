@@ -7,12 +7,16 @@ use apollo_compiler::response::JsonMap;
 use mlflow_api::{Error, Request, Result};
 use serde_json::Value;
 use service::Endpoint;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::limits;
 use crate::operation::{self, Response};
 use crate::requests::Requests;
 use crate::store::Store;
+
+/// Queries that are executed at a time. Each keeps one of the threads that may be kept busy, and needs others for what it calls: where queries
+/// had all of them, none would ever end.
+static EXECUTING: Semaphore = Semaphore::const_new(16);
 
 /// A query as it was sent.
 pub(crate) struct Query {
@@ -62,7 +66,9 @@ impl Endpoint for Query {
         let runtime = tokio::runtime::Handle::current();
         // Dropped with this call, when its client is gone: then the query ends, too.
         let (_waiting, gone) = oneshot::channel::<()>();
+        let executing = EXECUTING.acquire().await.map_err(Error::internal)?;
         let executed = tokio::task::spawn_blocking(move || {
+            let _executing = executing;
             let operation = self.operation.as_deref();
             let executed = operation::execute(&schema, self.text, operation, &self.variables, &requests);
             runtime.block_on(async {

@@ -1,9 +1,13 @@
 //! Queries over a table of the test's own.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use service::Frame;
 use test_site::{Answer, Api, ROOT, Site};
+use tokio::task::JoinSet;
 
 struct Server {
     api: Api,
@@ -89,6 +93,25 @@ async fn errors_are_texts_beside_the_data_of_the_other_roots() {
         "errors": ["Run with id=f not found", "This field of the schema is not implemented."],
     });
     assert_eq!(server.query(query).await, expected);
+}
+
+/// Each query keeps a thread while it waits for the engine, which needs one as well.
+#[test]
+fn more_queries_at_once_than_there_are_threads_end() {
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(20).build().unwrap();
+    threads.block_on(async {
+        let server = Arc::new(Server::new().await);
+        let mut queries = JoinSet::new();
+        for _ in 0..60 {
+            let server = Arc::clone(&server);
+            queries.spawn(async move {
+                server.query("{ mlflowGetExperiment(input: { experimentId: \"0\" }) { experiment { name } } }").await
+            });
+        }
+        let answers = tokio::time::timeout(Duration::from_mins(1), queries.join_all()).await.unwrap();
+        let default = json!({ "mlflowGetExperiment": { "experiment": { "name": "Default" } } });
+        assert!(answers.iter().all(|answer| answer["data"] == default), "{answers:?}");
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]
