@@ -1,6 +1,7 @@
 //! `mlflow-serverless`: every function of the project in one process.
 
 mod connect;
+mod connections;
 mod engine;
 mod feed;
 mod housekeeping;
@@ -12,6 +13,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::Builder;
 
 /// A page of runs is some ten thousand small allocations, in the engine and in the SDK: a third of its time with the allocator of libc.
 #[global_allocator]
@@ -38,22 +40,31 @@ enum Command {
     Reindex(reindex::Options),
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+/// Threads that wait for the disk, at most. Under load tokio starts ever more of them, and for each the allocator keeps memory: with eight uploads
+/// at once there were 130. More than 16 are needed: each GraphQL query keeps one, and there are 16 at a time.
+const BLOCKING_THREADS: usize = 32;
+
+fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let outcome = match Arguments::parse().command {
-        Command::Serve(options) => serve::run(options).await,
-        Command::Engine(options) => engine::run(options).await,
-        Command::Reindex(options) => reindex::run(options).await,
-    };
+    let arguments = Arguments::parse();
+    let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build();
+    let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(run(arguments.command)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             say_failed(&*failure);
             ExitCode::FAILURE
         }
+    }
+}
+
+async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(options) => serve::run(options).await,
+        Command::Engine(options) => engine::run(options).await,
+        Command::Reindex(options) => reindex::run(options).await,
     }
 }
 

@@ -15,7 +15,7 @@ use tracking::store::Store;
 
 use crate::connect::{Place, create};
 use crate::feed::{Feed, InProcess};
-use crate::{Failure, housekeeping, say_address, signals};
+use crate::{Failure, connections, housekeeping, say_address, signals};
 
 /// Options of `serve`.
 #[derive(Args)]
@@ -105,7 +105,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         (housekeeping, Feed::start(engine, options.place.name, InProcess(Indexer::new(table)), delay))
     });
     say_address(&url);
-    axum::serve(listener, app).with_graceful_shutdown(signals::wait_for_end()).await?;
+    connections::serve(listener, app, signals::wait_for_end()).await;
     if let Some((housekeeping, feed)) = background {
         housekeeping.abort();
         feed.stop().await;

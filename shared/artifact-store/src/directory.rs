@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use mlflow_api::logged_models::FileInfo;
@@ -21,8 +22,8 @@ use crate::place::{Chunks, ENTRY, LONGEST_LIST, Place, is_directory, no_file_the
 use crate::staging::{self, Staged};
 use crate::walk;
 
-/// Bytes read at a time.
-const CHUNK: usize = 256 << 10;
+/// Bytes read at a time. Longer ones are no faster, and the allocator would keep pages of 4 MB for them.
+const CHUNK: usize = 64 << 10;
 
 /// Artifacts in a directory of this machine. It is made when the first of them is written.
 #[derive(Clone, Debug)]
@@ -148,7 +149,9 @@ fn attachment(name: &str, file: File) -> io::Result<Attachment> {
     let read = move |range: Range<u64>| {
         let left = range.end - range.start;
         let chunks = stream::try_unfold((file, Some(range.start), left), |state| async move {
-            tokio::task::spawn_blocking(move || chunk(state)).await?
+            // Here, since the allocator keeps memory for each thread, and there are many that wait for the disk.
+            let bytes = BytesMut::zeroed(usize::try_from(state.2).unwrap_or(usize::MAX).min(CHUNK));
+            tokio::task::spawn_blocking(move || chunk(state, bytes)).await?
         });
         chunks.boxed()
     };
@@ -159,16 +162,14 @@ fn attachment(name: &str, file: File) -> io::Result<Attachment> {
 type Reading = (File, Option<u64>, u64);
 
 /// The next piece of a file, and what follows it; `None` at its end.
-fn chunk((mut file, begin, left): Reading) -> io::Result<Option<(bytes::Bytes, Reading)>> {
+fn chunk((mut file, begin, left): Reading, mut bytes: BytesMut) -> io::Result<Option<(Bytes, Reading)>> {
     if let Some(begin) = begin {
         file.seek(SeekFrom::Start(begin))?;
     }
-    let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK);
-    let mut bytes = vec![0; wanted];
     let length = file.read(&mut bytes)?;
     bytes.truncate(length);
     let left = left - length as u64;
-    Ok((length > 0).then(|| (bytes.into(), (file, None, left))))
+    Ok((length > 0).then(|| (bytes.freeze(), (file, None, left))))
 }
 
 /// Refuses a path where no file can be, before its bytes have come.

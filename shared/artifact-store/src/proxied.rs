@@ -9,7 +9,7 @@ use crate::place::{Chunks, failed};
 
 /// Writes an object and returns its length in bytes: in one request, or in parts, if it is longer than one. It is seen whole or not at all.
 pub(crate) async fn write(bucket: &Bucket, key: &str, chunks: Chunks) -> Result<u64> {
-    let mut pieces = Pieces { chunks, rest: BytesMut::new() };
+    let mut pieces = Pieces { chunks, rest: Bytes::new() };
     let first = pieces.next().await?;
     if first.len() < SMALLEST_PART {
         let length = first.len() as u64;
@@ -43,17 +43,22 @@ async fn in_parts(bucket: &Bucket, key: &str, upload: &str, first: Bytes, mut pi
 /// The bytes of a file, cut anew.
 struct Pieces {
     chunks: Chunks,
-    rest: BytesMut,
+    rest: Bytes,
 }
 
 impl Pieces {
     /// As many bytes as the smallest part has; fewer at the end, and none after it.
     async fn next(&mut self) -> Result<Bytes> {
-        while self.rest.len() < SMALLEST_PART {
-            let Some(chunk) = self.chunks.next().await else { break };
-            self.rest.extend_from_slice(&chunk?);
+        // What is not filled takes no memory, and what grew by doubling would take twice as much.
+        let mut piece = BytesMut::with_capacity(SMALLEST_PART);
+        loop {
+            let fitting = self.rest.len().min(SMALLEST_PART - piece.len());
+            piece.extend_from_slice(&self.rest.split_to(fitting));
+            if piece.len() == SMALLEST_PART {
+                return Ok(piece.freeze());
+            }
+            let Some(chunk) = self.chunks.next().await else { return Ok(piece.freeze()) };
+            self.rest = chunk?;
         }
-        let length = self.rest.len().min(SMALLEST_PART);
-        Ok(self.rest.split_to(length).freeze())
     }
 }
