@@ -7,6 +7,8 @@ SHELL := bash
 VENV := .venv
 VENV_READY := $(VENV)/ready
 UI_VERSION := 3.17.2
+# The next one, which the server shows as well.
+NEXT_UI_VERSION := 3.18.0
 REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 # In front, because SAM finds zig only in the Python that it finds first.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -61,9 +63,11 @@ test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, 
 	cargo build --workspace
 	python -m pytest tests --numprocesses auto --maxprocesses 4 --dist loadgroup
 
-test-browser: $(VENV_READY) ## All pages of MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed
+test-browser: $(VENV_READY) ## All pages of MLflow's UI in Chromium, on our server and on MLflow's, and those of the next version: Debian's package chromium has to be installed
 	cargo build --workspace
-	python -m pytest tests/browser -m "browser or not browser"
+	python -m pytest tests/browser -m "not slow"
+	python3 tools/fetch_ui.py target/ui-$(NEXT_UI_VERSION) $(NEXT_UI_VERSION)
+	BROWSER_UI=target/ui-$(NEXT_UI_VERSION)/build python -m pytest tests/browser -m "not slow"
 
 test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server, and random writes with faults: about 40 minutes
 	cargo build --workspace

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import ui
 from tests.browser.visit import CHROMIUM, Desk, Seen, Visit
 from tests.support.processes import child_environment
 from tests.support.servers import ServerlessMlflow, StockMlflow, subject_is_stock_mlflow
@@ -38,7 +39,9 @@ def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]
             filled = {side: threads.submit(_fill, server, directories[side]) for side, server in servers.items()}
             ids = {side: future.result() for side, future in filled.items()}
         for side, server in servers.items():
-            opened[side] = Desk(server.url, ids[side], OUTPUT / side)
+            # Stock MLflow has no option for its user interface: the browser gets the files from here in place of the server's.
+            brought = ui.OTHER if isinstance(server, StockMlflow) else None
+            opened[side] = Desk(server.url, ids[side], _output(side), brought)
         yield opened
     finally:
         for desk in opened.values():
@@ -71,14 +74,11 @@ def _stock(directory: Path) -> StockMlflow:
 
 
 def _ours(directory: Path) -> ServerlessMlflow:
-    return ServerlessMlflow(directory / "server", options=("--ui", str(_ui())), artifact_root="mlflow-artifacts:/")
+    return ServerlessMlflow(directory / "server", options=("--ui", str(ui.DIRECTORY)), artifact_root="mlflow-artifacts:/")
 
 
-def _ui() -> Path:
-    """The user interface of the MLflow that is installed here."""
-    import mlflow
-
-    return Path(mlflow.__file__).parent / "server" / "js" / "build"
+def _output(side: str) -> Path:
+    return OUTPUT / (f"{side} {ui.VERSION}" if ui.OTHER else side)
 
 
 def _fill(server: StockMlflow | ServerlessMlflow, directory: Path) -> dict[str, str]:

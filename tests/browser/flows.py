@@ -215,6 +215,55 @@ def model_version(visit: Visit) -> None:
     visit.look("newer view", page.get_by_text("newest"))
 
 
+def compare_versions(visit: Visit) -> None:
+    """Choose versions of a model and compare them."""
+    page = visit.page
+    visit.open(f"models/{MODEL}")
+    for version in ("Version 3", "Version 1"):
+        page.get_by_role("row").filter(has_text=version).get_by_role("checkbox").check()
+    page.get_by_test_id("compareButton").click()
+    visit.look("compared", page.get_by_text("Comparing 2 Versions"))
+
+
+def models(visit: Visit) -> None:
+    """Create a model, find it, describe it, register a version of it from a run, delete it."""
+    page = visit.page
+    visit.open("models")
+    # What is new in the registry is said once.
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    page.get_by_test_id("create-model-button").click()
+    dialog = page.get_by_role("dialog").filter(has_text="Create Model")
+    dialog.get_by_role("textbox").first.fill("made by hand")
+    visit.look("form")
+    dialog.get_by_role("button", name="Create").click()
+    visit.look("created", page.get_by_test_id("descriptionEditButton"))
+    page.get_by_test_id("descriptionEditButton").click()
+    page.get_by_test_id("text-area").fill("Made **by hand**.")
+    page.get_by_role("button", name="Save").click()
+    visit.look("described", page.locator("strong", has_text="by hand"))
+
+    visit.open(f"experiments/{visit.ids['artifacts']}/runs/{visit.ids['with artifacts']}")
+    page.get_by_role("button", name="Register model").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("combobox").click()
+    page.locator("[class*=select-item-option-content]", has_text="made by hand").click()
+    dialog.get_by_role("button", name="Register").click()
+    dialog.wait_for(state="detached")
+    visit.look("registered", page.get_by_text("made by hand"))
+
+    visit.open("models")
+    page.get_by_test_id("model-search-input").fill("hand")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name=MODEL).wait_for(state="detached")
+    visit.look("found", page.get_by_role("link", name="made by hand"))
+    page.get_by_role("link", name="made by hand").click()
+    page.get_by_test_id("overflow-menu-trigger").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").wait_for(state="detached")
+    visit.look("deleted", page.get_by_role("link", name=MODEL))
+
+
 def prompts(visit: Visit) -> None:
     """Create a prompt and a second version of it, and compare the two."""
     page = visit.page
@@ -299,6 +348,8 @@ FLOWS: dict[str, Step] = {
     "artifacts of a model": model_artifacts,
     "choose runs and compare them": compare,
     "edit a model version": model_version,
+    "compare versions of a model": compare_versions,
+    "create, register, delete a model": models,
     "write prompts": prompts,
     "create a dataset": evaluation_datasets,
     "dark mode": settings,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import ui
 from tests.browser.flows import FLOWS
 from tests.browser.steps import PAGES
 from tests.browser.texts import Allowed, differences
@@ -30,7 +31,7 @@ _SAMPLE = {
     "edit a model version",
 }
 assert set(_STEPS) >= _SAMPLE, "a step of the sample does not exist"
-_ALLOWED = Allowed(Path(__file__).with_name("allowed.yaml"))
+_ALLOWED = Allowed(Path(__file__).with_name("allowed.yaml"), ui.VERSION)
 
 # All in one process: two servers and two browsers are enough for a machine.
 pytestmark = pytest.mark.xdist_group("browser")

@@ -24,12 +24,14 @@ _PLACEHOLDERS = [
 
 
 class Allowed:
-    """`allowed.yaml`: each entry says what it accepts, by a regular expression for the whole of a line, and why."""
+    """`allowed.yaml`: each entry says what it accepts, by a regular expression for the whole of a line, and why. Those for another user
+    interface (`ui`, its version) are left out."""
 
-    def __init__(self, file: Path):
-        self._entries: list[dict[str, Any]] = yaml.safe_load(file.read_text())
-        for entry in self._entries:
-            assert set(entry) <= {"problem", "line", "order", "step", "side", "reason"} and entry["reason"], entry
+    def __init__(self, file: Path, ui: str):
+        entries: list[dict[str, Any]] = yaml.safe_load(file.read_text())
+        for entry in entries:
+            assert set(entry) <= {"problem", "line", "order", "step", "side", "ui", "reason"} and entry["reason"], entry
+        self._entries = [entry for entry in entries if entry.get("ui", ui) == ui]
 
     def problem(self, step: str, side: str, problem: str) -> bool:
         return any(
@@ -44,7 +46,6 @@ class Allowed:
             for entry in self._entries
             if re.fullmatch(entry.get("step", ".*"), step)
         )
-
 
     def any_order(self, step: str) -> bool:
         return any(entry.get("order") == "any" and re.fullmatch(entry["step"], step) for entry in self._entries)

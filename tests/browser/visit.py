@@ -1,6 +1,7 @@
 """A browser on the pages of one server. It writes down what is visible and what goes wrong."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +15,7 @@ CHROMIUM = "/usr/bin/chromium"
 #: As root, which continuous integration is, Chromium has no sandbox; it only sees our own servers. Some charts want WebGL, which
 #: without a graphics card is drawn by SwiftShader; only they: with all that is on the screen
 #: the sample of `make test` took 108 CPU seconds beyond the servers' own, without it 74.
-_OPTIONS = ["--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader"]
+OPTIONS = ["--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader"]
 #: A page that has not come to rest by then spins for ever.
 _PATIENCE_SECONDS = 30
 _BETWEEN_LOOKS_MS = 100
@@ -50,7 +51,7 @@ class Seen:
 class Visit:
     """One tab. `page` is for clicks; `look` waits until the page is at rest."""
 
-    def __init__(self, browser: Browser, url: str, ids: dict[str, str], screenshots: Path):
+    def __init__(self, browser: Browser, url: str, ids: dict[str, str], screenshots: Path, ui: Path | None = None):
         context = browser.new_context(
             viewport={"width": 1440, "height": 1000}, locale="en-US", timezone_id="UTC", reduced_motion="reduce"
         )
@@ -58,6 +59,8 @@ class Visit:
         context.add_init_script(_HIDE)
         # The same features on both sides: the AI gateway is not compared.
         context.route("**/server-info", _without_gateway)
+        if ui is not None:
+            context.route(re.compile(rf"^{re.escape(url)}/(static-files/[^?#]*)?([?#].*)?$"), lambda route: _from(ui, url, route))
         self.page: Page = context.new_page()
         self.page.set_default_timeout(_PATIENCE_SECONDS * 1000)
         self.ids = ids
@@ -167,12 +170,13 @@ class Visit:
 
 
 class Desk:
-    """A browser in a thread of its own, so that two servers can be looked at side by side."""
+    """A browser in a thread of its own, so that two servers can be looked at side by side. With a build of the user interface, it
+    gets the files of the pages from there, and only the data from the server."""
 
-    def __init__(self, url: str, ids: dict[str, str], screenshots: Path):
+    def __init__(self, url: str, ids: dict[str, str], screenshots: Path, ui: Path | None = None):
         screenshots.mkdir(parents=True, exist_ok=True)
         self._thread = ThreadPoolExecutor(max_workers=1)
-        self._thread.submit(self._start, url, ids, screenshots).result()
+        self._thread.submit(self._start, url, ids, screenshots, ui).result()
 
     def do(self, name: str, step: Callable[[Visit], None]) -> Future[Seen]:
         return self._thread.submit(self._do, name, step)
@@ -181,10 +185,10 @@ class Desk:
         self._thread.submit(self._stop).result()
         self._thread.shutdown()
 
-    def _start(self, url: str, ids: dict[str, str], screenshots: Path) -> None:
+    def _start(self, url: str, ids: dict[str, str], screenshots: Path, ui: Path | None) -> None:
         self._playwright = sync_playwright().start()
-        self._browser = self._playwright.chromium.launch(executable_path=CHROMIUM, args=_OPTIONS)
-        self._visit = Visit(self._browser, url, ids, screenshots)
+        self._browser = self._playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        self._visit = Visit(self._browser, url, ids, screenshots, ui)
 
     def _stop(self) -> None:
         self._browser.close()
@@ -203,3 +207,8 @@ class Desk:
 def _without_gateway(route: Route) -> None:
     flags = route.fetch().json()
     route.fulfill(json=flags | {"features_enabled": {"gateway": False}})
+
+
+def _from(ui: Path, url: str, route: Route) -> None:
+    path = re.split("[?#]", route.request.url.removeprefix(f"{url}/"))[0]
+    route.fulfill(path=ui / (path.removeprefix("static-files/") or "index.html"))

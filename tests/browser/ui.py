@@ -1,0 +1,12 @@
+"""The build of MLflow's user interface that is looked at: that of the MLflow installed here, or the one in BROWSER_UI."""
+
+import os
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+#: Such as target/ui-3.18.0/build, as `tools/fetch_ui.py` lays it.
+OTHER = Path(os.environ["BROWSER_UI"]).resolve() if "BROWSER_UI" in os.environ else None
+_MLFLOW = Path(find_spec("mlflow").origin).parent
+DIRECTORY = OTHER or _MLFLOW / "server" / "js" / "build"
+VERSION = OTHER.with_name("version").read_text() if OTHER else version("mlflow")
