@@ -34,7 +34,7 @@ impl Artifacts {
     #[must_use]
     pub fn below(root: &str) -> Self {
         if let Some(prefix) = Prefix::of_uri(root) {
-            return Self { kept: Some(Kept::Bucket(prefix)), is_presigned_only: false };
+            return Self::in_bucket(prefix);
         }
         local_path(root).map_or_else(Self::default, |root| Self::in_directory(&root))
     }
@@ -54,6 +54,12 @@ impl Artifacts {
     pub fn in_directory(root: &Path) -> Self {
         let kept = Kept::Directory { root: root.into(), place: Directory::new(root) };
         Self { kept: Some(kept), is_presigned_only: false }
+    }
+
+    /// Those below a prefix of a bucket, which is `mlflow-artifacts:/`.
+    #[must_use]
+    pub fn in_bucket(prefix: Prefix) -> Self {
+        Self { kept: Some(Kept::Bucket(prefix)), is_presigned_only: false }
     }
 
     /// The same artifacts, which clients that know how to are asked to send and read by presigned URLs only.

@@ -41,6 +41,12 @@ impl Prefix {
         Some(Self { bucket: Bucket::new(bucket), prefix })
     }
 
+    /// All of a bucket that is not in the environment, for tests.
+    #[must_use]
+    pub fn whole(bucket: Bucket) -> Self {
+        Self { bucket, prefix: String::new() }
+    }
+
     /// Scheme and host of its URLs, as a browser knows them.
     ///
     /// # Errors

@@ -44,9 +44,9 @@ impl Bucket {
         Self(Arc::new(Inner { name: name.to_owned(), connection: OnceCell::new() }))
     }
 
-    /// A bucket over anything that answers.
-    #[cfg(test)]
-    pub(crate) fn over(connector: impl aws_smithy_runtime_api::client::http::HttpConnector + 'static) -> Self {
+    /// The bucket `b` over anything that answers, for tests.
+    #[must_use]
+    pub fn over(connector: impl aws_smithy_runtime_api::client::http::HttpConnector + 'static) -> Self {
         Self(Arc::new(Inner {
             name: "b".to_owned(),
             connection: OnceCell::new_with(Some(Connection::over(connector))),

@@ -101,7 +101,6 @@ impl Connection {
     }
 
     /// Over anything that answers, with any credentials.
-    #[cfg(test)]
     pub(crate) fn over(connector: impl HttpConnector + 'static) -> Self {
         use aws_credential_types::Credentials;
         use aws_credential_types::provider::SharedCredentialsProvider;
