@@ -83,6 +83,8 @@ impl Bucket {
             Err(failure) if failure.is_missing() => return Ok(None),
             outcome => outcome?,
         };
+        // A page that something else answered with has a length, too.
+        reply.header("etag").ok_or_else(|| Failure::broken("an object without a tag"))?;
         let length = reply.header("content-length").and_then(|length| length.parse().ok());
         let length = length.ok_or_else(|| Failure::broken("the bucket did not say how long an object is"))?;
         Ok(Some(Object { length, upload: reply.header(UPLOAD_HEADER).map(str::to_owned) }))
@@ -91,7 +93,9 @@ impl Bucket {
     /// Writes an object, in the place of one that was there before. One request.
     pub async fn put(&self, key: &str, content: Bytes) -> Result<()> {
         let request = Request { body: content, ..Request::new("PUT", key) };
-        self.connection().await?.send(request).await.map(|_| ())
+        let reply = self.connection().await?.send(request).await?;
+        reply.header("etag").ok_or_else(|| Failure::broken("the bucket took an object without a tag"))?;
+        Ok(())
     }
 
     /// Deletes an object; one that is not there is deleted already. One request.

@@ -167,9 +167,14 @@ impl Connection {
     }
 }
 
-/// A success, an error for good, or one that passes. S3 may begin an answer with a success and end it with an error.
+/// A success, an error for good, or one that passes. S3 may begin an answer with a success and end it with an error. Between a laptop and S3,
+/// something else may answer: with a page.
 fn classify(reply: Reply) -> Outcome {
     let status = reply.response.status().as_u16();
+    let begin = reply.body.trim_start().get(..9).unwrap_or_default().to_lowercase();
+    if begin == "<!doctype" || begin.starts_with("<html") {
+        return Outcome::Again(format!("a page with status {status}, which is not the bucket's"));
+    }
     let error = xml::error(&reply.body);
     if (200..300).contains(&status) && error.is_none() {
         return Outcome::Answered(reply);

@@ -49,7 +49,7 @@ fn bucket(answers: &[Answer]) -> (Bucket, Arc<Mutex<Vec<String>>>) {
 const SLOW_DOWN: Answer =
     Some((503, &[], "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"));
 const LOST: Answer = None;
-const OK: Answer = Some((200, &[], ""));
+const OK: Answer = Some((200, &[("etag", "\"e\"")], ""));
 const NO_UPLOAD: Answer = Some((404, &[], "<Error><Code>NoSuchUpload</Code><Message>x</Message></Error>"));
 
 fn part() -> Part {
@@ -87,6 +87,22 @@ async fn what_stays_is_said_at_once() {
 }
 
 #[tokio::test]
+async fn a_page_is_no_answer_of_a_bucket() {
+    let page = "<!DOCTYPE html><title>Sign in to this network</title>";
+    for status in [200, 404] {
+        let answer: Answer = Some((status, &[("etag", "\"e\"")], page));
+        let (bucket, asked) = bucket(&[answer; 12]);
+        assert!(matches!(bucket.put("k", "x".into()).await, Err(Failure::Unavailable(_))));
+        assert!(matches!(bucket.delete("k").await, Err(Failure::Unavailable(_))));
+        assert_eq!(asked.lock().unwrap().len(), 12);
+    }
+    // Where there is no body to tell it by.
+    let (bucket, _) = bucket(&[Some((200, &[("content-length", "3")], "")), Some((200, &[], ""))]);
+    assert!(matches!(bucket.head("k").await, Err(Failure::Broken(_))));
+    assert!(matches!(bucket.put("k", "x".into()).await, Err(Failure::Broken(_))));
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_deleted_already() {
     let (bucket, _) = bucket(&[NO_UPLOAD, Some((404, &[], "")), Some((404, &[], ""))]);
     bucket.abort_upload("k", "n.id").await.unwrap();
@@ -96,8 +112,10 @@ async fn what_is_not_there_is_deleted_already() {
 
 #[tokio::test]
 async fn a_completion_whose_answer_was_lost_is_told_from_one_that_never_was() {
-    let made = Some((200, [("content-length", "3"), ("x-amz-meta-mlflow-upload", "nonce")].as_slice(), ""));
-    let other = Some((200, [("content-length", "3"), ("x-amz-meta-mlflow-upload", "other")].as_slice(), ""));
+    let made =
+        Some((200, [("content-length", "3"), ("etag", "\"e\""), ("x-amz-meta-mlflow-upload", "nonce")].as_slice(), ""));
+    let other =
+        Some((200, [("content-length", "3"), ("etag", "\"e\""), ("x-amz-meta-mlflow-upload", "other")].as_slice(), ""));
     for (object, is_complete) in [(made, true), (other, false), (Some((404, [].as_slice(), "")), false)] {
         let (bucket, asked) = bucket(&[LOST, NO_UPLOAD, object]);
         let outcome = bucket.complete_upload("k", "nonce.id", &[part()]).await;

@@ -1,0 +1,64 @@
+"""A bucket that says nothing, breaks off in the middle, or is not the one that answers: an error in time, and nothing is held."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support.broken_s3 import ANSWERS, broken_s3
+from tests.support.processes import wait_until
+from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
+
+pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="the bucket is our server's")
+
+_SERVED = "/api/2.0/mlflow-artifacts"
+#: A bucket is asked for 12 s, and the last time for 5 s. A function has 29.
+_PATIENCE_SECONDS = 25
+_PARTS = {"path": "x", "upload_id": "nonce.id", "parts": [{"part_number": 1, "etag": "e"}]}
+_REQUESTS = [
+    ("GET", "artifacts?path=0", {}),
+    ("GET", "artifacts/0/x", {}),
+    ("GET", "presigned/0/x", {}),
+    ("PUT", "artifacts/0/x", {"data": b"small"}),
+    ("DELETE", "artifacts/0/x", {}),
+    ("POST", "mpu/create/0", {"json": {"path": "x", "num_parts": 2}}),
+    ("POST", "mpu/complete/0", {"json": _PARTS}),
+    ("POST", "mpu/abort/0", {"json": _PARTS}),
+]
+
+
+#: Each takes a quarter of a minute, in which nothing happens.
+_SLOW = {"the beginning of a head", "half a body"}
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in _SLOW)) for kind in ANSWERS])
+def test_an_error_in_time_and_nothing_is_held(kind: str, tmp_path: Path):
+    with broken_s3(kind) as s3:
+        options = ("--artifacts-destination", "s3://bucket/prefix")
+        server = ServerlessMlflow(
+            tmp_path / "server", True, options, artifact_root="mlflow-artifacts:/", environment=s3.environment
+        )
+        try:
+            def ask(request: tuple[str, str, dict]) -> None:
+                method, path, sent = request
+                begin = time.monotonic()
+                answer = requests.request(method, f"{server.url}{_SERVED}/{path}", timeout=60, allow_redirects=False, **sent)
+                seconds = time.monotonic() - begin
+                assert answer.status_code in (500, 503), (request, answer.status_code, answer.text)
+                assert answer.json()["error_code"] in ("INTERNAL_ERROR", "TEMPORARILY_UNAVAILABLE"), (request, answer.text)
+                assert s3.url.removeprefix("http://") not in answer.text and "Sign in" not in answer.text, answer.text
+                assert seconds < _PATIENCE_SECONDS, (request, seconds)
+
+            with ThreadPoolExecutor(4 * len(_REQUESTS)) as threads:
+                asked = [threads.submit(ask, request) for request in 4 * _REQUESTS]
+                # Others are answered meanwhile.
+                assert requests.get(f"{server.url}/health", timeout=5).status_code == 200
+                for each in asked:
+                    each.result()
+            assert s3.asked >= len(asked)
+            wait_until(lambda: s3.held() == 0, "end of all connections to the bucket", server.process)
+            assert server.process.peak_kb() < 64 * 1024
+        finally:
+            server.stop()
