@@ -74,8 +74,7 @@ class Served:
 
     def peak_kb(self) -> int:
         """The most memory that the server has had."""
-        [line] = [line for line in Path(f"/proc/{self.server.process.pid}/status").read_text().splitlines() if "VmHWM" in line]
-        return int(line.split()[1])
+        return self.server.process.peak_kb()
 
 
 class ServedFromBucket(Served):

@@ -40,6 +40,11 @@ class ChildProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    def peak_kb(self) -> int:
+        """The most memory that it has had."""
+        [line] = [line for line in Path(f"/proc/{self.pid}/status").read_text().splitlines() if "VmHWM" in line]
+        return int(line.split()[1])
+
     @property
     def is_running(self) -> bool:
         return self._process.poll() is None
