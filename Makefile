@@ -9,6 +9,8 @@ VENV_READY := $(VENV)/ready
 UI_VERSION := 3.17.2
 # The next one, which the server shows as well.
 NEXT_UI_VERSION := 3.18.0
+# The tests of `cli/tests/faults`.
+FAULTS := clients_find_what_the_model_says every_write_survives_a_fault_at_each_of_its_requests
 REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 # In front, because SAM finds zig only in the Python that it finds first.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -40,10 +42,14 @@ watch: ui $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by
 	env -u AWS_SESSION_TOKEN "DYNAMODB_ENDPOINT=$$endpoint" "$$id" "$$secret" \
 		cargo lambda watch --invoke-address 127.0.0.1 --disable-cors
 
+# Clippy's driver is the compiler with more lints: what is built with it is linted, and the workspace is read once instead of twice.
+test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+test: export CLIPPY_ARGS := --deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 test: ## Everything that continuous integration checks
+	cargo fmt --check
 	@# One core installs the Python packages while Rust is compiled.
 	mkdir -p target; $(MAKE) $(VENV_READY) > target/packages.log 2>&1 & packages=$$!; failed=0; \
-	$(MAKE) lint test-rust || failed=1; \
+	$(MAKE) test-rust || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
 	$(MAKE) test-python validate deny
 
@@ -53,10 +59,12 @@ lint: ## Formatting and lints
 
 test-rust: ## The tests of the crates
 	cargo test --workspace --no-run
-	@# The ledgers keep one core busy for minutes, and some of the other tests mostly wait: they run side by side, four tests at a time.
-	cargo test --quiet --workspace ledger > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
-	RUST_TEST_THREADS=4 cargo test --workspace -- --skip ledger || failed=1; \
+	@# The ledgers and the faults take minutes of a core each, and most of the other tests wait for something: all run side by side.
+	cargo test --quiet --workspace ledger > target/ledgers.log 2>&1 & ledgers=$$!; \
+	cargo test --quiet --workspace --test faults > target/faults.log 2>&1 & faults=$$!; failed=0; \
+	RUST_TEST_THREADS=4 cargo test --workspace -- --skip ledger $(FAULTS:%=--skip %) || failed=1; \
 	wait $$ledgers || { cat target/ledgers.log; failed=1; }; \
+	wait $$faults || { cat target/faults.log; failed=1; }; \
 	exit $$failed
 
 test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, a sample of the UI's pages in Chromium, and the Lambda functions as they are deployed
