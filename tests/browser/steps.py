@@ -100,3 +100,11 @@ PAGES: dict[str, Step] = {
     "no such run": _page(lambda ids: f"experiments/{ids['training']}/runs/{'f' * 32}"),
     "no such page": _page(lambda ids: "nosuchpage"),
 }
+
+#: What 3.17.2 does not have.
+PAGES_OF_3_18: dict[str, Step] = {
+    "issues": _experiment("evaluation", "issues"),
+    "dashboard usage": _experiment("evaluation", "dashboard/usage"),
+    "dashboard quality": _experiment("evaluation", "dashboard/quality"),
+    "dashboard tool calls": _experiment("evaluation", "dashboard/tool-calls"),
+}
