@@ -12,10 +12,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support.processes import ChildProcess, PortTaken, child_environment, start_on_own_port, wait_until
+from tests.support.s3 import Bucket, LocalS3
 from tests.support.servers import ARTIFACT_ROOT, answers, binary
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -39,18 +41,23 @@ class Engine:
 
 @dataclass(frozen=True)
 class LocalLambda:
-    """Where the router of `cargo lambda watch` listens, and the engine with the folder of its data. It does not feed the indexer."""
+    """Where the router of `cargo lambda watch` listens, and the engine with the folder of its data. It does not feed the indexer.
+
+    The functions keep artifacts in the bucket, below the path of ARTIFACT_ROOT.
+    """
 
     gateway: str
     engine: Engine
     data: Path
+    bucket: Bucket
 
 
 @pytest.fixture(scope="session")
-def local_lambda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLambda]:
+def local_lambda(tmp_path_factory: pytest.TempPathFactory, s3: LocalS3) -> Iterator[LocalLambda]:
     """Both, over an empty table."""
+    bucket = s3.make_bucket(urlsplit(ARTIFACT_ROOT).netloc)
     # `cargo lambda watch` prints no port that it has chosen itself.
-    running, stops = start_on_own_port(lambda port: _start(tmp_path_factory.mktemp("lambda"), port))
+    running, stops = start_on_own_port(lambda port: _start(tmp_path_factory.mktemp("lambda"), bucket, port))
     with stops:
         yield running
 
@@ -69,7 +76,7 @@ def start_engine(directory: Path, data: Path, *options: str) -> Engine:
     return Engine(process, *found.groups())
 
 
-def _start(directory: Path, port: int) -> tuple[LocalLambda, ExitStack]:
+def _start(directory: Path, bucket: Bucket, port: int) -> tuple[LocalLambda, ExitStack]:
     with ExitStack() as stops:
         url, data = f"http://127.0.0.1:{port}", directory / "data"
         engine = start_engine(directory, data)
@@ -79,6 +86,8 @@ def _start(directory: Path, port: int) -> tuple[LocalLambda, ExitStack]:
             DYNAMODB_ENDPOINT=engine.url,
             TABLE_NAME="mlflow",
             ARTIFACT_ROOT=ARTIFACT_ROOT,
+            # The bucket takes the same key: it does not look at it.
+            AWS_ENDPOINT_URL_S3=bucket.s3.url,
             AWS_ACCESS_KEY_ID=engine.access_key,
             AWS_SECRET_ACCESS_KEY=engine.secret,
             AWS_REGION="local",
@@ -91,7 +100,7 @@ def _start(directory: Path, port: int) -> tuple[LocalLambda, ExitStack]:
         wait_until(lambda: answers(url) or not watch.is_running, "answer to /health", watch, PATIENCE_SECONDS)
         if not watch.is_running:
             raise PortTaken(watch.log_tail())
-        return LocalLambda(url, engine, data), stops.pop_all()
+        return LocalLambda(url, engine, data, bucket), stops.pop_all()
 
 
 @pytest.fixture(scope="session")
