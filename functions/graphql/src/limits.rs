@@ -8,7 +8,7 @@ use apollo_compiler::ast::{Definition, Document, Field, Selection};
 pub(crate) const QUERY: usize = 64 << 10;
 /// How deep anything in a query may be nested for the parser, which would otherwise run out of stack: lists of lists, say.
 pub(crate) const RECURSION: usize = 64;
-/// Runs that a query may ask for their model versions, in all of its searches: each takes a request or two.
+/// Runs that a query may ask for their model versions, in all of its searches: each takes a request.
 pub(crate) const RUNS_WITH_VERSIONS: usize = 1_000;
 /// What an answer may weigh, in bytes of texts and 32 more for each field.
 pub(crate) const ANSWER: usize = 64 << 20;

@@ -28,6 +28,8 @@ const ECHO: &str = "Test";
 const API_ERROR: &str = "ApiError";
 /// Runs that are followed at a time.
 const AT_ONCE: usize = 16;
+/// Runs whose model versions are read together.
+const TOGETHER: usize = 100;
 
 /// An object of the answer: a JSON object and its type in the schema.
 pub(crate) struct Object<'v> {
@@ -147,8 +149,16 @@ impl<'v> Object<'v> {
                 limits::RUNS_WITH_VERSIONS
             )));
         }
-        let each = stream::iter(runs).map(move |run| async move {
-            let run = Object { type_name: RUN, value: Held::Borrowed(run), requests: self.requests };
+        let each = stream::iter(runs.chunks(TOGETHER)).then(move |runs| async move {
+            let run = |run| Object { type_name: RUN, value: Held::Borrowed(run), requests: self.requests };
+            let runs: Vec<_> = runs.iter().map(run).collect();
+            if versions {
+                let ids: Vec<_> = runs.iter().map(|run| run.info("run_id")).collect();
+                self.requests.read_model_versions(&ids).await;
+            }
+            stream::iter(runs)
+        });
+        let each = each.flatten().map(move |run| async move {
             // Errors come again where the field is resolved, which finds what was read here.
             if experiments {
                 drop(run.experiment().await);

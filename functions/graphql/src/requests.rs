@@ -17,6 +17,8 @@ use crate::roots;
 
 /// What a field weighs beside its text, in bytes.
 const FIELD: usize = 32;
+/// The root whose endpoint the versions of runs come from.
+const VERSIONS: &str = "mlflowSearchModelVersions";
 
 /// Runs and what belongs to them: an experiment, or the model versions of a run, read once for a query however often it asks.
 type Followed = Arc<OnceCell<Result<Arc<JsonValue>, String>>>;
@@ -84,11 +86,34 @@ impl Requests {
         self.follow("mlflowGetExperiment", id, json!({ "experimentId": id }), "experiment").await
     }
 
+    /// Reads the model versions that these runs made together: a request for each run's list, and one for 100 versions. What does not fit into
+    /// one answer, or fails, is left to [`Requests::model_versions`].
+    pub(crate) async fn read_model_versions(&self, runs: &[&str]) {
+        // Ids have no quotes: they are those of runs that were read.
+        let list = runs.iter().map(|run| format!("'{run}'")).collect::<Vec<_>>().join(",");
+        let input = json!({ "filter": format!("run_id IN ({list})") });
+        let Ok(mut answer) = self.answer(roots::endpoint(VERSIONS).unwrap_or_default(), &input).await else { return };
+        if answer.get("next_page_token").is_some() {
+            return;
+        }
+        let versions = answer.get_mut("model_versions").and_then(JsonValue::as_array_mut).map(std::mem::take);
+        let mut of_runs: HashMap<String, Vec<JsonValue>> = HashMap::new();
+        for version in versions.unwrap_or_default() {
+            let run = version.get("run_id").and_then(JsonValue::as_str).unwrap_or_default().to_owned();
+            of_runs.entry(run).or_default().push(version);
+        }
+        for run in runs {
+            let versions = of_runs.remove(*run).map_or(JsonValue::Null, JsonValue::Array);
+            // Where it was read meanwhile, that stays.
+            let _ = self.followed(VERSIONS, run).set(Ok(Arc::new(versions)));
+        }
+    }
+
     /// The model versions that a run made.
     pub(crate) async fn model_versions(&self, run: &str) -> Result<Arc<JsonValue>, FieldError> {
         // An id has no quotes: it is that of a run that was read.
         let input = json!({ "filter": format!("run_id='{run}'") });
-        self.follow("mlflowSearchModelVersions", run, input, "model_versions").await
+        self.follow(VERSIONS, run, input, "model_versions").await
     }
 
     async fn follow(
@@ -98,10 +123,7 @@ impl Requests {
         input: JsonValue,
         field: &str,
     ) -> Result<Arc<JsonValue>, FieldError> {
-        let cell = {
-            let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(followed.entry((root, id.to_owned())).or_default())
-        };
+        let cell = self.followed(root, id);
         let read = async {
             let endpoint = roots::endpoint(root).unwrap_or_default();
             let answer = self.call(endpoint, &input).await.map_err(|error| error.message)?;
@@ -111,6 +133,11 @@ impl Requests {
             Ok(Arc::new(answer.get(field).cloned().unwrap_or_default()))
         };
         cell.get_or_init(|| read).await.clone().map_err(|message| failure(&message))
+    }
+
+    fn followed(&self, root: &'static str, id: &str) -> Followed {
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(followed.entry((root, id.to_owned())).or_default())
     }
 
     /// Counts runs whose model versions are asked for; false, once there are too many in this query.

@@ -1,6 +1,7 @@
 //! Queries over a table of the test's own.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,6 +129,49 @@ async fn runs_are_searched_by_query_and_by_mutation() {
         let run = json!({ "info": { "runName": "one" }, "experiment": { "name": "Default" }, "modelVersions": [] });
         assert_eq!(answer["data"]["mlflowSearchRuns"], json!({ "nextPageToken": "", "runs": [run] }), "{answer}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_run_of_a_search_has_its_model_versions() {
+    let server = Server::new().await;
+    let [none, two, one] = [server.run().await, server.run().await, server.run().await];
+    server.api.post("registered-models/create", json!({ "name": "m" })).await.ok();
+    let register = async |run: &str, tags: Value| {
+        let version = json!({ "name": "m", "source": "s3://bucket/m", "run_id": run, "tags": tags });
+        let version = server.api.post("model-versions/create", version).await.ok();
+        version["model_version"]["version"].as_str().unwrap().to_owned()
+    };
+    let search =
+        "{ mlflowSearchRuns(input: { experimentIds: [\"0\"] }) { runs { info { runId } modelVersions { version } } } }";
+    let found = async || {
+        let answer = server.query(search).await;
+        assert_eq!(answer["errors"], Value::Null);
+        let runs = answer["data"]["mlflowSearchRuns"]["runs"].as_array().unwrap().iter();
+        let versions = |run: &Value| {
+            let versions = run["modelVersions"].as_array().unwrap().iter();
+            let mut versions: Vec<_> = versions.map(|one| one["version"].as_str().unwrap().to_owned()).collect();
+            versions.sort();
+            (run["info"]["runId"].as_str().unwrap().to_owned(), versions)
+        };
+        runs.map(versions).collect::<HashMap<_, _>>()
+    };
+    let mut expected = HashMap::from([(none, Vec::new())]);
+    for run in [&two, &one, &two] {
+        let version = register(run, json!([])).await;
+        expected.entry(run.clone()).or_default().push(version);
+    }
+    assert_eq!(found().await, expected);
+    // More than fits into one answer of the search for versions, but not for those of one run.
+    let tags = json!([{ "key": "long", "value": "x".repeat(95_000) }]);
+    for number in 0..80 {
+        let run = if number % 2 == 0 { &one } else { &two };
+        let version = register(run, tags.clone()).await;
+        expected.entry(run.clone()).or_default().push(version);
+    }
+    for versions in expected.values_mut() {
+        versions.sort();
+    }
+    assert_eq!(found().await, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

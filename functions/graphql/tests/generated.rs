@@ -107,7 +107,7 @@ async fn the_ledger_of_graphql_is_up_to_date_and_within_its_budgets() {
             query(api, &search(RUN), json!({ "experimentIds": [id] })).await;
         })
         .await;
-    let most = budget([106.0, 0.0, 258.0], [105.0, 0.0, 257.0]);
+    let most = budget([57.0, 0.0, 209.0], [56.0, 0.0, 208.0]);
     ledger
         .row(
             "with their experiment and their model versions (`SearchRuns`)",
