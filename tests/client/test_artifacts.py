@@ -2,8 +2,10 @@
 
 import http.client
 import os
+import signal
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -262,6 +264,30 @@ def test_a_server_that_is_killed_leaves_nothing_of_an_upload(served: Served):
     assert requests.get(f"{served.url}{_PROXY}/0/x/new", timeout=60).status_code == 404
 
 
+def test_a_server_that_is_asked_to_end_finishes_an_upload(served: Served):
+    idle = requests.Session()
+    assert idle.get(f"{served.url}/health", timeout=60).status_code == 200
+    connection = _start_upload(served.url, "0/x/new", 2_000_000, 1_000_000)
+    served.wait(lambda: served.unfinished() == 1, "a file that is being uploaded")
+    os.kill(served.server.process.pid, signal.SIGTERM)
+    host, port = served.url.removeprefix("http://").split(":")
+
+    def is_closed() -> bool:
+        with socket.socket() as new:
+            return new.connect_ex((host, int(port))) != 0
+
+    served.wait(is_closed, "an end of listening")
+    connection.sendall(b"x" * 1_000_000)
+    assert connection.recv(1_000).startswith(b"HTTP/1.1 200")
+    # Not even a connection that is kept for later holds it up.
+    deadline = time.monotonic() + 60
+    while served.server.process.is_running:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    connection.close()
+    assert served.files() == {"0/x/new"}
+
+
 def test_a_download_is_resumed(kept: Served):
     content = os.urandom(1_000_000)
     url = f"{kept.url}{_PROXY}/0/x/file"
@@ -309,6 +335,16 @@ def test_a_file_of_two_gigabytes(kept: Served, tmp_path: Path, monkeypatch: pyte
     before = kept.peak_kb()
     _move(kept, tmp_path / "big", 2_048)
     assert kept.peak_kb() - before < _MOST_GROWTH_KB
+
+
+@pytest.mark.slow
+def test_memory_of_uploads_to_a_bucket_is_that_of_a_part_each(client: MlflowClient, s3: LocalS3, tmp_path: Path):
+    served = ServedFromBucket(tmp_path / "served", s3)
+    try:
+        _move_at_once(served, 64)
+        assert served.peak_kb() < _MOST_KB + 8 * 5 * 1024
+    finally:
+        served.server.stop()
 
 
 def _move_at_once(served: Served, megabytes: int) -> None:
