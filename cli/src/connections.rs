@@ -13,8 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Bytes that are read from a connection, or wait to be written to it, at a time; the longest head of a request, too. Unless told otherwise,
-/// hyper takes 400 KB, and for buffers of that length the allocator keeps pages of 4 MB for each thread: while 8 clients moved 400 MB each,
-/// the server grew by 130 MB. With this length and no huge pages, it is 15 MB, whatever is moved.
+/// hyper takes 400 KB, and for buffers of that length the allocator keeps pages of 4 MB for each thread (`docs/adr/0021-artifacts.md`).
 const BUFFER: usize = 64 << 10;
 
 /// Answers all that connect until the end, and then what has been asked by then.

@@ -1,6 +1,8 @@
 """Charts of long histories: exactly the points that MLflow draws, soon and in little memory."""
 
+import contextlib
 import random
+import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -92,25 +94,30 @@ def test_the_same_points_of_long_histories_as_mlflow():
     _check_same_as_stock([30_000] + [10_000] * (_RUNS - 1))
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerlessMlflow]:
-    server = ServerlessMlflow(tmp_path / "server")
-    yield server
-    server.stop()
+@contextlib.contextmanager
+def _started(directory: Path) -> Iterator[ServerlessMlflow]:
+    server = ServerlessMlflow(directory / "server")
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 @pytest.mark.slow
-def test_a_chart_of_a_million_points(server: ServerlessMlflow):
+def test_a_chart_of_a_million_points(tmp_path: Path):
     """MLflow's page draws it from one request; 2 s are promised for all that the page needs."""
     length = 100_000
     histories = [[(step, step, float(step % 997 + run)) for step in range(length)] for run in range(_RUNS)]
-    runs = _runs_with(server.url, histories)
-    before, times = server.process.peak_kb(), []
-    for _ in range(5):
-        begin = time.monotonic()
-        drawn = _drawn(server.url, "get-history-bulk-interval", runs, max_results=_DRAWN)
-        times.append(time.monotonic() - begin)
-        for points, history in zip(drawn, histories):
-            assert len(points) == _DRAWN and (points[0], points[-1]) == (history[0], history[-1])
-    growth = server.process.peak_kb() - before
-    assert min(times) < 2 and growth < 100 * 1024, (times, growth)
+    with _started(tmp_path) as server:
+        runs = _runs_with(server.url, histories)
+    # Another process, which has not grown while all this was logged.
+    with _started(tmp_path) as server:
+        before, times = server.process.peak_kb(), []
+        for _ in range(5):
+            begin = time.monotonic()
+            drawn = _drawn(server.url, "get-history-bulk-interval", runs, max_results=_DRAWN)
+            times.append(time.monotonic() - begin)
+            for points, history in zip(drawn, histories):
+                assert len(points) == _DRAWN and (points[0], points[-1]) == (history[0], history[-1])
+        growth = server.process.peak_kb() - before
+    assert statistics.median(times) < 2 and growth < 100 * 1024, (times, growth)

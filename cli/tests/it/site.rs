@@ -15,7 +15,7 @@ use tower::ServiceExt;
 pub(crate) const ROOT: &str = "s3://bucket/artifacts";
 pub(crate) const TABLE: &str = "mlflow";
 
-/// The routers of all functions over a table, as in `serve`.
+/// The routers of the functions over a table, as in `serve`, but for artifacts, which have a place besides it.
 pub(crate) fn functions(table: &Table) -> Router {
     let tracking = tracking::store::Store::new(table.clone(), ROOT);
     let registry = registry::store::Store::new(table.clone(), ROOT);

@@ -113,6 +113,21 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
 
 async fn measure_long_lists(ledger: &mut Ledger, bench: &Bench<Calls>) {
     add_many(bench, 10_000).await;
+    let some = |requests, read_units| budget([requests, 0.0, read_units], [requests, 0.0, read_units]);
+    for (call, filter, budget) in [
+        (
+            "search: a part of a name that none of 10,000 experiments has, latest first",
+            "name ILIKE '%nothing%'",
+            some(8.0, 287.0),
+        ),
+        ("search: a tag that none of them has", "tags.kind = 'nothing'", some(118.0, 10_312.0)),
+    ] {
+        ledger
+            .row(call, budget, bench, [(), ()], async |store, ()| {
+                assert!(store.experiment_search(&search(filter)).await.unwrap().experiments.is_empty());
+            })
+            .await;
+    }
     let missing = "tags.`mlflow.experiment.isGateway` IS NULL";
     for (call, filter, order, budget) in [
         (

@@ -83,13 +83,17 @@ impl TimeList {
     ) -> Result<Page<SortKey>> {
         let mut page = Page::new(page_size);
         let mut query = self.query(wanted.workspace, wanted.after.as_ref());
+        let refuses_none = wanted.filter.predicates.is_empty() && matches!(visible, Visible::Everything);
         // One that is changed between two pages of the list may stand on both.
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
+        let (mut entries_read, mut experiments_read) = (0, 0);
         loop {
-            // One more shows whether there is another page; and the first may be the last of the page before.
+            // One more shows whether there is another page; and the first may be the last of the page before. Where some are refused, as
+            // many again as were read, so that few requests are made one after another, however few pass.
             let few = page.missing() + 2;
-            query = query.limit(if wanted.filter.predicates.is_empty() { few } else { few.max(PORTION) });
+            query = query.limit(if refuses_none { few } else { few.max(PORTION).max(entries_read) });
             let rows = wanted.store.table.query_page(&query).await?;
+            entries_read += rows.items.len();
             entries.extend(read_all(&rows.items, "a place in the list of experiments", |row| self.entry(row))?);
             // Those of one time are in the search's order when all of them are there.
             let last = entries.last().map(|entry| entry.time).filter(|_| rows.next.is_some());
@@ -97,7 +101,7 @@ impl TimeList {
             let of_page = entries.drain(..whole).filter(|entry| is_wanted(wanted, visible, entry));
             let mut portion: Vec<_> = of_page.filter(|entry| seen.insert(entry.id)).collect();
             portion.sort_by_cached_key(|entry| wanted.order.key(entry));
-            self.add(wanted, &portion, &mut page, &mut reading).await?;
+            self.add(wanted, &portion, &mut page, &mut reading, &mut experiments_read).await?;
             match rows.next {
                 Some(next) if !page.has_ended() => {
                     query = query.starting_at(next);
@@ -111,7 +115,7 @@ impl TimeList {
         }
     }
 
-    /// Reads candidates and adds those that pass to a page: as many as it lacks, then as many again as were read. Where the filter may
+    /// Reads candidates and adds those that pass to a page: as many as it lacks, then as many again as were `read`. Where the filter may
     /// refuse some, one more shows whether there is another page.
     async fn add(
         &self,
@@ -119,19 +123,20 @@ impl TimeList {
         mut rest: &[Listed],
         page: &mut Page<SortKey>,
         reading: &mut Reading,
+        read: &mut usize,
     ) -> Result<()> {
         let one_more = usize::from(!wanted.filter.predicates.is_empty());
-        let mut read = 0;
         while !rest.is_empty() && !page.has_ended() {
             if page.missing() + one_more == 0 {
                 page.ends_here();
                 break;
             }
-            let next = rest.len().min((page.missing() + one_more).max(read));
+            let next = rest.len().min((page.missing() + one_more).max(*read));
             let (portion, others) = rest.split_at(reading.portion(next));
             add(wanted, wanted.read(portion).await?, page).await?;
             reading.portion_was(portion.len());
-            (read, rest) = (read + portion.len(), others);
+            *read += portion.len();
+            rest = others;
             if reading.is_used_up() && !page.is_empty() && !rest.is_empty() {
                 page.ends_here();
             }
