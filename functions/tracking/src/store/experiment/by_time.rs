@@ -17,7 +17,7 @@ use search::{
 use table::{Item, Query};
 
 use super::listed::Listed;
-use super::search::Wanted;
+use super::wanted::Wanted;
 
 /// Entries that are read at least where the filter may refuse some.
 const PORTION: usize = 100;

@@ -5,6 +5,7 @@ mod lifecycle;
 mod listed;
 mod search;
 mod tag;
+mod wanted;
 
 pub use lifecycle::NewExperiment;
 pub use search::ExperimentSearch;

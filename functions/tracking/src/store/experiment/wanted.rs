@@ -1,0 +1,95 @@
+//! What a search makes of the experiments that a list names.
+
+use entities::find;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::rows;
+use listing::{Candidates, Pace};
+use mlflow_api::tracking::{self, ViewType};
+use mlflow_api::{Error, ExperimentId, Result, Workspace};
+use search::{ExperimentFields, ExperimentFilter, ExperimentNumber, ExperimentOrder, SortKey};
+
+use super::listed::Listed;
+use crate::store::Store;
+
+/// Experiments whose tags are read at a time.
+const AT_ONCE: usize = 16;
+
+/// What an experiment on a page has to be.
+pub(super) struct Wanted<'a> {
+    pub(super) store: Store,
+    pub(super) workspace: &'a Workspace,
+    pub(super) filter: ExperimentFilter,
+    pub(super) order: ExperimentOrder,
+    pub(super) after: Option<SortKey>,
+    pub(super) view: ViewType,
+    /// Whether candidates come in the order of the search. Then each stands where its list has it, and the next page goes on behind
+    /// that place, even if the experiment was changed meanwhile.
+    pub(super) in_order: bool,
+}
+
+impl Candidates for Wanted<'_> {
+    type Listed = Listed;
+    type Found = tracking::Experiment;
+    type Entity = tracking::Experiment;
+
+    async fn read(&self, listed: &[Listed]) -> Result<Vec<(SortKey, tracking::Experiment, usize)>> {
+        let keys: Vec<_> = listed.iter().map(|listed| rows::Experiment::key(&listed.id)).collect();
+        let items = self.store.table.get_many(&keys).await?;
+        let experiments = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((listed, items.get(key)?)));
+        let experiments = experiments.map(|(listed, item)| async move {
+            let experiment = self.store.experiment_whole(self.workspace, listed.id, item).await?;
+            Ok::<_, Error>((listed, Searched { id: listed.id, experiment }))
+        });
+        let mut experiments = stream::iter(experiments.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let (mut found, mut pace) = (Vec::new(), Pace::default());
+        while let Some((listed, searched)) = experiments.try_next().await? {
+            pace.keep().await;
+            let key = if self.in_order { self.order.key(listed) } else { self.order.key(&searched) };
+            let is_wanted = self.view.shows(searched.experiment.lifecycle_stage) && self.filter.matches(&searched);
+            if is_wanted && self.after.as_ref().is_none_or(|after| key > *after) {
+                let bytes = searched.size();
+                found.push((key, searched.experiment, bytes));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn complete(&self, found: Vec<tracking::Experiment>) -> Result<Vec<tracking::Experiment>> {
+        Ok(found)
+    }
+}
+
+/// An experiment as a search sees it.
+struct Searched {
+    id: ExperimentId,
+    experiment: tracking::Experiment,
+}
+
+impl Searched {
+    /// About how many bytes it has.
+    fn size(&self) -> usize {
+        let tags: usize = self.experiment.tags.iter().map(|tag| tag.key.len() + tag.value.len()).sum();
+        self.experiment.name.len() + self.experiment.artifact_location.len() + tags
+    }
+}
+
+impl ExperimentFields for Searched {
+    fn id(&self) -> ExperimentId {
+        self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.experiment.name
+    }
+
+    fn number(&self, attribute: ExperimentNumber) -> i64 {
+        match attribute {
+            ExperimentNumber::CreationTime => self.experiment.creation_time,
+            ExperimentNumber::LastUpdateTime => self.experiment.last_update_time,
+        }
+    }
+
+    fn tag(&self, key: &str) -> Option<&str> {
+        find(&self.experiment.tags, key)
+    }
+}
