@@ -9,7 +9,7 @@ use crate::place::{Chunks, failed};
 
 /// Writes an object and returns its length in bytes: in one request, or in parts, if it is longer than one. It is seen whole or not at all.
 pub(crate) async fn write(bucket: &Bucket, key: &str, chunks: Chunks) -> Result<u64> {
-    let mut pieces = Pieces { chunks, rest: Bytes::new() };
+    let mut pieces = Pieces { chunks, rest: Bytes::new(), buffer: BytesMut::new() };
     let first = pieces.next().await?;
     if first.len() < SMALLEST_PART {
         let length = first.len() as u64;
@@ -30,7 +30,8 @@ async fn in_parts(bucket: &Bucket, key: &str, upload: &str, first: Bytes, mut pi
     let (mut parts, mut length, mut piece): (Vec<Part>, u64, Bytes) = (Vec::new(), 0, first);
     for number in 1..=MOST_PARTS {
         length += piece.len() as u64;
-        parts.push(bucket.put_part(key, upload, number, piece).await.map_err(failed)?);
+        parts.push(bucket.put_part(key, upload, number, piece.clone()).await.map_err(failed)?);
+        pieces.give_back(piece);
         piece = pieces.next().await?;
         if piece.is_empty() {
             bucket.complete_upload(key, upload, &parts).await.map_err(failed)?;
@@ -44,13 +45,17 @@ async fn in_parts(bucket: &Bucket, key: &str, upload: &str, first: Bytes, mut pi
 struct Pieces {
     chunks: Chunks,
     rest: Bytes,
+    /// What was a piece before: memory of this size, freed and taken again, stays the process's for a while.
+    buffer: BytesMut,
 }
 
 impl Pieces {
     /// As many bytes as the smallest part has; fewer at the end, and none after it.
     async fn next(&mut self) -> Result<Bytes> {
+        let mut piece = std::mem::take(&mut self.buffer);
+        piece.clear();
         // What is not filled takes no memory, and what grew by doubling would take twice as much.
-        let mut piece = BytesMut::with_capacity(SMALLEST_PART);
+        piece.reserve(SMALLEST_PART);
         loop {
             let fitting = self.rest.len().min(SMALLEST_PART - piece.len());
             piece.extend_from_slice(&self.rest.split_to(fitting));
@@ -60,5 +65,10 @@ impl Pieces {
             let Some(chunk) = self.chunks.next().await else { return Ok(piece.freeze()) };
             self.rest = chunk?;
         }
+    }
+
+    /// Takes the memory of a piece that was sent, if nobody else reads it any more.
+    fn give_back(&mut self, piece: Bytes) {
+        self.buffer = piece.try_into_mut().unwrap_or_default();
     }
 }
