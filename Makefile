@@ -79,7 +79,9 @@ test-browser: $(VENV_READY) ## All pages of MLflow's UI in Chromium, on our serv
 
 test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server, and random writes with faults: about 40 minutes
 	cargo build --workspace
-	python -m pytest tests -m slow
+	python -m pytest tests -m slow --ignore tests/browser
+	cargo build --release --bin mlflow-serverless
+	MLFLOW_SERVERLESS_BIN=$(CURDIR)/target/release/mlflow-serverless python -m pytest tests/browser -m slow
 	python -m tests.compare.generator --filters 10000 --batches 2000 --seed 7
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 8 --indexer running
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped

@@ -1,0 +1,205 @@
+"""How long a person waits for pages of much data: 10,000 runs in a list, and charts of a million points.
+
+Figures are only worth something with a release build (`make test-slow` makes one) on a machine that does nothing else.
+"""
+
+import re
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, sync_playwright
+
+import bench.data as data
+from bench.indexed import wait_until_indexed
+from tests.browser import ui
+from tests.browser.visit import CHROMIUM, OPTIONS
+from tests.support.http import Side
+from tests.support.servers import ARTIFACT_ROOT, ServerlessMlflow, StockMlflow, stock_database
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+_RUNS = 10_000
+_CURVES, _POINTS, _BATCH = 10, 100_000, 1_000
+#: A page is opened so often, and the median counts.
+_OPENINGS = 5
+_WITHIN_SECONDS = 2.0
+_TIMES_AS_FAST = 10
+_PATIENCE_MS = 120_000
+#: No request is under way any more when none was at so many looks in a row.
+_QUIET_LOOKS = 5
+
+
+@dataclass
+class Opening:
+    """Seconds until something was there, and those of all requests to the API together."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    requests: float = 0.0
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Path]]:
+    directory = tmp_path_factory.mktemp("ours")
+    server = ServerlessMlflow(directory, options=("--ui", str(ui.DIRECTORY)), artifact_root="mlflow-artifacts:/")
+    yield Side("ours", server.url), directory / "data"
+    server.stop()
+
+
+def test_list_of_10_000_runs(browser, ours, tmp_path):
+    """The list and its filter answer within two seconds, and its requests are ten times as fast as stock MLflow's."""
+    side, directory = ours
+    made = list(data.runs(_RUNS, seed=1))
+    _load_into_stock(stock_database(tmp_path), made)
+    stock = StockMlflow(tmp_path)
+    try:
+        data.load_by_http(side, made)
+        wait_until_indexed(directory)
+        sides = [side, Side("stock", stock.url)]
+        pages = {side.name: _page(browser, side.url) for side in sides}
+        openings: dict[str, list[Opening]] = {side.name: [] for side in sides}
+        # In turns, so that both have the same neighbours; the first time each loads the program of the page.
+        for _ in range(1 + _OPENINGS):
+            for side in sides:
+                openings[side.name].append(_open_list(pages[side.name], side))
+    finally:
+        stock.stop()
+    listed, filtered = _median(openings["ours"], "listed"), _median(openings["ours"], "filtered")
+    requests = {name: statistics.median(opening.requests for opening in found[1:]) for name, found in openings.items()}
+    times = requests["stock"] / requests["ours"]
+    for name, found in openings.items():
+        first = {what: round(seconds, 2) for what, seconds in found[0].seconds.items()}
+        print(f"{name}: listed {_median(found, 'listed'):.2f} s, filtered {_median(found, 'filtered'):.2f} s, the first time {first};", end=" ")
+        print(f"its requests together {1000 * requests[name]:.0f} ms")
+    print(f"{times:.1f} times as fast")
+    assert listed < _WITHIN_SECONDS and filtered < _WITHIN_SECONDS
+    assert times > _TIMES_AS_FAST
+
+
+def test_charts_of_a_million_points(browser, ours):
+    """The curves of 10 runs with 100,000 points each are drawn within two seconds."""
+    side, _ = ours
+    experiment = data.post(side, "experiments/create", {"name": "curves"})["experiment_id"]
+    with ThreadPoolExecutor(_CURVES) as threads:
+        for _ in threads.map(lambda number: _log_curve(side, experiment, number), range(_CURVES)):
+            pass
+    page = _page(browser, side.url)
+    openings = [_open_charts(page, side, experiment) for _ in range(1 + _OPENINGS)]
+    print(f"drawn in {_median(openings, 'drawn'):.2f} s, the first time in {openings[0].seconds['drawn']:.2f} s;", end=" ")
+    print(f"its requests together {1000 * statistics.median(opening.requests for opening in openings[1:]):.0f} ms")
+    assert _median(openings, "drawn") < _WITHIN_SECONDS
+
+
+def _load_into_stock(database: Path, made: list[data.RunData]) -> None:
+    """All at once into the tables: MLflow's store takes minutes for so many runs."""
+    from mlflow.store.tracking.dbmodels.models import SqlLatestMetric, SqlMetric, SqlParam, SqlRun, SqlTag
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    store = SqlAlchemyStore(f"sqlite:///{database}", ARTIFACT_ROOT)
+    experiment = int(store.create_experiment(data.EXPERIMENT))
+    rows: dict[type, list[dict]] = {table: [] for table in (SqlRun, SqlMetric, SqlLatestMetric, SqlParam, SqlTag)}
+    for number, run in enumerate(made):
+        run_id = {"run_uuid": f"{number:032x}"}
+        times = {"start_time": run.start_time, "end_time": run.end_time, "status": run.status}
+        about = {"experiment_id": experiment, "user_id": "bench", "lifecycle_stage": "active", "source_type": "UNKNOWN"}
+        rows[SqlRun].append(run_id | times | about | {"name": run.name, "artifact_uri": f"{ARTIFACT_ROOT}/{number}"})
+        for key, value in run.metrics.items():
+            point = run_id | {"key": key, "value": value, "timestamp": run.end_time, "step": 0, "is_nan": False}
+            rows[SqlMetric].append(point)
+            rows[SqlLatestMetric].append(point)
+        rows[SqlParam] += [run_id | {"key": key, "value": value} for key, value in run.params.items()]
+        tags = run.tags | {"mlflow.runName": run.name}
+        rows[SqlTag] += [run_id | {"key": key, "value": value} for key, value in tags.items()]
+    with store.ManagedSessionMaker() as session:
+        for table, found in rows.items():
+            session.bulk_insert_mappings(table, found)
+
+
+def _page(browser: Browser, url: str) -> Page:
+    page = browser.new_context(viewport={"width": 1440, "height": 1000}).new_page()
+    page.set_default_timeout(_PATIENCE_MS)
+    return page
+
+
+def _open_list(page: Page, side: Side) -> Opening:
+    rows = page.locator(".ag-row").get_by_role("link")
+    newest, one = re.compile(f"-{_RUNS - 1}$"), re.compile("-77$")
+    experiment = data.experiment_id(side)
+
+    def use(opening: Opening, spent: Callable[[], float]) -> None:
+        page.goto(f"{side.url}/#/experiments/{experiment}/runs")
+        rows.filter(has_text=newest).wait_for()
+        opening.seconds["listed"] = spent()
+        page.get_by_test_id("search-box").fill("params.seed = '77'")
+        page.keyboard.press("Enter")
+        rows.filter(has_text=one).wait_for()
+        opening.seconds["filtered"] = spent() - opening.seconds["listed"]
+
+    return _measured(page, side, use)
+
+
+def _open_charts(page: Page, side: Side, experiment: str) -> Opening:
+    def use(opening: Opening, spent: Callable[[], float]) -> None:
+        page.goto(f"{side.url}/#/experiments/{experiment}/runs?compareRunsMode=CHART")
+        page.locator(".js-plotly-plot path.js-line").nth(_CURVES - 1).wait_for(state="attached")
+        opening.seconds["drawn"] = spent()
+
+    return _measured(page, side, use)
+
+
+def _measured(page: Page, side: Side, use: Callable[[Opening, Callable[[], float]], None]) -> Opening:
+    """Comes from the start page with nothing kept of the time before, and uses a page."""
+    page.goto(f"{side.url}/#/settings")
+    page.locator('[data-component-id="mlflow.settings.theme.toggle-switch"]').first.wait_for()
+    page.evaluate("localStorage.clear()")
+    opening, asked, start = Opening(), [], time.monotonic()
+
+    def asks(request: Request) -> None:
+        if "/ajax-api/" in request.url or request.url.endswith("/graphql"):
+            asked.append(request)
+
+    page.on("request", asks)
+    use(opening, lambda: time.monotonic() - start)
+    # Also those that a person does not wait for.
+    deadline, quiet = time.monotonic() + _PATIENCE_MS / 1000, 0
+    while quiet < _QUIET_LOOKS:
+        assert time.monotonic() < deadline, f"{side.name} does not answer"
+        page.wait_for_timeout(100)
+        quiet = quiet + 1 if all(_took(request) > 0 for request in asked) else 0
+    page.remove_listener("request", asks)
+    opening.requests = sum(map(_took, asked))
+    return opening
+
+
+def _took(request: Request) -> float:
+    """Seconds, or less than none as long as the answer has not come."""
+    return (request.timing["responseEnd"] - request.timing["requestStart"]) / 1000 if request.timing["responseEnd"] > 0 else -1
+
+
+def _median(openings: list[Opening], what: str) -> float:
+    """Without the first, which loads the program of the page."""
+    return statistics.median(opening.seconds[what] for opening in openings[1:])
+
+
+def _log_curve(side: Side, experiment: str, number: int) -> None:
+    run = data.post(side, "runs/create", {"experiment_id": experiment, "run_name": f"curve {number}", "start_time": 1_750_000_000_000 + number})
+    run_id = run["run"]["info"]["run_id"]
+    for first in range(0, _POINTS, _BATCH):
+        points = [
+            {"key": "loss", "value": (number + 1) / (step + 1), "timestamp": 1_750_000_000_000 + step, "step": step}
+            for step in range(first, first + _BATCH)
+        ]
+        data.post(side, "runs/log-batch", {"run_id": run_id, "metrics": points})
+    data.post(side, "runs/update", {"run_id": run_id, "status": "FINISHED", "end_time": 1_750_000_000_000 + _POINTS})
