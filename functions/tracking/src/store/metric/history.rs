@@ -15,8 +15,9 @@ use table::{Item, Query, ReadBytes};
 
 use crate::store::Store;
 
-/// Runs whose histories are read at a time.
-const RUNS_AT_A_TIME: usize = 8;
+/// Runs whose histories are read at a time. Each takes some 17 MB while it is read, the embedded engine's part included: for a chart of 10 runs
+/// with 100,000 points, 8 at a time took 122 MB and 0.21 s, and 4 take 82 MB and 0.25 s.
+const RUNS_AT_A_TIME: usize = 4;
 /// Bytes read for a sample at most: a sample is taken of whole histories, which are in memory then.
 const MOST_SAMPLED: usize = 32 << 20;
 
@@ -113,7 +114,7 @@ impl Store {
     ) -> Result<Vec<Metric>> {
         runs.sort_unstable();
         runs.dedup();
-        let mut histories = std::pin::pin!(self.histories(runs, metric, Some(max_results), None));
+        let mut histories = std::pin::pin!(self.histories(runs, metric, Some(max_results), None, |_| {}));
         let mut all = Vec::new();
         while all.len() < max_results
             && let Some((run_id, points)) = histories.try_next().await?
@@ -138,12 +139,15 @@ impl Store {
     ) -> Result<Vec<Metric>> {
         let (read, most) = (ReadBytes::default(), points_in_answer(metric)?);
         let store = Self { table: self.table.counting(&read), ..self.clone() };
-        let mut histories = std::pin::pin!(store.histories(runs, metric, None, Some(read)));
-        let mut all = Vec::new();
-        while let Some((run_id, mut points)) = histories.try_next().await? {
+        let histories = store.histories(runs, metric, None, Some(read), move |points| {
             points.retain(|point| range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
             points.sort_unstable_by(Point::by_step);
-            let sample = sample(&points, max_results);
+            // The histories of runs that come later are read meanwhile: of those that wait for their turn, only the sample is kept.
+            *points = sample(points, max_results);
+        });
+        let mut samples = std::pin::pin!(histories);
+        let mut all = Vec::new();
+        while let Some((run_id, sample)) = samples.try_next().await? {
             if all.len() + sample.len() > most {
                 return Err(too_long("The sample", LONGEST));
             }
@@ -152,22 +156,24 @@ impl Store {
         Ok(all)
     }
 
-    /// The histories of runs, in their order, some read at a time; of each at least as many points as the limit.
-    fn histories(
+    /// The histories of runs, in their order, some read at a time; of each at least as many points as the limit, and what `keep` leaves of them.
+    fn histories<K: Fn(&mut Vec<Point>) + Copy + Send + 'static>(
         &self,
         runs: Vec<AskedRun>,
         metric: &str,
         limit: Option<usize>,
         read: Option<ReadBytes>,
-    ) -> impl Stream<Item = Result<(String, Vec<Point>)>> + use<> {
+        keep: K,
+    ) -> impl Stream<Item = Result<(String, Vec<Point>)>> + use<K> {
         let (store, metric) = (self.clone(), metric.to_owned());
         let histories = runs.into_iter().map(move |(run_id, at)| {
             let (store, metric, read) = (store.clone(), metric.clone(), read.clone());
             async move {
-                let points = match at {
+                let mut points = match at {
                     Some(at) => store.history_from(&at, &metric, None, limit, read.as_ref()).await?.0,
                     None => Vec::new(),
                 };
+                keep(&mut points);
                 Ok((run_id, points))
             }
         });
