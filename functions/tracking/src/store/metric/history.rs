@@ -15,8 +15,8 @@ use table::{Item, Query, ReadBytes};
 
 use crate::store::Store;
 
-/// Runs whose histories are read at a time. Each takes some 17 MB while it is read, the embedded engine's part included: for a chart of 10 runs
-/// with 100,000 points, 8 at a time took 122 MB and 0.21 s, and 4 take 82 MB and 0.25 s.
+/// Runs whose histories are read at a time. A history of 100,000 points takes some 20 MB while it is read, the embedded engine's part included:
+/// for a chart of 10 runs, 8 at a time took 122 MB and 0.21 s, and 4 take 82 to 107 MB and 0.25 s.
 const RUNS_AT_A_TIME: usize = 4;
 /// Bytes read for a sample at most: a sample is taken of whole histories, which are in memory then.
 const MOST_SAMPLED: usize = 32 << 20;
