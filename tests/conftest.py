@@ -12,8 +12,13 @@ from tests.support.servers import ServerlessMlflow, StockMlflow, start_subject
 Server = StockMlflow | ServerlessMlflow
 
 
+#: Takes four minutes: begun last, it would run alone at the end.
+_LONGEST = "[runs-search-grid]"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process runs all tests of a local Lambda: it takes a build, and a server per function."""
+    """One process runs all tests of a local Lambda: it takes a build, and a server per function. What takes longest begins first."""
+    items.sort(key=lambda item: not item.name.endswith(_LONGEST))
     for item in items:
         if "local_lambda" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("lambda"))
