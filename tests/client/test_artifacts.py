@@ -21,6 +21,7 @@ import requests
 from mlflow import MlflowClient
 from sklearn.linear_model import LogisticRegression
 
+from tests.support.files import upload_and_download
 from tests.support.processes import wait_until
 from tests.support.s3 import LocalS3
 from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
@@ -302,32 +303,11 @@ def test_a_download_is_resumed(kept: Served):
     assert (rest.status_code, begin + rest.content == content) == (206, True)
 
 
-def _move(served: Served, directory: Path, megabytes: int) -> None:
-    """Upload and download a file with the stock client, and compare."""
-    directory.mkdir()
-    file, block = directory / "big.bin", os.urandom(1 << 20)
-    with file.open("wb") as target:
-        for number in range(megabytes):
-            target.write(number.to_bytes(8, "big") + block[8:])
-    client = MlflowClient(served.url)
-    run_id = client.create_run("0").info.run_id
-    client.log_artifact(run_id, str(file))
-    assert [each.file_size for each in client.list_artifacts(run_id)] == [megabytes << 20]
-    (directory / "fetched").mkdir()
-    fetched = Path(client.download_artifacts(run_id, "big.bin", str(directory / "fetched")))
-    with file.open("rb") as sent, fetched.open("rb") as received:
-        while block := sent.read(1 << 20):
-            assert received.read(1 << 20) == block
-        assert received.read(1) == b""
-    for path in (file, fetched):
-        path.unlink()
-
-
 def test_memory_stays_flat_while_a_big_file_moves(kept: Served, tmp_path: Path):
     """Below 500 MB, stock clients send a file through the server, wherever it is kept."""
-    _move(kept, tmp_path / "small", 4)
+    upload_and_download(kept.url, "0", tmp_path / "small", 4)
     before = kept.peak_kb()
-    _move(kept, tmp_path / "big", 60 if kept.is_bucket else 200)
+    upload_and_download(kept.url, "0", tmp_path / "big", 60 if kept.is_bucket else 200)
     assert kept.peak_kb() - before < _MOST_GROWTH_KB
 
 
@@ -336,7 +316,7 @@ def test_memory_stays_flat_while_a_big_file_moves(kept: Served, tmp_path: Path):
 def test_a_file_of_two_gigabytes(kept: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, multipart: str):
     monkeypatch.setenv("MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD", multipart)
     before = kept.peak_kb()
-    _move(kept, tmp_path / "big", 2_048)
+    upload_and_download(kept.url, "0", tmp_path / "big", 2_048)
     assert kept.peak_kb() - before < _MOST_GROWTH_KB
 
 

@@ -17,6 +17,7 @@ import requests
 from mlflow import MlflowClient
 from sklearn.linear_model import LogisticRegression
 
+from tests.support.files import upload_and_download
 from tests.support.servers import ARTIFACT_ROOT
 
 from .conftest import LocalLambda
@@ -152,24 +153,6 @@ def test_an_upload_that_ends_early_is_not_seen(place: Place):
     assert requests.get(place.served("new"), timeout=60).status_code == 404
 
 
-def _move_in_parts(place: Place, directory: Path, megabytes: int) -> None:
-    """Upload a file by the stock client in parts, which do not pass through a function, download and compare it."""
-    file, block = directory / "big.bin", os.urandom(1 << 20)
-    with file.open("wb") as target:
-        for number in range(megabytes):
-            target.write(number.to_bytes(8, "big") + block[8:])
-    client = MlflowClient(place.url)
-    run_id = client.create_run(place.experiment).info.run_id
-    client.log_artifact(run_id, str(file))
-    assert [each.file_size for each in client.list_artifacts(run_id)] == [megabytes << 20]
-    (directory / "fetched").mkdir()
-    fetched = Path(client.download_artifacts(run_id, "big.bin", str(directory / "fetched")))
-    with file.open("rb") as sent, fetched.open("rb") as received:
-        while block := sent.read(1 << 20):
-            assert received.read(1 << 20) == block
-        assert received.read(1) == b""
-
-
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD", "true")
@@ -177,12 +160,12 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_that_is_too_long_for_a_function(place: Place, in_parts: None, tmp_path: Path):
-    _move_in_parts(place, tmp_path, 23)
+    upload_and_download(place.url, place.experiment, tmp_path / "big", 23)
 
 
 @pytest.mark.slow
 def test_a_file_of_two_gigabytes(place: Place, in_parts: None, tmp_path: Path):
-    _move_in_parts(place, tmp_path, 2_048)
+    upload_and_download(place.url, place.experiment, tmp_path / "big", 2_048)
 
 
 @pytest.mark.slow

@@ -59,6 +59,11 @@ impl Requests {
     }
 
     async fn answer(&self, endpoint: &str, input: &JsonValue) -> mlflow_api::Result<JsonValue> {
+        let too_long = || answer_size::too_long("What the query reads", limits::READ);
+        // Nothing is read any more for a query that has failed by this.
+        if self.read.load(Ordering::Relaxed) > limits::READ {
+            return Err(too_long());
+        }
         let Some(call) = self.calls.get(endpoint) else {
             return Err(Error::new(ErrorCode::NotImplemented, "This field of the schema is not implemented."));
         };
@@ -73,7 +78,7 @@ impl Requests {
         match call(self.caller.clone(), request).await? {
             Answer::Json(json) => {
                 if self.read.fetch_add(json.len(), Ordering::Relaxed) + json.len() > limits::READ {
-                    return Err(answer_size::too_long("What the query reads", limits::READ));
+                    return Err(too_long());
                 }
                 serde_json::from_slice(&json).map_err(Error::internal)
             }
@@ -171,5 +176,14 @@ mod tests {
         let requests = Requests::new(Arc::default(), Caller::Somebody, Vec::new());
         assert!(requests.may_follow(limits::RUNS_WITH_VERSIONS - 1) && requests.may_follow(1));
         assert!(!requests.may_follow(1));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_any_more_once_it_was_too_much() {
+        let requests = Requests::new(Arc::default(), Caller::Somebody, Vec::new());
+        let code = async || requests.answer("nothing", &json!({})).await.unwrap_err().code;
+        assert_eq!(code().await, ErrorCode::NotImplemented);
+        requests.read.store(limits::READ + 1, Ordering::Relaxed);
+        assert_eq!(code().await, answer_size::too_long("", 0).code);
     }
 }
