@@ -12,7 +12,7 @@ from tests.support.servers import ServerlessMlflow, StockMlflow, start_subject
 Server = StockMlflow | ServerlessMlflow
 
 
-#: Takes four minutes: begun last, it would run alone at the end.
+#: Takes more than a minute: begun last, it would run alone at the end.
 _LONGEST = "[runs-search-grid]"
 
 

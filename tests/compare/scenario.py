@@ -25,7 +25,7 @@ _LABEL_CHARACTERS = 60
 class Step:
     """One request to both sides. Strings in it may hold `${variables}`.
 
-    The steps of one entry in a file are a family: their name without the case.
+    The steps of one entry in a file are a family: their name without the case. `sampled` ones are played when time is short.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Step:
     in_order: dict[str, list[str]] = field(default_factory=dict)
     follow_pages: bool = False
     join_pages: bool = False
+    sampled: bool = True
     family: str = ""
 
     def request(self, variables: dict[str, Any]) -> Request:
@@ -75,6 +76,10 @@ class Scenario:
     fresh_servers: bool
     variables: dict[str, Any]
     steps: list[Step]
+
+    def sample(self) -> "Scenario":
+        """What is played when time is short."""
+        return replace(self, steps=[step for step in self.steps if step.sampled])
 
 
 def load(file: Path) -> Scenario:
@@ -117,7 +122,8 @@ def _substitute_in_object(fields: dict[str, Any], variables: dict[str, Any]) -> 
 def _expand(fields: dict[str, Any]) -> Iterator[Step]:
     """One step per combination of `each`, or one per entry of `cases`; `${case}` is its position.
 
-    The steps in `then` follow each of these, with the same variables.
+    The steps in `then` follow each of these, with the same variables. Of `sample: 4`, one combination in four is in the sample: those on the
+    diagonals, so that each value of each variable is.
     """
     fields = dict(fields)
     method = next((method for method in _METHODS if method in fields), None)
@@ -125,8 +131,10 @@ def _expand(fields: dict[str, Any]) -> Iterator[Step]:
         raise ValueError(f"a step needs one of {_METHODS}: {fields}")
     path = fields.pop(method)
     each, cases, then = fields.pop("each", None), fields.pop("cases", None), fields.pop("then", [])
+    sample, places = fields.pop("sample", 1), None
     if each is not None:
         cases = [dict(zip(each, values)) for values in itertools.product(*each.values())]
+        places = [sum(place) for place in itertools.product(*(range(len(values)) for values in each.values()))]
     name = fields.pop("name", f"{method.upper()} {path}")
     step = {
         "family": name,
@@ -140,9 +148,10 @@ def _expand(fields: dict[str, Any]) -> Iterator[Step]:
         yield from itertools.chain.from_iterable(map(_expand, then))
     for position, case in enumerate(cases or []):
         variables = {**case, "case": position}
-        yield Step(name=f"{name} [{_label(case)}]", variables=variables, **step)
+        sampled = (position if places is None else places[position]) % sample == 0
+        yield Step(name=f"{name} [{_label(case)}]", variables=variables, sampled=sampled, **step)
         for following in itertools.chain.from_iterable(map(_expand, then)):
-            yield replace(following, name=f"{following.name} [{_label(case)}]", variables=variables)
+            yield replace(following, name=f"{following.name} [{_label(case)}]", variables=variables, sampled=sampled)
 
 
 def _label(case: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -369,6 +370,24 @@ def test_scenario_files(tmp_path):
         "b": None, "long": "xxx", "list": [{"n": 0, "t": "k0"}, {"n": 1, "t": "k1"}],
     }
     assert steps[0].path == "/api/2.0/mlflow/runs/create"
+
+
+def test_a_sample_has_every_value_of_every_variable():
+    sampled = 0
+    for file in Path(__file__).with_name("scenarios").glob("*.yaml"):
+        scenario = load(file)
+        sampled += len(scenario.steps) - len(scenario.sample().steps)
+        assert _values(scenario) == _values(scenario.sample()), file.stem
+    assert sampled > 1000
+
+
+def _values(scenario: Scenario) -> set[tuple[str, str, str]]:
+    return {
+        (step.family, name, repr(value))
+        for step in scenario.steps
+        for name, value in step.variables.items()
+        if name != "case"
+    }
 
 
 def test_steps_that_follow_each_case(tmp_path):

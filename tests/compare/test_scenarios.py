@@ -1,4 +1,4 @@
-"""Every scenario file is a test: both servers must give the same answers to all of its requests."""
+"""Every scenario file is a test: both servers must give the same answers to its requests; `make test-slow` sends those, too, that are not sampled."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from tests.compare.allowed import DIRECTORY, AllowList, load_entries
 from tests.compare.conftest import COMPARED, EXCUSED
 from tests.compare.runner import run
-from tests.compare.scenario import load
+from tests.compare.scenario import Scenario, load
 from tests.support.servers import subject_is_stock_mlflow
 
 #: The largest first: where several processes share the work, the last of them does not wait for it.
@@ -16,9 +16,21 @@ _FILES = sorted(Path(__file__).with_name("scenarios").glob("*.yaml"), key=lambda
 _MOST_EXCUSED_STEPS = 443
 
 
+_SAMPLED = [file for file in _FILES if not all(step.sampled for step in load(file).steps)]
+
+
 @pytest.mark.parametrize("file", _FILES, ids=lambda file: file.stem)
 def test_answers_are_the_same(file: Path, request: pytest.FixtureRequest, record_property):
-    scenario = load(file)
+    _compare(load(file).sample(), request, record_property)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", _SAMPLED, ids=lambda file: file.stem)
+def test_all_answers_are_the_same(file: Path, request: pytest.FixtureRequest, record_property):
+    _compare(load(file), request, record_property)
+
+
+def _compare(scenario: Scenario, request: pytest.FixtureRequest, record_property) -> None:
     prefix = "empty_" if scenario.fresh_servers else ""
     reference, subject = (request.getfixturevalue(prefix + side) for side in ("reference", "subject"))
     # Two stock servers have no excuse for any difference.
