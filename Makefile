@@ -16,10 +16,10 @@ REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help run ui watch test lint test-rust test-python test-browser test-slow test-dynamodb validate deny docs build deploy clean
+.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate deny docs build deploy clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ui ## A server with MLflow's UI on http://127.0.0.1:5000, with the data in ./data
 	cargo run --bin mlflow-serverless -- serve --data data
@@ -29,7 +29,7 @@ ui: ## Fetch MLflow's user interface into ./ui
 
 watch: export AWS_REGION := local
 watch: export TABLE_NAME := mlflow
-watch: export ARTIFACT_ROOT := $(CURDIR)/data/artifacts
+watch: export ARTIFACT_ROOT ?= $(CURDIR)/data/artifacts
 watch: export UI_DIRECTORY := $(CURDIR)/ui/build
 watch: ui $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by the table's stream, built anew when their code changes
 	cargo build --bin mlflow-serverless
@@ -41,6 +41,11 @@ watch: ui $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by
 	{ read -r endpoint; read -r id; read -r secret; } < data/engine.txt; \
 	env -u AWS_SESSION_TOKEN "DYNAMODB_ENDPOINT=$$endpoint" "$$id" "$$secret" \
 		cargo lambda watch --invoke-address 127.0.0.1 --disable-cors
+
+watch-bucket: export ARTIFACT_ROOT := s3://mlflow/artifacts
+watch-bucket: export AWS_ENDPOINT_URL_S3 := http://127.0.0.1:9001
+watch-bucket: $(VENV_READY) ## The same with artifacts in a bucket: an S3 on http://127.0.0.1:9001, in memory until the end
+	python tools/local_s3.py 9001 mlflow & trap "kill $$!" EXIT; $(MAKE) watch
 
 # Clippy's driver is the compiler with more lints: what is built with it is linted, and the workspace is read once instead of twice.
 test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
@@ -67,15 +72,14 @@ test-rust: ## The tests of the crates
 	wait $$faults || { cat target/faults.log; failed=1; }; \
 	exit $$failed
 
-test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, a sample of the UI's pages in Chromium, and the Lambda functions as they are deployed
+test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, and the Lambda functions as they are deployed
 	cargo build --workspace
 	python -m pytest tests --numprocesses auto --maxprocesses 4 --dist loadgroup
 
-test-browser: $(VENV_READY) ## All pages of MLflow's UI in Chromium, on our server and on MLflow's, and those of the next version: Debian's package chromium has to be installed
+test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed
 	cargo build --workspace
-	python -m pytest tests/browser -m "not slow"
 	python3 tools/fetch_ui.py target/ui-$(NEXT_UI_VERSION) $(NEXT_UI_VERSION)
-	BROWSER_UI=target/ui-$(NEXT_UI_VERSION)/build python -m pytest tests/browser -m "not slow"
+	BROWSER_UI=target/ui-$(NEXT_UI_VERSION)/build python -m pytest tests/browser
 
 test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server, and random writes with faults: about 40 minutes
 	cargo build --workspace

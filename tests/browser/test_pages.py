@@ -15,34 +15,13 @@ from tests.browser.visit import Visit
 _PAGES = PAGES | PAGES_OF_3_18 if ui.VERSION.startswith("3.18.") else PAGES
 _STEPS = _PAGES | FLOWS
 assert len(_STEPS) == len(_PAGES) + len(FLOWS), "two steps have the same name"
-#: What `make test` looks at: one of each kind. The others take `make test-browser`.
-_SAMPLE = {
-    "experiments",
-    "runs",
-    "charts of runs",
-    "run",
-    "run artifacts",
-    "artifact image",
-    "artifact table",
-    "logged model",
-    "compare runs",
-    "model version",
-    "prompt",
-    "create, rename, delete an experiment",
-    "edit a model version",
-}
-assert set(_STEPS) >= _SAMPLE, "a step of the sample does not exist"
 _ALLOWED = Allowed(Path(__file__).with_name("allowed.yaml"), ui.VERSION)
 
 # All in one process: two servers and two browsers are enough for a machine.
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-def _params() -> list:
-    return [pytest.param(name, marks=() if name in _SAMPLE else pytest.mark.browser) for name in _STEPS]
-
-
-@pytest.fixture(params=_params(), scope="session")
+@pytest.fixture(params=_STEPS, scope="session")
 def step(request: pytest.FixtureRequest) -> tuple[str, Callable[[Visit], None]]:
     return request.param, _STEPS[request.param]
 
