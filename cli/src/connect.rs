@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use aws_sdk_dynamodb::Client;
 use clap::Args;
 use embedded_engine::Engine;
+use entities::layout;
 use table::Table;
 
 use crate::Failure;
@@ -66,7 +67,11 @@ async fn client_for(endpoint: &str) -> Client {
     table::client(Some(endpoint.to_owned())).await
 }
 
-/// Makes the table where it is missing.
-pub(crate) async fn create(table: &Table) -> Result<(), Failure> {
-    table.create_if_missing().await.map_err(|failure| format!("the table cannot be made: {failure:?}").into())
+/// Makes the table where it is missing, and says whether it is in use already.
+///
+/// # Errors
+/// It cannot be made, or was written by another version.
+pub(crate) async fn create(table: &Table) -> Result<bool, Failure> {
+    table.create_if_missing().await.map_err(|failure| format!("the table cannot be made: {failure:?}"))?;
+    Ok(layout::check(table).await?)
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use entities::fields::{LEASE, Setting};
+use entities::layout;
 use fts_indexer::Indexer;
 use indicatif::{ProgressBar, ProgressStyle};
 use mlflow_api::{ExperimentId, Workspace};
@@ -41,6 +42,7 @@ const PATIENCE: Duration = Duration::from_mins(15);
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, engine) = options.place.connect().await?;
+    layout::check(&table).await?;
     // Elsewhere an indexer is running already. On the embedded engine this one stands by while a server has one.
     let feed = engine.map(|engine| {
         let consumer = InProcess(Indexer::new(table.clone()));

@@ -75,9 +75,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     };
     let (table, engine) = options.place.connect().await?;
     let embedded = engine.filter(|_| !options.no_indexer);
-    create(&table).await?;
+    let is_used = create(&table).await?;
     let store = Store::new(table.clone(), &artifact_root).in_directory(directory).with_artifacts(artifacts.clone());
-    store.experiment_create_default(&mlflow_api::Workspace::default()).await?;
+    if !is_used {
+        store.experiment_create_default(&mlflow_api::Workspace::default()).await?;
+    }
     let evaluation = evaluation::store::Store::new(table.clone());
     let registry = registry::store::Store::new(table.clone(), &artifact_root).with_artifacts(artifacts.clone());
     let files = artifacts::store::Store::new(table.clone(), artifacts).taking_at_most(options.max_artifact_size);

@@ -7,6 +7,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use embedded_engine::Engine;
+use entities::attributes::LAYOUT;
+use entities::layout::CURRENT;
+use key_schema::rows;
+use table::{Condition, Item, Table, number};
+
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program, until this is dropped.
@@ -74,6 +80,24 @@ fn serve_says_which_free_port_it_took_and_answers_no_page_of_another_origin() {
         assert!(answer.starts_with("http/1.1 403") && !answer.contains("access-control-"), "{answer}");
     }
     assert!(ask(&address, "GET /health", "host: evil.example\r\n").starts_with("http/1.1 403"));
+}
+
+#[tokio::test]
+async fn data_of_a_later_version_is_refused_by_every_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().to_str().unwrap();
+    let engine = Engine::open(directory.path()).unwrap();
+    let table = Table::new(engine.client(), "mlflow");
+    table.create_if_missing().await.unwrap();
+    let later = Item::new(rows::Config::key(&"layout".into())).with(LAYOUT, number(CURRENT + 1));
+    table.put(later, &Condition::Always).await.unwrap();
+    drop((table, engine));
+    for arguments in [&["serve", "--no-ui", "--port", "0"][..], &["engine", "--port", "0"], &["reindex"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
+        let output = command.args(arguments).args(["--data", data]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains("written by a later version"), "{arguments:?}: {said}");
+    }
 }
 
 #[test]

@@ -6,10 +6,10 @@ use table::Table;
 use crate::store::Store;
 
 /// The store over the table of the environment ([`Table::from_environment`]). `ARTIFACT_ROOT` is where experiments keep their
-/// artifacts; [`Artifacts::from_environment`] says where the server keeps them. Makes the first request, so that the connection stands before the first call.
+/// artifacts; [`Artifacts::from_environment`] says where the server keeps them. Looks at the table's layout, so that the connection stands before the first call.
 ///
 /// # Errors
-/// A variable is missing, or the table cannot be reached.
+/// A variable is missing, the table cannot be reached, or it has the layout of another version.
 pub async fn store_from_environment() -> Result<Store, Box<dyn std::error::Error + Send + Sync>> {
     let artifact_root =
         std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;
@@ -18,6 +18,6 @@ pub async fn store_from_environment() -> Result<Store, Box<dyn std::error::Error
         directory.remove_leftovers().await?;
     }
     let store = Store::new(Table::from_environment().await?, artifacts);
-    store.connect().await?;
+    entities::layout::check(service::Store::table(&store)).await?;
     Ok(store)
 }

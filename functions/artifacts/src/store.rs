@@ -4,7 +4,6 @@ use access::Granted;
 use artifact_store::{Artifacts, Chunks, too_large};
 use entities::attributes::{ARTIFACT_URI, STAGE};
 use entities::{ModelLocation, RunLocation, run_artifact_uri, stage_from};
-use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, Result, RunId};
 use service::BodyStream;
@@ -35,12 +34,6 @@ impl Store {
     #[must_use]
     pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts
-    }
-
-    /// Makes one request, so that the connection stands.
-    pub async fn connect(&self) -> Result<()> {
-        self.table.get(&rows::Config::key(&"connection".into())).await?;
-        Ok(())
     }
 
     /// Where a run keeps its artifacts, a deleted one too. One request of two read units.

@@ -7,7 +7,9 @@ use table::Table;
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
-    let indexer = Indexer::new(Table::from_environment().await?);
+    let table = Table::from_environment().await?;
+    entities::layout::check(&table).await?;
+    let indexer = Indexer::new(table);
     let handler = |event: LambdaEvent<Batch>| {
         let indexer = indexer.clone();
         // Boxed: the compiler gives up on futures nested deeper.

@@ -6,6 +6,7 @@
 pub mod content;
 mod copy;
 pub mod fields;
+pub mod layout;
 mod links;
 mod logged_model;
 mod logged_model_points;

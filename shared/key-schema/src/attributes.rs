@@ -183,6 +183,7 @@ names! {
     INDEXED = "indexed",
     INPUTS = "inputs",
     LATEST = "latest",
+    LAYOUT = "layout",
     LINKS = "links",
     LINK_ROWS = "link_rows",
     LOCATION = "location",

@@ -290,9 +290,10 @@ rows! {
     ExperimentPermission = "USER#" <user: Name> / "U#PERM#" <experiment: ExperimentId>;
     /// The user's permission for a registered model.
     ModelPermission = "USER#" <user: Name> / "U#RPERM#" <model: Name>;
-    /// One setting: TTL policy, indexed fields; also the counter of experiment ids.
+    /// One setting: the table's layout, TTL policy, indexed fields; also the counter of experiment ids.
     Config = "CONFIG" / "CFG#" <setting: Name> {
         COUNT: Number "of the counter: the last number that was given out",
+        LAYOUT: Number "of the layout: its number",
         INDEXED: Text "of the fields: which tags are indexed, as JSON",
         SEARCHED: Text "of the fields: which of them are searched, as JSON"
     };

@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use experiments::Experiments;
-use key_schema::rows;
-use mlflow_api::Result;
 use table::Table;
 
 /// The evaluation domain's store. Cheap to clone; one a process.
@@ -25,12 +23,6 @@ impl Store {
     #[must_use]
     pub fn with_lease(table: Table, lease: Duration) -> Self {
         Self { experiments: Experiments::new(table.clone(), lease), table }
-    }
-
-    /// Makes one request, so that the connection stands.
-    pub async fn connect(&self) -> Result<()> {
-        self.table.get(&rows::Config::key(&"connection".into())).await?;
-        Ok(())
     }
 }
 

@@ -21,8 +21,7 @@ mod version_tag;
 use std::sync::Arc;
 
 use artifact_store::Artifacts;
-use key_schema::{attributes, rows};
-use mlflow_api::Result;
+use key_schema::attributes;
 use table::Table;
 
 pub use model::NewModel;
@@ -67,12 +66,6 @@ impl Store {
     #[must_use]
     pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts
-    }
-
-    /// Makes one request, so that the connection stands.
-    pub async fn connect(&self) -> Result<()> {
-        self.table.get(&rows::Config::key(&"connection".into())).await?;
-        Ok(())
     }
 }
 

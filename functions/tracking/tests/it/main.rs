@@ -18,6 +18,7 @@ mod indexed;
 mod indexed_search;
 mod indexes;
 mod inputs;
+mod layout;
 mod logged_model_artifacts;
 mod logged_models;
 mod malformed;

@@ -4,7 +4,7 @@ use access::Granted;
 use entities::attributes::{
     COUNT, CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::{Moment, entries, experiment_state, in_workspace, now_ms, stage_from};
+use entities::{Moment, entries, experiment_state, in_workspace, layout, now_ms, stage_from};
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
@@ -65,7 +65,7 @@ impl Store {
             let number = setting.number(COUNT).and_then(|count| count.try_into().ok());
             let id =
                 number.and_then(ExperimentId::from_number).ok_or_else(|| Error::internal("no experiment ids left"))?;
-            match self.experiment_put(workspace, id, new).await {
+            match self.experiment_put(workspace, id, new, Vec::new()).await {
                 // The number was in use: the counter was set back, or experiments came from elsewhere.
                 Ok(false) => {}
                 Ok(true) => return Ok(id),
@@ -75,21 +75,28 @@ impl Store {
         Err(Error::internal("no free number for an experiment was found"))
     }
 
-    /// Makes the experiment that every store starts with, where it is missing. One request where it is there.
+    /// Makes the experiment that every store starts with, where it is missing, and says with it which layout the table has. One request where it
+    /// is there.
     pub async fn experiment_create_default(&self, workspace: &Workspace) -> Result<()> {
         if self.table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await?.is_some() {
             return Ok(());
         }
         let new = NewExperiment { name: DEFAULT_EXPERIMENT_NAME.to_owned(), ..NewExperiment::default() };
-        match self.experiment_put(workspace, ExperimentId::DEFAULT, &new).await {
+        match self.experiment_put(workspace, ExperimentId::DEFAULT, &new, vec![layout::row()]).await {
             Err(error) if error.code != ErrorCode::ResourceAlreadyExists => Err(error),
             // Another process was faster.
             _ => Ok(()),
         }
     }
 
-    /// Writes a new experiment and its name; `false` if the id is in use.
-    async fn experiment_put(&self, workspace: &Workspace, id: ExperimentId, new: &NewExperiment) -> Result<bool> {
+    /// Writes a new experiment and its name, and other items with them; `false` if the id is in use.
+    async fn experiment_put(
+        &self,
+        workspace: &Workspace,
+        id: ExperimentId,
+        new: &NewExperiment,
+        with: Vec<Write>,
+    ) -> Result<bool> {
         let created = now_ms();
         let location = if new.artifact_location.is_empty() {
             location::append(&self.artifact_root, &id.to_string())
@@ -109,6 +116,7 @@ impl Store {
         let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let name = name_row(workspace, id, &new.name, created, created);
         let mut others = vec![Write::Put(name, Condition::item_missing())];
+        others.extend(with);
         documents::take_all_rows(&mut others, tag_rows)?;
         match self.table.create(item, others).await {
             Ok(()) => Ok(true),
