@@ -42,7 +42,8 @@ watch: ui $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by
 	env -u AWS_SESSION_TOKEN "DYNAMODB_ENDPOINT=$$endpoint" "$$id" "$$secret" \
 		cargo lambda watch --invoke-address 127.0.0.1 --disable-cors
 
-watch-bucket: export ARTIFACT_ROOT := s3://mlflow/artifacts
+watch-bucket: export ARTIFACT_ROOT := mlflow-artifacts:/
+watch-bucket: export ARTIFACTS_DESTINATION := s3://mlflow/artifacts
 watch-bucket: export AWS_ENDPOINT_URL_S3 := http://127.0.0.1:9001
 watch-bucket: $(VENV_READY) ## The same with artifacts in a bucket: an S3 on http://127.0.0.1:9001, in memory until the end
 	python tools/local_s3.py 9001 mlflow & trap "kill $$!" EXIT; $(MAKE) watch
