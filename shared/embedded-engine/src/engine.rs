@@ -108,7 +108,7 @@ impl Engine {
         Server::start(self.in_process(), address.into()).await
     }
 
-    fn in_process(&self) -> InProcess {
+    pub(crate) fn in_process(&self) -> InProcess {
         InProcess { database: self.database.clone(), is_on_disk: self.directory.is_some() }
     }
 

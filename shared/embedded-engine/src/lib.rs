@@ -3,16 +3,19 @@
 //! [`Engine`] holds a dynoxide database (DynamoDB's operations over SQLite) in a directory or in memory. The rest of the
 //! project meets it as an ordinary [`Client`](aws_sdk_dynamodb::Client): [`Engine::client`] calls it without a socket,
 //! [`Engine::serve`] puts it on a loopback port, for who has its access key. [`faults`] adds what the engine by itself never
-//! does: throttles, conflicts, lost answers, stale indexes.
+//! does when it is asked to: throttles, conflicts, lost answers, stale indexes. [`limits`] adds what DynamoDB does by itself and the engine
+//! does not: the throughput of a partition.
 //!
 //! No deployed function depends on this crate.
 
 mod access_key;
+mod batch;
 mod client;
 mod connector;
 mod engine;
 mod error;
 pub mod faults;
+pub mod limits;
 mod operations;
 mod server;
 mod side;

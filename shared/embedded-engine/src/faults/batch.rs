@@ -5,6 +5,7 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::{Map, Value};
 
+use crate::batch::{add, entries, unprocessed};
 use crate::wire;
 
 /// Executes the first half of a batch and adds the rest to what the answer lists as unprocessed.
@@ -12,7 +13,7 @@ pub(super) async fn execute_half(
     inner: &SharedHttpConnector,
     request: HttpRequest,
 ) -> Result<HttpResponse, ConnectorError> {
-    let unprocessed = if wire::operation(&request) == "BatchGetItem" { "UnprocessedKeys" } else { "UnprocessedItems" };
+    let unprocessed = unprocessed(wire::operation(&request));
     let (request, mut batch) = wire::read(request).await?;
     let held_back = hold_back(&mut batch);
     let response = inner.call(wire::with_request(request, &batch)).await?;
@@ -43,32 +44,4 @@ fn hold_back(batch: &mut Value) -> Map<String, Value> {
         }
     }
     held_back
-}
-
-fn add(unprocessed: &mut Value, table: String, rest: Value) {
-    if !unprocessed.is_object() {
-        *unprocessed = Value::Object(Map::new());
-    }
-    let Some(tables) = unprocessed.as_object_mut() else { return };
-    match tables.get_mut(&table) {
-        // The engine itself left some: a batch is cut at 16 MB.
-        Some(already) => {
-            let mut rest = rest;
-            if let (Some(already), Some(rest)) = (entries(already), entries(&mut rest)) {
-                already.append(rest);
-            }
-        }
-        None => {
-            tables.insert(table, rest);
-        }
-    }
-}
-
-/// The write requests of a table, or its keys to get.
-fn entries(request: &mut Value) -> Option<&mut Vec<Value>> {
-    match request {
-        Value::Array(requests) => Some(requests),
-        Value::Object(gets) => gets.get_mut("Keys")?.as_array_mut(),
-        _ => None,
-    }
 }

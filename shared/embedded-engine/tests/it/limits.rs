@@ -3,9 +3,12 @@
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::{AttributeValue, Put, PutRequest, ReturnValue, TransactWriteItem, WriteRequest};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ConditionCheck, KeysAndAttributes, Put, PutRequest, ReturnValue, TransactWriteItem, WriteRequest,
+};
+use embedded_engine::limits::Limits;
 
-use crate::table::{Item, TABLE, binary_set, engine, item, key, put, text};
+use crate::table::{Item, TABLE, binary_set, engine, indexed_item, item, key, put, text};
 
 const LARGEST_ITEM: usize = 400 * 1024;
 const LONGEST_EXPRESSION: usize = 4096;
@@ -41,32 +44,132 @@ async fn an_expression_has_4096_bytes() {
     }
 }
 
-/// DynamoDB refuses all of these.
+/// DynamoDB refuses all of these; `limits` does for it.
 #[tokio::test]
 async fn limits_the_engine_does_not_keep() {
-    let client = engine().await.client();
+    let engine = engine().await;
+    let limited = Limits::new(&engine).client();
     let mut counted = key("p", "a");
     counted.insert("n".to_owned(), AttributeValue::N("1".to_owned()));
-    put(&client, counted).await;
-
-    let sums: Vec<_> = (0..301).map(|number| format!("a{number}=n+:x")).collect();
-    assert_eq!(code_of_update(&client, format!("SET {}", sums.join(","))).await, None, "301 operators, of 300");
-
-    let condition = format!("attribute_exists(PK){}", " OR a<b".repeat(400));
-    let check = client.put_item().table_name(TABLE).set_item(Some(key("p", "a"))).condition_expression(condition);
-    assert_eq!(code(check.send().await), None, "801 operators, of 300");
-
-    let operands: Vec<_> = (0..101).map(|number| format!(":{number}")).collect();
-    let condition = format!("attribute_exists(PK) OR PK IN ({})", operands.join(","));
-    let mut check = client.put_item().table_name(TABLE).set_item(Some(key("p", "a"))).condition_expression(condition);
-    for operand in operands {
-        check = check.expression_attribute_values(operand, text("p"));
+    put(&engine.client(), counted).await;
+    for (client, beyond) in [(engine.client(), None), (limited, REFUSED)] {
+        for (operators, expected) in [(300, None), (301, beyond)] {
+            let sums: Vec<_> = (0..operators).map(|number| format!("a{number}=n+:x")).collect();
+            assert_eq!(code_of_update(&client, format!("SET {}", sums.join(","))).await, expected, "of an update");
+            // A function, then two operators each time, and one that makes an even number of it.
+            let not = if operators % 2 == 0 { "NOT " } else { "" };
+            let condition = format!("{not}attribute_not_exists(a){}", " OR a<b".repeat((operators - 1) / 2));
+            let check = client.put_item().table_name(TABLE).set_item(Some(key("p", "a")));
+            let check = check.condition_expression(condition).return_values(ReturnValue::None);
+            let found = code(check.send().await).filter(|code| *code != "another error");
+            assert_eq!(found, expected, "of a condition");
+            put(&client, item([("PK", text("p")), ("SK", text("a")), ("n", AttributeValue::N("1".to_owned()))])).await;
+        }
+        for (operands, expected) in [(100, None), (101, beyond)] {
+            let operands: Vec<_> = (0..operands).map(|number| format!(":{number}")).collect();
+            let condition = format!("PK IN ({})", operands.join(","));
+            let mut check =
+                client.put_item().table_name(TABLE).set_item(Some(key("p", "c"))).condition_expression(condition);
+            for operand in operands {
+                check = check.expression_attribute_values(operand, text("p"));
+            }
+            let found = code(check.send().await);
+            assert_eq!(found, expected.or(Some("another error")), "there is no such item");
+        }
+        for (attribute, most) in [("lsi1sk", 1_024), ("gsi1sk", 1_024), ("gsi1pk", 2_048)] {
+            for (bytes, expected) in [(most, None), (most + 1, beyond)] {
+                let value = text("x".repeat(bytes));
+                let mut long =
+                    item([("PK", text("p")), ("SK", text("b")), ("gsi1pk", text("g")), ("gsi1sk", text("g"))]);
+                long.insert(attribute.to_owned(), value.clone());
+                assert_eq!(code_of_put(&client, long.clone()).await, expected, "{bytes} bytes of {attribute}");
+                let update = client.update_item().table_name(TABLE).set_key(Some(key("p", "b")));
+                let update =
+                    update.update_expression("SET #k = :v, n = :v").expression_attribute_names("#k", attribute);
+                let update = update.expression_attribute_values(":v", value);
+                assert_eq!(code(update.send().await), expected, "{bytes} bytes of {attribute}, set");
+                let put = Put::builder().table_name(TABLE).set_item(Some(long.clone())).build().unwrap();
+                let transaction =
+                    client.transact_write_items().transact_items(TransactWriteItem::builder().put(put).build());
+                assert_eq!(code(transaction.send().await), expected, "{bytes} bytes of {attribute}, in a transaction");
+                let put = PutRequest::builder().set_item(Some(long)).build().unwrap();
+                let put = WriteRequest::builder().put_request(put).build();
+                let batch = client.batch_write_item().request_items(TABLE, vec![put]);
+                assert_eq!(code(batch.send().await), expected, "{bytes} bytes of {attribute}, in a batch");
+            }
+        }
     }
-    assert_eq!(code(check.send().await), None, "101 operands of IN, of 100");
+}
 
-    let mut long = key("p", "b");
-    long.insert("lsi1sk".to_owned(), text("x".repeat(1025)));
-    assert_eq!(code_of_put(&client, long).await, None, "1,025 bytes of an index's sort key, of 1,024");
+/// What DynamoDB refuses and the engine does, too.
+#[tokio::test]
+async fn limits_the_engine_keeps() {
+    let engine = engine().await;
+    for client in [engine.client(), Limits::new(&engine).client()] {
+        for (partition, sort, expected) in
+            [(2_048, 1_024, None), (2_049, 1, REFUSED), (1, 1_025, REFUSED), (0, 1, REFUSED), (1, 0, REFUSED)]
+        {
+            let long = key(&"p".repeat(partition), &"s".repeat(sort));
+            assert_eq!(code_of_put(&client, long).await, expected, "keys of {partition} and {sort} bytes");
+        }
+        let mut empty = key("p", "a");
+        empty.insert("lsi1sk".to_owned(), text(""));
+        assert_eq!(code_of_put(&client, empty).await, REFUSED, "an empty key of an index");
+
+        let nested = |levels: usize| {
+            let value = (1..levels).fold(text("x"), |value, _| AttributeValue::L(vec![value]));
+            item([("PK", text("p")), ("SK", text("n")), ("nested", value)])
+        };
+        for (levels, expected) in [(32, None), (33, REFUSED)] {
+            assert_eq!(code_of_put(&client, nested(levels)).await, expected, "{levels} levels");
+        }
+        for (digits, expected) in [(38, None), (39, REFUSED)] {
+            let number = AttributeValue::N("9".repeat(digits));
+            let put = item([("PK", text("p")), ("SK", text("d")), ("n", number)]);
+            assert_eq!(code_of_put(&client, put).await, expected, "{digits} digits");
+        }
+
+        let put = |sort: usize| {
+            let put = PutRequest::builder().set_item(Some(key("p", &sort.to_string()))).build().unwrap();
+            WriteRequest::builder().put_request(put).build()
+        };
+        // Of one partition and of several.
+        for (number, expected) in [(25, None), (26, REFUSED)] {
+            let batch = client.batch_write_item().request_items(TABLE, (0..number).map(put).collect());
+            assert_eq!(code(batch.send().await), expected, "a batch of {number}");
+        }
+        let twice = client.batch_write_item().request_items(TABLE, vec![put(1), put(1)]);
+        assert_eq!(code(twice.send().await), REFUSED, "an item twice in a batch");
+        for (number, expected) in [(100, None), (101, REFUSED)] {
+            let keys = (0..number).map(|number| key(&format!("p{}", number % 3), &number.to_string())).collect();
+            let keys = KeysAndAttributes::builder().set_keys(Some(keys)).build().unwrap();
+            let batch = client.batch_get_item().request_items(TABLE, keys);
+            assert_eq!(code(batch.send().await), expected, "{number} keys");
+        }
+        let keys = KeysAndAttributes::builder().set_keys(Some(vec![key("p", "1"), key("p", "1")])).build().unwrap();
+        assert_eq!(code(client.batch_get_item().request_items(TABLE, keys).send().await), REFUSED, "a key twice");
+        let check = |sort: &str| {
+            let check = ConditionCheck::builder().table_name(TABLE).set_key(Some(key("p", sort)));
+            let check = check.condition_expression("attribute_exists(PK)").build().unwrap();
+            TransactWriteItem::builder().condition_check(check).build()
+        };
+        let twice = client.transact_write_items().transact_items(check("1")).transact_items(check("1"));
+        assert_eq!(code(twice.send().await), REFUSED, "an item twice in a transaction");
+    }
+}
+
+/// A page of a query ends before the item with which it would have more than a megabyte.
+#[tokio::test]
+async fn a_page_has_a_megabyte() {
+    let engine = engine().await;
+    for sort in 0..6 {
+        put(&engine.client(), indexed_item("q", &sort.to_string(), 300 << 10)).await;
+    }
+    for client in [engine.client(), Limits::new(&engine).client()] {
+        let query = client.query().table_name(TABLE).key_condition_expression("PK = :p");
+        let page = query.expression_attribute_values(":p", text("q")).send().await.unwrap();
+        assert_eq!((page.items().len(), page.last_evaluated_key.is_some()), (3, true));
+    }
 }
 
 #[tokio::test]

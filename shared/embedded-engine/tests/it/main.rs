@@ -10,3 +10,4 @@ mod limits;
 mod requests;
 mod stream;
 mod table;
+mod within_limits;

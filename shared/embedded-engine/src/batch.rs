@@ -1,0 +1,37 @@
+//! The JSON of batches.
+
+use serde_json::{Map, Value};
+
+/// Where the answer to a batch lists what was not done.
+pub(crate) fn unprocessed(operation: &str) -> &'static str {
+    if operation == "BatchGetItem" { "UnprocessedKeys" } else { "UnprocessedItems" }
+}
+
+/// Adds entries of a table to what an answer lists as unprocessed.
+pub(crate) fn add(unprocessed: &mut Value, table: String, rest: Value) {
+    if !unprocessed.is_object() {
+        *unprocessed = Value::Object(Map::new());
+    }
+    let Some(tables) = unprocessed.as_object_mut() else { return };
+    match tables.get_mut(&table) {
+        // The engine itself left some: a batch is cut at 16 MB.
+        Some(already) => {
+            let mut rest = rest;
+            if let (Some(already), Some(rest)) = (entries(already), entries(&mut rest)) {
+                already.append(rest);
+            }
+        }
+        None => {
+            tables.insert(table, rest);
+        }
+    }
+}
+
+/// The write requests of a table, or its keys to get.
+pub(crate) fn entries(request: &mut Value) -> Option<&mut Vec<Value>> {
+    match request {
+        Value::Array(requests) => Some(requests),
+        Value::Object(gets) => gets.get_mut("Keys")?.as_array_mut(),
+        _ => None,
+    }
+}

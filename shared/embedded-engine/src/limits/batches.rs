@@ -1,0 +1,214 @@
+//! Batches: each partition by itself takes its part or leaves it unprocessed.
+
+use std::collections::BTreeSet;
+
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use serde_json::{Map, Value, json};
+
+use super::limited::{Limited, read};
+use super::throughput::Direction;
+use super::touch::{self, Named};
+use super::{consumed, refusal, size};
+use crate::batch::{add, entries, unprocessed};
+use crate::wire::Answer;
+
+/// Bytes of items of one partition in one answer: "more than 1MB per partition is requested"
+/// (<https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>).
+const READ_OF_A_PARTITION: usize = 1 << 20;
+
+/// The part of a batch that is about one partition.
+struct Part {
+    table: String,
+    partition: String,
+    /// The request of the table, without entries.
+    empty: Value,
+    entries: Vec<(Named, Value)>,
+}
+
+impl Part {
+    /// The request of the table for some entries.
+    fn request<'a>(&self, some: impl IntoIterator<Item = &'a (Named, Value)>) -> Value {
+        let mut request = self.empty.clone();
+        if let Some(entries) = entries(&mut request) {
+            entries.extend(some.into_iter().map(|(_, entry)| entry.clone()));
+        }
+        request
+    }
+}
+
+/// The answer to a batch as it is put together.
+struct Whole {
+    answer: Value,
+    unprocessed: &'static str,
+}
+
+impl Whole {
+    fn leave<'a>(&mut self, part: &Part, some: impl IntoIterator<Item = &'a (Named, Value)>) {
+        add(&mut self.answer[self.unprocessed], part.table.clone(), part.request(some));
+    }
+
+    /// Adds the answer about one partition to those about others.
+    fn merge(&mut self, mut answer: Value) {
+        consumed::add(&mut self.answer, &answer);
+        for (table, rest) in taken(&mut answer, self.unprocessed) {
+            add(&mut self.answer[self.unprocessed], table, rest);
+        }
+        for (table, items) in taken(&mut answer, "Responses") {
+            let all = &mut self.answer["Responses"][&table];
+            match (all.as_array_mut(), items) {
+                (Some(all), Value::Array(items)) => all.extend(items),
+                (_, items) => *all = items,
+            }
+        }
+    }
+}
+
+fn taken(answer: &mut Value, name: &str) -> Map<String, Value> {
+    match answer[name].take() {
+        Value::Object(tables) => tables,
+        _ => Map::new(),
+    }
+}
+
+impl Limited {
+    pub(super) async fn batch(&self, operation: &str, mut body: Value) -> Result<Answer, ConnectorError> {
+        let direction = Direction::of(operation);
+        // The engine refuses it as a whole.
+        let Some(parts) = self.parts(operation, &body).await? else { return self.run(operation, &body).await };
+        let is_wanted = consumed::ask(&mut body);
+        let unprocessed = unprocessed(operation);
+        let mut whole = Whole { answer: json!({ unprocessed: {} }), unprocessed };
+        if direction == Direction::Read {
+            whole.answer["Responses"] = json!({});
+        }
+        let mut is_throttled = true;
+        for part in parts {
+            if !self.admits(&part.partition, direction) {
+                whole.leave(&part, &part.entries);
+                continue;
+            }
+            is_throttled = false;
+            let refused = match direction {
+                Direction::Read => self.read_part(&mut body, &part, &mut whole).await?,
+                Direction::Write => self.write_part(&mut body, &part, &mut whole).await?,
+            };
+            if let Some(refused) = refused {
+                return Ok(refused);
+            }
+        }
+        if is_throttled {
+            return Ok(refusal::batch_throttled());
+        }
+        if !is_wanted {
+            consumed::drop(&mut whole.answer);
+        }
+        Ok(Answer::ok(whole.answer.to_string()))
+    }
+
+    /// Reads of a partition as much as one answer has of it.
+    async fn read_part(
+        &self,
+        body: &mut Value,
+        part: &Part,
+        whole: &mut Whole,
+    ) -> Result<Option<Answer>, ConnectorError> {
+        let mut some = part.entries.as_slice();
+        loop {
+            body["RequestItems"] = json!({ &part.table: part.request(some) });
+            let answer = self.run("BatchGetItem", body).await?;
+            if answer.status != 200 {
+                return Ok(Some(answer));
+            }
+            let answer = read(&answer)?;
+            let fitting = fitting(some, answer["Responses"][&part.table].as_array().map_or(&[], Vec::as_slice));
+            if fitting == some.len() {
+                self.charge(&part.partition, Direction::Read, consumed::units(&answer, Direction::Read));
+                whole.merge(answer);
+                break;
+            }
+            some = &some[..fitting];
+        }
+        let rest = &part.entries[some.len()..];
+        if !rest.is_empty() {
+            whole.leave(part, rest);
+        }
+        Ok(None)
+    }
+
+    /// Writes to a partition but for items that transactions under way have: of a batch, these are left over.
+    async fn write_part(
+        &self,
+        body: &mut Value,
+        part: &Part,
+        whole: &mut Whole,
+    ) -> Result<Option<Answer>, ConnectorError> {
+        let (mut held, mut free, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for entry in &part.entries {
+            match self.in_flight.write(entry.0.item_key()) {
+                Some(one) => {
+                    held.push(one);
+                    free.push(entry);
+                }
+                None => rest.push(entry),
+            }
+        }
+        if !rest.is_empty() {
+            whole.leave(part, rest);
+        }
+        if free.is_empty() {
+            return Ok(None);
+        }
+        body["RequestItems"] = json!({ &part.table: part.request(free.iter().copied()) });
+        let named: Vec<_> = free.into_iter().map(|(named, _)| named.clone()).collect();
+        if let Some(refused) = self.outgrown("BatchWriteItem", body, &named).await? {
+            return Ok(Some(refused));
+        }
+        let answer = self.run("BatchWriteItem", body).await?;
+        self.last(held).await;
+        if answer.status != 200 {
+            return Ok(Some(answer));
+        }
+        let answer = read(&answer)?;
+        self.charge(&part.partition, Direction::Write, consumed::units(&answer, Direction::Write));
+        whole.merge(answer);
+        Ok(None)
+    }
+
+    /// A batch by partitions, in the order in which it names them; nothing where it has too many entries or names a key twice.
+    async fn parts(&self, operation: &str, body: &Value) -> Result<Option<Vec<Part>>, ConnectorError> {
+        let most = if operation == "BatchGetItem" { 100 } else { 25 };
+        let (mut parts, mut seen) = (Vec::<Part>::new(), BTreeSet::new());
+        for (table, request) in body["RequestItems"].as_object().into_iter().flatten() {
+            let schema = self.schema(table).await?;
+            let mut empty = request.clone();
+            for entry in std::mem::take(entries(&mut empty).unwrap_or(&mut Vec::new())) {
+                let named = Named::of(table, touch::of_batch(&entry), &schema.keys);
+                if !seen.insert(named.item_key()) {
+                    return Ok(None);
+                }
+                let is_same = |part: &&mut Part| part.table == *table && part.partition == named.partition;
+                if let Some(part) = parts.iter_mut().find(is_same) {
+                    part.entries.push((named, entry));
+                } else {
+                    let (partition, empty) = (named.partition.clone(), empty.clone());
+                    parts.push(Part { table: table.clone(), partition, empty, entries: vec![(named, entry)] });
+                }
+            }
+        }
+        Ok((!seen.is_empty() && seen.len() <= most).then_some(parts))
+    }
+}
+
+/// How many of the entries fit into an answer, with the items that were found of them: at least one does.
+fn fitting(entries: &[(Named, Value)], items: &[Value]) -> usize {
+    let is_of =
+        |item: &Value, key: &Value| key.as_object().into_iter().flatten().all(|(name, value)| item[name] == *value);
+    let mut bytes = 0;
+    let first_beyond = entries.iter().position(|(named, _)| {
+        let size = items.iter().find(|item| is_of(item, &named.key)).map_or(0, size::of_item);
+        let is_beyond = bytes > 0 && bytes + size > READ_OF_A_PARTITION;
+        bytes += size;
+        is_beyond
+    });
+    first_beyond.unwrap_or(entries.len())
+}

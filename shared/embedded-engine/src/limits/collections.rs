@@ -1,0 +1,158 @@
+//! The size of item collections: all items of one partition key, and what local indexes hold of them
+//! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LSI.html#LSI.ItemCollections.SizeLimit>).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use serde_json::{Value, json};
+
+use super::limited::Limited;
+use super::refusal::Reason;
+use super::schema::Schema;
+use super::touch::Named;
+use super::{refusal, size};
+use crate::Engine;
+use crate::wire::Answer;
+
+/// The most that an item can be, and what indexes can hold of it besides.
+const LARGEST_FOOTPRINT: usize = 6 * 400 * 1_024;
+
+impl Limited {
+    /// The refusal of a write by which a collection would grow beyond its limit. What makes it smaller passes, and so does what leaves it as it is.
+    pub(super) async fn outgrown(
+        &self,
+        operation: &str,
+        body: &Value,
+        named: &[Named],
+    ) -> Result<Option<Answer>, ConnectorError> {
+        let Some(limit_of) = self.state().collection_limit.clone() else { return Ok(None) };
+        let mut limits = BTreeMap::new();
+        for one in named {
+            if let Some(limit) = limit_of(&one.partition) {
+                limits.insert((one.table.clone(), one.partition.clone()), limit);
+            }
+        }
+        let mut rooms = BTreeMap::new();
+        for ((table, partition), limit) in limits {
+            let room = i64::try_from(limit).unwrap_or(i64::MAX) - self.collection_size(&table, &partition).await?;
+            if room < i64::try_from(LARGEST_FOOTPRINT * named.len()).unwrap_or(i64::MAX) {
+                rooms.insert((table, partition), room);
+            }
+        }
+        if rooms.is_empty() {
+            return Ok(None);
+        }
+        let Some(growth) = self.growth(operation, body, named).await? else { return Ok(None) };
+        for (one, growth) in named.iter().zip(&growth) {
+            if let Some(room) = rooms.get_mut(&(one.table.clone(), one.partition.clone())) {
+                *room -= growth;
+            }
+        }
+        let is_outgrown = |(one, growth): (&Named, &i64)| {
+            let room = rooms.get(&(one.table.clone(), one.partition.clone()));
+            *growth > 0 && room.is_some_and(|room| *room < 0)
+        };
+        let outgrown: Vec<_> = named.iter().zip(&growth).map(is_outgrown).collect();
+        Ok(outgrown.contains(&true).then(|| match operation {
+            "TransactWriteItems" => {
+                let reason = |outgrown: &bool| if *outgrown { Reason::CollectionTooLarge } else { Reason::None };
+                refusal::cancelled(&outgrown.iter().map(reason).collect::<Vec<_>>())
+            }
+            _ => refusal::collection_too_large(),
+        }))
+    }
+
+    /// The bytes of a collection.
+    pub(super) async fn collection_size(&self, table: &str, partition: &str) -> Result<i64, ConnectorError> {
+        let schema = self.schema(table).await?;
+        let mut query = json!({
+            "TableName": table,
+            "KeyConditionExpression": "#p = :p",
+            "ExpressionAttributeNames": { "#p": schema.keys.partition },
+            "ExpressionAttributeValues": { ":p": { "S": partition } },
+            "ConsistentRead": true,
+        });
+        let mut sum = 0;
+        loop {
+            let page = self.read("Query", &query).await?;
+            sum += page["Items"].as_array().into_iter().flatten().map(|item| footprint(item, &schema)).sum::<i64>();
+            if page["LastEvaluatedKey"].is_null() {
+                return Ok(sum);
+            }
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"].clone();
+        }
+    }
+
+    /// By how many bytes each of the named items would grow: the request is tried on a copy of them. Nothing where it would be refused.
+    async fn growth(&self, operation: &str, body: &Value, named: &[Named]) -> Result<Option<Vec<i64>>, ConnectorError> {
+        let mut scratch = self.scratch.lock().await;
+        if scratch.is_none() {
+            let engine = Engine::memory().map_err(|error| ConnectorError::other(error.into(), None))?;
+            *scratch = Some(Self::new(&engine, Arc::new(|| Duration::ZERO)));
+        }
+        let Some(scratch) = &*scratch else { return Ok(None) };
+        let mut before = Vec::new();
+        for one in named {
+            self.copy_table(scratch, &one.table).await?;
+            let item = self.item(&one.table, &one.key).await?;
+            if item.is_object() {
+                scratch.run("PutItem", &json!({ "TableName": one.table, "Item": item })).await?;
+            }
+            before.push(footprint(&item, self.schema(&one.table).await?.as_ref()));
+        }
+        let mut body = body.clone();
+        if let Some(body) = body.as_object_mut() {
+            // On the copy, it was never sent before.
+            body.remove("ClientRequestToken");
+        }
+        let outcome = scratch.run(operation, &body).await?;
+        let mut growth = Vec::new();
+        for (one, before) in named.iter().zip(before) {
+            let item = scratch.item(&one.table, &one.key).await?;
+            growth.push(footprint(&item, self.schema(&one.table).await?.as_ref()) - before);
+            scratch.run("DeleteItem", &json!({ "TableName": one.table, "Key": one.key })).await?;
+        }
+        Ok((outcome.status == 200).then_some(growth))
+    }
+
+    /// Makes the table in another engine, where it is missing.
+    async fn copy_table(&self, scratch: &Self, table: &str) -> Result<(), ConnectorError> {
+        let name = json!({ "TableName": table });
+        if scratch.run("DescribeTable", &name).await?.status == 200 {
+            return Ok(());
+        }
+        let description = self.read("DescribeTable", &name).await?["Table"].take();
+        let indexes = |kind: &str| {
+            let parts = ["IndexName", "KeySchema", "Projection"];
+            let index = |index: &Value| parts.map(|part| (part.to_owned(), index[part].clone())).into_iter().collect();
+            let indexes: Vec<Value> = description[kind].as_array().into_iter().flatten().map(index).collect();
+            (!indexes.is_empty()).then_some(indexes)
+        };
+        let mut create = json!({
+            "TableName": table,
+            "AttributeDefinitions": description["AttributeDefinitions"],
+            "KeySchema": description["KeySchema"],
+            "BillingMode": "PAY_PER_REQUEST",
+        });
+        for kind in ["LocalSecondaryIndexes", "GlobalSecondaryIndexes"] {
+            if let Some(indexes) = indexes(kind) {
+                create[kind] = indexes.into();
+            }
+        }
+        scratch.run("CreateTable", &create).await?;
+        Ok(())
+    }
+}
+
+/// The bytes of an item and of what local indexes hold of it; 0 where there is none.
+fn footprint(item: &Value, schema: &Schema) -> i64 {
+    let projected = schema.local.values().filter_map(|index| {
+        let sort = index.keys.sort.as_ref()?;
+        let is_in_index = !item[sort].is_null();
+        is_in_index.then(|| size::of_attributes(item, |name| index.holds(name, &schema.keys)))
+    });
+    let bytes = size::of_item(item) + projected.sum::<usize>();
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}

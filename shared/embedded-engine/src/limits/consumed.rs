@@ -1,0 +1,73 @@
+//! The report of consumed capacity in requests and answers. It is always asked for; who did not ask for it does not get it.
+
+use serde_json::{Value, json};
+
+use super::throughput::Direction;
+
+const ASKED: &str = "ReturnConsumedCapacity";
+const REPORT: &str = "ConsumedCapacity";
+
+/// Asks for the report; whether the caller asked for it, too.
+pub(super) fn ask(body: &mut Value) -> bool {
+    let is_wanted = !matches!(body[ASKED].as_str(), None | Some("NONE"));
+    body[ASKED] = "INDEXES".into();
+    is_wanted
+}
+
+/// The units in an answer. What is written to a global index goes to partitions of its own, and is left out.
+pub(super) fn units(answer: &Value, direction: Direction) -> f64 {
+    match &answer[REPORT] {
+        Value::Array(reports) => reports.iter().map(|report| of_report(report, direction)).sum(),
+        report => of_report(report, direction),
+    }
+}
+
+fn of_report(report: &Value, direction: Direction) -> f64 {
+    let of = |value: &Value| value["CapacityUnits"].as_f64().unwrap_or_default();
+    let global = report["GlobalSecondaryIndexes"].as_object().into_iter().flat_map(|indexes| indexes.values());
+    match direction {
+        Direction::Read => of(report),
+        Direction::Write => of(report) - global.map(of).sum::<f64>(),
+    }
+}
+
+/// Takes the report out of an answer.
+pub(super) fn drop(answer: &mut Value) {
+    if let Some(answer) = answer.as_object_mut() {
+        answer.remove(REPORT);
+    }
+}
+
+/// Adds the reports of one answer to those of another, table by table.
+pub(super) fn add(sum: &mut Value, answer: &Value) {
+    let Some(reports) = answer[REPORT].as_array() else { return };
+    if !sum[REPORT].is_array() {
+        sum[REPORT] = json!([]);
+    }
+    let Some(sums) = sum[REPORT].as_array_mut() else { return };
+    for report in reports {
+        match sums.iter_mut().find(|sum| sum["TableName"] == report["TableName"]) {
+            Some(sum) => add_up(sum, report),
+            None => sums.push(report.clone()),
+        }
+    }
+}
+
+fn add_up(sum: &mut Value, other: &Value) {
+    match (sum, other) {
+        (Value::Object(sum), Value::Object(other)) => {
+            for (name, value) in other {
+                match sum.get_mut(name) {
+                    Some(sum) => add_up(sum, value),
+                    None => {
+                        sum.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (sum @ Value::Number(_), Value::Number(other)) => {
+            *sum = json!(sum.as_f64().unwrap_or_default() + other.as_f64().unwrap_or_default());
+        }
+        _ => {}
+    }
+}

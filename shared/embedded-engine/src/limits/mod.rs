@@ -1,0 +1,154 @@
+//! What DynamoDB limits and the engine by itself does not: an HTTP client in front of an engine.
+//!
+//! Where [`faults`](crate::faults) do what a test asks for, this does what DynamoDB would do to the same requests. It is for tests and
+//! for models of a load; what it imitates, and what it does not, is in `README.md` of this crate.
+
+mod batches;
+mod bucket;
+mod collections;
+mod consumed;
+mod expression;
+mod in_flight;
+mod limited;
+mod partitions;
+mod refusal;
+mod schema;
+mod single;
+mod size;
+mod throughput;
+mod touch;
+mod transactions;
+mod validation;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aws_sdk_dynamodb::Client;
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use serde_json::Value;
+
+use crate::wire::{self, Answer};
+use crate::{Engine, Error, client_over};
+use limited::Limited;
+pub use throughput::{PartitionUsage, Throughput};
+
+/// An engine within DynamoDB's limits, and the handle that sets them. A clone is the same one.
+///
+/// It is made for engines that have one table: partitions of several are told apart by their keys only.
+#[derive(Clone)]
+pub struct Limits(Limited);
+
+impl fmt::Debug for Limits {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Limits")
+    }
+}
+
+impl Limits {
+    /// In front of an engine. No partition's throughput is limited until [`set_throughput`](Self::set_throughput) says so.
+    #[must_use]
+    pub fn new(engine: &Engine) -> Self {
+        let begin = Instant::now();
+        Self::with_clock(engine, move || begin.elapsed())
+    }
+
+    /// The same with a clock of the caller's: the time since some beginning, which never goes back.
+    #[must_use]
+    pub fn with_clock(engine: &Engine, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        Self(Limited::new(engine, Arc::new(clock)))
+    }
+
+    /// A client whose requests are within the limits.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        client_over(self.http_client())
+    }
+
+    /// What [`client`](Self::client) sends its requests to; for a [`FaultInjector`](crate::faults::FaultInjector), for example.
+    #[must_use]
+    pub fn http_client(&self) -> SharedHttpClient {
+        let connector = SharedHttpConnector::new(LimitedConnector(self.clone()));
+        http_client_fn(move |_, _| connector.clone())
+    }
+
+    /// Sets what each partition takes, by its key; nothing stands for as much as is asked of it. [`Throughput::NONE`] throttles every request.
+    pub fn set_throughput(&self, of: impl Fn(&str) -> Option<Throughput> + Send + Sync + 'static) {
+        self.0.state().partitions.set_throughput(Arc::new(of));
+    }
+
+    /// Sets how many bytes each item collection may have, by its partition key; nothing stands for no limit, as it is until this is called.
+    /// DynamoDB's is 10 GB for tables with local indexes. A write to a limited collection reads all of it.
+    pub fn set_collection_limit(&self, of: impl Fn(&str) -> Option<usize> + Send + Sync + 'static) {
+        self.0.state().collection_limit = Some(Arc::new(of));
+    }
+
+    /// Sets how long a write lasts at the least, of this process's time. Meanwhile its items are in conflict with transactions. Nothing until
+    /// this is called: then requests conflict while the engine carries them out.
+    pub fn set_latency(&self, latency: Duration) {
+        self.0.state().latency = latency;
+    }
+
+    /// The bytes of an item collection: its items, and what local indexes hold of them.
+    pub async fn collection_bytes(&self, table: &str, partition: &str) -> Result<u64, Error> {
+        let size = self.0.collection_size(table, partition).await.map_err(|error| Error::Refused(error.to_string()))?;
+        Ok(size.unsigned_abs())
+    }
+
+    /// What was consumed of each partition, and what was throttled, by their keys.
+    #[must_use]
+    pub fn usage(&self) -> BTreeMap<String, PartitionUsage> {
+        self.0.state().partitions.usage()
+    }
+
+    /// Begins to count usage anew; what partitions have left stays as it is.
+    pub fn reset_usage(&self) {
+        self.0.state().partitions.reset_usage();
+    }
+
+    async fn answer(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        let operation = wire::operation(&request).to_owned();
+        let (_, body) = wire::read(request).await?;
+        self.within_limits(&operation, body).await?.into_sdk_response()
+    }
+
+    async fn within_limits(&self, operation: &str, body: Value) -> Result<Answer, ConnectorError> {
+        let is_about_items = matches!(
+            operation,
+            "GetItem"
+                | "PutItem"
+                | "UpdateItem"
+                | "DeleteItem"
+                | "Query"
+                | "BatchGetItem"
+                | "BatchWriteItem"
+                | "TransactGetItems"
+                | "TransactWriteItems"
+        );
+        if !is_about_items {
+            return self.0.run(operation, &body).await;
+        }
+        if let Some(refused) = self.0.invalid(operation, &body).await? {
+            return Ok(refused);
+        }
+        match operation {
+            "BatchGetItem" | "BatchWriteItem" => self.0.batch(operation, body).await,
+            "TransactGetItems" | "TransactWriteItems" => self.0.transaction(operation, body).await,
+            _ => self.0.single(operation, body).await,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct LimitedConnector(Limits);
+
+impl HttpConnector for LimitedConnector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        HttpConnectorFuture::new(self.0.clone().answer(request))
+    }
+}

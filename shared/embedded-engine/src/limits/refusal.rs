@@ -1,0 +1,83 @@
+//! DynamoDB's words for what is over a limit.
+
+use serde_json::{Value, json};
+
+use crate::wire::Answer;
+
+const THROTTLED: &str = "Throughput exceeds the current capacity of your table or index. Please try again shortly.";
+const CONFLICT: &str = "Transaction is ongoing for the item";
+const TOO_LARGE: &str = "Collection size exceeded.";
+
+/// A request that DynamoDB refuses with this code.
+fn refused(code: &str, message: &str) -> Answer {
+    let body = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message });
+    Answer { status: 400, body: body.to_string() }
+}
+
+/// A request to a partition that has nothing left, of a table that is billed per request.
+pub(super) fn throttled() -> Answer {
+    refused("ThrottlingException", THROTTLED)
+}
+
+/// A batch of which nothing can be processed
+/// (<https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>).
+pub(super) fn batch_throttled() -> Answer {
+    refused("ProvisionedThroughputExceededException", "The level of configured provisioned throughput was exceeded.")
+}
+
+/// A request that breaks a rule.
+pub(super) fn invalid(message: &str) -> Answer {
+    let body = json!({ "__type": "com.amazon.coral.validate#ValidationException", "message": message });
+    Answer { status: 400, body: body.to_string() }
+}
+
+/// A write to an item that a transaction under way has.
+pub(super) fn conflict() -> Answer {
+    refused("TransactionConflictException", CONFLICT)
+}
+
+/// A write by which an item collection would grow beyond its limit.
+pub(super) fn collection_too_large() -> Answer {
+    refused("ItemCollectionSizeLimitExceededException", TOO_LARGE)
+}
+
+/// Why a part of a transaction cancelled it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    None,
+    Throttled,
+    Conflict,
+    CollectionTooLarge,
+}
+
+impl Reason {
+    /// Code and message, as listed in
+    /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>.
+    fn texts(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::None => ("None", None),
+            Self::Throttled => ("ThrottlingError", Some(THROTTLED)),
+            Self::Conflict => ("TransactionConflict", Some(CONFLICT)),
+            Self::CollectionTooLarge => ("ItemCollectionSizeLimitExceeded", Some(TOO_LARGE)),
+        }
+    }
+}
+
+/// A transaction that was cancelled: a reason per part, in their order.
+pub(super) fn cancelled(reasons: &[Reason]) -> Answer {
+    let codes: Vec<_> = reasons.iter().map(|reason| reason.texts().0).collect();
+    let reasons: Vec<_> = reasons
+        .iter()
+        .map(|reason| match reason.texts() {
+            (code, None) => json!({ "Code": code }),
+            (code, Some(message)) => json!({ "Code": code, "Message": message }),
+        })
+        .collect::<Vec<Value>>();
+    let codes = codes.join(", ");
+    let body = json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+        "Message": format!("Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]"),
+        "CancellationReasons": reasons,
+    });
+    Answer { status: 400, body: body.to_string() }
+}

@@ -1,0 +1,72 @@
+//! Which attributes are the keys of a table and of its indexes.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// The keys of a table and of its indexes.
+#[derive(Debug, Default)]
+pub(super) struct Schema {
+    pub(super) keys: Keys,
+    pub(super) local: BTreeMap<String, LocalIndex>,
+    pub(super) global: BTreeMap<String, Keys>,
+}
+
+/// A local index.
+#[derive(Debug, Default)]
+pub(super) struct LocalIndex {
+    pub(super) keys: Keys,
+    /// The attributes that are held beside keys; nothing for all.
+    others: Option<Vec<String>>,
+}
+
+impl LocalIndex {
+    fn read(description: &Value) -> Self {
+        let projection = &description["Projection"];
+        let others = projection["NonKeyAttributes"].as_array().into_iter().flatten();
+        let others = others.filter_map(Value::as_str).map(str::to_owned).collect();
+        let is_of_all = projection["ProjectionType"] == "ALL";
+        Self { keys: Keys::read(description), others: (!is_of_all).then_some(others) }
+    }
+
+    /// Whether it holds an attribute of the items that are in it.
+    pub(super) fn holds(&self, attribute: &str, table: &Keys) -> bool {
+        let Some(others) = &self.others else { return true };
+        let keys = [&self.keys.partition, &table.partition].into_iter().chain(&self.keys.sort).chain(&table.sort);
+        keys.chain(others).any(|held| held == attribute)
+    }
+}
+
+/// The attributes of a key.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Keys {
+    pub(super) partition: String,
+    pub(super) sort: Option<String>,
+}
+
+impl Keys {
+    fn read(description: &Value) -> Self {
+        let of = |kind: &str| {
+            let mut elements = description["KeySchema"].as_array().into_iter().flatten();
+            let element = elements.find(|element| element["KeyType"] == kind)?;
+            element["AttributeName"].as_str().map(str::to_owned)
+        };
+        Self { partition: of("HASH").unwrap_or_default(), sort: of("RANGE") }
+    }
+}
+
+impl Schema {
+    /// That of a table as it is described.
+    pub(super) fn read(description: &Value) -> Self {
+        Self {
+            keys: Keys::read(description),
+            local: indexes(&description["LocalSecondaryIndexes"], LocalIndex::read),
+            global: indexes(&description["GlobalSecondaryIndexes"], Keys::read),
+        }
+    }
+}
+
+fn indexes<T>(descriptions: &Value, read: impl Fn(&Value) -> T) -> BTreeMap<String, T> {
+    let descriptions = descriptions.as_array().into_iter().flatten();
+    descriptions.filter_map(|index| Some((index["IndexName"].as_str()?.to_owned(), read(index)))).collect()
+}

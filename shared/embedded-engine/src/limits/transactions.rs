@@ -1,0 +1,114 @@
+//! Transactions, which are about several partitions at once.
+
+use std::collections::BTreeMap;
+
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use serde_json::Value;
+
+use super::in_flight::Held;
+use super::limited::{Limited, read};
+use super::refusal::Reason;
+use super::throughput::Direction;
+use super::touch::{self, Named};
+use super::{consumed, refusal, size};
+use crate::wire::Answer;
+
+impl Limited {
+    pub(super) async fn transaction(&self, operation: &str, mut body: Value) -> Result<Answer, ConnectorError> {
+        let direction = Direction::of(operation);
+        let parts = body["TransactItems"].as_array().cloned().unwrap_or_default();
+        let mut named = Vec::new();
+        for part in &parts {
+            let (table, item) = touch::of_transaction(part);
+            named.push(Named::of(table, item, &self.schema(table).await?.keys));
+        }
+        if let Some(refused) = self.throttled(&named, direction) {
+            return Ok(refused);
+        }
+        let held = match self.hold(&named, direction) {
+            Ok(held) => held,
+            Err(refused) => return Ok(refused),
+        };
+        if direction == Direction::Write
+            && let Some(refused) = self.outgrown(operation, &body, &named).await?
+        {
+            return Ok(refused);
+        }
+        let is_wanted = consumed::ask(&mut body);
+        let mut answer = self.run(operation, &body).await?;
+        if direction == Direction::Write {
+            self.last(held).await;
+        }
+        let mut read = read(&answer)?;
+        if answer.status == 200 {
+            self.charge_parts(&parts, &named, direction, consumed::units(&read, direction)).await?;
+            if !is_wanted {
+                consumed::drop(&mut read);
+                answer.body = read.to_string();
+            }
+        } else if read["CancellationReasons"].is_array() {
+            // At the least: how large the items are that it would have written is not known.
+            for one in &named {
+                self.charge(&one.partition, direction, 2.0);
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The refusal, if one of the partitions has nothing left. Each is asked once.
+    fn throttled(&self, named: &[Named], direction: Direction) -> Option<Answer> {
+        let mut admitted = BTreeMap::new();
+        for Named { partition, .. } in named {
+            admitted.entry(partition).or_insert_with(|| self.admits(partition, direction));
+        }
+        let throttled: Vec<_> = named.iter().map(|one| !admitted[&one.partition]).collect();
+        cancelled(&throttled, Reason::Throttled)
+    }
+
+    /// Holds the items of a transaction until it is answered, or refuses it, if others have one. One that reads holds none.
+    fn hold(&self, named: &[Named], direction: Direction) -> Result<Option<Held>, Answer> {
+        let items: Vec<_> = named.iter().map(Named::item_key).collect();
+        let (held, of_others) = match direction {
+            Direction::Read => (None, self.in_flight.of_reader(&items)),
+            Direction::Write => match self.in_flight.transaction(items) {
+                Ok(held) => (Some(held), Vec::new()),
+                Err(of_others) => (None, of_others),
+            },
+        };
+        cancelled(&of_others, Reason::Conflict).map_or(Ok(held), Err)
+    }
+
+    /// Charges what a transaction consumed. The engine says the sum; where it is about several partitions, each gets a share by the sizes of
+    /// its items, and so those of indexes, too.
+    async fn charge_parts(
+        &self,
+        parts: &[Value],
+        named: &[Named],
+        direction: Direction,
+        units: f64,
+    ) -> Result<(), ConnectorError> {
+        let Some(first) = named.first() else { return Ok(()) };
+        if named.iter().all(|one| one.partition == first.partition) {
+            self.charge(&first.partition, direction, units);
+            return Ok(());
+        }
+        let mut weights = Vec::new();
+        for (part, one) in parts.iter().zip(named) {
+            // As it is now, unless the part has it whole.
+            let put = &part["Put"]["Item"];
+            let item = if put.is_object() { put.clone() } else { self.item(&one.table, &one.key).await? };
+            weights.push(size::write_units(size::of_item(&item)));
+        }
+        let sum: f64 = weights.iter().sum();
+        for (one, weight) in named.iter().zip(weights) {
+            self.charge(&one.partition, direction, units * weight / sum);
+        }
+        Ok(())
+    }
+}
+
+/// The refusal of a transaction of which these parts have this reason, if any has.
+fn cancelled(parts: &[bool], reason: Reason) -> Option<Answer> {
+    let reasons: Vec<_> = parts.iter().map(|has_it| if *has_it { reason } else { Reason::None }).collect();
+    reasons.contains(&reason).then(|| refusal::cancelled(&reasons))
+}

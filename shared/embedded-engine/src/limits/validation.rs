@@ -1,0 +1,92 @@
+//! What DynamoDB refuses and the engine does not
+//! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>). `tests/it/limits.rs` has what the engine refuses itself.
+
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use serde_json::Value;
+
+use super::limited::Limited;
+use super::schema::Schema;
+use super::{expression, refusal, touch};
+use crate::wire::Answer;
+
+/// Operators and functions of one expression.
+const OPERATORS: usize = 300;
+/// Operands of one `IN`.
+const OPERANDS: usize = 100;
+/// Bytes of a partition key, and of a sort key.
+const PARTITION_KEY: usize = 2_048;
+const SORT_KEY: usize = 1_024;
+
+const CONDITIONS: [&str; 3] = ["ConditionExpression", "FilterExpression", "KeyConditionExpression"];
+
+impl Limited {
+    /// The refusal of a request, if DynamoDB would not look at what is stored.
+    pub(super) async fn invalid(&self, operation: &str, body: &Value) -> Result<Option<Answer>, ConnectorError> {
+        match operation {
+            "TransactWriteItems" | "TransactGetItems" => {
+                for part in body["TransactItems"].as_array().into_iter().flatten() {
+                    let parts = part.as_object().into_iter().flat_map(|part| part.values());
+                    for part in parts {
+                        let schema = self.schema(part["TableName"].as_str().unwrap_or_default()).await?;
+                        if let Some(message) = of_one(part, &schema) {
+                            return Ok(Some(refusal::invalid(message)));
+                        }
+                    }
+                }
+            }
+            "BatchWriteItem" => {
+                for (table, entries) in body["RequestItems"].as_object().into_iter().flatten() {
+                    let schema = self.schema(table).await?;
+                    let mut items = entries.as_array().into_iter().flatten().map(touch::of_batch);
+                    if let Some(message) = items.find_map(|item| of_index_keys(&schema, |name| Some(&item[name]))) {
+                        return Ok(Some(refusal::invalid(message)));
+                    }
+                }
+            }
+            _ => {
+                let schema = self.schema(body["TableName"].as_str().unwrap_or_default()).await?;
+                return Ok(of_one(body, &schema).map(refusal::invalid));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Why a request about one item, or a part of a transaction, is refused.
+fn of_one(request: &Value, schema: &Schema) -> Option<&'static str> {
+    let expression = |name: &str| expression::tokens(request[name].as_str().unwrap_or_default());
+    let update = expression("UpdateExpression");
+    let conditions = CONDITIONS.map(expression);
+    let operators = conditions.iter().map(|tokens| expression::operators_of_condition(tokens));
+    if operators.chain([expression::operators_of_update(&update)]).any(|operators| operators > OPERATORS) {
+        return Some("Invalid expression: it contains more than 300 operators and functions");
+    }
+    if conditions.iter().any(|tokens| expression::operands_of_in(tokens) > OPERANDS) {
+        return Some("Invalid ConditionExpression: the IN operator is provided with more than 100 operands");
+    }
+    of_index_keys(schema, |attribute| {
+        if request["Item"].is_object() {
+            return Some(&request["Item"][attribute]);
+        }
+        let is_name = |name: &str| request["ExpressionAttributeNames"][name].as_str().unwrap_or(name) == attribute;
+        let placeholder = expression::value_set(&update, is_name)?;
+        Some(&request["ExpressionAttributeValues"][placeholder])
+    })
+}
+
+/// Why the values of keys of indexes are refused.
+fn of_index_keys<'a>(schema: &Schema, value_of: impl Fn(&str) -> Option<&'a Value>) -> Option<&'static str> {
+    let is_longer = |attribute: &str, most: usize| {
+        value_of(attribute).and_then(|value| value["S"].as_str()).is_some_and(|text| text.len() > most)
+    };
+    let mut indexes = schema.local.values().map(|index| &index.keys).chain(schema.global.values());
+    indexes.find_map(|keys| {
+        if is_longer(&keys.partition, PARTITION_KEY) {
+            Some("One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes")
+        } else if keys.sort.as_ref().is_some_and(|sort| is_longer(sort, SORT_KEY)) {
+            Some("One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+        } else {
+            None
+        }
+    })
+}
