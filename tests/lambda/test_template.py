@@ -221,6 +221,28 @@ def test_each_alarm_reaches_the_topic(resources):
     assert alarms["IndexerLag"]["Properties"]["Threshold"] == 60 * 60 * 1000
 
 
+def test_the_stage_is_throttled_below_what_fills_an_account(template, resources):
+    parameters = template["Parameters"]
+    settings = resources["ApiStage"]["Properties"]["DefaultRouteSettings"]
+    assert settings == {"ThrottlingRateLimit": {"Ref": "RequestRate"}, "ThrottlingBurstLimit": {"Ref": "RequestBurst"}}
+    # 1,000 sandboxes, each held for half a second by a throttled call.
+    assert parameters["RequestRate"]["Default"] * 0.5 <= 1_000
+    assert parameters["RequestBurst"]["Default"] <= 5_000
+
+
+def test_sandboxes_are_reserved_only_where_the_operator_says_so(template, resources):
+    conditions = template["Conditions"]
+    for function in ["Tracking", "Indexer"]:
+        parameter = template["Parameters"][f"{function}Concurrency"]
+        assert (parameter["Default"], parameter["MinValue"]) == (0, 0)
+        reserved = resources[f"{function}Function"]["Properties"]["ReservedConcurrentExecutions"]
+        condition = f"Has{function}Concurrency"
+        assert reserved == {"Fn::If": [condition, {"Ref": f"{function}Concurrency"}, {"Ref": "AWS::NoValue"}]}
+        assert conditions[condition] == {"Fn::Not": [{"Fn::Equals": [{"Ref": f"{function}Concurrency"}, 0]}]}
+    limited = {name for name, one in of_type(resources, "AWS::Lambda::Function").items() if "ReservedConcurrentExecutions" in one["Properties"]}
+    assert limited == {"TrackingFunction", "IndexerFunction"}
+
+
 def test_data_outlives_the_stack(resources):
     for name in ["Table", "ArtifactBucket", "ArtifactBucketPolicy"]:
         assert resources[name]["DeletionPolicy"] == resources[name]["UpdateReplacePolicy"] == "Retain"
