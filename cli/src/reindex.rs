@@ -43,6 +43,7 @@ const PATIENCE: Duration = Duration::from_mins(15);
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, engine) = options.place.connect().await?;
     layout::check(&table).await?;
+    let table = table.in_background();
     // Elsewhere an indexer is running already. On the embedded engine this one stands by while a server has one.
     let feed = engine.map(|engine| {
         let consumer = InProcess(Indexer::new(table.clone()));

@@ -4,7 +4,6 @@ import base64
 import gzip
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,9 +15,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.engine import Engine, start_engine
 from tests.support.processes import ChildProcess, PortTaken, child_environment, start_on_own_port, wait_until
 from tests.support.s3 import Bucket, LocalS3
-from tests.support.servers import ARTIFACT_ROOT, answers, binary
+from tests.support.servers import ARTIFACT_ROOT, answers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -27,16 +27,6 @@ PATIENCE_SECONDS = 300
 
 #: cargo finds its subcommand `lambda` beside this Python.
 _PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-
-
-@dataclass(frozen=True)
-class Engine:
-    """The engine over HTTP, and the access key that it asks for."""
-
-    process: ChildProcess
-    url: str
-    access_key: str
-    secret: str
 
 
 @dataclass(frozen=True)
@@ -60,20 +50,6 @@ def local_lambda(tmp_path_factory: pytest.TempPathFactory, s3: LocalS3) -> Itera
     running, stops = start_on_own_port(lambda port: _start(tmp_path_factory.mktemp("lambda"), bucket, port))
     with stops:
         yield running
-
-
-def start_engine(directory: Path, data: Path, *options: str) -> Engine:
-    """Start the engine on the data of a folder, with a log in a directory; whoever starts it stops it."""
-    command = [str(binary()), "engine", "--port", "0", "--data", str(data), *options]
-    process = ChildProcess(command, child_environment(), directory, directory / "engine.log")
-    # Printed when the table is made.
-    said = re.compile(r"(http://\S+)\nAWS_ACCESS_KEY_ID=(\w+)\nAWS_SECRET_ACCESS_KEY=(\w+)\n")
-    try:
-        found = wait_until(lambda: said.search(process.log_text()), "URL and access key of the engine", process)
-    except BaseException:
-        process.kill()
-        raise
-    return Engine(process, *found.groups())
 
 
 def _start(directory: Path, bucket: Bucket, port: int) -> tuple[LocalLambda, ExitStack]:

@@ -85,6 +85,8 @@ class ServerlessMlflow:
     ):
         directory.mkdir(parents=True, exist_ok=True)
         data = ["--memory"] if in_memory else ["--data", str(directory / "data")]
+        if "--dynamodb-endpoint" in options:
+            data = []
         if artifact_root == ARTIFACT_ROOT:
             options = [*options, "--artifacts-destination", str(directory / "data/artifacts")]
         command = [str(program or binary()), "serve", "--host", "127.0.0.1", "--port", "0", *data]

@@ -7,5 +7,6 @@ mod needs;
 mod power_cut;
 mod program;
 mod site;
+mod throttling;
 mod unreadable;
 mod writes;

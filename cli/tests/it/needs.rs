@@ -183,7 +183,7 @@ fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<Mutex<F
 }
 
 /// One request to every endpoint that reads.
-async fn reads(walk: &mut Walk) {
+pub(crate) async fn reads(walk: &mut Walk) {
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let experiment = text(&walk.post("experiments/create", json!({ "name": "read" })).await, "/experiment_id");
     let run = walk.post("runs/create", json!({ "experiment_id": experiment })).await;
@@ -277,7 +277,7 @@ async fn queries(walk: &mut Walk) {
 }
 
 /// One request to every endpoint of the artifacts of a run.
-async fn artifacts_of_a_run(walk: &mut Walk) {
+pub(crate) async fn artifacts_of_a_run(walk: &mut Walk) {
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let new = json!({ "name": "kept here", "artifact_location": "mlflow-artifacts:/kept" });
     let experiment = text(&walk.post("experiments/create", new).await, "/experiment_id");

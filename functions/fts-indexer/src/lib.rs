@@ -39,7 +39,7 @@ impl Indexer {
     /// An indexer of the table whose stream it is fed.
     #[must_use]
     pub fn new(table: Table) -> Self {
-        Self { table }
+        Self { table: table.in_background() }
     }
 
     /// Carries a batch of the stream over to the index. The answer names the records that have to come again: Lambda sends

@@ -32,6 +32,8 @@ pub enum ErrorCode {
     Unauthenticated,
     /// The caller may not do this. 403.
     PermissionDenied,
+    /// The table takes no more of this for now. 429, which stock clients retry.
+    ResourceExhausted,
     /// The entity is in a state that does not allow the call. 500, as in MLflow.
     InvalidState,
     /// Anything unforeseen. 500.
@@ -55,6 +57,7 @@ impl ErrorCode {
             Self::EndpointNotFound => "ENDPOINT_NOT_FOUND",
             Self::Unauthenticated => "UNAUTHENTICATED",
             Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
             Self::InvalidState => "INVALID_STATE",
             Self::InternalError => "INTERNAL_ERROR",
             Self::NotImplemented => "NOT_IMPLEMENTED",
@@ -73,6 +76,7 @@ impl ErrorCode {
             Self::PermissionDenied => 403,
             Self::Aborted => 409,
             Self::ResourceDoesNotExist | Self::EndpointNotFound => 404,
+            Self::ResourceExhausted => 429,
             Self::InvalidState | Self::InternalError => 500,
             Self::NotImplemented => 501,
             Self::TemporarilyUnavailable => 503,
@@ -87,6 +91,7 @@ impl ErrorCode {
             Self::ResourceDoesNotExist | Self::EndpointNotFound => "RESOURCE_NOT_FOUND",
             Self::Unauthenticated | Self::PermissionDenied => "PERMISSION_DENIED",
             Self::AttributeNotFound => "ATTRIBUTE_NOT_FOUND",
+            Self::ResourceExhausted => "CP_REQUEST_RATE_LIMITED",
             Self::Aborted
             | Self::InvalidState
             | Self::InternalError
@@ -99,6 +104,7 @@ impl ErrorCode {
     const fn sqlstate(self) -> &'static str {
         match self {
             Self::AttributeNotFound => "KAM04",
+            Self::ResourceExhausted => "KAMC3",
             _ if self.http_status() >= 500 => "XXM00",
             _ => "KAM00",
         }
@@ -164,6 +170,13 @@ impl Error {
             message: "The store is busy. Try again.".to_owned(),
             cause: Some(cause.to_string()),
         }
+    }
+
+    /// The table throttled what was asked for; the client may try again later. 429.
+    #[must_use]
+    pub fn throttled(cause: impl fmt::Display) -> Self {
+        let message = "There are too many requests for the same data at this time. Try again later.";
+        Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::ResourceExhausted, message) }
     }
 
     /// Something may have been created and may not; who repeats the request could create it twice. 409.

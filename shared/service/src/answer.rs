@@ -1,15 +1,21 @@
 //! Answers.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use mlflow_api::{Error, answer_size};
+use mlflow_api::{Error, ErrorCode, answer_size};
+use rand::RngExt;
 use serde::Serialize;
 
 use crate::attachment::Attachment;
+
+/// After how many seconds a throttled client is to come back: each after another time, so that they spread out. A stock client does as the
+/// header says, in place of pauses of its own, and comes back seven times: for about a minute.
+const COME_BACK_AFTER: RangeInclusive<u16> = 5..=15;
 
 /// What a handler answers.
 #[derive(Debug)]
@@ -100,7 +106,13 @@ pub(crate) fn error_response(error: &Error) -> Response {
     }
     let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let body = serde_json::to_vec(&error.body()).unwrap_or_default();
-    response(status, "application/json", body.into())
+    let mut response = response(status, "application/json", body.into());
+    if error.code == ErrorCode::ResourceExhausted {
+        tracing::warn!(%error, "call throttled");
+        let seconds = rand::rng().random_range(COME_BACK_AFTER);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 /// The answer to an unknown path. It is no JSON: stock clients read a 404 that is none as `ENDPOINT_NOT_FOUND` and fall back

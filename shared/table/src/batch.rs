@@ -106,13 +106,15 @@ impl Table {
         }
     }
 
-    /// Pauses before the rest of a batch is sent again, and gives up after as many rounds without progress as a request
-    /// has attempts.
+    /// Pauses before the rest of a batch is sent again, and gives up after as many rounds without progress as attempts may be throttled.
     async fn rest(&self, idle_rounds: u32) -> Result<()> {
-        if idle_rounds >= self.retry.attempts {
-            return Err(Failure::Unavailable("a batch stayed unprocessed".to_owned()));
+        if self.retry.gives_up_throttled(idle_rounds) {
+            return Err(Failure::Throttled("a batch stayed unprocessed".to_owned()));
         }
-        self.retry.pause(idle_rounds + 1).await;
+        match idle_rounds {
+            0 => self.retry.pause(1).await,
+            _ => self.retry.pause_throttled(idle_rounds).await,
+        }
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Changes that depend on what was read: planned, sent on condition that nothing has changed since, and planned anew where somebody
 //! else was faster.
 
-use std::time::Instant;
+use tokio::time::Instant;
 
 use crate::{Failure, Item, Reason, Result, Retry, Table, Write};
 

@@ -34,7 +34,9 @@ pub enum Failure {
     TooLarge,
     /// The partition holds 10 GB, the most one with local indexes can.
     PartitionFull,
-    /// The table was busy or away for longer than we were willing to wait.
+    /// The partition, or the table, had no throughput left for it, for longer than [`Retry`](crate::Retry) says.
+    Throttled(String),
+    /// The table was away, or others had the item, for longer than we were willing to wait.
     Unavailable(String),
     /// Nobody knows whether [`Table::create`](crate::Table::create) made something new: it must not be repeated.
     Unknown(String),
@@ -55,14 +57,17 @@ pub enum Reason {
     TooLarge,
     /// The partition holds 10 GB.
     PartitionFull,
-    /// Another transaction had the item, or it was throttled.
+    /// Another transaction had the item.
     Busy,
+    /// Its partition had no throughput left.
+    Throttled,
 }
 
 impl From<Failure> for Error {
     /// What the client learns when the caller of the table had no better answer.
     fn from(failure: Failure) -> Self {
         match failure {
+            Failure::Throttled(cause) => Self::throttled(cause),
             Failure::Unavailable(cause) => Self::unavailable(cause),
             Failure::Unknown(cause) => Self::unknown_outcome(cause),
             Failure::TooLarge => Self::new(ErrorCode::BadRequest, "The entity is larger than the store can hold."),
@@ -82,6 +87,8 @@ impl From<Failure> for Error {
 pub(crate) enum Outcome {
     /// Final.
     Final(Failure),
+    /// The attempt had no effect: the table has too much to do.
+    Throttled(String),
     /// The attempt had no effect; another may succeed.
     Busy(String),
     /// The attempt may have had its effect.
@@ -126,8 +133,10 @@ impl OperationError for TransactWriteItemsError {
     fn specific(&self) -> Option<Outcome> {
         let Self::TransactionCanceledException(cancelled) = self else { return None };
         let reasons: Vec<_> = cancelled.cancellation_reasons().iter().map(reason).collect();
-        let busy_only = reasons.iter().all(|reason| matches!(reason, Reason::None | Reason::Busy));
-        Some(if busy_only && reasons.contains(&Reason::Busy) {
+        let busy_only = reasons.iter().all(|reason| matches!(reason, Reason::None | Reason::Busy | Reason::Throttled));
+        Some(if busy_only && reasons.contains(&Reason::Throttled) {
+            Outcome::Throttled("a part of a transaction was throttled".to_owned())
+        } else if busy_only && reasons.contains(&Reason::Busy) {
             Outcome::Busy("transaction conflict".to_owned())
         } else if reasons.contains(&Reason::TooLarge) {
             Outcome::Final(Failure::TooLarge)
@@ -145,7 +154,8 @@ impl OperationError for TransactWriteItemsError {
 fn reason(reason: &CancellationReason) -> Reason {
     match reason.code() {
         Some("ConditionalCheckFailed") => Reason::Refused(reason.item().map(|item| Item(item.clone()))),
-        Some("TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded") => Reason::Busy,
+        Some("TransactionConflict") => Reason::Busy,
+        Some("ThrottlingError" | "ProvisionedThroughputExceeded") => Reason::Throttled,
         Some("ItemCollectionSizeLimitExceeded") => Reason::PartitionFull,
         Some("ValidationError") if reason.message().is_some_and(is_size) => Reason::TooLarge,
         _ => Reason::None,
@@ -156,7 +166,7 @@ fn is_size(message: &str) -> bool {
     message.contains("Item size")
 }
 
-/// Sorts an SDK error into final, busy and lost.
+/// Sorts an SDK error into final, throttled, busy and lost.
 pub(crate) fn classify<E: OperationError>(error: &SdkError<E, HttpResponse>) -> Outcome {
     let SdkError::ServiceError(service) = error else {
         let text = printed(error);
@@ -175,12 +185,12 @@ pub(crate) fn classify<E: OperationError>(error: &SdkError<E, HttpResponse>) -> 
     let message = error.message().unwrap_or_default();
     let text = format!("{code}: {message}");
     match code {
-        "ThrottlingException"
-        | "ProvisionedThroughputExceededException"
-        | "RequestLimitExceeded"
-        | "TransactionConflictException"
-        | "TransactionInProgressException"
-        | "LimitExceededException" => Outcome::Busy(text),
+        "ThrottlingException" | "ProvisionedThroughputExceededException" | "RequestLimitExceeded" => {
+            Outcome::Throttled(text)
+        }
+        "TransactionConflictException" | "TransactionInProgressException" | "LimitExceededException" => {
+            Outcome::Busy(text)
+        }
         "ItemCollectionSizeLimitExceededException" => Outcome::Final(Failure::PartitionFull),
         "ValidationException" if is_size(message) => Outcome::Final(Failure::TooLarge),
         _ if service.raw().status().is_server_error() => Outcome::Lost(text),

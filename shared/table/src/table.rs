@@ -48,6 +48,12 @@ impl Table {
         Self { retry, ..self.clone() }
     }
 
+    /// The same table for work that nobody waits for, which tries a throttled request as often as any other.
+    #[must_use]
+    pub fn in_background(self) -> Self {
+        Self { retry: self.retry.in_background(), ..self }
+    }
+
     /// How this handle tries again; for callers whose own step can be refused and repeated.
     #[must_use]
     pub fn retry(&self) -> Retry {

@@ -43,15 +43,22 @@ impl Site {
         Self { table: Table::new(engine.client(), TABLE), engine, faults }
     }
 
-    /// The table; requests meet the faults.
+    /// The table; requests meet the faults. Throttled ones are tried as often as others: of many that are sent at once, one may meet a
+    /// fault that comes every so many calls several times in a row.
     pub fn faulty(&self) -> Table {
-        Table::new(self.faults.client(), TABLE)
+        let retry = Retry { first_throttled_pause: Retry::default().first_pause, ..Retry::default().in_background() };
+        Table::new(self.faults.client(), TABLE).with_retry(retry)
     }
 
     /// The same for those who give up after two attempts.
     pub fn impatient(&self) -> Table {
         let pause = Duration::from_millis(1);
-        self.faulty().with_retry(Retry { attempts: 2, first_pause: pause, longest_pause: pause, ..Retry::default() })
+        self.faulty().with_retry(Retry {
+            attempts: 2,
+            first_pause: pause,
+            longest_pause: pause,
+            ..self.faulty().retry()
+        })
     }
 
     /// All items, as DynamoDB writes them. None holds what is not declared of its row.

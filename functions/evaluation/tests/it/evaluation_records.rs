@@ -180,7 +180,7 @@ async fn a_merge_that_is_cut_off_goes_on_with_what_is_new() {
     for expected in [199, 248] {
         // Claims, dataset, records, then a transaction of 49 new records, then no more.
         site.faults.cut_off_at(7);
-        assert_eq!(merge(server, &dataset, &sent(260)).await.status, 503);
+        assert_eq!(merge(server, &dataset, &sent(260)).await.status, 429);
         site.faults.work_again();
         assert_eq!(profile(server, &dataset).await, json!({ "num_records": expected }));
     }

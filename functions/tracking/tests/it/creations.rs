@@ -71,7 +71,7 @@ async fn rows_without_their_document_are_nobodys() {
     // Reading the experiment, five requests for rows, and the transaction.
     site.faults.trouble_at(Trouble::Throttled, 3, u64::MAX);
     let body = json!({ "experiment_id": experiment, "tags": entries(200) });
-    server.post("runs/create", body).await.refused(503, "TEMPORARILY_UNAVAILABLE");
+    server.post("runs/create", body).await.refused(429, "RESOURCE_EXHAUSTED");
     site.faults.work_again();
     assert!(site.dump().await.keys().any(|key| key.contains("#TAG#")), "rows were written");
     assert_eq!(other.search(json!({ "experiment_ids": [experiment] })).await, [run]);

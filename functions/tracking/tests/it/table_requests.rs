@@ -75,10 +75,10 @@ async fn a_creation_that_failed_says_whether_it_may_have_happened() {
         let site = Site::new().await;
         let table = faulty(&site).with_retry(impatient());
         let create = || table.create(item("a", 1), others.clone());
-        for trouble in [Trouble::Throttled, Trouble::Disconnected] {
-            site.faults.trouble_at(trouble, 1, u64::MAX);
-            assert!(matches!(create().await, Err(Failure::Unavailable(_))), "nothing was sent, or it was refused");
-        }
+        site.faults.trouble_at(Trouble::Disconnected, 1, u64::MAX);
+        assert!(matches!(create().await, Err(Failure::Unavailable(_))), "nothing was sent");
+        site.faults.trouble_at(Trouble::Throttled, 1, u64::MAX);
+        assert!(matches!(create().await, Err(Failure::Throttled(_))), "it was refused");
         site.faults.trouble_at(Trouble::AnswerLost, 1, u64::MAX);
         assert!(matches!(create().await, Err(Failure::Unknown(_))));
         site.table.write_many(Vec::new(), &[key("a"), key("other")]).await.unwrap();
@@ -162,17 +162,29 @@ async fn a_transaction_sent_twice_happens_once() {
 async fn patience_ends_in_an_answer_that_clients_repeat() {
     let site = Site::new().await;
     let (first_pause, longest_pause) = (Duration::from_millis(1), Duration::from_millis(2));
-    let retry = Retry { attempts: 3, first_pause, longest_pause, ..Retry::default() };
+    let retry = Retry { attempts: 4, throttled_attempts: 3, first_pause, longest_pause, ..Retry::default() };
     let server = Server::on(&faulty(&site).with_retry(retry), Duration::from_millis(20)).await;
     let experiment = server.experiment("e").await;
     let run = server.run(&experiment).await;
     server.set_tag(&run, "large", &"v".repeat(2_000)).await.ok();
-    for lost in [false, true] {
-        if lost {
-            site.faults.lose_answer_every(1);
-        } else {
-            site.faults.refuse_every(1);
-        }
+    let busy = json!({
+        "error_code": "TEMPORARILY_UNAVAILABLE",
+        "message": "The store is busy. Try again.",
+        "sqlstate": "XXM00",
+        "error_class": "CLIENT_INTERNAL_ERROR",
+    });
+    let throttled = json!({
+        "error_code": "RESOURCE_EXHAUSTED",
+        "message": "There are too many requests for the same data at this time. Try again later.",
+        "sqlstate": "KAMC3",
+        "error_class": "CP_REQUEST_RATE_LIMITED",
+    });
+    for (trouble, attempts, status, expected) in [
+        (Trouble::Throttled, 3, 429, throttled),
+        (Trouble::Disconnected, 4, 503, busy.clone()),
+        (Trouble::AnswerLost, 4, 503, busy),
+    ] {
+        site.faults.trouble_at(trouble, 1, u64::MAX);
         for (path, body) in [
             ("experiments/create", json!({ "name": "n" })),
             ("experiments/set-experiment-tag", json!({ "experiment_id": experiment, "key": "k", "value": "v" })),
@@ -184,21 +196,43 @@ async fn patience_ends_in_an_answer_that_clients_repeat() {
         ] {
             site.faults.reset_calls();
             let answer = server.post(path, body).await;
-            if lost && path.ends_with("/create") && answer.status == 409 {
+            if trouble == Trouble::AnswerLost && path.ends_with("/create") && answer.status == 409 {
                 answer.refused(409, "ABORTED");
                 continue;
             }
-            let expected = json!({
-                "error_code": "TEMPORARILY_UNAVAILABLE",
-                "message": "The store is busy. Try again.",
-                "sqlstate": "XXM00",
-                "error_class": "CLIENT_INTERNAL_ERROR",
-            });
-            assert_eq!((answer.status, answer.body), (503, expected), "{path}");
-            assert!(site.faults.all_calls().iter().all(|(_, calls)| *calls == 3));
+            assert_eq!((answer.status, answer.body), (status, expected.clone()), "{path}");
+            assert!(site.faults.all_calls().iter().all(|(_, calls)| *calls == attempts), "{path}");
         }
-        site.faults.refuse_every(0);
-        site.faults.lose_answer_every(0);
+        site.faults.work_again();
+    }
+}
+
+/// A transaction that is in conflict again and again ends, too.
+#[tokio::test]
+async fn patience_with_conflicts_ends() {
+    let site = Site::new().await;
+    let table = faulty(&site).with_retry(impatient());
+    site.faults.trouble_at(Trouble::Conflict, 1, u64::MAX);
+    let write = [Write::Put(item("a", 1), Condition::item_missing())];
+    assert!(matches!(table.transact(&write).await, Err(Failure::Unavailable(_))));
+    assert_eq!(site.faults.calls("TransactWriteItems"), 2);
+}
+
+/// What may have happened, and is throttled when it is sent again and looked for, is not answered as if it had not happened.
+#[tokio::test]
+async fn a_lost_answer_before_a_throttled_attempt_is_not_forgotten() {
+    for others in [Vec::new(), vec![Write::Put(item("other", 1), Condition::item_missing())]] {
+        let site = Site::new().await;
+        let table = faulty(&site).with_retry(impatient());
+        let operation = if others.is_empty() { "PutItem" } else { "TransactWriteItems" };
+        site.faults.trouble_at(Trouble::AnswerLost, 1, 1);
+        let mut gate = site.faults.pause_after(operation, 1);
+        let created = tokio::spawn(async move { table.create(item("a", 1), others).await });
+        gate.reached().await;
+        site.faults.trouble_at(Trouble::Throttled, 1, u64::MAX);
+        gate.open();
+        let outcome = created.await.unwrap();
+        assert!(matches!(outcome, Err(Failure::Unknown(_))), "{outcome:?}");
     }
 }
 
@@ -206,7 +240,7 @@ async fn patience_ends_in_an_answer_that_clients_repeat() {
 async fn batches_and_queries_go_on_to_the_end() {
     let site = Site::new().await;
     let meter = Meter::default();
-    let table = faulty(&site).metered(meter.clone());
+    let table = faulty(&site).in_background().metered(meter.clone());
     site.faults.halve_batch_every(1);
     site.faults.refuse_every(5);
     let keys: Vec<_> = (0..230).map(|number| key(&format!("{number:03}"))).collect();

@@ -1,0 +1,207 @@
+//! A throttled partition gives clients 429, within a second, with the time to come back; the rest of the table notices nothing.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use artifact_store::Artifacts;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use embedded_engine::Engine;
+use embedded_engine::limits::{Limits, Throughput};
+use http::header::RETRY_AFTER;
+use mlflow_api::Workspace;
+use serde_json::{Value, json};
+use table::{Retry, Table};
+
+use crate::site::{ROOT, TABLE, Walk, functions, send};
+use crate::{needs, writes};
+
+/// How soon a client knows that it was throttled.
+const SOON: Duration = Duration::from_secs(1);
+/// Partitions that one call reaches one after another, at the most.
+const STEPS: usize = 20;
+
+/// The functions over an engine within limits, and a run that has nothing to do with what is tested.
+struct Site {
+    limits: Limits,
+    router: Router,
+    /// Asks for the run.
+    bystander: String,
+    /// What that needs.
+    aside: BTreeSet<String>,
+}
+
+impl Site {
+    async fn new(retry: Retry, directory: &Path) -> Self {
+        let limits = Limits::new(&Engine::memory().unwrap());
+        let table = Table::new(limits.client(), TABLE).with_retry(retry);
+        table.create_if_missing().await.unwrap();
+        let store = tracking::store::Store::new(table.clone(), ROOT);
+        store.experiment_create_default(&Workspace::default()).await.unwrap();
+        let artifacts = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(directory));
+        let router = service::joined(functions(&table), [artifacts::router(&artifacts)]);
+        let mut walk = Walk::new(router.clone());
+        let experiment = walk.post("experiments/create", json!({ "name": "bystander" })).await;
+        let run = walk.post("runs/create", json!({ "experiment_id": experiment["experiment_id"] })).await;
+        let bystander = format!("/api/2.0/mlflow/runs/get?run_id={}", run["run"]["info"]["run_id"].as_str().unwrap());
+        limits.reset_usage();
+        assert_eq!(send(&router, "GET", &bystander, &Value::Null).await.0, 200);
+        let used = limits.usage().into_iter().filter(|(_, usage)| usage.read_units > 0.0);
+        let aside = used.map(|(partition, _)| partition).collect();
+        Self { limits, router, bystander, aside }
+    }
+
+    /// From now on only these partitions, and those of the bystander, take requests; and all of a kind of which there are many, as an
+    /// experiment that is created again has another number.
+    fn open(&self, open: &BTreeSet<String>) {
+        let open: BTreeSet<_> = open.union(&self.aside).cloned().collect();
+        let are_many = |kind: &str| open.iter().filter(|partition| kind_of(partition) == kind).count() > 3;
+        let kinds: BTreeSet<_> = open.iter().map(|partition| kind_of(partition).to_owned()).collect();
+        let kinds: BTreeSet<_> = kinds.into_iter().filter(|kind| are_many(kind)).collect();
+        let takes = move |partition: &str| open.contains(partition) || kinds.contains(kind_of(partition));
+        self.limits.set_throughput(move |partition| (!takes(partition)).then_some(Throughput::NONE));
+        self.limits.reset_usage();
+    }
+
+    /// From now on all partitions take requests.
+    fn open_all(&self) {
+        self.limits.set_throughput(|_| None);
+    }
+
+    /// Partitions that turned requests away since the last change, and how many.
+    fn throttled(&self) -> Vec<(String, u64)> {
+        let counted = self.limits.usage().into_iter();
+        let counted = counted.map(|(partition, usage)| (partition, usage.throttled_reads + usage.throttled_writes));
+        counted.filter(|(_, requests)| *requests > 0).collect()
+    }
+
+    async fn check_bystander(&self) {
+        let begin = Instant::now();
+        let (status, answer) = send(&self.router, "GET", &self.bystander, &Value::Null).await;
+        assert_eq!(status, 200, "a run of another experiment: {answer}");
+        assert!(begin.elapsed() < SOON);
+    }
+
+    /// Sends a request with all partitions closed, then with those open that turned it away, and so on until it is answered.
+    async fn step_by_step(&self, request: Request, next: Next) -> Response {
+        let call = format!("{} {}", request.method(), request.uri());
+        let (parts, body) = request.into_parts();
+        let body = to_bytes(body, usize::MAX).await.unwrap();
+        let mut open = BTreeSet::new();
+        for _ in 0..STEPS {
+            self.open(&open);
+            let begin = Instant::now();
+            let request = Request::from_parts(parts.clone(), Body::from(body.clone()));
+            let answer = next.clone().run(request).await;
+            let lasted = begin.elapsed();
+            let throttled = self.throttled();
+            if throttled.is_empty() {
+                self.open_all();
+                return answer;
+            }
+            assert!(lasted < SOON, "{call}: {lasted:?} for {throttled:?}");
+            check_refusal(&call, answer).await;
+            self.check_bystander().await;
+            open.extend(throttled.into_iter().map(|(partition, _)| partition));
+        }
+        panic!("{call} is throttled all the time; {open:?} take requests");
+    }
+}
+
+/// `EXP` of `EXP#1`.
+fn kind_of(partition: &str) -> &str {
+    partition.split('#').next().unwrap_or_default()
+}
+
+async fn check_refusal(call: &str, answer: Response) {
+    let status = answer.status().as_u16();
+    let seconds = answer.headers().get(RETRY_AFTER).and_then(|seconds| seconds.to_str().ok()?.parse::<u16>().ok());
+    let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    assert_eq!(status, 429, "{call}: {body}");
+    assert!(seconds.is_some_and(|seconds| (5..=15).contains(&seconds)), "{call}: {seconds:?}");
+    let expected = json!({
+        "error_code": "RESOURCE_EXHAUSTED",
+        "message": "There are too many requests for the same data at this time. Try again later.",
+        "sqlstate": "KAMC3",
+        "error_class": "CP_REQUEST_RATE_LIMITED",
+    });
+    assert_eq!(body, expected, "{call}");
+}
+
+/// Requests to all endpoints, each with the partitions that it needs throttled in turn. Whatever was answered 429 succeeds in the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_endpoint_answers_429_until_the_partitions_it_needs_take_requests() {
+    let directory = tempfile::tempdir().unwrap();
+    let pause = Duration::from_millis(1);
+    let retry = Retry { first_throttled_pause: pause, longest_pause: pause, ..Retry::default() };
+    let site = Arc::new(Site::new(retry, directory.path()).await);
+    let stepped = Arc::new(Mutex::new(0));
+    let layer = from_fn({
+        let (site, stepped) = (Arc::clone(&site), Arc::clone(&stepped));
+        move |request: Request, next: Next| {
+            let (site, stepped) = (Arc::clone(&site), Arc::clone(&stepped));
+            async move {
+                *stepped.lock().unwrap() += 1;
+                site.step_by_step(request, next).await
+            }
+        }
+    });
+    let mut walk = Walk::new(site.router.clone().layer(layer));
+    writes::of_tracking(&mut walk).await;
+    writes::of_evaluation(&mut walk).await;
+    writes::of_the_registry(&mut walk).await;
+    needs::reads(&mut walk).await;
+    needs::artifacts_of_a_run(&mut walk).await;
+    assert!(*stepped.lock().unwrap() > 100);
+}
+
+/// As patient as functions are: three attempts at what is throttled, and no more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_throttled_call_ends_after_three_attempts() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = Site::new(Retry::default(), directory.path()).await;
+    let mut walk = Walk::new(site.router.clone());
+    let experiment = walk.post("experiments/create", json!({ "name": "hot" })).await["experiment_id"].clone();
+    let run = walk.post("runs/create", json!({ "experiment_id": experiment })).await["run"]["info"]["run_id"].clone();
+    // The leases on the experiment's stage end, so that every call begins with its partition.
+    tokio::time::sleep(Duration::from_millis(350)).await;
+    site.open(&BTreeSet::new());
+    let metric = json!({ "run_id": run, "key": "loss", "value": 1, "timestamp": 1 });
+    for (method, path, body) in [
+        ("POST", "/api/2.0/mlflow/runs/log-metric", metric),
+        ("GET", "/api/2.0/mlflow/runs/get", json!({ "run_id": run })),
+        ("POST", "/api/2.0/mlflow/runs/create", json!({ "experiment_id": experiment })),
+        ("POST", "/api/2.0/mlflow/registered-models/create", json!({ "name": "m" })),
+        ("GET", "/api/2.0/mlflow/registered-models/get", json!({ "name": "m" })),
+        ("GET", "/api/3.0/mlflow/scorers/list", json!({ "experiment_id": experiment })),
+        ("GET", "/api/2.0/mlflow/artifacts/list", json!({ "run_id": run })),
+    ] {
+        site.limits.reset_usage();
+        let begin = Instant::now();
+        let (status, answer) = send(&site.router, method, path, &body).await;
+        let lasted = begin.elapsed();
+        assert_eq!(status, 429, "{path}: {answer}");
+        assert!(lasted < SOON, "{path}: {lasted:?}");
+        let throttled = site.throttled();
+        assert!(throttled.iter().any(|(_, attempts)| *attempts == 3), "{path}: {throttled:?}");
+        assert!(throttled.iter().all(|(_, attempts)| *attempts <= 3), "{path}: {throttled:?}");
+    }
+    site.check_bystander().await;
+}
+
+/// What a function does before its first call, while the partition of the default experiment is throttled.
+#[tokio::test]
+async fn a_start_needs_no_partition_of_an_experiment() {
+    let limits = Limits::new(&Engine::memory().unwrap());
+    let table = Table::new(limits.client(), TABLE);
+    table.create_if_missing().await.unwrap();
+    tracking::store::Store::new(table.clone(), ROOT).experiment_create_default(&Workspace::default()).await.unwrap();
+    limits.set_throughput(|partition| (partition != "CONFIG").then_some(Throughput::NONE));
+    assert!(entities::layout::check(&table).await.unwrap());
+}
