@@ -10,7 +10,7 @@ UI_VERSION := 3.17.2
 # The next one, which the server shows as well.
 NEXT_UI_VERSION := 3.18.0
 # The tests of `cli/tests/faults`.
-FAULTS := clients_find_what_the_model_says every_write_survives_a_fault_at_each_of_its_requests
+FAULTS := clients_find_what_the_model_says every_write_survives_a_fault_at_each_of_its_requests a_removal_survives_a_fault_at_each_of_its_requests
 REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 # In front, because SAM finds zig only in the Python that it finds first.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)

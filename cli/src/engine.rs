@@ -34,7 +34,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let engine = options.storage.open()?;
     let server = engine.serve((Ipv4Addr::LOCALHOST, options.port)).await?;
     create(&Table::new(engine.client(), &options.table)).await?;
-    let housekeeping = tokio::spawn(housekeeping::run(engine.clone()));
+    let housekeeping = tokio::spawn(housekeeping::run(engine.clone(), None));
     let feed = indexer.map(|indexer| Feed::start(engine, options.table, indexer, Duration::ZERO));
     say_address(&server.url());
     say_access_key(server.access_key());

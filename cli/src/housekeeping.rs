@@ -1,24 +1,47 @@
 //! What DynamoDB does by itself and the embedded engine only when asked: forget the stream after a day, and remove items
-//! whose time has come.
+//! whose time has come. And what an operator of DynamoDB has done by a schedule: remove what the TTL policy keeps no longer.
 
 use std::time::Duration;
 
 use embedded_engine::Engine;
+use mlflow_api::Workspace;
+use retention::{Entity, Report, Retention};
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(5);
 /// How long a stream keeps its records.
 const STREAM: Duration = Duration::from_hours(24);
 
-/// Runs until it is dropped.
-pub(crate) async fn run(engine: Engine) {
-    loop {
+/// Rounds from one look at the TTL policy to the next: an hour.
+const POLICY: u32 = 12;
+
+/// Runs until it is dropped. Without a retention it knows nothing of what the table holds.
+pub(crate) async fn run(engine: Engine, retention: Option<Retention>) {
+    for round in 0_u32.. {
         if let Err(error) = engine.trim_stream(STREAM).await {
             tracing::warn!(%error, "the stream could not be trimmed");
         }
         if let Err(error) = engine.sweep_ttl().await {
             tracing::warn!(%error, "expired items could not be removed");
         }
+        if let Some(retention) = retention.as_ref().filter(|_| round.is_multiple_of(POLICY))
+            && let Err(error) = retention.apply_policy(&Workspace::default(), &Log).await
+        {
+            tracing::warn!(%error, "what the TTL policy keeps no longer could not be removed");
+        }
         tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Says in the log what becomes of each entity.
+struct Log;
+
+impl Report for Log {
+    fn removed(&self, entity: Entity) {
+        tracing::info!(%entity, "removed for good");
+    }
+
+    fn kept(&self, entity: Entity, why: &str) {
+        tracing::warn!(%entity, why, "could not be removed for good");
     }
 }

@@ -1,9 +1,11 @@
 //! `mlflow-serverless`: every function of the project in one process.
 
+mod artifact_options;
 mod connect;
 mod connections;
 mod engine;
 mod feed;
+mod gc;
 mod housekeeping;
 mod reindex;
 mod serve;
@@ -38,6 +40,8 @@ enum Command {
     Engine(engine::Options),
     /// Build the index of searches anew. Servers may go on meanwhile.
     Reindex(reindex::Options),
+    /// Remove for good what was deleted: runs, logged models and experiments, with their artifacts. Servers may go on meanwhile.
+    Gc(gc::Options),
 }
 
 /// Threads that wait for the disk, at most. Under load tokio starts ever more of them, and for each the allocator keeps memory: with eight uploads
@@ -65,6 +69,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(options) => serve::run(options).await,
         Command::Engine(options) => engine::run(options).await,
         Command::Reindex(options) => reindex::run(options).await,
+        Command::Gc(options) => gc::run(options).await,
     }
 }
 

@@ -1,18 +1,18 @@
 //! `mlflow-serverless serve`: all functions in one process.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use artifact_store::Artifacts;
 use axum::Router;
 use axum::serve::ListenerExt;
 use clap::Args;
 use fts_indexer::Indexer;
-use mlflow_api::location;
+use retention::Retention;
 use service::Frame;
 use tokio::net::TcpListener;
 use tracking::store::Store;
 
+use crate::artifact_options::{ArtifactOptions, Kept};
 use crate::connect::{Place, create};
 use crate::feed::{Feed, InProcess};
 use crate::{Failure, connections, housekeeping, say_address, signals};
@@ -28,14 +28,8 @@ pub(crate) struct Options {
     port: u16,
     #[command(flatten)]
     place: Place,
-    /// Where experiments keep their artifacts unless they say otherwise. By default, clients send and read them through this server. In a
-    /// directory that is named here, clients of this machine write them themselves; in a bucket, clients with rights of their own.
-    #[arg(long, value_name = "URI", default_value = "mlflow-artifacts:/")]
-    artifact_root: String,
-    /// Where this server keeps artifacts: a directory, or a bucket (`s3://bucket/path`) with the environment's credentials, by whose presigned
-    /// URLs clients then send and read files [default: the artifact root, if it is such a place, or a directory beside the data].
-    #[arg(long, value_name = "URI")]
-    artifacts_destination: Option<String>,
+    #[command(flatten)]
+    artifacts: ArtifactOptions,
     /// Ask clients that know how to (MLflow 3.18 and later) to send and read files by presigned URLs only.
     #[arg(long)]
     artifacts_presigned_only: bool,
@@ -60,13 +54,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
-    let directory = std::env::current_dir()?;
-    let directory = directory.to_str().ok_or("the working directory's name is no valid text")?;
-    let artifact_root = location::absolute(&options.artifact_root, Some(directory)).map_err(|error| error.message)?;
-    let destination = options.artifacts_destination.as_deref().unwrap_or(&artifact_root);
-    let destination = location::absolute(destination, Some(directory)).map_err(|error| error.message)?;
-    let is_chosen = options.artifacts_destination.is_some();
-    let artifacts = artifacts_of(&destination, is_chosen, &options.place.storage.artifacts()?).await?;
+    let Kept { directory, root: artifact_root, artifacts } = options.artifacts.open(&options.place.storage).await?;
     let artifacts = artifacts.presigned_only(options.artifacts_presigned_only);
     // Found out now, and not when the first file is sent.
     let elsewhere = match artifacts.prefix() {
@@ -76,12 +64,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, engine) = options.place.connect().await?;
     let embedded = engine.filter(|_| !options.no_indexer);
     let is_used = create(&table).await?;
-    let store = Store::new(table.clone(), &artifact_root).in_directory(directory).with_artifacts(artifacts.clone());
+    let store = Store::new(table.clone(), &artifact_root).in_directory(&directory).with_artifacts(artifacts.clone());
     if !is_used {
         store.experiment_create_default(&mlflow_api::Workspace::default()).await?;
     }
     let evaluation = evaluation::store::Store::new(table.clone());
     let registry = registry::store::Store::new(table.clone(), &artifact_root).with_artifacts(artifacts.clone());
+    let retention = Retention::new(table.clone().in_background(), artifacts.clone());
     let files = artifacts::store::Store::new(table.clone(), artifacts).taking_at_most(options.max_artifact_size);
 
     let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
@@ -102,7 +91,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
     });
     let background = embedded.map(|engine| {
-        let housekeeping = tokio::spawn(housekeeping::run(engine.clone()));
+        let housekeeping = tokio::spawn(housekeeping::run(engine.clone(), Some(retention)));
         let delay = Duration::from_millis(options.indexer_delay);
         (housekeeping, Feed::start(engine, options.place.name, InProcess(Indexer::new(table)), delay))
     });
@@ -113,26 +102,6 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         feed.stop().await;
     }
     Ok(())
-}
-
-/// The artifacts that this server keeps: in the place that was chosen, or else in its artifact root, if it is such a place, or else beside the
-/// data.
-async fn artifacts_of(destination: &str, is_chosen: bool, beside_data: &Path) -> Result<Artifacts, Failure> {
-    let artifacts = Artifacts::below(destination);
-    if is_chosen && !artifacts.are_kept() {
-        return Err(
-            format!("{destination} is neither a directory of this machine nor a bucket (s3://bucket/path)").into()
-        );
-    }
-    let artifacts = if artifacts.are_kept() { artifacts } else { Artifacts::in_directory(beside_data) };
-    if let Some(directory) = artifacts.directory() {
-        match directory.remove_leftovers().await {
-            Ok(0) => {}
-            Ok(removed) => tracing::info!(removed, "leftovers of killed uploads are gone"),
-            Err(error) => tracing::warn!(%error, "leftovers of killed uploads stay"),
-        }
-    }
-    Ok(artifacts)
 }
 
 /// The routers of all functions. What none of them knows, the first answers.

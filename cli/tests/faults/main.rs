@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
 mod model;
+mod removal;
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 #[path = "../it/site.rs"]
 mod site;

@@ -122,6 +122,8 @@ fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
         "WORKSPACE" => !wanted.is_empty(),
         // Settings of the server, of nobody in particular.
         "CONFIG" => true,
+        // Who restores something looks whether it is being removed.
+        "REMOVAL" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
         _ => false,
     }
 }

@@ -1,8 +1,9 @@
-//! Clearing up after entities that are gone: runs and experiments by TTL or by an operator's hand, evaluation datasets that a client
-//! deleted.
+//! Clearing up after entities that are gone: runs, logged models and experiments that were removed for good, or by an operator's hand,
+//! evaluation datasets that a client deleted. Whoever removes an entity clears up itself ([`Indexer::clear_up_run`] and others); the stream
+//! leads here once more, for what was written late.
 
 use entities::attributes::{DIGEST, EXPERIMENT, NAME};
-use entities::{RunCopy, RunLocation, dataset_parts};
+use entities::{ModelLocation, RunCopy, RunLocation, dataset_parts};
 use key_schema::{Key, KeyRange, ranges, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
@@ -24,8 +25,11 @@ impl Indexer {
         }
     }
 
-    /// Removes a run's rows, its entries in the index, and the history of its metrics. A request per 25 of them.
-    pub(crate) async fn clear_up_run(&self, at: &RunLocation) -> Result<()> {
+    /// Removes a run's rows, its entries in the index, and the history of its metrics, unless the run is there. A request per 25 of them.
+    ///
+    /// # Errors
+    /// Those of the table; then it may be done again.
+    pub async fn clear_up_run(&self, at: &RunLocation) -> Result<()> {
         if self.table.get(&at.key()).await?.is_some() {
             return Ok(());
         }
@@ -36,8 +40,24 @@ impl Indexer {
         self.delete_range(rows::MetricSegment::all(&at.run).range(), None).await
     }
 
-    /// Removes an experiment's name and all that it held. Its runs have records of their own in the stream then, and follow.
-    async fn clear_up_experiment(&self, experiment: ExperimentId, workspace: &Workspace, name: &str) -> Result<()> {
+    /// Removes a logged model's rows and its points, unless the model is there. A request per 25 of them.
+    ///
+    /// # Errors
+    /// Those of the table; then it may be done again.
+    pub async fn clear_up_model(&self, at: &ModelLocation) -> Result<()> {
+        if self.table.get(&at.key()).await?.is_some() {
+            return Ok(());
+        }
+        self.delete_range(ranges::rows_of_logged_model(&at.experiment, &at.model), None).await?;
+        self.delete_range(rows::LoggedModelSegment::partition(&at.model), None).await
+    }
+
+    /// Removes an experiment's name and all that it held, unless the experiment is there. A request per 25 of them. Its runs have records
+    /// of their own in the stream then, and follow.
+    ///
+    /// # Errors
+    /// Those of the table; then it may be done again.
+    pub async fn clear_up_experiment(&self, experiment: ExperimentId, workspace: &Workspace, name: &str) -> Result<()> {
         if self.table.get(&rows::Experiment::key(&experiment)).await?.is_some() {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 mod calls;
 mod capacity;
 
-use capacity::{experiments, indexing, inputs, large, logged_models, metrics, runs, searches};
+use capacity::{experiments, indexing, inputs, large, logged_models, metrics, removal, runs, searches};
 use ledger::{Ledger, Section};
 
 const HEAD: &str = "\
@@ -37,6 +37,7 @@ const SECTIONS: &[Section] = &[
     |ledger| Box::pin(logged_models::measure(ledger)),
     |ledger| Box::pin(searches::measure(ledger)),
     |ledger| Box::pin(indexing::measure(ledger)),
+    |ledger| Box::pin(removal::measure(ledger)),
     |ledger| Box::pin(large::wide(ledger)),
     |ledger| Box::pin(large::params_and_points(ledger)),
 ];

@@ -10,8 +10,8 @@ use mlflow_api::Result;
 use table::{Item, Map, Value, map, text};
 
 use crate::attributes::{
-    ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, NONCE, PARAM_ROWS, PARAMS, REBUILD, REVISION, STALE, TAG_ROWS, TAGS,
-    WIDE, metric_attribute, metric_of,
+    DELETED_TIME, ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, NONCE, PARAM_ROWS, PARAMS, REBUILD, REVISION, STALE,
+    TAG_ROWS, TAGS, WIDE, metric_attribute, metric_of,
 };
 use crate::links;
 use crate::maps::{entries, entry_name};
@@ -55,7 +55,8 @@ impl RunCopy {
         let of_the_document = |name: &str| {
             let of_an_index = definition::key_attributes().any(|attribute| attribute == name);
             of_an_index
-                || [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, WIDE, REVISION, INDEXED, REBUILD, NONCE].contains(&name)
+                || [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, WIDE, REVISION, INDEXED, REBUILD, NONCE, DELETED_TIME]
+                    .contains(&name)
         };
         let attributes = items.run.0.iter().filter(|(name, _)| !of_the_document(name));
         let mut item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect());

@@ -38,7 +38,10 @@ pub use metrics::{latest, pack_set, waiting};
 pub use run::{run_artifact_uri, run_info, run_whole};
 pub use run_items::{RunItems, RunLocation, group_by_run, locate_run, read_run_items, read_runs};
 pub use searched::{Searched, find, searched_dataset};
-pub use stage::{ExperimentState, experiment_of_name, experiment_state, run_stage, stage_from};
+pub use stage::{
+    ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, stage_from,
+    unchanged_stage,
+};
 pub use time::{Moment, now_ms};
 pub use unreadable::{read_all, unreadable};
 pub use workspace::{in_workspace, workspace_named};

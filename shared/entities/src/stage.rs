@@ -1,10 +1,10 @@
 //! Lifecycle stages: a run's is a function of its own item and of its experiment's state.
 
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{ExperimentId, RunId, location};
-use table::Item;
+use mlflow_api::{Error, ExperimentId, RunId, location};
+use table::{Condition, Item};
 
-use crate::attributes::{EXPERIMENT, LOCATION, STAGE, STAGE_VERSION};
+use crate::attributes::{DELETED_TIME, EXPERIMENT, LOCATION, STAGE, STAGE_VERSION, UPDATED};
 
 /// The state of an experiment that its runs depend on.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,4 +55,34 @@ pub fn run_stage(item: &Item, experiment: &ExperimentState) -> LifecycleStage {
         return experiment.stage;
     }
     stage_from(item.text(STAGE).unwrap_or_default())
+}
+
+/// Since when a run is deleted, in ms, from its own item and its experiment's; `None` if it is not. Deleting an experiment deletes its
+/// runs, and is the last change that it sees.
+#[must_use]
+pub fn run_deleted_since(run: &Item, experiment: &Item) -> Option<i64> {
+    let state = experiment_state(experiment);
+    if run_stage(run, &state) != LifecycleStage::Deleted {
+        return None;
+    }
+    let by_itself = run.number(STAGE_VERSION).is_some_and(|version| version >= i64::from(state.version));
+    let since = if by_itself { run.number(DELETED_TIME) } else { experiment.number(UPDATED) };
+    // Whose time is not known is never old.
+    Some(since.unwrap_or(i64::MAX))
+}
+
+/// The condition that an item's own stage is what it was.
+#[must_use]
+pub fn unchanged_stage(item: &Item) -> Condition {
+    let attributes = [STAGE, STAGE_VERSION].map(|attribute| match item.0.get(attribute) {
+        Some(value) => Condition::Equals(attribute.into(), value.clone()),
+        None => Condition::Missing(attribute.into()),
+    });
+    Condition::All(attributes.into())
+}
+
+/// The refusal to restore what somebody has begun to remove for good. Clients ask again: it is gone soon, or stays after all.
+#[must_use]
+pub fn being_removed(what: &str) -> Error {
+    Error::unavailable(format!("the {what} to be restored is being removed for good"))
 }

@@ -168,6 +168,7 @@ names! {
     COUNT = "count",
     CREATED = "created",
     CREATED_BY = "created_by",
+    DELETED_TIME = "deleted_time",
     DESCRIPTION = "description",
     DIGEST = "digest",
     EDITS = "edits",
@@ -182,6 +183,7 @@ names! {
     ID = "id",
     INDEXED = "indexed",
     INPUTS = "inputs",
+    KEPT_FOR = "kept_for",
     LATEST = "latest",
     LAYOUT = "layout",
     LINKS = "links",
@@ -248,6 +250,11 @@ pub const WITH_PARAMS: &[Attribute] = attributes! {
 /// What the item of something that clients create holds of its creation.
 pub const CREATION: &[Attribute] = attributes! {
     NONCE: Bytes "nonce, drawn by the request that created it, to tell its item from another's after a lost answer",
+};
+
+/// What is being removed for good.
+pub const REMOVAL: &[Attribute] = attributes! {
+    NONCE: Bytes required "nonce, drawn by the process that wrote the row last: only that one takes it back",
 };
 
 /// The row of a tag or a param.

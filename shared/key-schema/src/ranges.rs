@@ -1,10 +1,10 @@
 //! Ranges that are no plain prefix of one row's keys.
 
-use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RunId};
 
-use crate::index::{ExperimentsByStage, RunsByStage};
+use crate::index::{ExperimentsByStage, LoggedModelsByStage, RunsByStage};
 use crate::rows::{
-    EvaluationDataset, EvaluationRecord, FullText, RankByMetric, RankByParam, Run, RunInput, RunModelInput,
+    EvaluationDataset, EvaluationRecord, FullText, LoggedModel, RankByMetric, RankByParam, Run, RunInput, RunModelInput,
 };
 use crate::{KeyRange, Name, Segment, Stage, place};
 
@@ -32,6 +32,18 @@ pub fn runs_deleted_before(experiment: &ExperimentId, version: u32) -> KeyRange 
     runs_deleted(experiment).until(&Stage::Deleted { version }.text())
 }
 
+/// Logged models that are deleted.
+#[must_use]
+pub fn logged_models_deleted(experiment: &ExperimentId) -> KeyRange {
+    LoggedModelsByStage::all(experiment).range().beginning(Stage::DELETED)
+}
+
+/// Every row of a logged model in its experiment's partition but its document.
+#[must_use]
+pub fn rows_of_logged_model(experiment: &ExperimentId, model: &ModelId) -> KeyRange {
+    LoggedModel::all(experiment).range().beginning(&place::of_value(model.as_str()))
+}
+
 /// Experiments that are deleted.
 #[must_use]
 pub fn experiments_deleted(workspace: &Name) -> KeyRange {
@@ -53,13 +65,13 @@ pub fn evaluation_dataset_with_records(dataset: &EvaluationDatasetId) -> KeyRang
 
 #[cfg(test)]
 mod tests {
-    use mlflow_api::{DatasetRecordId, ModelId};
+    use mlflow_api::DatasetRecordId;
 
     use super::*;
     use crate::index::IndexEntry;
     use crate::rows::{
-        Dataset, EvaluationDatasetTag, Experiment, IndexedCopy, LoggedModel, RunMetrics, RunMetricsBucket, RunOutput,
-        RunParam, RunTag, Scorer,
+        Dataset, EvaluationDatasetTag, Experiment, IndexedCopy, LoggedModelMetrics, LoggedModelParam, LoggedModelTag,
+        RunMetrics, RunMetricsBucket, RunOutput, RunParam, RunTag, Scorer,
     };
     use crate::{Bucket, Descending, DescendingDouble, Field, IndexKey, Key, Level, Value, WideDigest};
 
@@ -106,6 +118,26 @@ mod tests {
             &[&links[..], &others].concat(),
             &[&documents[..], &of_another].concat(),
         );
+    }
+
+    #[test]
+    fn ranges_of_a_logged_model_hold_its_rows() {
+        let model = ModelId::new(1, EXPERIMENT, 7);
+        let other = ModelId::new(1, EXPERIMENT, 8);
+        let name = Name::from("\u{10FFFF}");
+        let of = |model: &ModelId| {
+            [
+                LoggedModelMetrics::key(&EXPERIMENT, model),
+                LoggedModelParam::key(&EXPERIMENT, model, &name),
+                LoggedModelTag::key(&EXPERIMENT, model, &name),
+            ]
+        };
+        let documents = [LoggedModel::key(&EXPERIMENT, &model), LoggedModel::key(&EXPERIMENT, &other)];
+        check(&rows_of_logged_model(&EXPERIMENT, &model), &of(&model), &[&documents[..], &of(&other)].concat());
+        let deleted = LoggedModelsByStage::key(&Stage::Deleted { version: 0 }, &Descending(1), &model);
+        let active = LoggedModelsByStage::key(&Stage::Active, &Descending(1), &model);
+        let run = RunsByStage::key(&Stage::Deleted { version: 0 }, &Descending(1), &RunId::new(1, EXPERIMENT, 7));
+        check_index(&logged_models_deleted(&EXPERIMENT), &documents[0].pk, &[deleted], &[active, run]);
     }
 
     #[test]

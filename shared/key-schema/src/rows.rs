@@ -5,7 +5,7 @@
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId};
 
 use crate::attributes::{
-    Attribute, CREATION, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, RUN_INFO, TAGGED, WITH_PARAMS,
+    Attribute, CREATION, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL, RUN_INFO, TAGGED, WITH_PARAMS,
 };
 use crate::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, Level, ModelKind, Name, Ordinal,
@@ -59,6 +59,7 @@ rows! {
     Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> {
         LINKS: Number "it has rows of datasets or logged models",
         REBUILD: Number "beside the mark: its entries in the index are to be put again, those too that should be there",
+        DELETED_TIME: Number "when it was deleted by itself, in ms",
         ..RUN_INFO, ..WITH_PARAMS, ..TAGGED, ..MARKED, ..CREATION
     };
     /// The run's metrics: per metric the latest point and the points that wait for a segment, as a set.
@@ -295,8 +296,17 @@ rows! {
         COUNT: Number "of the counter: the last number that was given out",
         LAYOUT: Number "of the layout: its number",
         INDEXED: Text "of the fields: which tags are indexed, as JSON",
-        SEARCHED: Text "of the fields: which of them are searched, as JSON"
+        SEARCHED: Text "of the fields: which of them are searched, as JSON",
+        KEPT_FOR: Text "of the TTL policy: how long what was deleted is kept, such as 30d"
     };
+
+    // ---- what is being removed for good: the row is written first and deleted last, and whoever finds one goes on -----
+    /// A run that is being removed, and cannot be restored any more.
+    RunRemoval = "REMOVAL" / "R#" <experiment: ExperimentId> "#" <run: RunId> { ..REMOVAL };
+    /// A logged model that is being removed.
+    LoggedModelRemoval = "REMOVAL" / "LM#" <experiment: ExperimentId> "#" <model: ModelId> { ..REMOVAL };
+    /// An experiment that is being removed, with all that is in it.
+    ExperimentRemoval = "REMOVAL" / "E#" <experiment: ExperimentId> { ..REMOVAL };
 }
 
 #[cfg(test)]

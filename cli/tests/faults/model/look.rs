@@ -121,9 +121,10 @@ fn datasets(view: &Value, experiments: &BTreeMap<String, u8>, state: &mut State,
         let tags: BTreeMap<String, String> = serde_json::from_str(of["tags"].as_str().unwrap_or("{}")).unwrap();
         let tags = tags.into_iter().filter(|(key, _)| !key.starts_with("mlflow.")).collect();
         let mut dataset = Dataset { tags, ..Dataset::default() };
-        for experiment in list(&found["experiments"]["experiment_ids"]) {
-            dataset.experiments.insert(experiments[experiment.as_str().unwrap()]);
-        }
+        // It names experiments that were removed, too, as in MLflow.
+        let there =
+            list(&found["experiments"]["experiment_ids"]).filter_map(|id| experiments.get(id.as_str().unwrap()));
+        dataset.experiments.extend(there);
         ids.insert(format!("d{number}"), text(&of["dataset_id"]));
         for record in list(&found["records"]) {
             let inputs = u8::try_from(integer(&record["inputs"]["n"])).unwrap();

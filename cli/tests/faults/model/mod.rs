@@ -24,6 +24,7 @@ use test_site::{Answer, Api, ROOT, Site, TABLE};
 use operation::{Fault, Ids, Op, Step};
 use state::State;
 
+use crate::removal;
 use crate::sweep::course;
 
 /// States that may be the right one, before somebody has to look.
@@ -42,6 +43,12 @@ enum Heard {
     NotDone,
 }
 
+/// Of processes that soon give up.
+fn impatient() -> Retry {
+    let pause = Duration::from_millis(1);
+    Retry { attempts: 3, first_pause: pause, longest_pause: pause, ..Retry::default() }
+}
+
 struct Lab {
     site: Site,
     stream: StreamReader,
@@ -56,11 +63,9 @@ impl Lab {
         let site = Site::new().await;
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
-        let pause = Duration::from_millis(1);
-        let retry = Retry { attempts: 3, first_pause: pause, longest_pause: pause, ..Retry::default() };
         let client = |_| {
             let faults = FaultInjector::new(site.engine.http_client());
-            let api = course::api(&Table::new(faults.client(), TABLE).with_retry(retry));
+            let api = course::api(&Table::new(faults.client(), TABLE).with_retry(impatient()));
             (faults, api)
         };
         let clients = (0..3).map(client).collect();
@@ -95,6 +100,7 @@ impl Lab {
                 self.narrow(states, || format!("found {found:?}"))
             }
             Step::Search(_) => Ok(()),
+            Step::Remove(fault) => self.remove(*fault).await,
         }
     }
 
@@ -131,6 +137,25 @@ impl Lab {
         }
         self.stream.forget_through(&last).await.unwrap();
         Ok(())
+    }
+
+    /// Removes for good what is deleted. Where that breaks off, each entity is there as it was, or gone.
+    async fn remove(&mut self, fault: Option<Fault>) -> Result<(), String> {
+        self.look().await?;
+        if let Some(fault) = fault {
+            let faults = &self.clients[0].0;
+            faults.trouble_at(fault.trouble, fault.nth, fault.calls);
+            let outcome = removal::all(&Table::new(faults.client(), TABLE).with_retry(impatient())).await;
+            faults.work_again();
+            let found = look::at(&self.clients[1].1, &mut self.ids).await?;
+            let states = self.states.iter().filter(|state| state.is_being_removed(&found)).cloned().collect();
+            self.narrow(states, || format!("found {found:?} after {outcome:?}"))?;
+        }
+        removal::all(&self.site.table).await?;
+        self.states = std::mem::take(&mut self.states).into_iter().map(State::removed).collect();
+        let states = &self.states;
+        self.ids.retain(|name, _| states.iter().any(|state| state.knows(name)));
+        self.look().await
     }
 
     async fn calls(&mut self, calls: &[(Op, Option<Fault>)]) -> Result<(), String> {

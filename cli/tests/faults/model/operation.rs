@@ -168,6 +168,8 @@ pub(super) enum Step {
     Search(u8),
     /// The indexer gets what is in the stream.
     Index,
+    /// All that is deleted is removed for good: first perhaps with a fault, then without.
+    Remove(Option<Fault>),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -202,6 +204,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Look),
         3 => (0..5_u8).prop_map(Step::Search),
         2 => Just(Step::Index),
+        1 => fault().prop_map(Step::Remove),
     ];
     prop::collection::vec(step, 1..60)
 }

@@ -78,6 +78,48 @@ impl State {
         visible
     }
 
+    /// What is left when all that is deleted is removed for good. An experiment stays if a run of it was restored by itself.
+    pub(super) fn removed(mut self) -> Self {
+        self.runs.retain(|_, run| !run.is_deleted);
+        let with_runs: BTreeSet<_> = self.runs.values().map(|run| run.experiment).collect();
+        self.experiments.retain(|slot, experiment| !experiment.is_deleted || with_runs.contains(slot));
+        let active: BTreeSet<_> = self.experiments.keys().copied().filter(|slot| self.is_active(*slot)).collect();
+        let experiments = &self.experiments;
+        // The models of an experiment that stays deleted are those that it had.
+        self.models.retain(|_, model| {
+            experiments.contains_key(&model.experiment) && !(model.is_deleted && active.contains(&model.experiment))
+        });
+        self.scorers.retain(|(experiment, _), _| experiments.contains_key(experiment));
+        for dataset in self.datasets.values_mut() {
+            dataset.experiments.retain(|experiment| experiments.contains_key(experiment));
+        }
+        self
+    }
+
+    /// Whether clients may find this while what is deleted is being removed: each entity as it is, or gone if it is to go.
+    pub(super) fn is_being_removed(&self, found: &Self) -> bool {
+        fn between<K: Ord, V: PartialEq>(all: &BTreeMap<K, V>, found: &BTreeMap<K, V>, left: &BTreeMap<K, V>) -> bool {
+            found.iter().all(|(key, value)| all.get(key) == Some(value))
+                && left.keys().all(|key| found.contains_key(key))
+        }
+        let (all, left) = (self.visible(), self.clone().removed().visible());
+        between(&all.experiments, &found.experiments, &left.experiments)
+            && between(&all.runs, &found.runs, &left.runs)
+            && between(&all.models, &found.models, &left.models)
+            && all.registered == found.registered
+    }
+
+    /// Whether there is an entity of this name.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        let slot = name[1..].parse::<u8>();
+        match (&name[..1], slot) {
+            ("e", Ok(slot)) => self.experiments.contains_key(&slot),
+            ("r", Ok(slot)) => self.runs.contains_key(&slot),
+            ("m", Ok(slot)) => self.models.contains_key(&slot),
+            _ => true,
+        }
+    }
+
     fn is_active(&self, experiment: u8) -> bool {
         self.experiments.get(&experiment).is_some_and(|experiment| !experiment.is_deleted)
     }

@@ -86,7 +86,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     ledger
         .row(
             "restore an experiment with 24 runs",
-            budget([2.0, 8.0, 1.0], [2.0, 8.0, 1.0]),
+            budget([2.0, 10.0, 1.0], [2.0, 10.0, 1.0]),
             &bench,
             ids,
             async |store, id| {

@@ -7,6 +7,7 @@ pub(crate) mod inputs;
 pub(crate) mod large;
 pub(crate) mod logged_models;
 pub(crate) mod metrics;
+pub(crate) mod removal;
 pub(crate) mod runs;
 pub(crate) mod searches;
 

@@ -94,7 +94,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     ledger
         .row(
             "restore a run with 25 points",
-            budget([2.0, 6.0, 3.0], [2.0, 6.0, 3.0]),
+            budget([2.0, 8.0, 3.0], [2.0, 8.0, 3.0]),
             &bench,
             runs,
             async |store, run| {

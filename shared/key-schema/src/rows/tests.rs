@@ -56,6 +56,9 @@ proptest! {
             ("ModelName", ModelName::key(&chosen, &ModelKind::Prompt, &other)),
             ("ExperimentName", ExperimentName::key(&chosen, &other)),
             ("Config", Config::key(&chosen)),
+            ("RunRemoval", RunRemoval::key(&experiment, &run)),
+            ("LoggedModelRemoval", LoggedModelRemoval::key(&experiment, &model)),
+            ("ExperimentRemoval", ExperimentRemoval::key(&experiment)),
         ];
         for (row, key) in keys {
             prop_assert_eq!(readers(&key), vec![row], "{:?}", key);

@@ -4,7 +4,7 @@ use access::Granted;
 use entities::attributes::{
     COUNT, CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::{Moment, entries, experiment_state, in_workspace, layout, now_ms, stage_from};
+use entities::{Moment, being_removed, entries, experiment_state, in_workspace, layout, now_ms, stage_from};
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
@@ -18,6 +18,9 @@ use crate::store::names::DEFAULT_EXPERIMENT_NAME;
 const COUNTER: &str = "experiment_counter";
 /// Numbers that a new experiment is tried with, each twice as far from the one before as that was.
 const NUMBERS_TRIED: u32 = 24;
+
+/// Which write of a restoration checks that nobody has begun to remove the experiment.
+const REMOVAL: usize = 2;
 
 /// An experiment to create.
 #[derive(Clone, Debug, Default)]
@@ -221,7 +224,8 @@ impl Store {
         Ok(())
     }
 
-    /// Restores an experiment, and with it all its runs, those deleted on their own before included. Two requests.
+    /// Restores an experiment, and with it all its runs, those deleted on their own before included, unless it is being removed for
+    /// good. Two requests.
     pub async fn experiment_restore(&self, workspace: &Workspace, id: &Granted<ExperimentId>) -> Result<()> {
         self.experiment_set_stage(workspace, **id, LifecycleStage::Active).await
     }
@@ -229,6 +233,9 @@ impl Store {
     async fn experiment_set_stage(&self, workspace: &Workspace, id: ExperimentId, stage: LifecycleStage) -> Result<()> {
         self.table
             .change("an experiment", |refusal| async move {
+                if refusal.is_of(REMOVAL) {
+                    return Err(being_removed("experiment"));
+                }
                 let item = self.experiment_or_refused(id, refusal).await?;
                 let before = experiment_state(&item);
                 if before.stage == stage {
@@ -248,7 +255,11 @@ impl Store {
                 let name = Update::new(name_key(workspace, item.text(NAME).unwrap_or_default()))
                     .indexed(ExperimentsByStage::key(&key_stage, &Descending(created), &id))
                     .indexed(ExperimentsByChange::key(&key_stage, &Descending(now), &id));
-                Ok(Plan::Write(vec![Write::Update(update), Write::Update(name)], ()))
+                let mut writes = vec![Write::Update(update), Write::Update(name)];
+                if stage == LifecycleStage::Active {
+                    writes.push(Write::Check(rows::ExperimentRemoval::key(&id), Condition::item_missing()));
+                }
+                Ok(Plan::Write(writes, ()))
             })
             .await
     }

@@ -1,15 +1,18 @@
 //! Runs: delete and restore.
 
 use access::Granted;
-use entities::attributes::{STAGE, STAGE_VERSION, START_TIME};
-use entities::{Marked, Moment, RunLocation, run_stage};
+use entities::attributes::{DELETED_TIME, STAGE, STAGE_VERSION, START_TIME};
+use entities::{Marked, Moment, RunLocation, being_removed, now_ms, run_stage, unchanged_stage};
 use key_schema::index::RunsByStage;
 use key_schema::{Descending, Stage, rows};
 use mlflow_api::Result;
 use mlflow_api::tracking::LifecycleStage;
-use table::{Condition, Item, Plan, Update, Write, number, text};
+use table::{Condition, Plan, Update, Write, number, text};
 
 use crate::store::Store;
+
+/// Which write of a restoration checks that nobody has begun to remove the run.
+const REMOVAL: usize = 2;
 
 impl Store {
     /// Deletes a run. Two requests, however much it logged. Deleting it again changes nothing.
@@ -17,7 +20,7 @@ impl Store {
         self.run_set_stage(at, LifecycleStage::Deleted).await
     }
 
-    /// Restores a run, even one whose experiment is deleted. Two requests.
+    /// Restores a run, even one whose experiment is deleted, unless it is being removed for good. Two requests.
     pub async fn run_restore(&self, at: &Granted<RunLocation>) -> Result<()> {
         self.run_set_stage(at, LifecycleStage::Active).await
     }
@@ -25,7 +28,10 @@ impl Store {
     /// Sets a run's own stage, on its item and on its metrics document: metrics are logged without looking at the run.
     async fn run_set_stage(&self, at: &Granted<RunLocation>, stage: LifecycleStage) -> Result<()> {
         self.table
-            .change("a run", |_| async move {
+            .change("a run", |refusal| async move {
+                if refusal.is_of(REMOVAL) {
+                    return Err(being_removed("run"));
+                }
                 let experiment_key = rows::Experiment::key(&at.experiment);
                 let since = Moment::now();
                 let items = self.table.get_many(&[experiment_key.clone(), at.key(), at.metrics_key()]).await?;
@@ -52,23 +58,23 @@ impl Store {
                     .indexed(RunsByStage::key(&key_stage, &Descending(started), &at.run))
                     .marked(&at.run)
                     .only_if(unchanged_stage(run));
+                let run = match stage {
+                    LifecycleStage::Deleted => run.set(DELETED_TIME, number(now_ms())),
+                    LifecycleStage::Active => run.remove(DELETED_TIME),
+                };
                 let metrics = if items.contains_key(&at.metrics_key()) {
                     Write::Update(own(Update::new(at.metrics_key())))
                 } else {
                     // A metric logged right now makes the document: then both have to be changed.
                     Write::Check(at.metrics_key(), Condition::item_missing())
                 };
-                Ok(Plan::Write(vec![Write::Update(run), metrics], ()))
+                let mut writes = vec![Write::Update(run), metrics];
+                if stage == LifecycleStage::Active {
+                    let removal = rows::RunRemoval::key(&at.experiment, &at.run);
+                    writes.push(Write::Check(removal, Condition::item_missing()));
+                }
+                Ok(Plan::Write(writes, ()))
             })
             .await
     }
-}
-
-/// The condition that an item's own stage is what it was.
-pub(crate) fn unchanged_stage(item: &Item) -> Condition {
-    let attributes = [STAGE, STAGE_VERSION].map(|attribute| match item.0.get(attribute) {
-        Some(value) => Condition::Equals(attribute.into(), value.clone()),
-        None => Condition::Missing(attribute.into()),
-    });
-    Condition::All(attributes.into())
 }

@@ -11,6 +11,6 @@ mod tag;
 
 pub(crate) use datasets_read::RunDatasets;
 pub(crate) use document::RunDocument;
+pub(crate) use entities::unchanged_stage;
 pub use info::{NewRun, RunChange};
-pub(crate) use lifecycle::unchanged_stage;
 pub(crate) use tag::add_tag;

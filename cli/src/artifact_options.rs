@@ -1,0 +1,59 @@
+//! From command line options to the artifacts that the server keeps.
+
+use artifact_store::Artifacts;
+use clap::Args;
+use mlflow_api::location;
+
+use crate::Failure;
+use crate::connect::Storage;
+
+/// Where artifacts are.
+#[derive(Args)]
+pub(crate) struct ArtifactOptions {
+    /// Where experiments keep their artifacts unless they say otherwise. By default, clients send and read them through this server. In a
+    /// directory that is named here, clients of this machine write them themselves; in a bucket, clients with rights of their own.
+    #[arg(long, value_name = "URI", default_value = "mlflow-artifacts:/")]
+    artifact_root: String,
+    /// Where this server keeps artifacts: a directory, or a bucket (`s3://bucket/path`) with the environment's credentials, by whose presigned
+    /// URLs clients then send and read files [default: the artifact root, if it is such a place, or a directory beside the data].
+    #[arg(long, value_name = "URI")]
+    artifacts_destination: Option<String>,
+}
+
+/// What the options say.
+pub(crate) struct Kept {
+    /// The working directory.
+    pub(crate) directory: String,
+    /// Where new experiments keep artifacts.
+    pub(crate) root: String,
+    /// Those that this server keeps.
+    pub(crate) artifacts: Artifacts,
+}
+
+impl ArtifactOptions {
+    /// The artifacts that this server keeps: in the place that was chosen, or else in its artifact root, if it is such a place, or else
+    /// beside the data.
+    pub(crate) async fn open(&self, storage: &Storage) -> Result<Kept, Failure> {
+        let directory = std::env::current_dir()?;
+        let directory = directory.to_str().ok_or("the working directory's name is no valid text")?.to_owned();
+        let absolute = |uri: &str| location::absolute(uri, Some(&directory)).map_err(|error| error.message);
+        let root = absolute(&self.artifact_root)?;
+        let destination = absolute(self.artifacts_destination.as_deref().unwrap_or(&root))?;
+        let artifacts = Artifacts::below(&destination);
+        if self.artifacts_destination.is_some() && !artifacts.are_kept() {
+            return Err(format!(
+                "{destination} is neither a directory of this machine nor a bucket (s3://bucket/path)"
+            )
+            .into());
+        }
+        let artifacts = if artifacts.are_kept() { artifacts } else { Artifacts::in_directory(&storage.artifacts()?) };
+        if let Some(directory) = artifacts.directory() {
+            match directory.remove_leftovers().await {
+                Ok(0) => {}
+                Ok(removed) => tracing::info!(removed, "leftovers of killed uploads are gone"),
+                Err(error) => tracing::warn!(%error, "leftovers of killed uploads stay"),
+            }
+        }
+        Ok(Kept { directory, root, artifacts })
+    }
+}

@@ -1,0 +1,145 @@
+//! `mlflow-serverless gc`: removes for good what was deleted, as `mlflow gc` does.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use clap::Args;
+use entities::layout;
+use indicatif::{ProgressBar, ProgressStyle};
+use mlflow_api::{Error, Workspace};
+use retention::{Age, Entity, Found, Named, Policy, Report, Retention};
+use table::Table;
+
+use crate::Failure;
+use crate::artifact_options::ArtifactOptions;
+use crate::connect::Place;
+
+/// Options of `gc`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only what was deleted so long ago, such as 30d, 1.5d or 1d2h3m4s [default: the policy's, where nothing is named; else all].
+    #[arg(long, value_name = "AGE")]
+    older_than: Option<String>,
+    /// Only these runs, which have to be deleted.
+    #[arg(long, value_name = "IDS", visible_alias = "runs", value_delimiter = ',')]
+    run_ids: Vec<String>,
+    /// Only these experiments, which have to be deleted, with their runs.
+    #[arg(long, value_name = "IDS", visible_alias = "experiments", value_delimiter = ',')]
+    experiment_ids: Vec<String>,
+    /// Only these logged models, which have to be deleted.
+    #[arg(long, value_name = "IDS", visible_alias = "logged-models", value_delimiter = ',')]
+    logged_model_ids: Vec<String>,
+    /// Say what would be removed, and remove nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Remove also what keeps its artifacts in places that cannot be reached from here, and leave them there.
+    #[arg(long)]
+    leave_artifacts: bool,
+    /// From now on, keep what was deleted for so long, such as 30d, or `off`: for ever. Removes nothing now; `serve` does once an hour,
+    /// and this command where it is called without an age.
+    #[arg(long, value_name = "AGE", conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "dry_run"])]
+    set_policy: Option<String>,
+    #[command(flatten)]
+    artifacts: ArtifactOptions,
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let (table, _engine) = options.place.connect().await?;
+    layout::check(&table).await?;
+    let table = table.in_background();
+    if let Some(policy) = &options.set_policy {
+        return set_policy(&table, policy).await;
+    }
+    let kept = options.artifacts.open(&options.place.storage).await?;
+    let retention = Retention::new(table.clone(), kept.artifacts).leaving_artifacts(options.leave_artifacts);
+    let found = found(&options, &table, &retention).await?;
+    let all: HashSet<_> = found.entities().collect();
+    if options.dry_run {
+        for entity in found.entities() {
+            say(&format!("{entity} would be permanently deleted."));
+        }
+        return Ok(());
+    }
+    let bar = ProgressBar::new(all.len() as u64);
+    bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} removed, {eta} left")?);
+    let progress = Progress { found: all, bar, kept: Mutex::default() };
+    let outcome = retention.remove(&Workspace::default(), &found, &progress).await;
+    progress.bar.finish_and_clear();
+    outcome.map_err(failed)?;
+    match progress.kept.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        0 => Ok(()),
+        kept => Err(format!("{kept} could not be removed, and stay").into()),
+    }
+}
+
+/// What the options ask to remove.
+async fn found(options: &Options, table: &Table, retention: &Retention) -> Result<Found, Failure> {
+    let named = Named {
+        runs: options.run_ids.clone(),
+        experiments: options.experiment_ids.clone(),
+        models: options.logged_model_ids.clone(),
+    };
+    let age = options.older_than.as_deref().map(Age::parse).transpose().map_err(failed)?;
+    if !named.is_empty() {
+        return retention.named(&named, age.as_ref()).await.map_err(failed);
+    }
+    let age = match age {
+        Some(age) => Some(age),
+        None => Policy::read(table).await.map_err(Error::from).map_err(failed)?,
+    };
+    let before = age.as_ref().map(Age::before);
+    retention.deleted(&Workspace::default(), before).await.map_err(failed)
+}
+
+async fn set_policy(table: &Table, policy: &str) -> Result<(), Failure> {
+    let age = if policy == "off" { None } else { Some(Age::parse(policy).map_err(failed)?) };
+    Policy::write(table, age.as_ref()).await.map_err(Error::from).map_err(failed)?;
+    match age {
+        Some(age) => say(&format!("What was deleted is kept for {}.", age.as_str())),
+        None => say("What was deleted is kept for ever."),
+    }
+    Ok(())
+}
+
+/// The text of an error, and its cause: the operator is at the terminal.
+fn failed(error: Error) -> Failure {
+    let cause = error.cause.map(|cause| format!(" ({cause})"));
+    format!("{}{}", error.message, cause.unwrap_or_default()).into()
+}
+
+/// Says in MLflow's words what is gone, with a bar below.
+struct Progress {
+    found: HashSet<Entity>,
+    bar: ProgressBar,
+    kept: Mutex<usize>,
+}
+
+impl Progress {
+    fn done(&self, entity: &Entity, outcome: &str) {
+        if !self.found.contains(entity) {
+            // A run of an experiment, or what an earlier call had begun with.
+            self.bar.inc_length(1);
+        }
+        self.bar.inc(1);
+        self.bar.suspend(|| say(outcome));
+    }
+}
+
+impl Report for Progress {
+    fn removed(&self, entity: Entity) {
+        self.done(&entity, &format!("{entity} has been permanently deleted."));
+    }
+
+    fn kept(&self, entity: Entity, why: &str) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.done(&entity, &format!("{entity} stays: {why}."));
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the outcome of a command that was called by hand")]
+fn say(outcome: &str) {
+    println!("{outcome}");
+}

@@ -1,0 +1,144 @@
+//! Removing for good with a fault at each request: what is left is whole, and the next removal goes on.
+
+use std::collections::BTreeMap;
+
+use artifact_store::Artifacts;
+use embedded_engine::StreamReader;
+use embedded_engine::faults::Trouble;
+use fts_indexer::{Batch, Indexer};
+use mlflow_api::Workspace;
+use retention::{Entity, Report, Retention};
+use serde_json::{Value, json};
+use table::Table;
+use test_site::{Api, ROOT, Site, TABLE};
+
+use crate::sweep::{course, view};
+
+/// Tells nobody.
+struct Silent;
+
+impl Report for Silent {
+    fn removed(&self, _: Entity) {}
+
+    fn kept(&self, _: Entity, _: &str) {}
+}
+
+/// Removes all that is deleted. Nobody keeps artifacts here.
+pub(crate) async fn all(table: &Table) -> Result<(), String> {
+    let retention = Retention::new(table.clone(), Artifacts::default()).leaving_artifacts(true);
+    let removed = async {
+        let found = retention.deleted(&Workspace::default(), None).await?;
+        retention.remove(&Workspace::default(), &found, &Silent).await
+    };
+    removed.await.map_err(|error| format!("{error:?}"))
+}
+
+async fn index(site: &Site, stream: &StreamReader) {
+    let records = stream.oldest(1_000).await.unwrap();
+    let Some(last) = records.last().map(|last| last["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()) else {
+        return;
+    };
+    let answer = Indexer::new(site.table.clone()).handle(Batch { records }).await;
+    assert!(answer.batch_item_failures.is_empty());
+    stream.forget_through(&last).await.unwrap();
+}
+
+async fn post(api: &Api, path: &str, body: Value) -> Value {
+    api.post(path, body).await.ok()
+}
+
+fn id(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+async fn run(api: &Api, experiment: &str) -> String {
+    let run = post(api, "runs/create", json!({ "experiment_id": experiment, "start_time": 1 })).await;
+    let run = id(&run["run"]["info"]["run_id"]);
+    let metrics: Vec<_> = (0..12).map(|at| json!({ "key": "m", "value": at, "timestamp": at, "step": at })).collect();
+    let params = json!([{ "key": "p", "value": "p".repeat(1_100) }]);
+    post(api, "runs/log-batch", json!({ "run_id": run, "metrics": metrics, "params": params })).await;
+    run
+}
+
+async fn model(api: &Api, experiment: &str) -> String {
+    let params = json!([{ "key": "p", "value": "p".repeat(1_100) }]);
+    let new = json!({ "experiment_id": experiment, "name": "m", "params": params });
+    id(&post(api, "logged-models", new).await["model"]["info"]["model_id"])
+}
+
+/// Two experiments, one of them deleted, with runs and logged models, some of them deleted.
+async fn ground() -> Site {
+    let site = Site::new().await;
+    let store = tracking::store::Store::new(site.table.clone(), ROOT);
+    store.experiment_create_default(&Workspace::default()).await.unwrap();
+    let api = course::api(&site.table);
+    let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
+    for name in ["stays", "goes"] {
+        let experiment = id(&post(&api, "experiments/create", json!({ "name": name })).await["experiment_id"]);
+        run(&api, &experiment).await;
+        model(&api, &experiment).await;
+        let (run, model) = (run(&api, &experiment).await, model(&api, &experiment).await);
+        index(&site, &stream).await;
+        post(&api, "runs/delete", json!({ "run_id": run })).await;
+        api.call("DELETE", &format!("logged-models/{model}"), json!({})).await.ok();
+        if name == "goes" {
+            post(&api, "experiments/delete", json!({ "experiment_id": experiment })).await;
+        }
+    }
+    drop(stream);
+    site.engine.trim_stream(std::time::Duration::ZERO).await.unwrap();
+    site
+}
+
+/// What clients find, each entity by its id.
+async fn found(site: &Site) -> BTreeMap<String, Value> {
+    let view = view::of(&course::api(&site.table), "/runs/").await.unwrap();
+    let of = |list: &str, pointer: &str| {
+        let entities = view[list].as_array().unwrap().iter();
+        entities.map(|entity| (id(entity.pointer(pointer).unwrap()), entity.clone())).collect::<Vec<_>>()
+    };
+    let lists = [
+        of("experiments", "/experiment_id"),
+        of("runs", "/info/run_id"),
+        of("models", "/info/model_id"),
+        view["histories"].as_object().unwrap().clone().into_iter().collect(),
+    ];
+    lists.into_iter().flatten().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removal_survives_a_fault_at_each_of_its_requests() {
+    let site = ground().await;
+    let before = found(&site).await;
+    let clean = site.copy();
+    all(&clean.faulty()).await.unwrap();
+    let (after, left) = (found(&clean).await, clean.dump().await);
+    assert!(before.len() > after.len() && after.len() > 3, "{after:?}");
+    let requests: u64 = clean.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+    assert!(requests > 30, "{requests}");
+    let troubles = [
+        (Trouble::Disconnected, u64::MAX),
+        (Trouble::AnswerLost, 1),
+        (Trouble::AnswerLost, u64::MAX),
+        (Trouble::Throttled, 1),
+        (Trouble::Halved, 1),
+    ];
+    for nth in 1..=requests {
+        for (trouble, calls) in troubles {
+            let course = format!("{trouble:?} at {nth} for {calls}");
+            let copy = site.copy();
+            copy.faults.trouble_at(trouble, nth, calls);
+            let outcome = all(&copy.impatient()).await;
+            copy.faults.work_again();
+            let seen = found(&copy).await;
+            assert!(seen.iter().all(|(id, entity)| before.get(id) == Some(entity)), "{course}: by half");
+            assert!(after.iter().all(|(id, entity)| seen.get(id) == Some(entity)), "{course}: too much");
+            if calls == 1 {
+                outcome.unwrap_or_else(|error| panic!("{course}: one trouble is outlived, but {error}"));
+                assert_eq!(seen, after, "{course}");
+            }
+            all(&copy.table).await.unwrap();
+            assert_eq!(copy.dump().await, left, "{course}");
+        }
+    }
+}

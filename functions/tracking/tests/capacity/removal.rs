@@ -1,0 +1,65 @@
+//! What it costs to remove for good what was deleted.
+
+use artifact_store::Artifacts;
+use embedded_engine::Engine;
+use ledger::{Bench, Ledger, budget};
+use mlflow_api::{ExperimentId, Workspace};
+use retention::{Entity, Report, Retention};
+
+use super::experiment;
+use super::filled::{Filled, index, run};
+use crate::calls::Calls;
+
+/// Tells nobody.
+struct Silent;
+
+impl Report for Silent {
+    fn removed(&self, _: Entity) {}
+
+    fn kept(&self, entity: Entity, why: &str) {
+        assert!(why.is_empty(), "{entity} stays: {why}");
+    }
+}
+
+async fn remove(retention: &Retention) {
+    let found = retention.deleted(&Workspace::default(), None).await.unwrap();
+    retention.remove(&Workspace::default(), &found, &Silent).await.unwrap();
+}
+
+/// Indexed runs with 10 metrics, 5 params and 3 tags.
+async fn runs(filled: &Filled, experiment: ExperimentId, numbers: std::ops::Range<i64>) -> Vec<String> {
+    let make = move |store: Calls, number| async move { run(&store, experiment, number).await };
+    let runs = filled.runs(numbers, make).await;
+    index(&filled.indexing.store, experiment, &runs).await;
+    runs
+}
+
+pub(crate) async fn measure(ledger: &mut Ledger) {
+    ledger.section("Removing for good, artifacts aside");
+    let filled = Filled::on(&Engine::memory().unwrap()).await;
+    let store = &filled.requests.store;
+    let removing = Bench::new(filled.requests.table().clone(), |table| {
+        Retention::new(table, Artifacts::default()).leaving_artifacts(true)
+    });
+    let experiment = experiment(store, "experiment").await;
+    // One is deleted for each call.
+    let deleted = runs(&filled, experiment, 0..2).await;
+    let act = async |retention: &Retention, run: &&String| {
+        store.run_delete(run).await.unwrap();
+        remove(retention).await;
+    };
+    let call = "find and remove a run with 10 metrics, 5 params and 3 tags";
+    ledger.row(call, budget([22.0, 50.0, 17.0], [22.0, 50.0, 17.0]), &removing, [&deleted[0], &deleted[1]], act).await;
+    let many = [runs(&filled, experiment, 100..200).await, runs(&filled, experiment, 200..300).await];
+    let act = async |retention: &Retention, runs: &&Vec<String>| {
+        for run in *runs {
+            store.run_delete(run).await.unwrap();
+        }
+        remove(retention).await;
+    };
+    let call = "find and remove 100 such runs";
+    ledger.row(call, budget([850.0, 4_750.0, 640.0], [850.0, 4_750.0, 640.0]), &removing, many.each_ref(), act).await;
+    let act = async |retention: &Retention, (): &()| remove(retention).await;
+    let call = "find that nothing is deleted in 2 experiments";
+    ledger.row(call, budget([8.0, 0.0, 8.0], [8.0, 0.0, 8.0]), &removing, [(), ()], act).await;
+}

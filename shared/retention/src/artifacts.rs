@@ -1,0 +1,48 @@
+//! The artifacts of what is being removed.
+
+use artifact_store::ArtifactPath;
+use mlflow_api::{Error, ErrorCode};
+
+use crate::store::Retention;
+
+impl Retention {
+    /// Deletes the artifacts of a run or a logged model; what is not there is deleted already. The text of an error says where they are
+    /// and why they stay.
+    pub(crate) async fn remove_artifacts(&self, location: &str, id: &str) -> Result<(), String> {
+        let failed =
+            |error: Error| format!("its artifacts at {location} stay: {}", error.cause.unwrap_or(error.message));
+        let place = match self.artifacts.at(directory(location, id)) {
+            Err(error) if error.code == ErrorCode::NotImplemented && self.leaves_artifacts => return Ok(()),
+            place => place.map_err(failed)?,
+        };
+        place.delete(&ArtifactPath::default()).await.map_err(failed)
+    }
+}
+
+/// The directory that is named by the id, if the artifacts are in one: the server makes their locations so, and nothing else is there.
+fn directory<'a>(location: &'a str, id: &str) -> &'a str {
+    let named = location
+        .strip_suffix("/artifacts")
+        .filter(|named| named.strip_suffix(id).is_some_and(|rest| rest.ends_with('/')));
+    named.unwrap_or(location)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::directory;
+
+    #[test]
+    fn a_directory_of_its_own_goes_whole() {
+        for (location, expected) in [
+            ("s3://b/1/r/artifacts", "s3://b/1/r"),
+            ("mlflow-artifacts:/1/models/r/artifacts", "mlflow-artifacts:/1/models/r"),
+            // Not made by this server.
+            ("s3://b/1/xr/artifacts", "s3://b/1/xr/artifacts"),
+            ("s3://b/shared/artifacts", "s3://b/shared/artifacts"),
+            ("r/artifacts", "r/artifacts"),
+            ("s3://b/r", "s3://b/r"),
+        ] {
+            assert_eq!(directory(location, "r"), expected);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The rows that say what is being removed.
+
+use entities::attributes::NONCE;
+use key_schema::Key;
+use mlflow_api::Result;
+use rand::RngExt;
+use table::{Condition, Failure, Item, Value, Write, bytes};
+
+use crate::store::Retention;
+
+/// What tells the rows of one process from another's.
+pub(crate) struct Claim(Value);
+
+impl Retention {
+    /// Writes rows of what is to be removed. From here on it cannot be restored. A request per 25.
+    ///
+    /// They stand in a partition of their own: that of an experiment may be full, and then takes nothing more.
+    pub(crate) async fn claim(&self, keys: &[Key]) -> Result<Claim> {
+        let nonce = bytes(rand::rng().random::<u64>().to_be_bytes().to_vec());
+        let rows = keys.iter().map(|key| Item::new(key.clone()).with(NONCE, nonce.clone()));
+        self.table.write_many(rows.collect(), &[]).await?;
+        Ok(Claim(nonce))
+    }
+
+    /// Takes back the row of what stays, unless another process has begun to remove it meanwhile. A request.
+    pub(crate) async fn release(&self, claim: &Claim, key: Key) -> Result<()> {
+        let is_ours = Condition::Equals(NONCE.into(), claim.0.clone());
+        match self.table.transact(&[Write::Delete(key, is_ours)]).await {
+            Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Deletes the rows of what is gone. A request per 25.
+    pub(crate) async fn finish(&self, keys: &[Key]) -> Result<()> {
+        Ok(self.table.write_many(Vec::new(), keys).await?)
+    }
+}

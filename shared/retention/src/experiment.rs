@@ -1,0 +1,110 @@
+//! Removing an experiment, with its runs and logged models, deleted by themselves or not.
+
+use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, UPDATED};
+use entities::{experiment_state, read_all};
+use key_schema::index::{LoggedModelsByStage, RunsByTime};
+use key_schema::rows;
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{ExperimentId, Result, Workspace};
+use table::{Condition, Failure, Item, Query, Write, text};
+
+use crate::report::{Entity, Report};
+use crate::store::Retention;
+use crate::which::Which;
+
+impl Retention {
+    /// Removes an experiment that was deleted before a moment. It stays if one of its runs or models does, such as a run that was restored
+    /// by itself since.
+    pub(crate) async fn remove_experiment(
+        &self,
+        workspace: &Workspace,
+        experiment: ExperimentId,
+        which: Which,
+        report: &dyn Report,
+    ) -> Result<()> {
+        let row = rows::ExperimentRemoval::key(&experiment);
+        let claim = self.claim(std::slice::from_ref(&row)).await?;
+        match self.remove_claimed(workspace, experiment, which, report).await? {
+            None => {
+                self.finish(&[row]).await?;
+                report.removed(Entity::Experiment(experiment));
+            }
+            Some(why) => {
+                self.release(&claim, row).await?;
+                report.kept(Entity::Experiment(experiment), &why);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same behind the claim; why it stays, if it does.
+    async fn remove_claimed(
+        &self,
+        workspace: &Workspace,
+        experiment: ExperimentId,
+        which: Which,
+        report: &dyn Report,
+    ) -> Result<Option<String>> {
+        let key = rows::Experiment::key(&experiment);
+        let mut name = String::new();
+        // Without its item, an earlier removal has come that far.
+        if let Some(item) = self.table.get(&key).await? {
+            let is_deleted = experiment_state(&item).stage == LifecycleStage::Deleted;
+            if !which.contains(is_deleted.then(|| item.number(UPDATED).unwrap_or(i64::MAX))) {
+                return Ok(Some("it was restored, or deleted anew".to_owned()));
+            }
+            if let kept @ 1.. = self.remove_all_runs(experiment, which, report).await? {
+                return Ok(Some(format!("{kept} of its runs stay")));
+            }
+            if let kept @ 1.. = self.remove_all_models(experiment, report).await? {
+                return Ok(Some(format!("{kept} of its logged models stay")));
+            }
+            item.text(NAME).unwrap_or_default().clone_into(&mut name);
+            let name_row = rows::ExperimentName::key(&workspace.as_str().into(), &name.as_str().into());
+            let version = item.0.get(STAGE_VERSION).cloned();
+            let unchanged =
+                version.map_or(Condition::Always, |version| Condition::Equals(STAGE_VERSION.into(), version));
+            let is_its = Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()));
+            match self.table.transact(&[Write::Delete(key, unchanged), Write::Delete(name_row, is_its)]).await {
+                Ok(()) => {}
+                Err(Failure::Cancelled(_)) => return Ok(Some("it was changed meanwhile".to_owned())),
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        self.indexer.clear_up_experiment(experiment, workspace, &name).await?;
+        Ok(None)
+    }
+
+    /// Removes all runs, page after page; returns how many stay.
+    async fn remove_all_runs(&self, experiment: ExperimentId, which: Which, report: &dyn Report) -> Result<usize> {
+        let mut query = Query::of(RunsByTime::all(&experiment));
+        let mut kept = 0;
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let runs = read_all(&page.items, "a place in the list of runs", Item::entry::<RunsByTime>)?;
+            let runs: Vec<_> = runs.into_iter().map(|listed| listed.run).collect();
+            kept += self.remove_runs(experiment, &runs, which, report).await?;
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(kept),
+            }
+        }
+    }
+
+    /// Removes all logged models likewise.
+    async fn remove_all_models(&self, experiment: ExperimentId, report: &dyn Report) -> Result<usize> {
+        let mut query = Query::of(LoggedModelsByStage::all(&experiment));
+        let mut kept = 0;
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let models =
+                read_all(&page.items, "a place in a list of logged models", Item::entry::<LoggedModelsByStage>)?;
+            let models: Vec<_> = models.into_iter().map(|listed| listed.model).collect();
+            kept += self.remove_models(experiment, &models, Which::All, report).await?;
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(kept),
+            }
+        }
+    }
+}

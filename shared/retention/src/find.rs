@@ -1,0 +1,118 @@
+//! What is deleted, and has been for long enough.
+
+use std::collections::{BTreeMap, HashSet};
+
+use entities::attributes::UPDATED;
+use entities::{experiment_state, read_all, run_deleted_since};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::index::{ExperimentsByStage, RunsByStage};
+use key_schema::{Key, KeyRange, Name, Stage, ranges, rows};
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{ExperimentId, ModelId, Result, RunId, Workspace};
+use table::{Item, Query};
+
+use crate::report::Entity;
+use crate::store::Retention;
+use crate::which::Which;
+
+/// Experiments that are looked through at a time.
+const AT_ONCE: usize = 8;
+
+/// What is to be removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Runs that were deleted by themselves, by experiment.
+    pub runs: BTreeMap<ExperimentId, Vec<RunId>>,
+    /// Logged models, by experiment.
+    pub models: BTreeMap<ExperimentId, Vec<ModelId>>,
+    /// Experiments, which go with all that is in them.
+    pub experiments: Vec<ExperimentId>,
+    /// What is not so any more when its turn comes stays.
+    pub(crate) which: Which,
+}
+
+impl Found {
+    /// All that was found, without what goes with an experiment.
+    pub fn entities(&self) -> impl Iterator<Item = Entity> {
+        let runs = self.runs.values().flatten().cloned().map(Entity::Run);
+        let models = self.models.values().flatten().cloned().map(Entity::LoggedModel);
+        runs.chain(models).chain(self.experiments.iter().copied().map(Entity::Experiment))
+    }
+}
+
+impl Retention {
+    /// What is deleted in a workspace, and was deleted before a moment, in ms since 1970, if there is one. A request for the list of
+    /// experiments, three for each of them; where there is a moment, a read unit and more for each that is deleted.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn deleted(&self, workspace: &Workspace, before: Option<i64>) -> Result<Found> {
+        let which = Which::Deleted { before };
+        let experiments = self.experiments_deleted(workspace, which).await?;
+        let going: HashSet<_> = experiments.iter().copied().collect();
+        let others = self.indexer.experiments(workspace).await?.into_iter().filter(|id| !going.contains(id));
+        let others: Vec<_> = others.map(|experiment| self.deleted_in(experiment, which)).collect();
+        let mut others = stream::iter(others).buffered(AT_ONCE);
+        let mut found = Found { experiments, which, ..Found::default() };
+        while let Some((experiment, runs, models)) = others.try_next().await? {
+            if !runs.is_empty() {
+                found.runs.insert(experiment, runs);
+            }
+            if !models.is_empty() {
+                found.models.insert(experiment, models);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn experiments_deleted(&self, workspace: &Workspace, which: Which) -> Result<Vec<ExperimentId>> {
+        let range = ranges::experiments_deleted(&Name::from(workspace.as_str()));
+        let listed = self.table.query(Query::of(range)).await?;
+        let listed = read_all(&listed, "the name of an experiment", Item::entry::<ExperimentsByStage>)?;
+        let keys: Vec<_> = listed.iter().map(|listed| rows::Experiment::key(&listed.experiment)).collect();
+        let items = self.table.get_many(&keys).await?;
+        let is_old = |key: &Key| items.get(key).is_some_and(|item| which.contains(item.number(UPDATED)));
+        let old = listed.into_iter().zip(keys).filter(|(_, key)| is_old(key));
+        Ok(old.map(|(listed, _)| listed.experiment).collect())
+    }
+
+    /// The runs and logged models of an experiment that stays. The runs of one that is deleted go with it, when its time has come.
+    async fn deleted_in(
+        &self,
+        experiment: ExperimentId,
+        which: Which,
+    ) -> Result<(ExperimentId, Vec<RunId>, Vec<ModelId>)> {
+        let mut runs = Vec::new();
+        let item = self.table.get(&rows::Experiment::key(&experiment)).await?;
+        if let Some(item) = item {
+            let state = experiment_state(&item);
+            // Those that were deleted before the experiment was restored are active again.
+            let range = RunsByStage::all(&experiment).stage(&Stage::Deleted { version: state.version });
+            if state.stage == LifecycleStage::Active {
+                runs = self.old(range.range(), which, |run| run_deleted_since(run, &item)).await?;
+            }
+        }
+        let models = ranges::logged_models_deleted(&experiment);
+        let models = self.old(models, which, |model| model.number(UPDATED)).await?;
+        let runs = runs.iter().filter_map(rows::Run::parse).map(|row| row.run).collect();
+        let models = models.iter().filter_map(rows::LoggedModel::parse).map(|row| row.model).collect();
+        Ok((experiment, runs, models))
+    }
+
+    /// The keys of the items of a range that are old enough, page after page. The items themselves are read only if there is an age.
+    async fn old(&self, range: KeyRange, which: Which, since: impl Fn(&Item) -> Option<i64>) -> Result<Vec<Key>> {
+        let query = Query::of(range).for_removal();
+        let is_any = which == Which::default();
+        let mut query = if is_any { query } else { query.whole() };
+        let mut keys = Vec::new();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let is_old = |item: &&Item| is_any || which.contains(since(item));
+            keys.extend(page.items.iter().filter(is_old).filter_map(Item::key));
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(keys),
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Removing logged models. Nobody restores one, so that nothing has to be checked twice.
+
+use entities::attributes::{ARTIFACT_URI, STAGE, UPDATED};
+use entities::{ModelLocation, stage_from};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::rows;
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{ExperimentId, ModelId, Result};
+use table::Item;
+
+use crate::report::{Entity, Report};
+use crate::store::Retention;
+use crate::which::Which;
+
+/// Models that share requests.
+const PORTION: usize = 25;
+/// Models whose artifacts and rows are removed at a time.
+const AT_ONCE: usize = 8;
+
+/// Since when a model is deleted, in ms; `None` if it is not.
+fn deleted_since(model: &Item) -> Option<i64> {
+    let is_deleted = stage_from(model.text(STAGE).unwrap_or_default()) == LifecycleStage::Deleted;
+    is_deleted.then(|| model.number(UPDATED).unwrap_or(i64::MAX))
+}
+
+impl Retention {
+    /// Removes logged models of an experiment; returns how many stay.
+    pub(crate) async fn remove_models(
+        &self,
+        experiment: ExperimentId,
+        models: &[ModelId],
+        which: Which,
+        report: &dyn Report,
+    ) -> Result<usize> {
+        let mut kept = 0;
+        for models in models.chunks(PORTION) {
+            let places: Vec<_> =
+                models.iter().map(|model| ModelLocation { experiment, model: model.clone() }).collect();
+            kept += self.remove_models_together(&places, which, report).await?;
+        }
+        Ok(kept)
+    }
+
+    async fn remove_models_together(
+        &self,
+        models: &[ModelLocation],
+        which: Which,
+        report: &dyn Report,
+    ) -> Result<usize> {
+        let row = |at: &ModelLocation| rows::LoggedModelRemoval::key(&at.experiment, &at.model);
+        let claim = self.claim(&models.iter().map(row).collect::<Vec<_>>()).await?;
+        let items = self.table.get_many(&models.iter().map(ModelLocation::key).collect::<Vec<_>>()).await?;
+        let items = &items;
+        let outcomes = models.iter().map(|at| async move {
+            let outcome = match items.get(&at.key()) {
+                // An earlier removal has come that far.
+                None => Ok(()),
+                Some(model) if which.contains(deleted_since(model)) => {
+                    self.remove_artifacts(model.text(ARTIFACT_URI).unwrap_or_default(), at.model.as_str()).await
+                }
+                Some(_) => Err("it is not deleted".to_owned()),
+            };
+            (at, outcome)
+        });
+        let outcomes: Vec<_> = stream::iter(outcomes.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await;
+        let (gone, kept): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, outcome)| outcome.is_ok());
+        let gone: Vec<_> = gone.into_iter().map(|(at, _)| at).collect();
+        self.table.write_many(Vec::new(), &gone.iter().map(|at| at.key()).collect::<Vec<_>>()).await?;
+        let cleared = gone.iter().map(|at| self.indexer.clear_up_model(at));
+        stream::iter(cleared.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        self.finish(&gone.iter().map(|at| row(at)).collect::<Vec<_>>()).await?;
+        for at in gone {
+            report.removed(Entity::LoggedModel(at.model.clone()));
+        }
+        let count = kept.len();
+        for (at, outcome) in kept {
+            self.release(&claim, row(at)).await?;
+            report.kept(Entity::LoggedModel(at.model.clone()), &outcome.err().unwrap_or_default());
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,131 @@
+//! What an operator names. All of it is checked before anything is removed, in MLflow's words.
+
+use std::collections::{BTreeMap, HashMap};
+
+use entities::attributes::{STAGE, UPDATED};
+use entities::{experiment_state, locate_model, locate_run, run_deleted_since, stage_from};
+use key_schema::{Key, rows};
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{Error, ExperimentId, ModelId, Result, RunId, python};
+use table::Item;
+
+use crate::age::Age;
+use crate::find::Found;
+use crate::store::Retention;
+use crate::which::Which;
+
+/// Ids, as they were given.
+#[derive(Clone, Debug, Default)]
+pub struct Named {
+    /// Of runs.
+    pub runs: Vec<String>,
+    /// Of experiments.
+    pub experiments: Vec<String>,
+    /// Of logged models.
+    pub models: Vec<String>,
+}
+
+impl Named {
+    /// Whether nothing is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.experiments.is_empty() && self.models.is_empty()
+    }
+}
+
+impl Retention {
+    /// What is named, if all of it is deleted, and for that long if there is an age. A request for each, and one more for a run or a
+    /// logged model whose id was made elsewhere.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST` for what is not there, `INVALID_PARAMETER_VALUE` for what is not deleted or not old enough.
+    pub async fn named(&self, named: &Named, age: Option<&Age>) -> Result<Found> {
+        let which = Which::Deleted { before: age.map(Age::before) };
+        let only = age.map(Age::as_str).unwrap_or_default();
+        Ok(Found {
+            experiments: self.experiments_named(&named.experiments, which, only).await?,
+            runs: self.runs_named(&named.runs, which, only).await?,
+            models: self.models_named(&named.models, which, only).await?,
+            which,
+        })
+    }
+
+    async fn experiments_named(&self, ids: &[String], which: Which, only: &str) -> Result<Vec<ExperimentId>> {
+        let ids = ids.iter().map(|id| ExperimentId::parse(id)).collect::<Result<Vec<_>>>()?;
+        let keys: Vec<_> = ids.iter().map(rows::Experiment::key).collect();
+        let items = self.table.get_many(&keys).await?;
+        let (mut active, mut young) = (Vec::new(), Vec::new());
+        for (id, key) in ids.iter().zip(&keys) {
+            let item = items.get(key).ok_or_else(|| id.not_found())?;
+            if experiment_state(item).stage != LifecycleStage::Deleted {
+                active.push(python::repr(&id.to_string()));
+            } else if !which.contains(Some(item.number(UPDATED).unwrap_or(i64::MAX))) {
+                young.push(python::repr(&id.to_string()));
+            }
+        }
+        if !active.is_empty() {
+            return Err(Error::invalid(format!(
+                "Experiments [{}] are not in the deleted lifecycle stage. Only experiments in the deleted lifecycle stage can be hard-deleted.",
+                active.join(", ")
+            )));
+        }
+        if !young.is_empty() {
+            return Err(Error::invalid(format!(
+                "Experiments [{}] are not older than the required age. Only experiments older than {only} can be deleted.",
+                young.join(", ")
+            )));
+        }
+        Ok(ids)
+    }
+
+    async fn runs_named(&self, ids: &[String], which: Which, only: &str) -> Result<BTreeMap<ExperimentId, Vec<RunId>>> {
+        let mut found = BTreeMap::<_, Vec<_>>::new();
+        for id in ids {
+            let at = locate_run(&self.table, id).await?;
+            let experiment = rows::Experiment::key(&at.experiment);
+            let items: HashMap<Key, Item> = self.table.get_many(&[at.key(), experiment.clone()]).await?;
+            let (Some(run), Some(experiment)) = (items.get(&at.key()), items.get(&experiment)) else {
+                return Err(at.not_found());
+            };
+            let since = run_deleted_since(run, experiment).ok_or_else(|| {
+                Error::invalid(format!(
+                    "Run {id} is not in `deleted` lifecycle stage. Only runs in `deleted` lifecycle stage can be deleted."
+                ))
+            })?;
+            if !which.contains(Some(since)) {
+                return Err(Error::invalid(format!(
+                    "Run {id} is not older than the required age. Only runs older than {only} can be deleted."
+                )));
+            }
+            found.entry(at.experiment).or_default().push(at.run);
+        }
+        Ok(found)
+    }
+
+    async fn models_named(
+        &self,
+        ids: &[String],
+        which: Which,
+        only: &str,
+    ) -> Result<BTreeMap<ExperimentId, Vec<ModelId>>> {
+        let mut found = BTreeMap::<_, Vec<_>>::new();
+        for id in ids {
+            let at = locate_model(&self.table, id).await?.ok_or_else(|| ModelId::not_found(id))?;
+            let model = self.table.get(&at.key()).await?.ok_or_else(|| at.not_found())?;
+            if stage_from(model.text(STAGE).unwrap_or_default()) != LifecycleStage::Deleted {
+                return Err(Error::invalid(format!(
+                    "Logged model {id} is not in `deleted` lifecycle stage. \
+                     Only logged models in `deleted` lifecycle stage can be deleted."
+                )));
+            }
+            if !which.contains(Some(model.number(UPDATED).unwrap_or(i64::MAX))) {
+                return Err(Error::invalid(format!(
+                    "Logged model {id} is not older than the required age. \
+                     Only logged models older than {only} can be deleted."
+                )));
+            }
+            found.entry(at.experiment).or_default().push(at.model);
+        }
+        Ok(found)
+    }
+}

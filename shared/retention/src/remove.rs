@@ -1,0 +1,29 @@
+//! Removing what was found.
+
+use mlflow_api::{Result, Workspace};
+
+use crate::find::Found;
+use crate::report::Report;
+use crate::store::Retention;
+
+impl Retention {
+    /// Removes what was found, runs first and experiments last, after all that an earlier removal has left unfinished. What cannot be
+    /// removed stays, and the report says why. About nine requests a run, and one per 25 of its items, by which it costs a write unit or
+    /// more each.
+    ///
+    /// # Errors
+    /// Those of the table. What was not removed then stays as it was, or is removed by the next call.
+    pub async fn remove(&self, workspace: &Workspace, found: &Found, report: &dyn Report) -> Result<()> {
+        self.resume(workspace, report).await?;
+        for (experiment, runs) in &found.runs {
+            self.remove_runs(*experiment, runs, found.which, report).await?;
+        }
+        for (experiment, models) in &found.models {
+            self.remove_models(*experiment, models, found.which, report).await?;
+        }
+        for experiment in &found.experiments {
+            self.remove_experiment(workspace, *experiment, found.which, report).await?;
+        }
+        Ok(())
+    }
+}

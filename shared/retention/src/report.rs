@@ -1,0 +1,36 @@
+//! What becomes of each entity.
+
+use std::fmt;
+
+use mlflow_api::{ExperimentId, ModelId, RunId};
+
+/// What is removed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Entity {
+    /// A run.
+    Run(RunId),
+    /// A logged model.
+    LoggedModel(ModelId),
+    /// An experiment.
+    Experiment(ExperimentId),
+}
+
+impl fmt::Display for Entity {
+    /// In MLflow's words.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(run) => write!(formatter, "Run with ID {run}"),
+            Self::LoggedModel(model) => write!(formatter, "Logged model with ID {model}"),
+            Self::Experiment(experiment) => write!(formatter, "Experiment with ID {experiment}"),
+        }
+    }
+}
+
+/// Who is told what becomes of each entity, as soon as it is certain.
+pub trait Report: Send + Sync {
+    /// It is gone, with all that hung on it.
+    fn removed(&self, entity: Entity);
+
+    /// It stays as it was, deleted or restored, for this reason.
+    fn kept(&self, entity: Entity, why: &str);
+}

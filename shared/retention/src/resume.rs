@@ -1,0 +1,47 @@
+//! Going on with what an earlier removal has begun.
+
+use std::collections::{BTreeMap, HashSet};
+
+use key_schema::{Key, KeyRange, rows};
+use mlflow_api::{Result, Workspace};
+use table::{Item, Query};
+
+use crate::report::Report;
+use crate::store::Retention;
+use crate::which::Which;
+
+impl Retention {
+    /// Removes what somebody has begun to remove and not finished: a process that was stopped, or one that is still at it, which does no
+    /// harm. Three requests where there is nothing.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn resume(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
+        let experiments = self.begun(rows::ExperimentRemoval::all().range(), rows::ExperimentRemoval::parse).await?;
+        let mut runs = BTreeMap::<_, Vec<_>>::new();
+        for row in self.begun(rows::RunRemoval::all().range(), rows::RunRemoval::parse).await? {
+            runs.entry(row.experiment).or_default().push(row.run);
+        }
+        for (experiment, runs) in runs {
+            self.remove_runs(experiment, &runs, Which::default(), report).await?;
+        }
+        let going: HashSet<_> = experiments.iter().map(|row| row.experiment).collect();
+        let mut models = BTreeMap::<_, Vec<_>>::new();
+        for row in self.begun(rows::LoggedModelRemoval::all().range(), rows::LoggedModelRemoval::parse).await? {
+            models.entry(row.experiment).or_default().push(row.model);
+        }
+        for (experiment, models) in models {
+            let which = if going.contains(&experiment) { Which::All } else { Which::default() };
+            self.remove_models(experiment, &models, which, report).await?;
+        }
+        for row in experiments {
+            self.remove_experiment(workspace, row.experiment, Which::default(), report).await?;
+        }
+        Ok(())
+    }
+
+    async fn begun<Row>(&self, range: KeyRange, parse: impl Fn(&Key) -> Option<Row>) -> Result<Vec<Row>> {
+        let items = self.table.query(Query::of(range)).await?;
+        Ok(items.iter().filter_map(Item::key).filter_map(|key| parse(&key)).collect())
+    }
+}

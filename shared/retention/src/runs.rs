@@ -1,0 +1,147 @@
+//! Removing runs.
+
+use entities::attributes::STAGE_VERSION;
+use entities::{RunLocation, experiment_state, run_deleted_since, run_info, unchanged_stage};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::rows;
+use mlflow_api::{ExperimentId, Result, RunId};
+use table::{Condition, Failure, Item, Write};
+
+use crate::report::{Entity, Report};
+use crate::store::Retention;
+use crate::which::Which;
+
+/// Runs that share requests: their rows, and their documents, in one of each.
+const PORTION: usize = 25;
+/// Runs whose artifacts and rows are removed at a time.
+const AT_ONCE: usize = 8;
+
+/// Runs of one experiment, as they are now.
+#[derive(Default)]
+struct Sorted {
+    experiment: Option<Item>,
+    /// To be removed: still deleted, and old enough.
+    deleted: Vec<(RunLocation, Item)>,
+    /// Without a document: an earlier removal, or another process, has come that far.
+    gone: Vec<RunLocation>,
+    restored: Vec<RunLocation>,
+}
+
+impl Retention {
+    /// Removes runs of an experiment; returns how many stay.
+    pub(crate) async fn remove_runs(
+        &self,
+        experiment: ExperimentId,
+        runs: &[RunId],
+        which: Which,
+        report: &dyn Report,
+    ) -> Result<usize> {
+        let mut kept = 0;
+        for runs in runs.chunks(PORTION) {
+            let places = runs.iter().map(|run| RunLocation { experiment, run: run.clone() }).collect();
+            kept += self.remove_portion(places, which, report).await?;
+        }
+        Ok(kept)
+    }
+
+    async fn remove_portion(&self, runs: Vec<RunLocation>, which: Which, report: &dyn Report) -> Result<usize> {
+        let row = |at: &RunLocation| rows::RunRemoval::key(&at.experiment, &at.run);
+        let claim = self.claim(&runs.iter().map(row).collect::<Vec<_>>()).await?;
+        // Behind the claim: who restored one before it is seen here, and who wants to after it sees the claim.
+        let Sorted { experiment, deleted, mut gone, restored } = self.sort(runs, which).await?;
+        let mut kept: Vec<_> =
+            restored.into_iter().map(|at| (at, "it was restored, or deleted anew".to_owned())).collect();
+        let experiment = experiment.as_ref();
+        let artifacts = deleted.into_iter().map(|(at, run)| async move {
+            let info = experiment.map(|item| run_info(at.experiment, &at.run, &run, &experiment_state(item)));
+            let outcome = match info {
+                Some(info) => self.remove_artifacts(&info.artifact_uri, at.run.as_str()).await,
+                // An experiment that a hand has deleted: nothing says where they are.
+                None => Ok(()),
+            };
+            (at, outcome)
+        });
+        let mut ready = Vec::new();
+        let mut artifacts = std::pin::pin!(stream::iter(artifacts.collect::<Vec<_>>()).buffer_unordered(AT_ONCE));
+        while let Some((at, outcome)) = artifacts.next().await {
+            match outcome {
+                Ok(()) => ready.push(at),
+                Err(why) => kept.push((at, why)),
+            }
+        }
+        let (removed, restored) = self.remove_documents(ready, which).await?;
+        gone.extend(removed);
+        // By restoring their experiment, which had been deleted meanwhile.
+        kept.extend(restored.into_iter().map(|at| (at, "it was restored while its artifacts were removed".to_owned())));
+
+        let cleared = gone.iter().map(|at| self.indexer.clear_up_run(at));
+        stream::iter(cleared.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        self.finish(&gone.iter().map(row).collect::<Vec<_>>()).await?;
+        for at in gone {
+            report.removed(Entity::Run(at.run));
+        }
+        let count = kept.len();
+        for (at, why) in kept {
+            self.release(&claim, row(&at)).await?;
+            report.kept(Entity::Run(at.run), &why);
+        }
+        Ok(count)
+    }
+
+    /// Reads the documents of runs, and that of their experiment. One request.
+    async fn sort(&self, runs: Vec<RunLocation>, which: Which) -> Result<Sorted> {
+        let Some(first) = runs.first() else { return Ok(Sorted::default()) };
+        let experiment = rows::Experiment::key(&first.experiment);
+        let keys: Vec<_> = runs.iter().map(RunLocation::key).chain([experiment.clone()]).collect();
+        let mut items = self.table.get_many(&keys).await?;
+        let mut sorted = Sorted { experiment: items.remove(&experiment), ..Sorted::default() };
+        for at in runs {
+            let Some(run) = items.remove(&at.key()) else {
+                sorted.gone.push(at);
+                continue;
+            };
+            let experiment = sorted.experiment.as_ref();
+            if experiment.is_none_or(|experiment| which.contains(run_deleted_since(&run, experiment))) {
+                sorted.deleted.push((at, run));
+            } else {
+                sorted.restored.push(at);
+            }
+        }
+        Ok(sorted)
+    }
+
+    /// Deletes the documents of runs that are still deleted, all in one transaction. Returns those that are gone, and those that are not
+    /// deleted any more.
+    async fn remove_documents(
+        &self,
+        runs: Vec<RunLocation>,
+        which: Which,
+    ) -> Result<(Vec<RunLocation>, Vec<RunLocation>)> {
+        let (mut left, mut gone, mut restored) = (runs, Vec::new(), Vec::new());
+        let mut attempts = self.table.attempts("a deleted run");
+        while !left.is_empty() {
+            attempts.next().await?;
+            let sorted = self.sort(left, which).await?;
+            gone.extend(sorted.gone);
+            restored.extend(sorted.restored);
+            let mut writes = Vec::new();
+            if let Some((key, version)) =
+                sorted.experiment.and_then(|item| Some((item.key()?, item.0.get(STAGE_VERSION)?.clone())))
+            {
+                // Restoring the experiment restores its runs without writing to them.
+                writes.push(Write::Check(key, Condition::Equals(STAGE_VERSION.into(), version)));
+            }
+            writes.extend(sorted.deleted.iter().map(|(at, run)| Write::Delete(at.key(), unchanged_stage(run))));
+            left = sorted.deleted.into_iter().map(|(at, _)| at).collect();
+            if left.is_empty() {
+                break;
+            }
+            match self.table.transact(&writes).await {
+                Ok(()) => gone.append(&mut left),
+                Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Ok((gone, restored))
+    }
+}

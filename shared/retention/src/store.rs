@@ -1,0 +1,30 @@
+//! What a removal works on.
+
+use artifact_store::Artifacts;
+use fts_indexer::Indexer;
+use table::Table;
+
+/// Removes for good what was deleted. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Retention {
+    pub(crate) table: Table,
+    /// Its code clears up after what is gone.
+    pub(crate) indexer: Indexer,
+    pub(crate) artifacts: Artifacts,
+    pub(crate) leaves_artifacts: bool,
+}
+
+impl Retention {
+    /// Over a table and the artifacts that this server keeps.
+    #[must_use]
+    pub fn new(table: Table, artifacts: Artifacts) -> Self {
+        let indexer = Indexer::new(table.clone());
+        Self { table, indexer, artifacts, leaves_artifacts: false }
+    }
+
+    /// The same, which also removes what keeps its artifacts where this server cannot reach them, and leaves those there.
+    #[must_use]
+    pub fn leaving_artifacts(self, leaves_artifacts: bool) -> Self {
+        Self { leaves_artifacts, ..self }
+    }
+}

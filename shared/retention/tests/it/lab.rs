@@ -1,0 +1,184 @@
+//! A server with artifacts in a directory, and what clients leave there.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use artifact_store::Artifacts;
+use embedded_engine::StreamReader;
+use fts_indexer::{Batch, Indexer};
+use mlflow_api::Workspace;
+use retention::{Entity, Report, Retention};
+use serde_json::{Value, json};
+use table::Table;
+use tempfile::TempDir;
+use test_site::{Api, Site, TABLE};
+use tracking::store::Store;
+
+/// As short as it can be: a deletion waits for it.
+const LEASE: Duration = Duration::from_millis(2);
+
+pub(crate) struct Lab {
+    pub(crate) site: Site,
+    pub(crate) api: Api,
+    stream: StreamReader,
+    directory: TempDir,
+}
+
+/// What was reported.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) removed: BTreeSet<String>,
+    pub(crate) kept: Vec<(String, String)>,
+}
+
+struct Log(Mutex<Outcome>);
+
+impl Report for Log {
+    fn removed(&self, entity: Entity) {
+        self.0.lock().unwrap().removed.insert(entity.to_string());
+    }
+
+    fn kept(&self, entity: Entity, why: &str) {
+        self.0.lock().unwrap().kept.push((entity.to_string(), why.to_owned()));
+    }
+}
+
+impl Lab {
+    pub(crate) async fn new() -> Self {
+        let site = Site::new().await;
+        let store = Store::with_lease(site.table.clone(), "mlflow-artifacts:/", LEASE);
+        store.experiment_create_default(&Workspace::default()).await.unwrap();
+        let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
+        Self { site, api: Api(tracking::router(&store)), stream, directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn retention(&self) -> Retention {
+        self.retention_over(self.site.table.clone())
+    }
+
+    pub(crate) fn retention_over(&self, table: Table) -> Retention {
+        Retention::new(table, Artifacts::in_directory(self.directory.path()))
+    }
+
+    /// Removes what is deleted, and what was before a moment, if there is one.
+    pub(crate) async fn collect(&self, before: Option<i64>) -> Outcome {
+        collect(&self.retention(), before).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
+        self.api.post(path, body).await.ok()
+    }
+
+    pub(crate) async fn experiment(&self, name: &str) -> String {
+        text(&self.post("experiments/create", json!({ "name": name })).await["experiment_id"])
+    }
+
+    /// A run with something of each kind of row, and an artifact.
+    pub(crate) async fn run(&self, experiment: &str) -> String {
+        let new = json!({ "experiment_id": experiment, "start_time": 1, "tags": [{ "key": "big", "value": "t".repeat(1_100) }] });
+        let run = text(&self.post("runs/create", new).await["run"]["info"]["run_id"]);
+        let metrics: Vec<_> = (0..200)
+            .map(|at| json!({ "key": format!("m{}", at % 150), "value": at, "timestamp": at, "step": at }))
+            .collect();
+        let many: Vec<_> =
+            (0..12).map(|at| json!({ "key": "loss", "value": at, "timestamp": at, "step": at })).collect();
+        let params = json!([{ "key": "p", "value": "1" }, { "key": "big", "value": "p".repeat(1_100) }]);
+        self.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics, "params": params })).await;
+        self.post("runs/log-batch", json!({ "run_id": run, "metrics": many })).await;
+        let dataset = json!({ "name": "d", "digest": "1", "source_type": "s", "source": "s", "profile": noise() });
+        let inputs = json!({ "run_id": run, "datasets": [{ "dataset": dataset, "tags": [] }], "models": [{ "model_id": "m-1" }] });
+        self.post("runs/log-inputs", inputs).await;
+        self.write(&format!("{experiment}/{run}/artifacts/model/weights"));
+        run
+    }
+
+    /// A logged model with something of each kind of row, and an artifact.
+    pub(crate) async fn model(&self, experiment: &str, run: &str) -> String {
+        let entries = |prefix: &str| json!([{ "key": format!("{prefix}big"), "value": "v".repeat(1_100) }]);
+        let new = json!({
+            "experiment_id": experiment, "name": "m", "source_run_id": run, "params": entries("p"), "tags": entries("t"),
+        });
+        let model = text(&self.post("logged-models", new).await["model"]["info"]["model_id"]);
+        // More than its document has room for.
+        for portion in 0..2 {
+            let point = |at: i64| json!({ "key": format!("{:0>200}", at), "value": at, "timestamp": at, "step": portion, "model_id": model });
+            let metrics: Vec<_> = (0..100).map(point).collect();
+            self.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await;
+        }
+        self.write(&format!("{experiment}/models/{model}/artifacts/weights"));
+        model
+    }
+
+    pub(crate) async fn delete_model(&self, model: &str) {
+        self.api.call("DELETE", &format!("logged-models/{model}"), json!({})).await.ok();
+    }
+
+    fn write(&self, path: &str) {
+        let path = self.directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x").unwrap();
+    }
+
+    /// The paths of artifacts that hold this text.
+    pub(crate) fn artifacts(&self, text: &str) -> Vec<PathBuf> {
+        let mut directories = vec![self.directory.path().to_owned()];
+        let mut found = Vec::new();
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    directories.push(path.clone());
+                }
+                found.extend(path.to_str().unwrap().contains(text).then_some(path));
+            }
+        }
+        found
+    }
+
+    /// Lets the indexer have all that is in the stream.
+    pub(crate) async fn index(&self) {
+        self.index_over(self.site.table.clone()).await;
+    }
+
+    /// The same, with requests of the indexer that meet the faults.
+    pub(crate) async fn index_over(&self, table: Table) {
+        loop {
+            let records = self.stream.oldest(1_000).await.unwrap();
+            let Some(last) = records.last().map(|last| text(&last["dynamodb"]["SequenceNumber"])) else { return };
+            let answer = Indexer::new(table.clone()).handle(Batch { records }).await;
+            assert!(answer.batch_item_failures.is_empty(), "{:?}", answer.batch_item_failures);
+            self.stream.forget_through(&last).await.unwrap();
+        }
+    }
+
+    /// The keys of the items that hold this text anywhere.
+    pub(crate) async fn items(&self, text: &str) -> Vec<String> {
+        let items = self.site.dump().await.into_iter();
+        items.filter(|(key, item)| key.contains(text) || item.to_string().contains(text)).map(|(key, _)| key).collect()
+    }
+}
+
+/// A text that does not get much shorter when it is compressed.
+fn noise() -> String {
+    let next = |last: &u32| Some(last.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+    std::iter::successors(Some(7), next).take(6_000).map(|number| number.to_string()).collect()
+}
+
+pub(crate) async fn collect(retention: &Retention, before: Option<i64>) -> Outcome {
+    let found = retention.deleted(&Workspace::default(), before).await.unwrap();
+    let log = Log(Mutex::default());
+    retention.remove(&Workspace::default(), &found, &log).await.unwrap();
+    log.0.into_inner().unwrap()
+}
+
+pub(crate) async fn apply_policy(retention: &Retention) -> (bool, Outcome) {
+    let log = Log(Mutex::default());
+    let is_set = retention.apply_policy(&Workspace::default(), &log).await.unwrap();
+    (is_set, log.0.into_inner().unwrap())
+}
+
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}

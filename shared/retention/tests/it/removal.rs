@@ -1,0 +1,169 @@
+//! What is removed, and what stays.
+
+use entities::now_ms;
+use key_schema::attributes::DELETED_TIME;
+use key_schema::rows;
+use mlflow_api::{ExperimentId, RunId};
+use serde_json::json;
+use table::{Update, number};
+
+use crate::lab::Lab;
+
+const DAY: i64 = 86_400_000;
+
+#[tokio::test]
+async fn a_run_leaves_nothing_but_the_datasets_of_its_experiment() {
+    let lab = Lab::new().await;
+    let experiment = lab.experiment("e").await;
+    let other = lab.run(&experiment).await;
+    lab.index().await;
+    let before = lab.site.dump().await;
+    let run = lab.run(&experiment).await;
+    lab.index().await;
+    assert!(lab.items(&run).await.len() > 100, "rows, history, entries of the index");
+    lab.post("runs/delete", json!({ "run_id": run })).await;
+    lab.index().await;
+
+    let outcome = lab.collect(None).await;
+    assert_eq!(outcome.removed.into_iter().collect::<Vec<_>>(), [format!("Run with ID {run}")]);
+    assert_eq!(outcome.kept, []);
+    assert_eq!(lab.items(&run).await, Vec::<String>::new());
+    assert_eq!(lab.site.dump().await, before, "the dataset is in both runs");
+    assert_eq!((lab.artifacts(&run).len(), lab.artifacts(&other).len()), (0, 4));
+    lab.api.get("runs/get", &[("run_id", &run)]).await.missing();
+    lab.api.get("runs/get", &[("run_id", &other)]).await.ok();
+    // What the stream has to say of it changes nothing any more.
+    lab.index().await;
+    assert_eq!(lab.site.dump().await, before);
+}
+
+#[tokio::test]
+async fn a_run_that_was_never_indexed_leaves_nothing_either() {
+    let lab = Lab::new().await;
+    let run = lab.run("0").await;
+    lab.post("runs/delete", json!({ "run_id": run })).await;
+    lab.collect(None).await;
+    assert_eq!(lab.items(&run).await, Vec::<String>::new());
+    lab.index().await;
+    assert_eq!(lab.items(&run).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_logged_model_leaves_nothing() {
+    let lab = Lab::new().await;
+    let run = lab.run("0").await;
+    let (model, other) = (lab.model("0", &run).await, lab.model("0", &run).await);
+    assert!(!lab.items(&format!("MODEL#{model}")).await.is_empty(), "it has points of its own");
+    lab.delete_model(&model).await;
+    let outcome = lab.collect(None).await;
+    assert_eq!(outcome.removed.into_iter().collect::<Vec<_>>(), [format!("Logged model with ID {model}")]);
+    assert_eq!(lab.items(&model).await, Vec::<String>::new());
+    assert!(!lab.items(&format!("MODEL#{other}")).await.is_empty());
+    assert_eq!((lab.artifacts(&model).len(), lab.artifacts(&other).len()), (0, 3));
+}
+
+#[tokio::test]
+async fn an_experiment_leaves_nothing() {
+    let lab = Lab::new().await;
+    let bystander = lab.experiment("bystander").await;
+    lab.run(&bystander).await;
+    lab.index().await;
+    let experiment = lab.experiment("e").await;
+    let before = lab.site.dump().await;
+    let tag = json!({ "experiment_id": experiment, "key": "big", "value": "v".repeat(1_100) });
+    lab.post("experiments/set-experiment-tag", tag).await;
+    let (run, second) = (lab.run(&experiment).await, lab.run(&experiment).await);
+    let (model, second_model) = (lab.model(&experiment, &run).await, lab.model(&experiment, &run).await);
+    lab.post("runs/delete", json!({ "run_id": second })).await;
+    lab.delete_model(&second_model).await;
+    lab.index().await;
+    lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
+
+    let outcome = lab.collect(None).await;
+    assert_eq!(outcome.kept, []);
+    assert!(outcome.removed.contains(&format!("Experiment with ID {experiment}")));
+    assert_eq!(outcome.removed.len(), 5);
+    let mut expected = before;
+    expected.retain(|key, _| !key.starts_with(&format!("EXP#{experiment} ")) && !key.ends_with("EXPNAME#e"));
+    let left = lab.site.dump().await;
+    assert_eq!(left.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    lab.index().await;
+    assert_eq!(lab.site.dump().await, expected);
+    for id in [&run, &second, &model, &second_model] {
+        assert_eq!((lab.items(id).await.len(), lab.artifacts(id).len()), (0, 0));
+    }
+    lab.api.get("experiments/get", &[("experiment_id", &experiment)]).await.missing();
+    // Its name is free.
+    lab.experiment("e").await;
+}
+
+#[tokio::test]
+async fn only_what_was_deleted_long_ago_goes() {
+    let lab = Lab::new().await;
+    let (old, young) = (lab.run("0").await, lab.run("0").await);
+    for run in [&old, &young] {
+        lab.post("runs/delete", json!({ "run_id": run })).await;
+    }
+    let key = rows::Run::key(&ExperimentId::DEFAULT, &RunId::parse(&old).unwrap());
+    lab.site.table.update(&Update::new(key).set(DELETED_TIME, number(now_ms() - 31 * DAY))).await.unwrap();
+    let experiment = lab.experiment("e").await;
+    lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
+    let outcome = lab.collect(Some(now_ms() - 30 * DAY)).await;
+    assert_eq!(outcome.removed.into_iter().collect::<Vec<_>>(), [format!("Run with ID {old}")]);
+    lab.api.get("runs/get", &[("run_id", &young)]).await.ok();
+    lab.api.get("experiments/get", &[("experiment_id", &experiment)]).await.ok();
+}
+
+#[tokio::test]
+async fn what_was_restored_stays() {
+    let lab = Lab::new().await;
+    let kept = lab.experiment("kept").await;
+    let (run, of_kept) = (lab.run("0").await, lab.run(&kept).await);
+    for verb in ["delete", "restore"] {
+        lab.post(&format!("runs/{verb}"), json!({ "run_id": run })).await;
+    }
+    assert!(lab.items(DELETED_TIME).await.is_empty(), "a run that is not deleted has no such time");
+    // It is active again with its experiment, though it was deleted by itself.
+    lab.post("runs/delete", json!({ "run_id": of_kept })).await;
+    for verb in ["delete", "restore"] {
+        lab.post(&format!("experiments/{verb}"), json!({ "experiment_id": kept })).await;
+    }
+    // And this experiment is deleted, but not all of its runs.
+    let half = lab.experiment("half").await;
+    let (restored, gone) = (lab.run(&half).await, lab.run(&half).await);
+    lab.post("experiments/delete", json!({ "experiment_id": half })).await;
+    lab.post("runs/restore", json!({ "run_id": restored })).await;
+
+    let outcome = lab.collect(None).await;
+    assert_eq!(outcome.removed.into_iter().collect::<Vec<_>>(), [format!("Run with ID {gone}")]);
+    let of_half = (format!("Experiment with ID {half}"), "1 of its runs stay".to_owned());
+    assert!(outcome.kept.contains(&of_half), "{:?}", outcome.kept);
+    for id in [&run, &of_kept, &restored] {
+        let info = lab.api.get("runs/get", &[("run_id", id)]).await.ok()["run"]["info"].clone();
+        assert_eq!(info["lifecycle_stage"], "active");
+        assert_eq!(lab.artifacts(id).len(), 4);
+    }
+    lab.post("experiments/restore", json!({ "experiment_id": half })).await;
+}
+
+#[tokio::test]
+async fn artifacts_that_cannot_be_reached_keep_what_they_belong_to() {
+    let lab = Lab::new().await;
+    let new = json!({ "name": "far", "artifact_location": "s3://elsewhere/x" });
+    let experiment = crate::lab::text(&lab.post("experiments/create", new).await["experiment_id"]);
+    let run = lab.run(&experiment).await;
+    lab.post("runs/delete", json!({ "run_id": run })).await;
+    let before = lab.site.dump().await;
+    let outcome = lab.collect(None).await;
+    assert!(outcome.removed.is_empty());
+    let (entity, why) = outcome.kept.first().unwrap();
+    assert_eq!(*entity, format!("Run with ID {run}"));
+    assert!(why.starts_with(&format!("its artifacts at s3://elsewhere/x/{run}/artifacts stay")), "{why}");
+    assert_eq!(lab.site.dump().await, before);
+    lab.post("runs/restore", json!({ "run_id": run })).await;
+    lab.post("runs/delete", json!({ "run_id": run })).await;
+
+    let leaving = lab.retention().leaving_artifacts(true);
+    assert_eq!(crate::lab::collect(&leaving, None).await.removed.len(), 1);
+    assert_eq!(lab.items(&run).await, Vec::<String>::new());
+}

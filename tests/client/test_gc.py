@@ -1,0 +1,105 @@
+"""`mlflow-serverless gc`, beside a server on the same data and alone: what was deleted is gone, with its artifacts."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+
+from tests.support.servers import ServerlessMlflow, binary
+
+
+def _gc(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [str(binary()), "gc", "--data", str(directory / "data"), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def _run(client: MlflowClient, experiment: str) -> str:
+    run = client.create_run(experiment).info.run_id
+    for step in range(20):
+        client.log_metric(run, "loss", 1 / (step + 1), step=step)
+    client.log_param(run, "model", "a")
+    client.log_text(run, "weights", "model/weights.txt")
+    return run
+
+
+def _files(directory: Path, text: str) -> list[Path]:
+    return [path for path in (directory / "data/artifacts").rglob("*") if text in str(path)]
+
+
+def _is_missing(client: MlflowClient, run: str) -> bool:
+    with pytest.raises(MlflowException) as refused:
+        client.get_run(run)
+    return refused.value.error_code == "RESOURCE_DOES_NOT_EXIST"
+
+
+def test_what_was_deleted_is_removed_for_good(tmp_path: Path) -> None:
+    server = ServerlessMlflow(tmp_path, artifact_root="mlflow-artifacts:/")
+    try:
+        client = MlflowClient(server.url)
+        experiment, gone = client.create_experiment("stays"), client.create_experiment("goes")
+        kept, deleted, restored = (_run(client, experiment) for _ in range(3))
+        of_gone = _run(client, gone)
+        for run in (deleted, restored):
+            client.delete_run(run)
+        client.restore_run(restored)
+        client.delete_experiment(gone)
+    finally:
+        server.stop()
+
+    said = _gc(tmp_path, "--dry-run").stdout.splitlines()
+    assert said == [
+        f"Run with ID {deleted} would be permanently deleted.",
+        f"Experiment with ID {gone} would be permanently deleted.",
+    ]
+    assert _gc(tmp_path, "--older-than", "1d").stdout == ""
+    refused = _gc(tmp_path, "--run-ids", f"{deleted},{kept}")
+    assert refused.returncode == 1
+    assert f"Run {kept} is not in `deleted` lifecycle stage." in refused.stderr
+    assert _files(tmp_path, deleted)
+
+    done = _gc(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(
+        [
+            f"Run with ID {deleted} has been permanently deleted.",
+            f"Run with ID {of_gone} has been permanently deleted.",
+            f"Experiment with ID {gone} has been permanently deleted.",
+        ]
+    )
+    assert _gc(tmp_path).stdout == ""
+    assert not _files(tmp_path, deleted) and not _files(tmp_path, of_gone)
+
+    server = ServerlessMlflow(tmp_path, artifact_root="mlflow-artifacts:/")
+    try:
+        client = MlflowClient(server.url)
+        assert _is_missing(client, deleted) and _is_missing(client, of_gone)
+        with pytest.raises(MlflowException):
+            client.restore_run(deleted)
+        assert [found.name for found in client.search_experiments()] == ["stays", "Default"]
+        assert {run.info.run_id for run in client.search_runs([experiment], run_view_type=3)} == {kept, restored}
+        for run in (kept, restored):
+            assert len(client.get_metric_history(run, "loss")) == 20
+            assert [file.path for file in client.list_artifacts(run, "model")] == ["model/weights.txt"]
+        # The name is free.
+        assert client.create_experiment("goes") != gone
+    finally:
+        server.stop()
+
+
+def test_a_server_goes_on_meanwhile(tmp_path: Path) -> None:
+    server = ServerlessMlflow(tmp_path, artifact_root="mlflow-artifacts:/")
+    try:
+        client = MlflowClient(server.url)
+        runs = [_run(client, "0") for _ in range(30)]
+        for run in runs:
+            client.delete_run(run)
+        assert _gc(tmp_path, "--set-policy", "0s").stdout == "What was deleted is kept for 0s.\n"
+        done = _gc(tmp_path)
+        assert done.stdout.count("has been permanently deleted") == 30, done.stderr
+        assert _is_missing(client, runs[0])
+        assert not client.search_runs(["0"], run_view_type=3)
+        assert _gc(tmp_path, "--set-policy", "off").stdout == "What was deleted is kept for ever.\n"
+    finally:
+        server.stop()
