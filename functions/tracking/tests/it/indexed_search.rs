@@ -342,6 +342,21 @@ async fn with_the_indexer_behind() {
     }
 }
 
+/// Newest first, only the marks of the candidates are read then.
+#[tokio::test]
+async fn with_more_marks_than_are_read_beforehand() {
+    let mut corpus = Corpus::new(6, 1, 450).await;
+    index(&corpus.site).await;
+    let mut runs = corpus.runs.clone();
+    runs.retain(|_| corpus.random.random_range(0..3) > 0);
+    for run in runs {
+        corpus.log(&run, 3).await;
+    }
+    let marks = changes(&corpus.site).await.len();
+    assert!(marks > 300, "{marks}");
+    corpus.compare(searches()).await;
+}
+
 #[tokio::test]
 async fn with_batches_that_come_twice_and_late() {
     let mut corpus = Corpus::new(4, 1, 250).await;

@@ -33,8 +33,10 @@ pub(super) struct Finder<'a> {
     pub(super) scopes: HashMap<ExperimentId, &'a Scope>,
     pub(super) plan: &'a RunPlan,
     pub(super) search: &'a RunSearch,
-    /// Runs whose copies are not what they are; of experiments with too many there is nothing here, and no copy is used.
+    /// Runs whose copies are not what they are.
     pub(super) unlisted: HashMap<ExperimentId, Unlisted>,
+    /// Experiments with too many of them: which of the candidates are among them is found out when these are read.
+    many_unlisted: HashSet<ExperimentId>,
     /// Runs that were looked at.
     seen: HashSet<RunLocation>,
     top: Top<SortKey, tracking::Run>,
@@ -100,9 +102,11 @@ impl<'a> Finder<'a> {
         unlisted: &mut HashMap<ExperimentId, Option<Unlisted>>,
     ) -> Self {
         let scopes = scopes.iter().map(|scope| (scope.id, scope)).collect();
+        let many_unlisted = unlisted.iter().filter(|(_, unlisted)| unlisted.is_none()).map(|(id, _)| *id).collect();
         let unlisted = unlisted.drain().filter_map(|(id, unlisted)| Some((id, unlisted?))).collect();
         let (seen, top, pace) = (HashSet::new(), Top::new(search.page_size), Pace::default());
-        Self { store, scopes, plan, search, unlisted, seen, top, reading, end: None, has_more: false, pace }
+        let (end, has_more) = (None, false);
+        Self { store, scopes, plan, search, unlisted, many_unlisted, seen, top, reading, end, has_more, pace }
     }
 
     /// What was found, in order, and whether there is more behind it.
@@ -224,7 +228,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Reads runs and keeps those that pass: from the indexer's copies where these are what the runs are, else from their documents. A
-    /// read unit a run and a request per 100, from documents two of each. Of those in the tail, a run that has what the search is
+    /// read unit a run and a request per 100, from documents two of each; where many runs have changed, one request more. Of those in the tail, a run that has what the search is
     /// ordered by has its place in the lists.
     async fn read(
         &mut self,
@@ -233,8 +237,10 @@ impl<'a> Finder<'a> {
         passed: &mut Passed,
     ) -> Result<()> {
         let table = &self.store.table;
-        let has_copy = |at: &&RunLocation| {
-            self.unlisted.get(&at.experiment).is_some_and(|unlisted| !unlisted.changed.contains(at))
+        let changed = self.changed_among(places).await?;
+        let has_copy = |at: &&RunLocation| match self.unlisted.get(&at.experiment) {
+            Some(unlisted) => !unlisted.changed.contains(at),
+            None => self.many_unlisted.contains(&at.experiment) && !changed.contains(at),
         };
         let (indexed, mut others): (Vec<&RunLocation>, Vec<&RunLocation>) = places.iter().partition(has_copy);
         let mut copies = table.get_many(&indexed.iter().map(|at| RunCopy::key(at)).collect::<Vec<_>>()).await?;
@@ -255,6 +261,16 @@ impl<'a> Finder<'a> {
             self.look_at_items(&at, &items, in_tail, passed)?;
         }
         Ok(())
+    }
+
+    /// Which of the runs are not what their copies say, in experiments of which that is not known. A request for each of these.
+    async fn changed_among(&self, places: &[RunLocation]) -> Result<HashSet<RunLocation>> {
+        let mut changed = HashSet::new();
+        for scope in self.many_unlisted.iter().filter_map(|id| self.scopes.get(id)) {
+            let runs: Vec<_> = places.iter().filter(|at| at.experiment == scope.id).collect();
+            changed.extend(scope.changed_among(&self.store.table, &runs).await?);
+        }
+        Ok(changed)
     }
 
     fn look_at_items(

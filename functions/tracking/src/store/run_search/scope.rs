@@ -4,14 +4,24 @@ use std::collections::HashSet;
 
 use entities::{ExperimentState, RunLocation, read_all};
 use futures::future::try_join;
-use key_schema::index::RunsChanged;
+use key_schema::index::{RunsByTime, RunsChanged};
 use key_schema::{KeyRange, place, ranges};
 use mlflow_api::tracking::{LifecycleStage, ViewType};
 use mlflow_api::{ExperimentId, Result};
-use table::{Query, Table};
+use table::{Item, Query, Table};
 
-/// Items with changes that are read at most. An experiment with more of them is read as if it had no index.
-const MOST_CHANGED: usize = 1_000;
+/// Marks that are read at most: eight requests, and 1,700 read units. An experiment with more of them, or with more runs that were
+/// deleted on their own, is read as if it had no index.
+const MOST_MARKS: usize = 64_000;
+/// Marks that a search reads beforehand which looks only at the runs on its page. Where there are more, it reads those of its candidates.
+const FEW_MARKS: usize = 256;
+/// Marks that are read for each candidate at most: a run has one or two, if it is not wide.
+const MARKS_PER_RUN: usize = 4;
+/// So many runs are looked at one by one in any case: for these, nobody finds out how long the experiment is.
+const FEW_RUNS: usize = 100;
+/// A run that is looked at by itself costs two to three read units, for its two documents. Where all are read in one range, it costs 0.2
+/// to 0.7. So an experiment of at most so many runs for each one to look at is read whole.
+const TIMES_AS_MANY: usize = 3;
 
 /// An experiment to search in.
 #[derive(Clone, Debug)]
@@ -39,32 +49,71 @@ impl Scope {
         }
     }
 
-    /// The runs that were changed since the indexer had them; `None` if they are too many. One request.
+    /// The runs that were changed since the indexer had them; `None` if they are more than few. One request.
     pub(super) async fn changed(&self, table: &Table) -> Result<Option<HashSet<RunLocation>>> {
-        self.runs(table, RunsChanged::all(&self.id).into()).await
+        self.runs(table, RunsChanged::all(&self.id).into(), FEW_MARKS).await
     }
 
-    /// The runs on which the index says nothing, or nothing that counts; `None` if they are too many. One request, two if runs
-    /// that were deleted on their own may be shown.
+    /// Which of these runs of the experiment were changed since the indexer had them, or may have been. One request: ids begin with the time
+    /// of creation, so that runs that stand together in a list have ids that stand together.
+    pub(super) async fn changed_among(&self, table: &Table, runs: &[&RunLocation]) -> Result<HashSet<RunLocation>> {
+        let ids = || runs.iter().map(|at| at.run.as_str());
+        let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(HashSet::new()) };
+        let range = RunsChanged::all(&self.id).range().starting(first).until(last);
+        let limit = FEW_MARKS.max(runs.len() * MARKS_PER_RUN);
+        let page = table.query_page(&Query::of(range.clone()).limit(limit)).await?;
+        let known = self.read(&page.items, &range)?;
+        // Behind the last mark that was read there may be more.
+        let known_until = page.next.and_then(|_| known.last().cloned());
+        let known: HashSet<_> = known.into_iter().collect();
+        let is_changed =
+            |at: &RunLocation| known.contains(at) || known_until.as_ref().is_some_and(|until| at.run > until.run);
+        Ok(runs.iter().copied().filter(|at| is_changed(at)).cloned().collect())
+    }
+
+    /// The runs on which the index says nothing, or nothing that counts; `None` if the experiment is cheaper to read whole than they
+    /// are. One request per 8,000 marks, as many if runs that were deleted on their own may be shown; where that is more than few runs, one
+    /// per 8,000 runs of the experiment, up to three times as many as are to be looked at.
     pub(super) async fn unlisted(&self, table: &Table, view: ViewType) -> Result<Option<Unlisted>> {
         let deleted = async {
             match self.deleted_keys(view) {
-                Some(range) => self.runs(table, range).await,
+                Some(range) => self.runs(table, range, MOST_MARKS).await,
                 None => Ok(Some(HashSet::new())),
             }
         };
-        let (changed, deleted) = try_join(self.changed(table), deleted).await?;
-        Ok(changed.zip(deleted).map(|(changed, deleted)| Unlisted { changed, deleted }))
+        let changed = self.runs(table, RunsChanged::all(&self.id).into(), MOST_MARKS);
+        let (Some(changed), Some(deleted)) = try_join(changed, deleted).await? else { return Ok(None) };
+        let runs = changed.union(&deleted).count();
+        let is_cheaper = runs <= FEW_RUNS || !self.has_at_most(table, runs.saturating_mul(TIMES_AS_MANY)).await?;
+        Ok(is_cheaper.then_some(Unlisted { changed, deleted }))
     }
 
-    async fn runs(&self, table: &Table, range: KeyRange) -> Result<Option<HashSet<RunLocation>>> {
-        let page = table.query_page(&Query::of(range.clone()).limit(MOST_CHANGED)).await?;
-        let is_all = page.next.is_none();
-        let runs = read_all(&page.items, "a place in a list of runs", |item| {
-            let run = place::run(item.sort_key(&range)?)?;
+    /// Whether the experiment has no more runs than this.
+    async fn has_at_most(&self, table: &Table, runs: usize) -> Result<bool> {
+        Ok(self.runs(table, RunsByTime::all(&self.id).into(), runs).await?.is_some())
+    }
+
+    /// The runs of a range; `None` if it has more items than these.
+    async fn runs(&self, table: &Table, range: KeyRange, most: usize) -> Result<Option<HashSet<RunLocation>>> {
+        let (mut runs, mut left) = (HashSet::new(), most);
+        let mut query = Query::of(range.clone()).limit(left);
+        loop {
+            let page = table.query_page(&query).await?;
+            runs.extend(self.read(&page.items, &range)?);
+            let Some(next) = page.next else { return Ok(Some(runs)) };
+            left = left.saturating_sub(page.items.len());
+            if left == 0 {
+                return Ok(None);
+            }
+            query = query.limit(left).starting_at(next);
+        }
+    }
+
+    fn read(&self, items: &[Item], range: &KeyRange) -> Result<Vec<RunLocation>> {
+        read_all(items, "a place in a list of runs", |item| {
+            let run = place::run(item.sort_key(range)?)?;
             Some(RunLocation { experiment: self.id, run })
-        })?;
-        Ok(is_all.then(|| runs.into_iter().collect()))
+        })
     }
 }
 
