@@ -8,7 +8,7 @@ use embedded_engine::AccessKey;
 use table::Table;
 
 use crate::connect::{Storage, create};
-use crate::feed::{Feed, Remote};
+use crate::feed::{Feed, Remote, TICK};
 use crate::{Failure, housekeeping, say_address, signals};
 
 /// Options of `engine`.
@@ -35,7 +35,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let server = engine.serve((Ipv4Addr::LOCALHOST, options.port)).await?;
     create(&Table::new(engine.client(), &options.table)).await?;
     let housekeeping = tokio::spawn(housekeeping::run(engine.clone(), None));
-    let feed = indexer.map(|indexer| Feed::start(engine, options.table, indexer, Duration::ZERO));
+    let feed = indexer.map(|indexer| Feed::start(engine, options.table, indexer, Duration::ZERO, TICK));
     say_address(&server.url());
     say_access_key(server.access_key());
     signals::wait_for_end().await;

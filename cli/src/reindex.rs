@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::Failure;
 use crate::connect::Place;
-use crate::feed::{Feed, InProcess};
+use crate::feed::{Feed, InProcess, TICK};
 
 /// Options of `reindex`.
 #[derive(Args)]
@@ -47,7 +47,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     // Elsewhere an indexer is running already. On the embedded engine this one stands by while a server has one.
     let feed = engine.map(|engine| {
         let consumer = InProcess(Indexer::new(table.clone()));
-        Feed::start(engine, options.place.name.clone(), consumer, Duration::ZERO)
+        Feed::start(engine, options.place.name.clone(), consumer, Duration::ZERO, TICK)
     });
     let outcome = rebuild(&table, &options).await;
     if let Some(feed) = feed {

@@ -14,7 +14,7 @@ use tracking::store::Store;
 
 use crate::artifact_options::{ArtifactOptions, Kept};
 use crate::connect::{Place, create};
-use crate::feed::{Feed, InProcess};
+use crate::feed::{Feed, InProcess, TICK};
 use crate::{Failure, connections, housekeeping, say_address, signals};
 
 /// Options of `serve`.
@@ -48,6 +48,9 @@ pub(crate) struct Options {
     /// For tests: index changes only when they are so many ms old, or up to a second older.
     #[arg(long, value_name = "MS", default_value_t = 0, hide = true)]
     indexer_delay: u64,
+    /// For tests: index a run that is being logged to at most once in so many ms, and with each change if it is 0.
+    #[arg(long, value_name = "MS", default_value_t = 60_000, hide = true)]
+    run_indexing_interval: u64,
     /// A further name under which clients or browsers reach this server; requests under other names are refused.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
@@ -93,7 +96,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let background = embedded.map(|engine| {
         let housekeeping = tokio::spawn(housekeeping::run(engine.clone(), Some(retention)));
         let delay = Duration::from_millis(options.indexer_delay);
-        (housekeeping, Feed::start(engine, options.place.name, InProcess(Indexer::new(table)), delay))
+        let interval = Duration::from_millis(options.run_indexing_interval);
+        let indexer = InProcess(Indexer::new(table).with_interval(interval));
+        (housekeeping, Feed::start(engine, options.place.name, indexer, delay, tick_of(interval)))
     });
     say_address(&url);
     connections::serve(listener, app, signals::wait_for_end()).await;
@@ -102,6 +107,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         feed.stop().await;
     }
     Ok(())
+}
+
+/// How often to look at runs that were put off: every minute, and no less often than they are due.
+fn tick_of(interval: Duration) -> Duration {
+    interval.clamp(Duration::from_millis(100), TICK)
 }
 
 /// The routers of all functions. What none of them knows, the first answers.

@@ -34,6 +34,8 @@ _DIFFERENCES_PRINTED = 20
 
 INDEXERS = ["running", "stopped", "delayed"]
 _INDEXER_DELAY_MS = 2000
+#: Runs that are changed again and again are indexed so often.
+_RUN_INDEXING_INTERVAL_MS = 3000
 #: With writes before one search in five, an index that is delayed has caught up with some of it and not with the rest.
 SHARE_OF_WRITES = 0.2
 
@@ -62,9 +64,10 @@ def _some_writes_and_a_search(store: Store, randomness: random.Random, share_of_
 
 
 def indexer_options(indexer: str) -> list[str]:
-    """The options of our server for an indexer that is running, stopped, or delayed."""
-    delay = ["--indexer-delay", str(_INDEXER_DELAY_MS)]
-    return {"running": [], "stopped": ["--no-indexer"], "delayed": delay}[indexer]
+    """The options of our server for an indexer that is running, with each change, stopped, or delayed."""
+    each_change = ["--run-indexing-interval", "0"]
+    delay = ["--indexer-delay", str(_INDEXER_DELAY_MS), "--run-indexing-interval", str(_RUN_INDEXING_INTERVAL_MS)]
+    return {"running": each_change, "stopped": ["--no-indexer"], "delayed": delay}[indexer]
 
 
 def compare_batches(reference: Side, subject: Side, count: int, seed: int) -> tuple[list[str], Runner]:

@@ -151,7 +151,7 @@ def test_functions_know_only_what_they_need(resources):
         "TrackingFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "ARTIFACTS_PRESIGNED_ONLY"},
         "EvaluationFunction": {"TABLE_NAME"},
         "RegistryFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
-        "IndexerFunction": {"TABLE_NAME"},
+        "IndexerFunction": {"TABLE_NAME", "RUN_INDEXING_INTERVAL"},
         "ArtifactsFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "GraphqlFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "UiFunction": {"ARTIFACTS_ORIGIN"},
@@ -179,8 +179,14 @@ def test_the_stream_feeds_the_indexer(mapping):
 def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["BisectBatchOnFunctionError"] is True
-    assert mapping["MaximumRetryAttempts"] == 10
+    # The function itself gives up what fails for another reason than a table that throttles, and says so.
+    assert mapping["MaximumRetryAttempts"] == -1
     assert mapping["MaximumRecordAgeInSeconds"] == 24 * 60 * 60
+    said = re.search(r'\$\.fields\.message = "(.+)"', resources["ChangesLeftBehindMetric"]["Properties"]["FilterPattern"])
+    assert f'"{said[1]}");' in (REPOSITORY / "functions/fts-indexer/src/attempts.rs").read_text()
+    [metric] = resources["ChangesLeftBehindMetric"]["Properties"]["MetricTransformations"]
+    alarm = resources["ChangesLeftBehind"]["Properties"]
+    assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
     assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": ["IndexerFailures", "Arn"]}}}
     queue = resources["IndexerFailures"]["Properties"]
     assert queue == {"SqsManagedSseEnabled": True, "MessageRetentionPeriod": 14 * 24 * 60 * 60}
@@ -191,6 +197,25 @@ def test_the_indexer_gets_what_the_local_feed_delivers(mapping):
     cases = json.loads((REPOSITORY / "tests/lambda/filter_cases.json").read_text())
     for case in cases:
         assert any(matches(pattern, case["record"]) for pattern in patterns) is case["wanted"], case["about"]
+
+
+def test_the_indexer_looks_once_a_minute_at_what_it_put_off(template, resources):
+    [(name, rule)] = of_type(resources, "AWS::Events::Rule").items()
+    assert rule["Properties"]["ScheduleExpression"] == "rate(1 minute)"
+    [target] = rule["Properties"]["Targets"]
+    assert target["Arn"] == {"Fn::GetAtt": ["IndexerFunction", "Arn"]}
+    # By its records, the function tells a batch of the stream from this.
+    assert "Records" not in json.loads(target["Input"])
+    permission = resources["IndexerTickPermission"]["Properties"]
+    assert permission == {
+        "Action": "lambda:InvokeFunction",
+        "FunctionName": {"Ref": "IndexerFunction"},
+        "Principal": "events.amazonaws.com",
+        "SourceArn": {"Fn::GetAtt": [name, "Arn"]},
+    }
+    variables = resources["IndexerFunction"]["Properties"]["Environment"]["Variables"]
+    assert variables["RUN_INDEXING_INTERVAL"] == {"Ref": "RunIndexingInterval"}
+    assert template["Parameters"]["RunIndexingInterval"]["Default"] == 60
 
 
 def matches(pattern: dict, value: object) -> bool:
@@ -212,7 +237,7 @@ def matches(pattern: dict, value: object) -> bool:
 
 def test_each_alarm_reaches_the_topic(resources):
     alarms = of_type(resources, "AWS::CloudWatch::Alarm")
-    assert {"IndexerErrors", "IndexerLag", "ChangesNotIndexed"} <= alarms.keys()
+    assert {"IndexerErrors", "IndexerLag", "ChangesNotIndexed", "ChangesLeftBehind"} <= alarms.keys()
     for alarm in alarms.values():
         condition, (topic,), _ = alarm["Properties"]["AlarmActions"]["Fn::If"]
         assert (condition, topic) == ("HasAlarmTopic", {"Ref": "AlarmTopic"})

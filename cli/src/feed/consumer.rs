@@ -21,6 +21,7 @@ const FUNCTION: &str = "fts-indexer";
 const LONGEST_CALL: Duration = Duration::from_mins(10);
 
 /// Why a batch got no answer.
+#[derive(Debug)]
 pub(crate) enum Trouble {
     /// The consumer failed with these records.
     Failed(String),
@@ -35,6 +36,9 @@ type Outcome = Result<Option<usize>, Trouble>;
 pub(crate) trait Consumer: Send + Sync + 'static {
     /// Delivers a batch.
     fn deliver(&self, records: &[Value]) -> impl Future<Output = Outcome> + Send;
+
+    /// Says that it is time to look at what was put off.
+    fn tick(&self) -> impl Future<Output = Result<(), Trouble>> + Send;
 }
 
 /// The indexer in this process.
@@ -48,6 +52,13 @@ impl Consumer for InProcess {
         let answer = tokio::spawn(async move { indexer.handle(batch).await }).await;
         let answer = answer.map_err(|error| Trouble::Failed(error.to_string()))?;
         first_failed(records, answer.batch_item_failures.into_iter().map(|failure| failure.item_identifier))
+    }
+
+    async fn tick(&self) -> Result<(), Trouble> {
+        let indexer = self.0.clone();
+        let answer = tokio::spawn(async move { indexer.tick().await }).await;
+        let answer = answer.map_err(|error| Trouble::Failed(error.to_string()))?;
+        answer.map_err(|failure| Trouble::Failed(format!("{failure:?}")))
     }
 }
 
@@ -69,8 +80,20 @@ impl Remote {
     }
 
     /// Calls the function, and returns status and body of the answer.
-    async fn call(&self, records: &[Value]) -> Result<(StatusCode, Bytes), Failure> {
-        let body = json!({ "Records": records }).to_string();
+    async fn call(&self, event: &Value) -> Result<(StatusCode, Bytes), Trouble> {
+        let call = timeout(LONGEST_CALL, self.send(event.to_string())).await;
+        let call = call.map_err(|_| Trouble::Unreachable("there is no answer".to_owned()))?;
+        let (status, body) = call.map_err(|error| Trouble::Unreachable(with_causes(&*error)))?;
+        match status {
+            // The watch server does not know the function (yet), or is not the one in front.
+            StatusCode::NOT_FOUND | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => {
+                Err(Trouble::Unreachable(text(status, &body)))
+            }
+            _ => Ok((status, body)),
+        }
+    }
+
+    async fn send(&self, body: String) -> Result<(StatusCode, Bytes), Failure> {
         let request = Request::builder().method(Method::POST).uri(self.uri.clone());
         let request = request.header("content-type", "application/json").body(Full::from(body))?;
         let answer = self.client.request(request).await?;
@@ -81,22 +104,25 @@ impl Remote {
 
 impl Consumer for Remote {
     async fn deliver(&self, records: &[Value]) -> Outcome {
-        let call = timeout(LONGEST_CALL, self.call(records)).await;
-        let call = call.map_err(|_| Trouble::Unreachable("there is no answer".to_owned()))?;
-        let (status, body) = call.map_err(|error| Trouble::Unreachable(with_causes(&*error)))?;
-        let text = || format!("{status}: {}", String::from_utf8_lossy(&body));
-        match status {
-            StatusCode::OK => {
-                let answer: Answer = serde_json::from_slice(&body).map_err(|_| Trouble::Failed(text()))?;
-                first_failed(records, answer.failures.into_iter().map(|failure| failure.record))
-            }
-            // The watch server does not know the function (yet), or is not the one in front.
-            StatusCode::NOT_FOUND | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => {
-                Err(Trouble::Unreachable(text()))
-            }
-            _ => Err(Trouble::Failed(text())),
+        let (status, body) = self.call(&json!({ "Records": records })).await?;
+        let failed = || Trouble::Failed(text(status, &body));
+        if status != StatusCode::OK {
+            return Err(failed());
         }
+        let answer: Answer = serde_json::from_slice(&body).map_err(|_| failed())?;
+        first_failed(records, answer.failures.into_iter().map(|failure| failure.record))
     }
+
+    async fn tick(&self) -> Result<(), Trouble> {
+        // As the schedule calls it in AWS: with an event that has no records.
+        let (status, body) = self.call(&json!({ "source": "aws.events" })).await?;
+        if status == StatusCode::OK { Ok(()) } else { Err(Trouble::Failed(text(status, &body))) }
+    }
+}
+
+/// An answer, for the log.
+fn text(status: StatusCode, body: &[u8]) -> String {
+    format!("{status}: {}", String::from_utf8_lossy(body))
 }
 
 /// What the function answers.
@@ -192,6 +218,20 @@ mod tests {
         let deaf = TcpSocket::new_v4().unwrap();
         deaf.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         assert_eq!(deliver(&format!("http://{}", deaf.local_addr().unwrap())).await, Err("unreachable"));
+    }
+
+    #[tokio::test]
+    async fn a_tick_is_an_event_without_records() {
+        let answer = async move |sent: axum::Json<Value>| {
+            if sent.get("Records").is_none() { StatusCode::OK } else { StatusCode::IM_A_TEAPOT }
+        };
+        let app = Router::new().route("/2015-03-31/functions/fts-indexer/invocations", post(answer));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move { axum::serve(listener, app).await });
+        let outcome = Remote::new(&url).unwrap().tick().await;
+        server.abort();
+        assert!(outcome.is_ok(), "{outcome:?}");
     }
 
     #[test]

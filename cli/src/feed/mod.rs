@@ -1,9 +1,9 @@
 //! What Lambda's event source mapping does in AWS: carries the table's stream to the indexer.
 //!
 //! The oldest records are delivered in batches. The answer names records that have to come again; the batch goes on from the
-//! first of them. If the call as a whole fails, half the batch is tried, down to the record it fails for. A record that has
-//! failed [`ATTEMPTS`] times is logged and left behind. What was carried over is deleted from the stream, so that the next
-//! start goes on where this one ended.
+//! first of them, as often as it is named: the indexer itself says when a record is not worth another attempt. If the call as a whole fails,
+//! half the batch is tried, down to the record it fails for, which is logged and left behind after [`ATTEMPTS`] times. What was carried over is deleted from the stream, so that the next
+//! start goes on where this one ended. And once a minute the indexer is told to look at what it put off.
 
 mod consumer;
 mod filter;
@@ -14,20 +14,24 @@ use embedded_engine::{Engine, Error, StreamReader};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use consumer::{Consumer, InProcess, Remote, Trouble};
 
 /// Records in a batch, as in `template.yaml`.
 const BATCH: usize = 1_000;
-/// How often a record is delivered before it is left behind.
+/// How often a record for which the call fails as a whole is delivered before it is left behind.
 const ATTEMPTS: u32 = 3;
-/// Pause before the second attempt; before the third it is twice as long.
+/// Pause before the second attempt; before the third it is twice as long, and so on.
 const BACK_OFF: Duration = Duration::from_secs(1);
+/// Longest pause between two attempts.
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
 /// Pause when there is nothing more to read. What changes meanwhile is indexed at once: a run that logs ten times a second, twice.
 const IDLE: Duration = Duration::from_millis(500);
 /// Longest pause while the oldest record is too young.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// How often what was put off is looked at, as in `template.yaml`.
+pub(crate) const TICK: Duration = Duration::from_mins(1);
 /// How long the end waits for a batch under way. One that is cut off comes again.
 const LAST_BATCH: Duration = Duration::from_secs(5);
 
@@ -39,13 +43,19 @@ pub(crate) struct Feed {
 
 impl Feed {
     /// Starts to carry a table's stream to a consumer. Records are delivered when they are as old as `delay`, or up to a
-    /// second older.
-    pub(crate) fn start(engine: Engine, table: String, consumer: impl Consumer, delay: Duration) -> Self {
+    /// second older. After each `tick` the consumer looks at what it put off.
+    pub(crate) fn start(
+        engine: Engine,
+        table: String,
+        consumer: impl Consumer,
+        delay: Duration,
+        tick: Duration,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             // An error means that the handle was dropped, which stops the feed too.
             let mut stopped = stopped;
-            let mut feed = None;
+            let (mut feed, mut ticked) = (None, None::<Instant>);
             loop {
                 if feed.is_none() {
                     feed = claim(&engine, &table).await.map(|stream| Rounds {
@@ -62,6 +72,12 @@ impl Feed {
                         BACK_OFF
                     }),
                 };
+                if feed.is_some() && ticked.is_none_or(|ticked| ticked.elapsed() >= tick) {
+                    ticked = Some(Instant::now());
+                    if let Err(trouble) = consumer.tick().await {
+                        tracing::warn!(?trouble, "what was put off could not be looked at");
+                    }
+                }
                 tokio::select! {
                     biased;
                     _ = &mut stopped => return,
@@ -134,9 +150,9 @@ impl<C: Consumer> Rounds<'_, C> {
         let mut attempts = 0;
         while !rest.is_empty() {
             let batch = &rest[..at_once.min(rest.len())];
-            let taken = match self.consumer.deliver(batch).await {
-                Ok(None) => batch.len(),
-                Ok(Some(first_failed)) => first_failed,
+            let (taken, is_named) = match self.consumer.deliver(batch).await {
+                Ok(None) => (batch.len(), false),
+                Ok(Some(first_failed)) => (first_failed, true),
                 Err(Trouble::Unreachable(why)) => {
                     tracing::warn!(why, "the indexer cannot be reached");
                     return Ok(false);
@@ -148,7 +164,7 @@ impl<C: Consumer> Rounds<'_, C> {
                 }
                 Err(Trouble::Failed(why)) => {
                     tracing::warn!(why, "the indexer failed");
-                    0
+                    (0, false)
                 }
             };
             let is_whole = taken == batch.len();
@@ -162,8 +178,8 @@ impl<C: Consumer> Rounds<'_, C> {
                 continue;
             }
             attempts += 1;
-            if attempts < ATTEMPTS {
-                sleep(self.back_off * attempts).await;
+            if is_named || attempts < ATTEMPTS {
+                sleep((self.back_off * attempts).min(LONGEST_BACK_OFF)).await;
             } else if let Some((left, others)) = rest.split_first() {
                 let key = &left["dynamodb"]["Keys"];
                 tracing::error!(%key, number = number(left), "a record is left behind: it failed {ATTEMPTS} times");

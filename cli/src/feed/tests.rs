@@ -1,11 +1,17 @@
 //! The feed over an engine in memory, with a consumer that does as it is told.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use key_schema::IndexEntry;
+use embedded_engine::faults::FaultInjector;
+use entities::marked_item;
+use fts_indexer::Indexer;
 use key_schema::index::RunsChanged;
+use key_schema::{IndexEntry, rows};
+use mlflow_api::{ExperimentId, RunId};
 use serde_json::json;
+use table::{Condition, Item, Map, Retry, Table, map, text};
 
 use super::*;
 
@@ -16,6 +22,7 @@ const TABLE: &str = "table";
 struct Fake {
     told: Arc<HashMap<&'static str, Told>>,
     seen: Arc<Mutex<Vec<Vec<String>>>>,
+    ticks: Arc<AtomicUsize>,
 }
 
 #[derive(Clone, Copy)]
@@ -30,7 +37,7 @@ enum Told {
 
 impl Fake {
     fn told<const N: usize>(told: [(&'static str, Told); N]) -> Self {
-        Self { told: Arc::new(told.into()), seen: Arc::default() }
+        Self { told: Arc::new(told.into()), ..Self::default() }
     }
 
     fn seen(&self) -> Vec<Vec<String>> {
@@ -53,6 +60,11 @@ impl Consumer for Fake {
             }
         }
         Ok(None)
+    }
+
+    async fn tick(&self) -> Result<(), Trouble> {
+        self.ticks.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -118,9 +130,10 @@ async fn the_batch_goes_on_from_the_first_record_that_failed() {
 }
 
 #[tokio::test]
-async fn a_record_that_fails_again_and_again_is_left_behind() {
-    let consumer = Fake::told([("b", Told::Name(usize::MAX))]);
-    let expected = [vec!["a", "b", "c"], vec!["b", "c"], vec!["b", "c"], vec!["c"]];
+async fn a_record_that_is_named_comes_again_as_often_as_it_is() {
+    let consumer = Fake::told([("b", Told::Name(30))]);
+    let mut expected = vec![vec!["a", "b", "c"]];
+    expected.extend(vec![vec!["b", "c"]; 30]);
     assert_eq!(seen(&["a", "b", "c"], consumer).await, expected);
 }
 
@@ -147,6 +160,56 @@ async fn nothing_is_left_behind_while_the_consumer_is_away() {
     assert_eq!(seen(&["a", "b"], consumer).await, vec![vec!["a", "b"]; 8]);
 }
 
+/// The table refuses everything for as many attempts as there are in more than ten minutes, while clients go on writing. Then it answers
+/// again, and all is indexed without anybody's help.
+#[tokio::test]
+async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
+    const ATTEMPTS_IN_TEN_MINUTES: u64 = 70;
+    let engine = Engine::memory().unwrap();
+    let table = Table::new(engine.client(), TABLE);
+    table.create_if_missing().await.unwrap();
+    let written = AtomicU64::new(0);
+    // As the tracking function writes them.
+    let new_runs = async |count: u64| {
+        for _ in 0..count {
+            let number_of_run = written.fetch_add(1, Ordering::Relaxed);
+            let run = RunId::new(1_700_000_000_000 + number_of_run, ExperimentId::DEFAULT, 7);
+            let item = Item::new(rows::Run::key(&ExperimentId::DEFAULT, &run))
+                .with("name", text("x"))
+                .with("user", text("ada"))
+                .with("status", text("RUNNING"))
+                .with("start_time", table::number(0))
+                .with("params", map(Map::new()))
+                .with("tags", map(Map::new()));
+            table.put(marked_item(item, &run), &Condition::item_missing()).await.unwrap();
+        }
+    };
+    new_runs(60).await;
+
+    let faults = FaultInjector::new(engine.http_client());
+    let impatient = Retry { attempts: 1, ..Retry::default() };
+    let consumer = InProcess(Indexer::new(Table::new(faults.client(), TABLE).with_retry(impatient)));
+    let stream = engine.stream(TABLE).await.unwrap().unwrap();
+    let rounds = Rounds { stream, consumer: &consumer, delay: Duration::ZERO, back_off: Duration::ZERO };
+    faults.cut_off_at(1);
+    let attempts = || faults.all_calls().iter().map(|(_, calls)| calls).sum::<u64>();
+    let meanwhile = async {
+        while attempts() < ATTEMPTS_IN_TEN_MINUTES {
+            new_runs(1).await;
+        }
+        faults.work_again();
+    };
+    let both = async { tokio::join!(rounds.round(), meanwhile).0 };
+    timeout(Duration::from_mins(1), both).await.unwrap().unwrap();
+    while !rounds.stream.oldest(1).await.unwrap().is_empty() {
+        rounds.round().await.unwrap();
+    }
+    let items = engine.items(TABLE).await.unwrap();
+    let marked = items.iter().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
+    let indexed = items.iter().filter(|item| item.get("due").is_some()).count() as u64;
+    assert_eq!((indexed, marked), (written.load(Ordering::Relaxed), 0));
+}
+
 #[tokio::test]
 async fn young_records_wait() {
     let consumer = Fake::default();
@@ -161,7 +224,7 @@ async fn young_records_wait() {
 async fn a_feed_runs_until_it_is_stopped() {
     let engine = engine().await;
     let consumer = Fake::default();
-    let feed = Feed::start(engine.clone(), TABLE.to_owned(), consumer.clone(), Duration::ZERO);
+    let feed = Feed::start(engine.clone(), TABLE.to_owned(), consumer.clone(), Duration::ZERO, TICK);
     for expected in ["a", "b"] {
         put(&engine, expected).await;
         let seen = async {
@@ -172,6 +235,7 @@ async fn a_feed_runs_until_it_is_stopped() {
         timeout(Duration::from_secs(20), seen).await.unwrap();
     }
     feed.stop().await;
+    assert_eq!(consumer.ticks.load(Ordering::Relaxed), 1, "at its start, and then every minute");
     put(&engine, "c").await;
     let stream = engine.stream(TABLE).await.unwrap().unwrap();
     assert_eq!(stream.oldest(BATCH).await.unwrap().iter().map(key).collect::<Vec<_>>(), ["c"]);

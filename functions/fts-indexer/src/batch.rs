@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use entities::attributes::{NAME, WORKSPACE};
+use entities::attributes::{DUE, NAME, WORKSPACE};
 use entities::{RunLocation, workspace_named};
 use key_schema::index::RunsChanged;
 use key_schema::{IndexEntry, Key, rows};
@@ -10,12 +10,28 @@ use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId, Workspace};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::schedule::{Urgency, is_urgent};
+
 /// A batch as Lambda delivers it. Its records are read one by one: one that cannot be read is no reason to lose the others.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// The records, in the order of the stream.
-    #[serde(rename = "Records", default)]
     pub records: Vec<Value>,
+}
+
+/// What the function is called with: a batch of the stream, or, from the schedule, anything without records.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Event {
+    #[serde(rename = "Records")]
+    records: Option<Vec<Value>>,
+}
+
+impl Event {
+    /// The batch; `None` if it is time to look at what was put off.
+    #[must_use]
+    pub fn batch(self) -> Option<Batch> {
+        self.records.map(|records| Batch { records })
+    }
 }
 
 /// What a record is about.
@@ -36,6 +52,8 @@ pub(crate) enum Subject {
 pub(crate) struct Work {
     /// Subjects, in the order of their first record, and that record's number.
     subjects: Vec<(Subject, String)>,
+    /// What the records of a run say of when it is to be indexed.
+    urgencies: HashMap<RunLocation, Urgency>,
     places: HashMap<Subject, usize>,
     /// Numbers of records that cannot be read.
     pub(crate) unreadable: Vec<String>,
@@ -47,7 +65,13 @@ impl Work {
         for record in batch.records {
             let number = record.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str).unwrap_or_default();
             match subject(&record) {
-                Ok(Some(subject)) => work.add(subject, number),
+                Ok(Some(subject)) => {
+                    if let Subject::Run(at) = &subject {
+                        let known = work.urgencies.entry(at.clone()).or_default();
+                        *known = known.and(urgency(&record));
+                    }
+                    work.add(subject, number);
+                }
                 Ok(None) => {}
                 Err(what) => {
                     tracing::error!(number, what, "a record of the stream cannot be read");
@@ -71,9 +95,14 @@ impl Work {
         self.places.get(subject).and_then(|place| self.subjects.get(*place)).map(|(_, number)| number.clone())
     }
 
-    pub(crate) fn changed_runs(&self) -> impl Iterator<Item = &RunLocation> {
+    /// The number of the first record about one of some subjects.
+    pub(crate) fn first_record_of(&self, is_meant: impl Fn(&Subject) -> bool) -> Option<String> {
+        self.subjects.iter().find(|(subject, _)| is_meant(subject)).map(|(_, number)| number.clone())
+    }
+
+    pub(crate) fn changed_runs(&self) -> impl Iterator<Item = (&RunLocation, Urgency)> {
         self.subjects.iter().filter_map(|(subject, _)| match subject {
-            Subject::Run(at) => Some(at),
+            Subject::Run(at) => Some((at, self.urgencies.get(at).copied().unwrap_or_default())),
             _ => None,
         })
     }
@@ -102,6 +131,15 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
         }
         _ => Err("it has an unknown name"),
     }
+}
+
+/// What a record about a run says of when it is to be indexed: its document says whether it has ended, each document since when it
+/// may be.
+fn urgency(record: &Value) -> Urgency {
+    let Some(image) = record.pointer("/dynamodb/NewImage") else { return Urgency::default() };
+    let text = |name: &str, kind: &str| image.get(name)?.get(kind)?.as_str().map(str::to_owned);
+    let due = text(DUE, "N").and_then(|due| due.parse().ok());
+    Urgency { now: is_urgent(|name| text(name, "S"), |name| image.get(name).is_some()), due }
 }
 
 fn changed(key: &Key) -> Option<Subject> {
@@ -162,6 +200,38 @@ mod tests {
         assert_eq!(subjects, ["2", "3", "7", "9"]);
         assert_eq!(work.changed_runs().count(), 2);
         assert!(work.unreadable.is_empty());
+    }
+
+    #[test]
+    fn records_say_when_their_run_is_to_be_indexed() {
+        let of = |images: &[Value]| {
+            let records = images.iter().enumerate().map(|(number, image)| {
+                let mut record = record("MODIFY", if number % 2 == 0 { "R#a" } else { "R#a#METRIC" }, number);
+                for (name, value) in image.as_object().unwrap() {
+                    record["dynamodb"]["NewImage"][name] = value.clone();
+                }
+                record
+            });
+            let work = Work::of(Batch { records: records.collect() });
+            let urgencies: Vec<_> = work.changed_runs().map(|(_, urgency)| urgency).collect();
+            urgencies[0]
+        };
+        let status = |status: &str| json!({ "status": { "S": status } });
+        let due = |due: i64| json!({ "due": { "N": due.to_string() } });
+        assert_eq!(of(&[status("RUNNING"), json!({})]), Urgency::default());
+        assert_eq!(of(&[due(7), due(9), due(8)]), Urgency { now: false, due: Some(9) });
+        assert_eq!(of(&[status("SCHEDULED"), due(9), status("KILLED")]), Urgency { now: true, due: Some(9) });
+        for asked in ["rebuild", "overdue"] {
+            assert!(of(&[status("RUNNING"), due(9), json!({ asked: { "N": "1" } })]).now, "{asked}");
+        }
+    }
+
+    #[test]
+    fn an_event_without_records_is_no_batch() {
+        let batch = |event: Value| serde_json::from_value::<Event>(event).unwrap().batch().map(|batch| batch.records);
+        assert_eq!(batch(json!({ "Records": [{}] })), Some(vec![json!({})]));
+        assert_eq!(batch(json!({ "Records": [] })), Some(Vec::new()));
+        assert_eq!(batch(json!({ "source": "aws.events", "detail-type": "Scheduled Event" })), None);
     }
 
     #[test]

@@ -4,58 +4,93 @@
 //! and puts and deletes what the lists of the index have too little and too much of. So several changes of one entity in a
 //! batch are one, the order of records does not matter, and a batch that comes twice finds nothing left to do.
 //!
-//! [`batch`] sorts the records by entity, [`run`] indexes runs, [`removal`] clears up after entities that are gone,
-//! [`entries`] says in which lists of the index a run stands, [`rebuild`] has everything indexed anew.
+//! [`batch`] sorts the records by entity, [`schedule`] says which runs are to be indexed now, [`run`] indexes them, [`ticks`] looks
+//! after those that were put off, [`removal`] clears up after entities that are gone, [`entries`] says in which lists of the index a
+//! run stands, [`rebuild`] has everything indexed anew.
 
+mod attempts;
 mod batch;
 mod entries;
 mod rebuild;
 mod removal;
 mod run;
+mod schedule;
+mod ticks;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
-pub use batch::Batch;
+pub use batch::{Batch, Event};
 use entities::RunLocation;
 use entities::fields::Setting;
 pub use entries::run_entries;
-use table::Table;
+use futures::FutureExt;
+pub use schedule::INTERVAL;
+use table::{Failure, Item, Result, Table};
 
+use attempts::Attempts;
 use batch::{Subject, Work};
+use schedule::{Schedule, Sorted, row_of};
 
 /// Runs that are indexed together: so many share their requests, and if one of them fails, they are tried one by one.
 const RUNS_AT_ONCE: usize = 50;
+/// Rows of what is put off that are written together: as many requests of 25 as are under way at a time.
+const ROWS_AT_ONCE: usize = 400;
+/// How long a call goes on with further runs. The function has 120 seconds.
+const LONGEST: Duration = Duration::from_secs(90);
 
-/// The indexer of one table. Cheap to clone.
+/// The indexer of one table. Cheap to clone; clones remember together which runs were put off, and which records failed.
 ///
 /// The stream feeds one indexer at a time with the changes of an experiment, and nobody else writes what it writes.
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,
+    schedule: Schedule,
+    attempts: Attempts,
 }
 
 impl Indexer {
     /// An indexer of the table whose stream it is fed.
     #[must_use]
     pub fn new(table: Table) -> Self {
-        Self { table: table.in_background() }
+        Self { table: table.in_background(), schedule: Schedule::default(), attempts: Attempts::default() }
+    }
+
+    /// The same, that indexes a run which has not ended at most once in this time; with each change, if it is zero.
+    #[must_use]
+    pub fn with_interval(mut self, interval: Duration) -> Self {
+        self.schedule.interval = interval;
+        self
+    }
+
+    /// The same with another clock, in ms: for tests.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
+        self.schedule.clock = Arc::new(clock);
+        self
     }
 
     /// Carries a batch of the stream over to the index. The answer names the records that have to come again: Lambda sends
     /// the batch again from the first of them.
+    ///
+    /// Where the table is busy or away, the rest of the batch is not tried, and comes again until it is done. What fails for another reason,
+    /// and records that cannot be read, are given up after ten retries.
     pub async fn handle(&self, batch: Batch) -> DynamoDbEventResponse {
         let work = Work::of(batch);
-        let mut failed: Vec<_> = self.index_changed(&work).await;
-        for removed in work.removed() {
-            if let Err(failure) = self.clear_up(removed).await {
-                tracing::error!(?failure, ?removed, "what an entity left behind could not be removed");
-                failed.push(removed.clone());
-            }
+        let sorted = self.schedule.sort(work.changed_runs());
+        let mut left = Left::of(&sorted, &work);
+        let ends_early = self.carry_over(&work, &sorted, &mut left).await.err();
+        let mut again: BTreeSet<String> = left.failed.iter().filter_map(|subject| work.first_record(subject)).collect();
+        again.extend(work.unreadable.iter().cloned());
+        again.retain(|record| self.attempts.goes_on(record));
+        if let Some(why) = ends_early {
+            tracing::warn!(why, subjects = left.undone.len(), "the rest of a batch has to come again");
+            again.extend(work.first_record_of(|subject| left.undone.contains(subject)));
         }
-        let failed = failed.iter().filter_map(|subject| work.first_record(subject)).chain(work.unreadable.clone());
-        let failed: BTreeSet<String> = failed.collect();
-        let failures = failed.into_iter().map(|record| {
+        let failures = again.into_iter().map(|record| {
             let mut failure = DynamoDbBatchItemFailure::default();
             failure.item_identifier = Some(record);
             failure
@@ -65,35 +100,102 @@ impl Indexer {
         response
     }
 
-    /// Indexes the runs that have changed; returns those that failed.
-    async fn index_changed(&self, work: &Work) -> Vec<Subject> {
-        let changed: Vec<_> = work.changed_runs().cloned().collect();
-        let mut failed = Vec::new();
-        for runs in changed.chunks(RUNS_AT_ONCE) {
-            // For each portion anew: a batch may take minutes, and a rebuild counts on what was set before it began.
-            match Setting::read(&self.table).await {
-                Ok(setting) => failed.extend(self.runs_index(runs, &setting.indexed).await),
-                Err(failure) => {
-                    tracing::error!(?failure, "the indexed fields could not be read");
-                    failed.extend(runs.iter().cloned());
-                }
-            }
+    /// Does what a batch asks for, and takes from what is left what was done.
+    ///
+    /// # Errors
+    /// Why it ends early: the table is busy or away, or time is short.
+    async fn carry_over(&self, work: &Work, sorted: &Sorted, left: &mut Left) -> std::result::Result<(), String> {
+        let begin = Instant::now();
+        for runs in sorted.later.chunks(ROWS_AT_ONCE) {
+            let put_off = self.put_off(runs).await;
+            left.settle(runs.iter().map(|(at, _)| Subject::Run(at.clone())), &put_off, "runs could not be put off")?;
         }
-        failed.into_iter().map(Subject::Run).collect()
+        for runs in sorted.now.chunks(RUNS_AT_ONCE) {
+            if begin.elapsed() > LONGEST {
+                return Err("it takes too long for one call".to_owned());
+            }
+            self.index_or_name(runs, left).await?;
+        }
+        for removed in work.removed() {
+            let cleared = self.clear_up(removed).await;
+            left.settle([removed.clone()], &cleared, "what an entity left behind could not be removed")?;
+        }
+        Ok(())
     }
 
-    /// Indexes runs; returns those that failed.
-    async fn runs_index(&self, runs: &[RunLocation], fields: &search::IndexedFields) -> Vec<RunLocation> {
-        let Err(failure) = self.index_runs(runs, fields).await else { return Vec::new() };
-        if let [run] = runs {
-            tracing::error!(?failure, ?run, "a run could not be indexed");
-            return vec![run.clone()];
+    /// Indexes runs together; if that fails, one by one.
+    async fn index_or_name(&self, runs: &[RunLocation], left: &mut Left) -> std::result::Result<(), String> {
+        // A panic is a defect that one run meets, and not a reason to lose the others.
+        let indexed = AssertUnwindSafe(self.index_or_put_off(runs)).catch_unwind().await;
+        let indexed = indexed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned())));
+        match indexed {
+            Err(failure) if runs.len() > 1 && busy(&failure).is_none() => {
+                tracing::warn!(?failure, "runs could not be indexed together");
+                for run in runs {
+                    Box::pin(self.index_or_name(std::slice::from_ref(run), left)).await?;
+                }
+                Ok(())
+            }
+            indexed => left.settle(runs.iter().cloned().map(Subject::Run), &indexed, "a run could not be indexed"),
         }
-        tracing::warn!(?failure, "runs could not be indexed together");
-        let mut failed = Vec::new();
-        for run in runs {
-            failed.extend(Box::pin(self.runs_index(std::slice::from_ref(run), fields)).await);
+    }
+
+    async fn index_or_put_off(&self, runs: &[RunLocation]) -> Result<()> {
+        // For each portion anew: a batch may take minutes, and a rebuild counts on what was set before it began.
+        let setting = Setting::read(&self.table).await?;
+        let later = self.index_runs(runs, &setting.indexed).await?;
+        self.put_off(&later).await
+    }
+
+    /// Writes the rows that have runs looked at when they are due. A request per 25.
+    async fn put_off(&self, runs: &[(RunLocation, i64)]) -> Result<()> {
+        let rows = runs.iter().map(|(at, due)| Item::new(row_of(at, *due)));
+        self.table.write_many(rows.collect(), &[]).await?;
+        self.schedule.remember(runs);
+        Ok(())
+    }
+}
+
+/// Why the table could not be asked, if that was all that was wrong.
+fn busy(failure: &Failure) -> Option<&String> {
+    match failure {
+        Failure::Throttled(cause) | Failure::Unavailable(cause) => Some(cause),
+        _ => None,
+    }
+}
+
+/// What of a batch is not done.
+struct Left {
+    /// Not yet.
+    undone: HashSet<Subject>,
+    /// It failed.
+    failed: Vec<Subject>,
+}
+
+impl Left {
+    /// All that a batch asks for, but runs that were put off already.
+    fn of(sorted: &Sorted, work: &Work) -> Self {
+        let runs = sorted.now.iter().chain(sorted.later.iter().map(|(at, _)| at)).cloned().map(Subject::Run);
+        Self { undone: runs.chain(work.removed().cloned()).collect(), failed: Vec::new() }
+    }
+
+    /// Says how subjects went. Where the table was busy or away, they are still to be done.
+    fn settle(
+        &mut self,
+        subjects: impl IntoIterator<Item = Subject>,
+        outcome: &Result<()>,
+        what: &str,
+    ) -> std::result::Result<(), String> {
+        if let Some(cause) = outcome.as_ref().err().and_then(busy) {
+            return Err(cause.clone());
         }
-        failed
+        for subject in subjects {
+            self.undone.remove(&subject);
+            if let Err(failure) = outcome {
+                tracing::error!(?failure, ?subject, "{what}");
+                self.failed.push(subject);
+            }
+        }
+        Ok(())
     }
 }

@@ -1,19 +1,37 @@
-//! The indexer as a Lambda, fed by the table's stream.
+//! The indexer as a Lambda, fed by the table's stream, and called once a minute by a schedule.
 
-use fts_indexer::{Batch, Indexer};
+use std::time::Duration;
+
+use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use fts_indexer::{Event, INTERVAL, Indexer};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use table::Table;
+
+/// How often a run that is being logged to is indexed at most, in seconds.
+const INTERVAL_VARIABLE: &str = "RUN_INDEXING_INTERVAL";
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
+    let interval = match std::env::var(INTERVAL_VARIABLE) {
+        Ok(seconds) => Duration::from_secs(seconds.parse()?),
+        Err(_) => INTERVAL,
+    };
     let table = Table::from_environment().await?;
     entities::layout::check(&table).await?;
-    let indexer = Indexer::new(table);
-    let handler = |event: LambdaEvent<Batch>| {
+    let indexer = Indexer::new(table).with_interval(interval);
+    let handler = |event: LambdaEvent<Event>| {
         let indexer = indexer.clone();
         // Boxed: the compiler gives up on futures nested deeper.
-        async move { Ok::<_, Error>(Box::pin(indexer.handle(event.payload)).await) }
+        async move { Box::pin(answer(indexer, event.payload)).await }
     };
     lambda_runtime::run(service_fn(handler)).await
+}
+
+async fn answer(indexer: Indexer, event: Event) -> Result<DynamoDbEventResponse, Error> {
+    let Some(batch) = event.batch() else {
+        indexer.tick().await.map_err(|failure| format!("{failure:?}"))?;
+        return Ok(DynamoDbEventResponse::default());
+    };
+    Ok(indexer.handle(batch).await)
 }

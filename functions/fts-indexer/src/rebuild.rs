@@ -20,8 +20,8 @@ use crate::run::held;
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
-/// So few runs are looked at one by one.
-const FEW: usize = 1_000;
+/// So many runs are looked at one by one at a time.
+const SOME: usize = 1_000;
 
 impl Indexer {
     /// The experiments of a workspace, deleted ones included. A request per MB of their names.
@@ -59,17 +59,20 @@ impl Indexer {
         }
     }
 
-    /// Drops the runs that have been indexed anew since they were marked. A request per MB of marks; and one per 100 runs where
-    /// few are left: a run that is being written carries a mark most of the time.
+    /// Drops the runs that have been indexed anew since they were marked. A request per MB of marks, and one per 100 of some runs
+    /// that carry one: a run that is being written has a mark again most of the time.
     pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
         let items = self.table.query(Query::of(RunsChanged::all(&experiment))).await?;
         let marked = read_all(&items, "the mark of a run", Item::entry::<RunsChanged>).map_err(failed)?;
         let marked: HashSet<_> = marked.into_iter().map(|changed| changed.run).collect();
         runs.retain(|run| marked.contains(run));
-        if runs.len() <= FEW {
-            let keys: Vec<_> = runs.iter().map(|run| rows::Run::key(&experiment, run)).collect();
-            let documents = self.table.get_many(&keys).await?;
-            runs.retain(|run| documents.get(&rows::Run::key(&experiment, run)).is_some_and(|item| item.has(REBUILD)));
+        let some: Vec<_> = runs.iter().take(SOME).cloned().collect();
+        let keys: Vec<_> = some.iter().map(|run| rows::Run::key(&experiment, run)).collect();
+        let documents = self.table.get_many(&keys).await?;
+        for (run, key) in some.iter().zip(&keys) {
+            if !documents.get(key).is_some_and(|item| item.has(REBUILD)) {
+                runs.remove(run);
+            }
         }
         Ok(())
     }

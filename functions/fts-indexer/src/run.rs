@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use entities::attributes::{INDEXED, NAME, REBUILD, REVISION, STAGE, STAGE_VERSION, START_TIME, STATUS};
+use entities::attributes::{DUE, INDEXED, NAME, OVERDUE, REBUILD, REVISION, STAGE, STAGE_VERSION, START_TIME, STATUS};
 use entities::fields::{from_json, to_json};
 use entities::{RunCopy, RunItems, RunLocation, read_runs, stage_from, unreadable};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -39,16 +39,24 @@ struct Plan {
 }
 
 impl Indexer {
-    /// Indexes runs. Three requests per 100 runs to read them and their copies, one a run for its new copy, one for each mark,
-    /// and one per 25 entries.
-    pub(crate) async fn index_runs(&self, runs: &[RunLocation], fields: &IndexedFields) -> Result<()> {
+    /// Indexes runs, but for those that are not due; returns these, and when they are. Three requests per 100 runs to read them and
+    /// their copies, one a run for its new copy, one for each mark, and one per 25 entries.
+    pub(crate) async fn index_runs(
+        &self,
+        runs: &[RunLocation],
+        fields: &IndexedFields,
+    ) -> Result<Vec<(RunLocation, i64)>> {
         let items: HashMap<_, _> = read_runs(&self.table, runs).try_collect().await?;
         let copies = self.table.get_many(&runs.iter().map(RunCopy::key).collect::<Vec<_>>()).await?;
-        let mut plans = Vec::new();
+        let (mut plans, mut later) = (Vec::new(), Vec::new());
         for at in runs {
+            if let Some(due) = items.get(at).and_then(|items| self.schedule.not_before(items)) {
+                later.push((at.clone(), due));
+                continue;
+            }
             let copy = copies.get(&RunCopy::key(at)).cloned().map(RunCopy);
             match items.get(at) {
-                Some(items) => match plan(at, items, copy.as_ref(), fields) {
+                Some(items) => match plan(at, items, copy.as_ref(), fields, self.schedule.next(&items.run)) {
                     Ok(plan) => plans.extend(plan),
                     // It stays marked: searches look at it themselves, and say so.
                     Err(error) => tracing::error!(%error, "a run cannot be indexed"),
@@ -77,7 +85,7 @@ impl Indexer {
         self.table.write_many(Vec::new(), &deletes).await?;
         let marks = plans.iter().flat_map(|plan| &plan.marks).map(|mark| take_off(&self.table, mark));
         stream::iter(marks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
-        Ok(())
+        Ok(later)
     }
 }
 
@@ -89,12 +97,13 @@ async fn take_off(table: &Table, mark: &Update) -> Result<()> {
     }
 }
 
-/// What has to be done for a run; nothing, if it carries no mark.
+/// What has to be done for a run; nothing, if it carries no mark. `due` is when it need be indexed again.
 fn plan(
     at: &RunLocation,
     items: &RunItems,
     old: Option<&RunCopy>,
     fields: &IndexedFields,
+    due: Option<i64>,
 ) -> mlflow_api::Result<Option<Plan>> {
     let documents = || std::iter::once(&items.run).chain(&items.metrics);
     let marked: Vec<_> = documents().filter(|document| document.is_in(RunsChanged::INDEX)).collect();
@@ -121,8 +130,12 @@ fn plan(
     };
     let marks = marked.into_iter().filter_map(|document| {
         let revision = number(document.number(REVISION)?);
-        let update =
-            Update::new(document.key()?).not_indexed(RunsChanged::INDEX).remove(REBUILD).set(INDEXED, text(&indexing));
+        let update = Update::new(document.key()?).not_indexed(RunsChanged::INDEX).set(INDEXED, text(&indexing));
+        let update = update.remove(REBUILD).remove(OVERDUE);
+        let update = match due {
+            Some(due) => update.set(DUE, number(due)),
+            None => update.remove(DUE),
+        };
         Some(update.only_if(Condition::Equals(REVISION.into(), revision)))
     });
     Ok(Some(Plan {

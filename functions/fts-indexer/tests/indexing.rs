@@ -1,7 +1,10 @@
 //! The indexer on a table of its own: what it derives, what it does again, and what it does where requests fail.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod postponed;
+
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use embedded_engine::Engine;
 use embedded_engine::faults::FaultInjector;
@@ -20,7 +23,7 @@ struct Site {
     engine: Engine,
     table: Table,
     faults: FaultInjector,
-    /// Its requests meet the faults.
+    /// Its requests meet the faults. It indexes each change.
     indexer: Indexer,
 }
 
@@ -32,6 +35,7 @@ impl Site {
         let faults = FaultInjector::new(engine.http_client());
         let impatient = Retry { attempts: 1, ..Retry::default() };
         let indexer = Indexer::new(Table::new(faults.client(), TABLE).with_retry(impatient));
+        let indexer = indexer.with_interval(Duration::ZERO);
         Self { engine, table, faults, indexer }
     }
 
@@ -188,6 +192,46 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
     assert_eq!(site.keys("FTS#V#").await.len(), 60, "its own entries too, but it stays marked");
     let marked = site.dump().await.into_values().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
     assert_eq!(marked, 1);
+}
+
+/// Nothing more is asked of a table that is busy, and the records come again as often as it is.
+#[tokio::test]
+async fn a_batch_that_is_throttled_comes_again_from_its_first_unfinished_record() {
+    let site = Site::new().await;
+    let mut records = Vec::new();
+    for number in 0..120 {
+        let at = site.run(number, "x").await;
+        records.push(record("INSERT", &at, "", usize::try_from(number).unwrap()));
+    }
+    records.insert(0, record("MODIFY", &site.run(1_000, "first").await, "", 1_000));
+    for _ in 0..30 {
+        site.faults.reset_calls();
+        site.faults.cut_off_at(1);
+        assert_eq!(site.handle(records.clone()).await, ["1000"]);
+        let calls: u64 = site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+        assert_eq!(calls, 1);
+    }
+    site.faults.work_again();
+    // Of those that are done by then, none is named.
+    site.faults.cut_off_at(150);
+    let [again] = &site.handle(records.clone()).await[..] else { panic!("one record is named") };
+    assert!(again.parse::<u64>().unwrap() >= 49, "{again}");
+    site.faults.work_again();
+    assert!(site.handle(records).await.is_empty());
+    assert_eq!(site.keys("FTS_REV#run#").await.len(), 121);
+}
+
+/// What no attempt mends does not hold up the rest for ever.
+#[tokio::test]
+async fn what_cannot_be_read_is_given_up_after_ten_retries() {
+    let site = Site::new().await;
+    let mut poisoned = record("MODIFY", &site.run(1, "x").await, "", 1);
+    poisoned["dynamodb"]["Keys"].as_object_mut().unwrap().remove("SK");
+    let records = vec![poisoned, record("MODIFY", &site.run(2, "x").await, "", 2)];
+    for _ in 0..10 {
+        assert_eq!(site.handle(records.clone()).await, ["1"]);
+    }
+    assert!(site.handle(records).await.is_empty());
 }
 
 /// Wherever it stops, the next attempt ends with what an undisturbed one ends with.

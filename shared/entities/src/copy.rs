@@ -10,8 +10,8 @@ use mlflow_api::Result;
 use table::{Item, Map, Value, map, text};
 
 use crate::attributes::{
-    DELETED_TIME, ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, NONCE, PARAM_ROWS, PARAMS, REBUILD, REVISION, STALE,
-    TAG_ROWS, TAGS, WIDE, metric_attribute, metric_of,
+    DELETED_TIME, DUE, ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, NONCE, OVERDUE, PARAM_ROWS, PARAMS, REBUILD,
+    REVISION, STALE, TAG_ROWS, TAGS, WIDE, metric_attribute, metric_of,
 };
 use crate::links;
 use crate::maps::{entries, entry_name};
@@ -24,6 +24,10 @@ pub const RUN: &str = "run";
 
 /// A copy of more bytes than this leaves the values out: it would be dearer to keep than to do without.
 const MOST_BYTES: usize = 24 << 10;
+
+/// Attributes of a run's document that its copy has otherwise, or not at all.
+const NOT_COPIED: [&str; 13] =
+    [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, WIDE, REVISION, INDEXED, REBUILD, NONCE, DUE, OVERDUE, DELETED_TIME];
 
 /// A copy, as an item.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,9 +58,7 @@ impl RunCopy {
     fn with_values(at: &RunLocation, items: &RunItems) -> Result<Self> {
         let of_the_document = |name: &str| {
             let of_an_index = definition::key_attributes().any(|attribute| attribute == name);
-            of_an_index
-                || [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, WIDE, REVISION, INDEXED, REBUILD, NONCE, DELETED_TIME]
-                    .contains(&name)
+            of_an_index || NOT_COPIED.contains(&name)
         };
         let attributes = items.run.0.iter().filter(|(name, _)| !of_the_document(name));
         let mut item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect());

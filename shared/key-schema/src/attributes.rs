@@ -171,6 +171,7 @@ names! {
     DELETED_TIME = "deleted_time",
     DESCRIPTION = "description",
     DIGEST = "digest",
+    DUE = "due",
     EDITS = "edits",
     END_TIME = "end_time",
     ENTRIES = "entries",
@@ -195,6 +196,7 @@ names! {
     NAME = "name",
     NONCE = "nc",
     ORDER = "order",
+    OVERDUE = "overdue",
     PARAMS = "params",
     PARAM_ROWS = "param_rows",
     POINTS = "points",
@@ -267,6 +269,7 @@ pub const KEY_VALUE: &[Attribute] = attributes! {
 pub const MARKED: &[Attribute] = attributes! {
     REVISION: Number "counts the changes that matter to the index",
     INDEXED: Text "the indexing that put the item into the index as it is",
+    DUE: Number "of a run that had not ended then: before this time, in ms, it need not be indexed again",
 };
 
 /// A long content. Rows declare its size themselves: some have items without a content.

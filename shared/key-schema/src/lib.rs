@@ -22,8 +22,8 @@ mod text;
 pub use index::{IndexEntry, IndexKey};
 pub use range::{KeyRange, Prefix, SortKeys};
 pub use segment::{
-    Ascending, Bucket, Descending, DescendingDouble, Digest, Level, ModelKind, Ordinal, Segment, Stage, WideDigest,
-    fnv1a_128, halves,
+    Ascending, Bucket, Descending, DescendingDouble, Digest, Level, ModelKind, Ordinal, Segment, Shard, Stage,
+    WideDigest, fnv1a_128, halves,
 };
 pub use text::{Field, Name, TextSegment, Value};
 

@@ -9,7 +9,7 @@ use crate::attributes::{
 };
 use crate::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, Level, ModelKind, Name, Ordinal,
-    Prefix, Segment, Value, WideDigest,
+    Prefix, Segment, Shard, Value, WideDigest,
 };
 
 /// What a row is, for the table reference.
@@ -60,6 +60,7 @@ rows! {
         LINKS: Number "it has rows of datasets or logged models",
         REBUILD: Number "beside the mark: its entries in the index are to be put again, those too that should be there",
         DELETED_TIME: Number "when it was deleted by itself, in ms",
+        OVERDUE: Number "beside the mark: it was not indexed in time, and is to be indexed at once",
         ..RUN_INFO, ..WITH_PARAMS, ..TAGGED, ..MARKED, ..CREATION
     };
     /// The run's metrics: per metric the latest point and the points that wait for a segment, as a set.
@@ -151,6 +152,10 @@ rows! {
         INDEXED: Text "the indexing that made the copy",
         ..RUN_INFO
     };
+
+    /// An entity that changed shortly after it was indexed, and the time, in ms, when it may be indexed again. Somebody looks then
+    /// whether it was.
+    Postponed = "LATER#" <shard: Shard> / "DUE#" <due: Ascending> "#" <entity_type: Name> "#" <experiment: ExperimentId> "#" <entity: Name>;
 
     // ---- what grows without bound has a partition of its own -------------------------------------------------------
     /// Points of one metric, packed; keyed by the first of them in MLflow's order of history (timestamp, step) and a digest of all.

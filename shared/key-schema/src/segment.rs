@@ -236,12 +236,15 @@ impl Bucket {
     /// The bucket of a metric.
     #[must_use]
     pub fn of(metric: &str) -> Self {
-        let hash = fnv1a_128(metric.as_bytes());
-        let [high, low] = halves(hash);
-        // FNV leaves the high bits of short texts nearly alike; a multiplication by 2^64 / golden ratio spreads them.
-        let [.., nibbles] = ((high ^ low).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
-        Self(nibbles >> 4)
+        Self(spread(metric) >> 4)
     }
+}
+
+/// Eight bits of a hash. FNV leaves the high bits of short texts nearly alike; a multiplication by 2^64 / golden ratio spreads them.
+fn spread(text: &str) -> u8 {
+    let [high, low] = halves(fnv1a_128(text.as_bytes()));
+    let [.., bits] = ((high ^ low).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
+    bits
 }
 
 impl Segment for Bucket {
@@ -251,6 +254,36 @@ impl Segment for Bucket {
 
     fn read(text: &str) -> Option<Self> {
         (text.len() == 1).then(|| u8::from_str_radix(text, 16).ok().map(Self)).flatten()
+    }
+}
+
+/// One of the few partitions over which rows of all experiments are spread, so that none of them is hot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shard(u8);
+
+impl Shard {
+    const COUNT: u8 = 4;
+
+    /// The shard of an entity, by its id.
+    #[must_use]
+    pub fn of(id: &str) -> Self {
+        Self(spread(id) % Self::COUNT)
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..Self::COUNT).map(Self)
+    }
+}
+
+impl Segment for Shard {
+    fn write(&self, key: &mut String) {
+        let _ = write!(key, "{}", self.0);
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let shard = text.parse().ok().filter(|shard| *shard < Self::COUNT)?;
+        (text.len() == 1).then_some(Self(shard))
     }
 }
 

@@ -107,6 +107,12 @@ impl RunStatus {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
+
+    /// Whether a run of this status has ended.
+    #[must_use]
+    pub fn has_ended(self) -> bool {
+        !matches!(self, Self::Running | Self::Scheduled)
+    }
 }
 
 enum_field!(RunStatus {

@@ -52,10 +52,18 @@ fn impatient() -> Retry {
 struct Lab {
     site: Site,
     stream: StreamReader,
+    /// Its clock stands still between two ticks.
+    indexer: Indexer,
+    time: i64,
     clients: Vec<(FaultInjector, Api)>,
     ids: Ids,
     /// Those that may be the right one.
     states: BTreeSet<State>,
+}
+
+/// An indexer that has just begun, at this time.
+fn indexer_at(site: &Site, time: i64) -> Indexer {
+    Indexer::new(site.table.clone()).with_clock(move || time)
 }
 
 impl Lab {
@@ -70,7 +78,9 @@ impl Lab {
         };
         let clients = (0..3).map(client).collect();
         let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
-        Self { site, stream, clients, ids: Ids::new(), states: BTreeSet::from([State::default()]) }
+        let (time, states) = (0, BTreeSet::from([State::default()]));
+        let indexer = indexer_at(&site, time);
+        Self { site, stream, indexer, time, clients, ids: Ids::new(), states }
     }
 
     async fn goes(mut self, steps: Vec<Step>) -> Result<(), String> {
@@ -88,6 +98,7 @@ impl Lab {
             Step::Calls(calls) => self.calls(calls).await,
             Step::Look => self.look().await,
             Step::Index => self.index().await,
+            Step::Tick => self.tick().await,
             Step::Search(which) if self.ids.keys().any(|name| name.starts_with('e')) => {
                 let found = look::search(&self.clients[0].1, &self.ids, *which).await?;
                 // Of experiments without a known id, nothing is asked.
@@ -131,7 +142,7 @@ impl Lab {
         else {
             return Ok(());
         };
-        let answer = Indexer::new(self.site.table.clone()).handle(Batch { records }).await;
+        let answer = self.indexer.handle(Batch { records }).await;
         if !answer.batch_item_failures.is_empty() {
             return Err(format!("{:?}", answer.batch_item_failures));
         }
@@ -156,6 +167,12 @@ impl Lab {
         let states = &self.states;
         self.ids.retain(|name, _| states.iter().any(|state| state.knows(name)));
         self.look().await
+    }
+
+    async fn tick(&mut self) -> Result<(), String> {
+        self.time += 120_000;
+        self.indexer = indexer_at(&self.site, self.time);
+        self.indexer.tick().await.map_err(|failure| format!("{failure:?}"))
     }
 
     async fn calls(&mut self, calls: &[(Op, Option<Fault>)]) -> Result<(), String> {

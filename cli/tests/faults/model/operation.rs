@@ -170,6 +170,8 @@ pub(super) enum Step {
     Index,
     /// All that is deleted is removed for good: first perhaps with a fault, then without.
     Remove(Option<Fault>),
+    /// Time passes, and another indexer looks at the runs that were put off.
+    Tick,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -205,6 +207,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (0..5_u8).prop_map(Step::Search),
         2 => Just(Step::Index),
         1 => fault().prop_map(Step::Remove),
+        1 => Just(Step::Tick),
     ];
     prop::collection::vec(step, 1..60)
 }

@@ -11,7 +11,7 @@ use mlflow_api::tracking::RunStatus;
 use serde_json::json;
 use tracking::store::{Batch, LoggedMetric, NewRun, RunChange};
 
-use super::{TIME, process, table};
+use super::{TIME, metrics, process, table};
 use crate::calls::Calls;
 
 /// Processes that serve requests, and processes that index, over one table.
@@ -63,6 +63,14 @@ pub(crate) async fn small_run(store: &Calls, experiment: ExperimentId, number: i
     let value = f64::from(i32::try_from(spread(number, 31) % 1_000_000).unwrap());
     let metric = LoggedMetric { key: "metric_3".to_owned(), value, timestamp: TIME, step: 1, model: None };
     store.run_log_metric(&run, &metric).await.unwrap();
+    run
+}
+
+/// A run with 10 metrics that goes on.
+pub(crate) async fn running_run(store: &Calls, experiment: ExperimentId, number: i64) -> String {
+    let new = NewRun { name: name(number), start_time: TIME + number, ..NewRun::default() };
+    let run = store.run_create(experiment, &new).await.unwrap().info.run_id;
+    store.run_log_batch(&run, &metrics(10, 0)).await.unwrap();
     run
 }
 

@@ -1,28 +1,35 @@
 //! What the indexer does for a run.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
 use embedded_engine::Engine;
-use fts_indexer::Indexer;
-use ledger::{Ledger, budget};
+use fts_indexer::{INTERVAL, Indexer};
+use ledger::{Bench, Budget, Ledger, budget};
+use mlflow_api::ExperimentId;
 use mlflow_api::tracking::RunStatus;
-use tracking::store::{Batch, LoggedMetric, NewRun, RunChange};
+use table::Table;
+use tracking::store::{Batch, NewRun, RunChange};
 
-use super::filled::{Filled, index};
-use super::{TIME, experiment};
+use super::filled::index;
+use super::{TIME, experiment, metrics, process, run, table};
+use crate::calls::Calls;
 
-fn ten_metrics(step: i64) -> Batch {
-    let metrics = (0..10).map(|number| LoggedMetric {
-        key: format!("metric_{number}"),
-        value: f64::from(i32::try_from(step).unwrap()),
-        timestamp: TIME + step,
-        step,
-        model: None,
-    });
-    Batch { metrics: metrics.collect(), ..Batch::default() }
+/// The clock of the indexers here.
+static CLOCK: AtomicI64 = AtomicI64::new(TIME);
+
+fn indexer(table: Table) -> Indexer {
+    Indexer::new(table).with_clock(|| CLOCK.load(Ordering::Relaxed))
+}
+
+fn passes(time: Duration) {
+    CLOCK.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
 }
 
 pub(crate) async fn measure(ledger: &mut Ledger) {
     ledger.section("The indexer, beside the requests");
-    let Filled { requests, indexing } = Filled::on(&Engine::memory().unwrap()).await;
+    let table = table(&Engine::memory().unwrap()).await;
+    let (requests, indexing) = (Bench::new(table.clone(), process), Bench::new(table, indexer));
     let experiment = experiment(&requests.store, "one").await;
     let tags = [("mlflow.user", "somebody"), ("mlflow.source.name", "train.py"), ("mlflow.source.type", "LOCAL")];
     let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
@@ -34,14 +41,24 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     let runs = runs.each_ref();
     ledger.row("a new run, 4 tags", budget([6.0, 24.0, 4.0], [6.0, 24.0, 4.0]), &indexing, runs, act).await;
     for run in runs {
-        store.run_log_batch(run, &ten_metrics(0)).await.unwrap();
+        store.run_log_batch(run, &metrics(10, 0)).await.unwrap();
     }
+    let call = "10 metrics within the same minute, which are put off";
+    ledger.row(call, budget([4.0, 1.0, 4.0], [4.0, 1.0, 4.0]), &indexing, runs, act).await;
+    let call = "two batches of the stream about it, within that minute";
+    let again = async |indexer: &Indexer, run: &&String| {
+        act(indexer, run).await;
+        act(indexer, run).await;
+    };
+    ledger.row(call, budget([4.0, 1.0, 4.0], [4.0, 1.0, 4.0]), &indexing, runs, again).await;
+    passes(INTERVAL);
     ledger.row("its first 10 metrics", budget([6.0, 13.0, 4.0], [6.0, 13.0, 4.0]), &indexing, runs, act).await;
     for step in 1..100 {
         for run in runs {
-            store.run_log_batch(run, &ten_metrics(step)).await.unwrap();
+            store.run_log_batch(run, &metrics(10, step)).await.unwrap();
         }
     }
+    passes(INTERVAL);
     let call = "100 further values of each, in one batch of the stream";
     ledger.row(call, budget([7.0, 24.0, 4.0], [7.0, 24.0, 4.0]), &indexing, runs, act).await;
     ledger.row("the same batch again", budget([3.0, 0.0, 4.0], [3.0, 0.0, 4.0]), &indexing, runs, act).await;
@@ -49,10 +66,43 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         let params = (0..5).map(|number| (format!("param_{number}"), "value".to_owned())).collect();
         store.run_log_batch(run, &Batch { params, ..Batch::default() }).await.unwrap();
     }
+    passes(INTERVAL);
     ledger.row("5 params", budget([6.0, 9.0, 4.0], [6.0, 9.0, 4.0]), &indexing, runs, act).await;
     for run in runs {
         let change = RunChange { status: Some(RunStatus::Finished), end_time: Some(TIME + 9_000), name: None };
         store.run_update(run, &change).await.unwrap();
     }
     ledger.row("its end", budget([5.0, 5.0, 4.0], [5.0, 5.0, 4.0]), &indexing, runs, act).await;
+    let [ten, hundred] = [[2039.0, 1838.0, 2040.0], [2396.0, 13616.0, 3704.0]];
+    hour(ledger, &requests, &indexing, experiment, 10, budget(ten, ten)).await;
+    hour(ledger, &requests, &indexing, experiment, 100, budget(hundred, hundred)).await;
+}
+
+/// An hour of runs that log so many metrics once a second: batches of the stream come every five seconds, and ticks every minute.
+async fn hour(
+    ledger: &mut Ledger,
+    requests: &Bench<Calls>,
+    indexing: &Bench<Indexer>,
+    experiment: ExperimentId,
+    count: usize,
+    budget: Budget,
+) {
+    const DELAY: Duration = Duration::from_secs(5);
+    let store = &requests.store;
+    let runs = requests.two(async |store| run(store, experiment, TIME).await).await;
+    let call = format!("an hour of a run that logs {count} metrics a second");
+    let act = async |indexer: &Indexer, run: &&String| {
+        for batch in 0..720_i64 {
+            // The indexer sees the values of a second only when it looks.
+            if batch % 6 == 0 {
+                store.run_log_batch(run, &metrics(count, batch * 5)).await.unwrap();
+            }
+            if batch % 12 == 0 {
+                indexer.tick().await.unwrap();
+            }
+            index(indexer, experiment, std::slice::from_ref(*run)).await;
+            passes(DELAY);
+        }
+    };
+    ledger.row(&call, budget, indexing, runs.each_ref(), act).await;
 }

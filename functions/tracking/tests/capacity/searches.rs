@@ -12,7 +12,7 @@ use mlflow_api::requests::runs::SearchRuns;
 use table::Meter;
 
 use super::filled::{self, Filled, index};
-use super::{experiment, process, search};
+use super::{experiment, metrics, process, search};
 use crate::calls::Calls;
 
 const RUNS: i64 = 10_000;
@@ -143,10 +143,20 @@ const SEARCHES: &[Search] = &[
 
 /// Where none of the runs is indexed: which of the searches, and what they may cost then.
 const BEHIND: &[(usize, Budget)] = &[
-    (0, budget([6.0, 0.0, 227.0], [4.0, 0.0, 225.0])),
-    (2, budget([12.0, 0.0, 1932.0], [10.0, 0.0, 1930.0])),
-    (4, budget([13.0, 0.0, 1933.0], [11.0, 0.0, 1931.0])),
+    (0, budget([7.0, 0.0, 216.0], [5.0, 0.0, 214.0])),
+    (2, budget([14.0, 0.0, 2578.0], [12.0, 0.0, 2576.0])),
+    (4, budget([15.0, 0.0, 2579.0], [13.0, 0.0, 2577.0])),
 ];
+
+/// With 1,000 running runs: which of the searches, and what they may cost then. At most one request and 8 read units more for each of the
+/// runs; where newest come first, only for those on the page.
+const RUNNING: &[(usize, Budget)] = &[
+    (0, budget([7.0, 0.0, 214.0], [5.0, 0.0, 212.0])),
+    (1, budget([28.0, 0.0, 2206.0], [26.0, 0.0, 2204.0])),
+    (2, budget([28.0, 0.0, 2205.0], [26.0, 0.0, 2203.0])),
+    (4, budget([31.0, 0.0, 2216.0], [29.0, 0.0, 2214.0])),
+];
+const RUNNING_PAGES: [Budget; 2] = [budget([6.0, 0.0, 30.0], [4.0, 0.0, 28.0]); 2];
 
 /// Of which the fiftieth page costs what the first does: what each may cost.
 const PAGES: &[(usize, [Budget; 2])] = &[
@@ -208,6 +218,24 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     for (place, budgets) in PAGES {
         pages(ledger, &SEARCHES[*place], *budgets, &filled, large).await;
     }
+    running(ledger, &filled, large).await;
+}
+
+/// With runs that are being logged to: the latest of the experiment, and all changed since they were indexed.
+async fn running(ledger: &mut Ledger, filled: &Filled, large: ExperimentId) {
+    ledger.section(
+        "Searches, in the same experiment with 1,000 more runs that are running, changed since they were indexed",
+    );
+    let make = move |store, number| async move { filled::running_run(&store, large, number).await };
+    let runs = filled.runs(RUNS..RUNS + 1_000, make).await;
+    index(&filled.indexing.store, large, &runs).await;
+    for run in &runs {
+        filled.requests.store.run_log_batch(run, &metrics(10, 1)).await.unwrap();
+    }
+    for (place, budget) in RUNNING {
+        SEARCHES[*place].measure(ledger, *budget, filled, large).await;
+    }
+    pages(ledger, &SEARCHES[0], RUNNING_PAGES, filled, large).await;
 }
 
 /// The first and the fiftieth of the pages of ten runs.

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fts_indexer::Indexer;
+use fts_indexer::{Batch, Indexer};
 use key_schema::rows::RowDescription;
 use mlflow_api::ExperimentId;
 use serde_json::json;
 
-use crate::indexed::index;
+use crate::indexed::{changes, index};
 use test_site::key_of;
 
 use crate::server::Site;
@@ -60,6 +60,14 @@ async fn what_is_declared_is_written() {
     server.post("runs/delete", json!({ "run_id": run })).await.ok();
     server.post("runs/restore", json!({ "run_id": run })).await.ok();
     index(&site).await;
+    // A run that is put off, and then looked at.
+    let running = server.run(&experiment).await;
+    let indexer = Indexer::new(site.table.clone());
+    for step in 0..2 {
+        server.log_metric(&running, "m", (step, step, 0.5)).await.ok();
+        indexer.handle(Batch { records: changes(&site).await }).await;
+    }
+    indexer.with_clock(|| entities::now_ms() + 600_000).tick().await.unwrap();
     Indexer::new(site.table.clone()).mark_runs(ExperimentId::parse(&experiment).unwrap(), |_| {}).await.unwrap();
     // What only items have that are full, wide or big, a copy that is no whole one, a setting that is not the usual one, a run whose
     // artifacts are not where its experiment keeps them, and a logged model that was deleted.

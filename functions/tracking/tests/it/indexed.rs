@@ -1,5 +1,7 @@
 //! The indexer beside a site, fed when a test says so.
 
+use std::time::Duration;
+
 use aws_lambda_like::records;
 use fts_indexer::{Batch, Indexer};
 use serde_json::Value;
@@ -14,7 +16,8 @@ pub(crate) async fn index(site: &Site) {
 
 /// Feeds the indexer with records; all of them have to be carried over.
 pub(crate) async fn index_records(site: &Site, records: Vec<Value>) {
-    let indexer = Indexer::new(site.table.clone());
+    // With each change: what is put off is another test's matter.
+    let indexer = Indexer::new(site.table.clone()).with_interval(Duration::ZERO);
     for batch in records.chunks(1_000) {
         let answer = indexer.handle(Batch { records: batch.to_vec() }).await;
         assert!(answer.batch_item_failures.is_empty(), "{answer:?}");

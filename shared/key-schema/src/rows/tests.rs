@@ -42,6 +42,7 @@ proptest! {
             ("RankByMetric", RankByMetric::key(&experiment, &Field(chosen.0.clone()), &DescendingDouble(0.5), &Descending(time), &run)),
             ("FullText", full_text(experiment, &chosen, &other, time)),
             ("IndexedCopy", IndexedCopy::key(&experiment, &chosen, &other)),
+            ("Postponed", Postponed::key(&Shard::of(&chosen.0), &Ascending(time), &chosen, &experiment, &other)),
             ("MetricSegment", MetricSegment::key(&run, &chosen, &Ascending(time), &Ascending(-time), &Digest(number))),
             ("EvaluationDatasetTag", EvaluationDatasetTag::key(&EvaluationDatasetId::new(time, 7), &chosen)),
             ("ExperimentEvaluationDataset", ExperimentEvaluationDataset::key(&chosen, &EvaluationDatasetId::new(time, 7))),

@@ -1,0 +1,102 @@
+//! Looking after runs that were put off: once a minute, whatever the stream brings.
+//!
+//! A tick indexes nothing. It marks a run anew and asks for it to be indexed at once ([`OVERDUE`]), and the stream brings that
+//! to its consumer, who stays the only one that indexes the runs of an experiment. A row goes only when that was written.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use entities::attributes::{OVERDUE, WIDE};
+use entities::{Marked, RunLocation};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::index::RunsChanged;
+use key_schema::{Ascending, IndexEntry, Key, Segment, Shard, rows};
+use table::{Failure, Item, Query, Result, Update, number};
+
+use crate::Indexer;
+use crate::schedule::{last_due, row_of, run_of_row};
+
+/// Rows looked at together: their runs' documents are one request.
+const AT_A_TIME: usize = 50;
+/// Requests under way at a time.
+const AT_ONCE: usize = 16;
+/// How long a tick lasts; the next goes on.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// What becomes of a run that was put off.
+enum Due {
+    /// It was indexed meanwhile, and is due again then.
+    Later(i64),
+    /// It changed, and nobody has indexed it since.
+    Now,
+    /// There is nothing left to do.
+    Never,
+}
+
+impl Indexer {
+    /// Looks at the runs that are due by now, and has those indexed that still are to be. A request for each of a few
+    /// shards; and for 50 runs that are due one, one for each that is to be indexed, and two to four to write and delete rows.
+    pub async fn tick(&self) -> Result<()> {
+        let begin = Instant::now();
+        let due = Ascending(self.schedule.now().saturating_sub(self.schedule.grace_ms())).text();
+        for shard in Shard::all() {
+            let range = rows::Postponed::all(&shard).range().until_beginning(&due);
+            let mut query = Query::of(range).limit(AT_A_TIME);
+            while begin.elapsed() < LONGEST {
+                let page = self.table.query_page(&query).await?;
+                self.look_at_due(&page.items.iter().filter_map(Item::key).collect::<Vec<_>>()).await?;
+                match page.next {
+                    Some(next) => query = query.starting_at(next),
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_at_due(&self, rows: &[Key]) -> Result<()> {
+        let (known, unknown): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(|row| run_of_row(row).is_some());
+        if !unknown.is_empty() {
+            tracing::error!(?unknown, "rows of what was put off cannot be read");
+        }
+        // A run may have two rows, and no batch may write an item twice.
+        let runs: BTreeSet<_> = known.iter().filter_map(run_of_row).collect();
+        let documents: Vec<_> = runs.iter().flat_map(|at| [at.key(), at.metrics_key()]).collect();
+        let documents = self.table.get_many(&documents).await?;
+        let (mut later, mut now) = (Vec::new(), Vec::new());
+        for at in runs {
+            match self.due(documents.get(&at.key()), documents.get(&at.metrics_key())) {
+                Due::Later(due) => later.push(Item::new(row_of(&at, due))),
+                Due::Now => now.push(at),
+                Due::Never => {}
+            }
+        }
+        self.table.write_many(later, &[]).await?;
+        let asked: Vec<_> = now.iter().map(|at| self.ask_for(at)).collect();
+        stream::iter(asked).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        // Only now: who dies before looks at them again.
+        self.table.write_many(Vec::new(), &known).await
+    }
+
+    fn due(&self, run: Option<&Item>, metrics: Option<&Item>) -> Due {
+        let Some(run) = run else { return Due::Never };
+        let documents = || std::iter::once(run).chain(metrics);
+        match last_due(documents()).filter(|due| *due > self.schedule.now()) {
+            // Whoever relies on this row has it looked at again then.
+            Some(due) => Due::Later(due),
+            // The further documents of a wide run are not looked at.
+            None if documents().any(|document| document.is_in(RunsChanged::INDEX) || document.has(WIDE)) => Due::Now,
+            None => Due::Never,
+        }
+    }
+
+    /// Marks a run so that it is indexed at once.
+    async fn ask_for(&self, at: &RunLocation) -> Result<()> {
+        let update = Update::new(at.key()).set(OVERDUE, number(1)).marked(&at.run);
+        match self.table.update(&update).await {
+            // Gone by now.
+            Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! A run that is being logged to: it is indexed now and then, when it ends, and also when it just stops.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use embedded_engine::StreamReader;
+use entities::RunLocation;
+use fts_indexer::{Batch, INTERVAL, Indexer};
+use key_schema::IndexEntry;
+use key_schema::index::RunsChanged;
+use table::{Retry, Table, Update, text};
+
+use crate::{Site, TABLE, TIME};
+
+/// A site with its stream, and a clock that a test moves.
+struct Course {
+    site: Site,
+    stream: StreamReader,
+    time: Arc<AtomicI64>,
+}
+
+impl Course {
+    async fn new() -> Self {
+        let site = Site::new().await;
+        let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
+        Self { site, stream, time: Arc::new(AtomicI64::new(TIME)) }
+    }
+
+    /// An indexer that has just begun: it remembers nothing.
+    fn indexer(&self) -> Indexer {
+        self.over(self.site.table.clone())
+    }
+
+    /// The same; its requests meet the faults.
+    fn faulty(&self) -> Indexer {
+        let impatient = Retry { attempts: 1, ..Retry::default() };
+        self.over(Table::new(self.site.faults.client(), TABLE).with_retry(impatient))
+    }
+
+    fn over(&self, table: Table) -> Indexer {
+        Indexer::new(table).with_clock(self.clock())
+    }
+
+    fn clock(&self) -> impl Fn() -> i64 + Send + Sync + 'static {
+        let time = Arc::clone(&self.time);
+        move || time.load(Ordering::Relaxed)
+    }
+
+    fn passes(&self, time: Duration) {
+        self.time.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+
+    /// Hands over what the stream holds.
+    async fn carry_over(&self, indexer: &Indexer) {
+        let records = self.stream.oldest(1_000).await.unwrap();
+        let Some(last) = records.last() else { return };
+        let last = last["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned();
+        let answer = indexer.handle(Batch { records }).await;
+        assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
+        self.stream.forget_through(&last).await.unwrap();
+    }
+
+    async fn ends(&self, at: &RunLocation) {
+        use entities::Marked;
+        let update = Update::new(at.key()).set("status", text("FINISHED")).marked(&at.run);
+        self.site.table.update(&update).await.unwrap();
+    }
+
+    async fn is_marked(&self) -> bool {
+        self.site.dump().await.into_values().any(|item| item.get(RunsChanged::INDEX.sort).is_some())
+    }
+
+    /// The rows of what was put off.
+    async fn rows(&self) -> usize {
+        self.site.keys("DUE#").await.len()
+    }
+
+    /// The indexed value of the metric: the segment of its entry's key.
+    async fn entry(&self) -> Option<String> {
+        let entries = self.site.keys("RANK#m#loss#").await;
+        assert!(entries.len() <= 1, "{entries:?}");
+        entries.into_iter().next()
+    }
+
+    /// A run that was indexed, changed, and put off.
+    async fn put_off(&self, indexer: &Indexer) -> RunLocation {
+        let at = self.site.run(1, "x").await;
+        self.site.log(&at, "loss", 0, 100.0).await;
+        self.carry_over(indexer).await;
+        assert!(!self.is_marked().await && self.rows().await == 0, "what is new is indexed at once");
+        self.site.log(&at, "loss", 1, 99.0).await;
+        self.carry_over(indexer).await;
+        assert!(self.is_marked().await);
+        assert_eq!(self.rows().await, 1);
+        at
+    }
+
+    /// Ticks, and carries over, until nothing is left to do.
+    async fn settles(&self) {
+        let indexer = self.indexer();
+        for _ in 0..4 {
+            self.passes(INTERVAL * 2);
+            indexer.tick().await.unwrap();
+            self.carry_over(&indexer).await;
+        }
+        assert!(!self.is_marked().await, "it was indexed");
+        assert_eq!(self.rows().await, 0, "there is nothing left to look after");
+    }
+}
+
+/// The end of the key of a metric's entry: value, start, run.
+fn value(key: Option<String>) -> String {
+    key.unwrap().split('#').nth(3).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn it_is_indexed_once_a_minute() {
+    let course = Course::new().await;
+    let indexer = course.indexer();
+    let at = course.site.run(1, "x").await;
+    let mut values = Vec::new();
+    for second in 0..181_u32 {
+        course.site.log(&at, "loss", second.into(), 1_000.0 - f64::from(second)).await;
+        course.carry_over(&indexer).await;
+        values.push(value(course.entry().await));
+        course.passes(Duration::from_secs(1));
+    }
+    let first = values[0].clone();
+    values.dedup();
+    assert_eq!(values.len(), 4, "at its first metric, and after each minute");
+    course.settles().await;
+    assert_ne!(value(course.entry().await), first);
+}
+
+/// What comes within the minute costs no request, once it is known to be put off.
+#[tokio::test]
+async fn what_was_put_off_is_remembered() {
+    let course = Course::new().await;
+    let indexer = course.faulty();
+    let at = course.put_off(&indexer).await;
+    course.site.faults.reset_calls();
+    for step in 2..10 {
+        course.site.log(&at, "loss", step, 0.5).await;
+        course.site.log(&at, "new metric", step, 0.5).await;
+        course.carry_over(&indexer).await;
+    }
+    let calls: u64 = course.site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+    assert_eq!(calls, 0);
+    // Another process finds out once.
+    let other = course.faulty();
+    for step in 10..15 {
+        course.site.log(&at, "loss", step, 0.5).await;
+        course.carry_over(&other).await;
+    }
+    let calls: u64 = course.site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+    assert_eq!(calls, 1, "its row");
+    assert_eq!(course.rows().await, 1);
+}
+
+#[tokio::test]
+async fn it_is_indexed_when_it_ends() {
+    let course = Course::new().await;
+    let indexer = course.indexer();
+    let at = course.put_off(&indexer).await;
+    let before = course.entry().await;
+    course.ends(&at).await;
+    course.carry_over(&indexer).await;
+    assert!(!course.is_marked().await);
+    assert_ne!(course.entry().await, before);
+    // And each change after its end.
+    course.site.log(&at, "loss", 2, 7.0).await;
+    course.carry_over(&course.indexer()).await;
+    assert!(!course.is_marked().await);
+    course.settles().await;
+}
+
+/// Its job was killed: no record of it comes any more. The indexer that put it off may be gone, too.
+#[tokio::test]
+async fn it_is_indexed_when_it_just_stops() {
+    let course = Course::new().await;
+    course.put_off(&course.indexer()).await;
+    let before = course.entry().await;
+    let indexer = course.indexer();
+    course.passes(INTERVAL / 2);
+    indexer.tick().await.unwrap();
+    course.carry_over(&indexer).await;
+    assert!(course.is_marked().await && course.rows().await == 1, "it is not due yet");
+    course.passes(INTERVAL);
+    indexer.tick().await.unwrap();
+    assert_eq!(course.rows().await, 0);
+    course.carry_over(&indexer).await;
+    assert!(!course.is_marked().await);
+    assert_ne!(course.entry().await, before);
+    course.settles().await;
+}
+
+/// A tick that comes late finds that the run was indexed, and does not have it indexed again.
+#[tokio::test]
+async fn a_tick_has_only_those_indexed_that_need_it() {
+    let course = Course::new().await;
+    let indexer = course.indexer();
+    let at = course.put_off(&indexer).await;
+    course.passes(INTERVAL);
+    course.site.log(&at, "loss", 2, 98.0).await;
+    course.carry_over(&indexer).await;
+    assert!(!course.is_marked().await, "it was due");
+    course.site.log(&at, "loss", 3, 97.0).await;
+    course.carry_over(&indexer).await;
+    course.passes(INTERVAL / 3);
+    let before = course.entry().await;
+    indexer.tick().await.unwrap();
+    course.carry_over(&indexer).await;
+    assert_eq!((course.entry().await, course.rows().await), (before, 1), "the row for when it is due again stays");
+    course.settles().await;
+}
+
+/// One process remembers that a run was put off, and another has indexed its end since.
+#[tokio::test]
+async fn what_one_process_remembers_another_may_have_done() {
+    let course = Course::new().await;
+    let (first, second) = (course.indexer(), course.indexer());
+    let at = course.put_off(&first).await;
+    course.ends(&at).await;
+    course.carry_over(&second).await;
+    assert!(!course.is_marked().await);
+    course.site.log(&at, "loss", 2, 5.0).await;
+    course.carry_over(&first).await;
+    assert!(course.is_marked().await, "it is due later, says what the first remembers");
+    course.settles().await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_gone_has_no_row_for_long() {
+    let course = Course::new().await;
+    let at = course.put_off(&course.indexer()).await;
+    course.site.table.write_many(Vec::new(), &[at.key()]).await.unwrap();
+    course.settles().await;
+    assert!(course.site.keys(at.run.as_str()).await.is_empty());
+}
+
+/// A rebuild waits for no minute.
+#[tokio::test]
+async fn a_rebuild_puts_nothing_off() {
+    let course = Course::new().await;
+    let indexer = course.indexer();
+    let at = course.put_off(&indexer).await;
+    let mut left = indexer.mark_runs(at.experiment, |_| {}).await.unwrap();
+    course.carry_over(&indexer).await;
+    indexer.drop_rebuilt(at.experiment, &mut left).await.unwrap();
+    assert!(left.is_empty() && !course.is_marked().await);
+}
+
+/// Wherever a tick stops, the next does what it left.
+#[tokio::test]
+async fn a_tick_may_stop_anywhere() {
+    let mut whole = 0;
+    for request in 1..=10 {
+        let course = Course::new().await;
+        course.put_off(&course.indexer()).await;
+        course.passes(INTERVAL * 2);
+        course.site.faults.cut_off_at(request);
+        whole += usize::from(course.faulty().tick().await.is_ok());
+        course.site.faults.work_again();
+        assert!(course.is_marked().await);
+        course.settles().await;
+    }
+    assert!(whole > 0 && whole < 10, "some were cut off, some were not");
+}
+
+/// While a tick stands still before any of its requests, the run is changed, and indexed or put off; and while the indexer stands still
+/// before any of its own, a tick passes.
+#[tokio::test]
+async fn a_tick_and_the_indexer_may_meet_anywhere() {
+    const REQUESTS: [&str; 5] = ["Query", "BatchGetItem", "BatchWriteItem", "UpdateItem", "PutItem"];
+    let mut met = 0;
+    for (tick_waits, ends, request) in [true, false]
+        .into_iter()
+        .flat_map(|a| [true, false].map(|b| (a, b)))
+        .flat_map(|(a, b)| REQUESTS.map(|c| (a, b, c)))
+    {
+        let course = Course::new().await;
+        let at = course.put_off(&course.indexer()).await;
+        course.passes(INTERVAL * 2);
+        course.site.log(&at, "loss", 2, 3.0).await;
+        if ends {
+            course.ends(&at).await;
+        }
+        let mut gate = course.site.faults.pause_before(request, 1);
+        let held = course.faulty();
+        let waits = async { if tick_waits { held.tick().await.unwrap() } else { course.carry_over(&held).await } };
+        let passes = async {
+            tokio::select! {
+                () = gate.reached() => met += 1,
+                // It makes no such request.
+                () = tokio::time::sleep(Duration::from_millis(300)) => {}
+            }
+            if tick_waits {
+                course.carry_over(&course.indexer()).await;
+            } else {
+                course.indexer().tick().await.unwrap();
+            }
+            gate.open();
+        };
+        tokio::join!(waits, passes);
+        course.site.log(&at, "loss", 4, 1.0).await;
+        course.carry_over(&course.indexer()).await;
+        course.settles().await;
+        let last = value(course.entry().await);
+        let expected = key_schema::Segment::text(&key_schema::DescendingDouble(1.0));
+        assert_eq!(last, expected, "{request} {tick_waits} {ends}: what was logged last is what the index holds");
+    }
+    assert!(met >= 12, "they met at {met} requests");
+}
