@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use embedded_engine::limits::{Limits, Throughput};
 use embedded_engine::{Engine, client_for_endpoint};
 use serde_json::{Value, json};
 use table::Table;
@@ -20,6 +21,18 @@ async fn over_a_loopback_port() {
     let port = engine.serve(([127, 0, 0, 1], 0)).await.unwrap();
     walk(&fresh(Table::new(port.client(), TABLE)).await).await;
     port.shutdown().await.unwrap();
+}
+
+/// Over an engine that does what DynamoDB does and engines do not.
+#[tokio::test]
+async fn within_the_limits_of_dynamodb() {
+    let limits = Limits::new(&Engine::memory().unwrap());
+    limits.set_throughput(|_| Some(Throughput::OF_A_PARTITION));
+    limits.set_collection_limit(|_| Some(10 << 30));
+    walk(&fresh(Table::new(limits.client(), TABLE)).await).await;
+    let usage = limits.usage();
+    assert!(usage.values().any(|usage| usage.write_units > 10.0), "{usage:?}");
+    assert!(usage.values().all(|usage| usage.throttled_reads + usage.throttled_writes == 0), "{usage:?}");
 }
 
 /// Over DynamoDB itself, or another engine. Its table is removed afterwards, whatever the outcome.
