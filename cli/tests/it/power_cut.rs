@@ -76,7 +76,11 @@ struct Watch {
 impl Watched {
     async fn open(directory: &Path, seed: u64) -> Self {
         let disk = Disk::watch(directory, seed);
-        let engine = Engine::open(directory).unwrap();
+        let sync = |log: &Path| {
+            Disk::sync(log);
+            Ok(())
+        };
+        let engine = Engine::open_syncing(directory, sync).unwrap();
         Table::new(engine.client(), TABLE).create_if_missing().await.unwrap();
         let stream = engine.stream(TABLE).await.unwrap().unwrap();
         let now = State::of(&engine, &stream).await;

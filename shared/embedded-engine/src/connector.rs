@@ -1,20 +1,22 @@
 //! The engine as an HTTP client of the AWS SDK, without HTTP.
 
 use std::fmt;
+use std::sync::Arc;
 
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use dynoxide::Database;
 
+use crate::log::Log;
 use crate::operations;
 use crate::wire::{self, Answer};
 
 #[derive(Clone)]
 pub(crate) struct InProcess {
     pub(crate) database: Database,
-    /// Whether a commit waits for the disk.
-    pub(crate) is_on_disk: bool,
+    /// What a write waits for; nothing in memory.
+    pub(crate) log: Option<Arc<Log>>,
 }
 
 impl fmt::Debug for InProcess {
@@ -25,8 +27,12 @@ impl fmt::Debug for InProcess {
 
 impl InProcess {
     pub(crate) fn run(&self, operation: &str, body: &[u8]) -> Answer {
-        let run = if self.is_on_disk { operations::run_on_disk } else { operations::run };
-        run(&self.database, operation, body)
+        let Some(log) = &self.log else { return operations::run(&self.database, operation, body) };
+        let answer = operations::run_on_disk(&self.database, operation, body);
+        if operations::writes(operation) && log.wait().is_err() {
+            return Answer::failed();
+        }
+        answer
     }
 }
 

@@ -14,12 +14,15 @@ use dynoxide::Database;
 use serde_json::{Value, json};
 
 use crate::connector::InProcess;
+use crate::log::Log;
 use crate::side::SideConnection;
 use crate::wire::Answer;
-use crate::{Error, Server, client_over, operations};
+use crate::{Error, Server, client_over};
 
 /// The database's file in the engine's directory.
 const FILE: &str = "dynamodb.sqlite";
+/// SQLite's log of it.
+const LOG: &str = "dynamodb.sqlite-wal";
 /// Locked by the process that reads the stream.
 const STREAM_LOCK: &str = "stream.lock";
 
@@ -33,8 +36,9 @@ pub(crate) struct StreamLock {
 pub struct Engine {
     database: Database,
     side: Arc<SideConnection>,
-    /// Nothing for an engine in memory.
+    /// Nothing for an engine in memory, as the log.
     directory: Option<PathBuf>,
+    log: Option<Arc<Log>>,
 }
 
 impl fmt::Debug for Engine {
@@ -48,6 +52,25 @@ impl Engine {
     ///
     /// A write is answered when it is on the disk. Several processes may have the same directory open.
     pub fn open(directory: &Path) -> Result<Self, Error> {
+        Self::open_as(directory, |log| {
+            // As long as a connection has the database open, SQLite keeps the log's file.
+            let file = open_private(log)?;
+            Ok(Log::new(move || file.sync_data()))
+        })
+    }
+
+    /// The same; `sync` has the log, whose path it is called with, on the disk. For tests of what a power cut leaves.
+    pub fn open_syncing(
+        directory: &Path,
+        sync: impl Fn(&Path) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        Self::open_as(directory, |log| {
+            let log = log.to_owned();
+            Ok(Log::new(move || sync(&log)))
+        })
+    }
+
+    fn open_as(directory: &Path, log: impl FnOnce(&Path) -> io::Result<Log>) -> Result<Self, Error> {
         let made = make_private(directory)?;
         // Absolute, so that SQLite takes no part of it for a URI.
         let directory = directory.canonicalize()?;
@@ -61,7 +84,11 @@ impl Engine {
         let Some(path) = file.to_str() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the directory's path is not UTF-8").into());
         };
-        Ok(Self { directory: Some(directory), ..Self::at(path, SideConnection::open(path)?)? })
+        let engine = Self::at(path, SideConnection::open(path)?)?;
+        let log = log(&directory.join(LOG))?;
+        // What was just made of the database.
+        log.wait()?;
+        Ok(Self { directory: Some(directory), log: Some(Arc::new(log)), ..engine })
     }
 
     /// An engine of its own in memory, gone when its last clone is.
@@ -83,7 +110,7 @@ impl Engine {
     fn at(location: &str, side: SideConnection) -> Result<Self, Error> {
         let database = Database::new(location)?;
         side.index_streams()?;
-        Ok(Self { database, side: Arc::new(side), directory: None })
+        Ok(Self { database, side: Arc::new(side), directory: None, log: None })
     }
 
     /// A client of the AWS SDK that calls the engine without a socket, signs with no one's credentials and never retries.
@@ -109,16 +136,15 @@ impl Engine {
     }
 
     pub(crate) fn in_process(&self) -> InProcess {
-        InProcess { database: self.database.clone(), is_on_disk: self.directory.is_some() }
+        InProcess { database: self.database.clone(), log: self.log.clone() }
     }
 
     /// Runs one operation on DynamoDB's own JSON, by its name: for the operations on streams, which belong to another client
     /// of the SDK.
     pub async fn call(&self, operation: &'static str, request: Value) -> Result<Value, Error> {
-        let database = self.database.clone();
+        let engine = self.in_process();
         let Answer { status, body } =
-            tokio::task::spawn_blocking(move || operations::run(&database, operation, request.to_string().as_bytes()))
-                .await?;
+            tokio::task::spawn_blocking(move || engine.run(operation, request.to_string().as_bytes())).await?;
         if status != 200 {
             return Err(Error::Refused(body));
         }
@@ -138,9 +164,14 @@ impl Engine {
 
     /// Deletes the records of a table's stream up to this one, and says how many there were.
     pub async fn trim_stream_through(&self, table: &str, sequence_number: &str) -> Result<usize, Error> {
-        let side = Arc::clone(&self.side);
+        let (side, log) = (Arc::clone(&self.side), self.log.clone());
         let (table, number) = (table.to_owned(), sequence_number.to_owned());
-        tokio::task::spawn_blocking(move || side.trim_stream_through(&table, &number)).await?
+        tokio::task::spawn_blocking(move || {
+            let trimmed = side.trim_stream_through(&table, &number)?;
+            log.map_or(Ok(()), |log| log.wait())?;
+            Ok(trimmed)
+        })
+        .await?
     }
 
     /// Every item of a table, in DynamoDB's JSON and in no order. For tests: nothing else looks at a table so.

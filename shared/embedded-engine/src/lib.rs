@@ -16,6 +16,7 @@ mod engine;
 mod error;
 pub mod faults;
 pub mod limits;
+mod log;
 mod operations;
 mod server;
 mod side;

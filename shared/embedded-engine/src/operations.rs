@@ -16,7 +16,13 @@ pub(crate) fn too_long() -> Answer {
     Answer { status: 413, body: body.to_owned() }
 }
 
-/// Runs one operation. Blocks: the engine has one lock, and a write waits for the disk.
+/// Whether an operation may change something.
+pub(crate) fn writes(operation: &str) -> bool {
+    let reads = ["GetItem", "Query", "Scan", "BatchGetItem", "TransactGetItems", "GetShardIterator", "GetRecords"];
+    !reads.contains(&operation) && !operation.starts_with("Describe") && !operation.starts_with("List")
+}
+
+/// Runs one operation. Blocks: the engine has one lock.
 pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
     if body.len() > LONGEST_REQUEST {
         return too_long();
@@ -31,8 +37,8 @@ pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
     }
 }
 
-/// Runs one operation on a database that waits for the disk after each commit. A batch of writes is one commit then: the engine by
-/// itself commits each of them, and 25 took 100 ms. A batch may be executed in any order and in part, so at once too; only the
+/// Runs one operation on a database on disk. A batch of writes is one commit: the engine by
+/// itself commits each of them, and 25 took 100 ms when each commit waited for the disk. A batch may be executed in any order and in part, so at once too; only the
 /// capacity it consumes would be counted otherwise, so that a caller who asks for it gets the engine's own batch.
 pub(crate) fn run_on_disk(database: &Database, operation: &str, body: &[u8]) -> Answer {
     let as_one = (operation == "BatchWriteItem").then(|| as_transaction(body)).flatten();

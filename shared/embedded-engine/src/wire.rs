@@ -22,6 +22,11 @@ impl Answer {
         Self { status: 200, body }
     }
 
+    /// The engine itself has failed: DynamoDB's error, of which nobody knows what became of the request.
+    pub(crate) fn failed() -> Self {
+        Self { status: 500, body: r#"{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError"}"#.to_owned() }
+    }
+
     pub(crate) fn into_sdk_response(self) -> Result<HttpResponse, ConnectorError> {
         let status = StatusCode::try_from(self.status).map_err(|error| ConnectorError::other(error.into(), None))?;
         let mut response = HttpResponse::new(status, SdkBody::from(self.body));

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::image::Image;
-use crate::state::{State, disks};
+use crate::state::{self, State, disks};
 use crate::vfs;
 
 /// A directory whose SQLite files are watched, until this is dropped.
@@ -36,6 +36,11 @@ impl Disk {
     #[must_use]
     pub fn syncs(&self) -> u64 {
         self.state(|state| state.syncs)
+    }
+
+    /// Something other than SQLite has synced a file of the directory, as SQLite itself would.
+    pub fn sync(file: &Path) {
+        state::synced(file);
     }
 
     /// From now on no sync reaches the disk. A test that does not fail with such a disk tests nothing.

@@ -1,5 +1,7 @@
 //! What a power cut leaves of what was acknowledged: everything.
 
+use std::path::Path;
+
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use embedded_engine::Engine;
 use power_cut::{Disk, Image};
@@ -14,17 +16,26 @@ fn after(image: &Image) -> (tempfile::TempDir, Engine) {
     (directory, engine)
 }
 
+/// The engine in a directory that is watched.
+fn on(directory: &Path) -> Engine {
+    let sync = |log: &Path| {
+        Disk::sync(log);
+        Ok(())
+    };
+    Engine::open_syncing(directory, sync).unwrap()
+}
+
 #[tokio::test]
 async fn the_engine_syncs_what_it_acknowledges() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::watch(directory.path(), 1);
-    let engine = Engine::open(directory.path()).unwrap();
+    let engine = on(directory.path());
     let client = engine.client();
     create(&client).await;
     for number in 0..20 {
         let before = disk.syncs();
         put(&client, indexed_item("p", &number.to_string(), 1)).await;
-        assert!(disk.syncs() > before, "the writer itself waits for the disk");
+        assert_eq!(disk.syncs(), before + 1, "the engine waits for the disk, and SQLite does not, too");
         let (_directory, left) = after(&disk.cut());
         assert!(get(&left.client(), key("p", &number.to_string())).await.is_some(), "{number}");
     }
@@ -42,7 +53,7 @@ async fn the_engine_syncs_what_it_acknowledges() {
 async fn a_write_under_way_is_whole_or_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::watch(directory.path(), 2);
-    let engine = Engine::open(directory.path()).unwrap();
+    let engine = on(directory.path());
     create(&engine.client()).await;
     let mut states = vec![engine.items(TABLE).await.unwrap()];
     let mut images = 0;
@@ -66,7 +77,7 @@ async fn a_write_under_way_is_whole_or_nothing() {
 async fn a_disk_that_does_not_sync_loses_writes() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Disk::watch(directory.path(), 3);
-    let engine = Engine::open(directory.path()).unwrap();
+    let engine = on(directory.path());
     create(&engine.client()).await;
     put(&engine.client(), key("p", "before")).await;
     disk.lose_what_is_synced();
