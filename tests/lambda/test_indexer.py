@@ -61,6 +61,15 @@ class Rows:
         """The sort keys of what the indexer has written about a run."""
         return {key for key in self.of(run) if key.startswith(("FTS", "RANK#"))}
 
+    def change(self, run: Run) -> None:
+        """What any write to a run's document does besides."""
+        self._client.update_item(
+            TableName="mlflow",
+            Key={"PK": {"S": run.partition}, "SK": {"S": f"R#{run.id}"}},
+            UpdateExpression="SET lsi5sk = :mark ADD rev :one",
+            ExpressionAttributeValues={":mark": {"S": f"R#{run.id}"}, ":one": {"N": "1"}},
+        )
+
     def delete(self, run: Run) -> None:
         """What the TTL of a deleted run does in the end."""
         key = {"PK": {"S": run.partition}, "SK": {"S": f"R#{run.id}"}}
@@ -165,6 +174,19 @@ def test_an_event_about_a_run_that_never_was(new_run, index, rows):
     assert index("stream-new-run", never) == []
     assert not rows.of(never)
     assert rows.is_marked(known)
+
+
+def test_a_run_that_was_just_indexed_is_put_off(new_run, index, invoke_raw, rows):
+    run = new_run()
+    assert index("stream-new-run", run) == []
+    rows.change(run)
+    once = rows.of(run)
+    assert rows.is_marked(run)
+    assert index("stream-new-run", run) == []
+    assert rows.of(run) == once, "it stays marked until it is due"
+    # A tick is no batch of the stream. It finds that nothing is due yet.
+    assert invoke_raw("fts-indexer", "tick") == {"batchItemFailures": []}
+    assert rows.of(run) == once
 
 
 def test_the_engine_feeds_the_indexer(new_run, local_lambda, rows, tmp_path):

@@ -68,11 +68,13 @@ async fn what_is_declared_is_written() {
         indexer.handle(Batch { records: changes(&site).await }).await;
     }
     indexer.with_clock(|| entities::now_ms() + 600_000).tick().await.unwrap();
+    server.post("runs/delete", json!({ "run_id": running })).await.ok();
     Indexer::new(site.table.clone()).mark_runs(ExperimentId::parse(&experiment).unwrap(), |_| {}).await.unwrap();
-    // What only items have that are full, wide or big, a copy that is no whole one, a setting that is not the usual one, a run whose
+    // What only items have that are full, wide or big, a copy that is no whole one, settings that are not the usual ones, a run whose
     // artifacts are not where its experiment keeps them, and a logged model that was deleted.
     let expected = [
         "Config indexed",
+        "Config kept_for",
         "Config searched",
         "Dataset content_id",
         "Dataset content_parts",
