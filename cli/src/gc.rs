@@ -24,6 +24,9 @@ pub(crate) struct Options {
     /// Only these runs, which have to be deleted.
     #[arg(long, value_name = "IDS", visible_alias = "runs", value_delimiter = ',')]
     run_ids: Vec<String>,
+    /// Also those of the runs that are not deleted. Of an experiment that is full: deleting a run there needs room.
+    #[arg(long, requires = "run_ids")]
+    even_active: bool,
     /// Only these experiments, which have to be deleted, with their runs.
     #[arg(long, value_name = "IDS", visible_alias = "experiments", value_delimiter = ',')]
     experiment_ids: Vec<String>,
@@ -81,6 +84,7 @@ async fn found(options: &Options, table: &Table, retention: &Retention) -> Resul
         runs: options.run_ids.clone(),
         experiments: options.experiment_ids.clone(),
         models: options.logged_model_ids.clone(),
+        even_active: options.even_active,
     };
     let age = options.older_than.as_deref().map(Age::parse).transpose().map_err(failed)?;
     if !named.is_empty() {

@@ -11,7 +11,7 @@ use table::{Item, Map, Value, map, text};
 
 use crate::attributes::{
     DELETED_TIME, DUE, ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, NONCE, OVERDUE, PARAM_ROWS, PARAMS, REBUILD,
-    REVISION, STALE, TAG_ROWS, TAGS, WIDE, metric_attribute, metric_of,
+    REVISION, ROOM, STALE, TAG_ROWS, TAGS, WIDE, metric_attribute, metric_of,
 };
 use crate::links;
 use crate::maps::{entries, entry_name};
@@ -26,8 +26,22 @@ pub const RUN: &str = "run";
 const MOST_BYTES: usize = 24 << 10;
 
 /// Attributes of a run's document that its copy has otherwise, or not at all.
-const NOT_COPIED: [&str; 13] =
-    [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, WIDE, REVISION, INDEXED, REBUILD, NONCE, DUE, OVERDUE, DELETED_TIME];
+const NOT_COPIED: [&str; 14] = [
+    PARAMS,
+    TAGS,
+    PARAM_ROWS,
+    TAG_ROWS,
+    LINKS,
+    WIDE,
+    REVISION,
+    INDEXED,
+    REBUILD,
+    NONCE,
+    DUE,
+    OVERDUE,
+    DELETED_TIME,
+    ROOM,
+];
 
 /// A copy, as an item.
 #[derive(Clone, Debug, PartialEq)]

@@ -206,6 +206,7 @@ names! {
     RECORDS = "records",
     RENAMED = "renamed",
     REVISION = "rev",
+    ROOM = "room",
     ROW_KEY = "key",
     ROW_VALUE = "value",
     RUN = "run",

@@ -61,6 +61,7 @@ rows! {
         REBUILD: Number "beside the mark: its entries in the index are to be put again, those too that should be there",
         DELETED_TIME: Number "when it was deleted by itself, in ms",
         OVERDUE: Number "beside the mark: it was not indexed in time, and is to be indexed at once",
+        ROOM: Bytes "what makes room for its end, which takes it away: a partition that is full takes nothing by which it grows",
         ..RUN_INFO, ..WITH_PARAMS, ..TAGGED, ..MARKED, ..CREATION
     };
     /// The run's metrics: per metric the latest point and the points that wait for a segment, as a set.

@@ -29,6 +29,8 @@ pub struct Found {
     pub experiments: Vec<ExperimentId>,
     /// What is not so any more when its turn comes stays.
     pub(crate) which: Which,
+    /// The same of runs.
+    pub(crate) of_runs: Which,
 }
 
 impl Found {
@@ -53,7 +55,7 @@ impl Retention {
         let others = self.indexer.experiments(workspace).await?.into_iter().filter(|id| !going.contains(id));
         let others: Vec<_> = others.map(|experiment| self.deleted_in(experiment, which)).collect();
         let mut others = stream::iter(others).buffered(AT_ONCE);
-        let mut found = Found { experiments, which, ..Found::default() };
+        let mut found = Found { experiments, which, of_runs: which, ..Found::default() };
         while let Some((experiment, runs, models)) = others.try_next().await? {
             if !runs.is_empty() {
                 found.runs.insert(experiment, runs);

@@ -23,6 +23,8 @@ pub struct Named {
     pub experiments: Vec<String>,
     /// Of logged models.
     pub models: Vec<String>,
+    /// Whether runs may be active, too.
+    pub even_active: bool,
 }
 
 impl Named {
@@ -42,11 +44,13 @@ impl Retention {
     pub async fn named(&self, named: &Named, age: Option<&Age>) -> Result<Found> {
         let which = Which::Deleted { before: age.map(Age::before) };
         let only = age.map(Age::as_str).unwrap_or_default();
+        let of_runs = if named.even_active { Which::All } else { which };
         Ok(Found {
             experiments: self.experiments_named(&named.experiments, which, only).await?,
-            runs: self.runs_named(&named.runs, which, only).await?,
+            runs: self.runs_named(&named.runs, of_runs, only).await?,
             models: self.models_named(&named.models, which, only).await?,
             which,
+            of_runs,
         })
     }
 
@@ -87,12 +91,13 @@ impl Retention {
             let (Some(run), Some(experiment)) = (items.get(&at.key()), items.get(&experiment)) else {
                 return Err(at.not_found());
             };
-            let since = run_deleted_since(run, experiment).ok_or_else(|| {
-                Error::invalid(format!(
+            let since = run_deleted_since(run, experiment);
+            if since.is_none() && which != Which::All {
+                return Err(Error::invalid(format!(
                     "Run {id} is not in `deleted` lifecycle stage. Only runs in `deleted` lifecycle stage can be deleted."
-                ))
-            })?;
-            if !which.contains(Some(since)) {
+                )));
+            }
+            if !which.contains(since) {
                 return Err(Error::invalid(format!(
                     "Run {id} is not older than the required age. Only runs older than {only} can be deleted."
                 )));

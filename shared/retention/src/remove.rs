@@ -16,7 +16,7 @@ impl Retention {
     pub async fn remove(&self, workspace: &Workspace, found: &Found, report: &dyn Report) -> Result<()> {
         self.resume(workspace, report).await?;
         for (experiment, runs) in &found.runs {
-            self.remove_runs(*experiment, runs, found.which, report).await?;
+            self.remove_runs(*experiment, runs, found.of_runs, report).await?;
         }
         for (experiment, models) in &found.models {
             self.remove_models(*experiment, models, found.which, report).await?;

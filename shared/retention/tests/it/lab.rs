@@ -9,7 +9,7 @@ use artifact_store::Artifacts;
 use embedded_engine::StreamReader;
 use fts_indexer::{Batch, Indexer};
 use mlflow_api::Workspace;
-use retention::{Entity, Report, Retention};
+use retention::{Entity, Named, Report, Retention};
 use serde_json::{Value, json};
 use table::Table;
 use tempfile::TempDir;
@@ -48,10 +48,15 @@ impl Report for Log {
 impl Lab {
     pub(crate) async fn new() -> Self {
         let site = Site::new().await;
-        let store = Store::with_lease(site.table.clone(), "mlflow-artifacts:/", LEASE);
+        let store = store(&site.table);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
         let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
         Self { site, api: Api(tracking::router(&store)), stream, directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// The same server over another way to the table.
+    pub(crate) fn over(self, table: &Table) -> Self {
+        Self { api: Api(tracking::router(&store(table))), ..self }
     }
 
     pub(crate) fn retention(&self) -> Retention {
@@ -166,8 +171,19 @@ fn noise() -> String {
     std::iter::successors(Some(7), next).take(6_000).map(|number| number.to_string()).collect()
 }
 
+fn store(table: &Table) -> Store {
+    Store::with_lease(table.clone(), "mlflow-artifacts:/", LEASE)
+}
+
 pub(crate) async fn collect(retention: &Retention, before: Option<i64>) -> Outcome {
     let found = retention.deleted(&Workspace::default(), before).await.unwrap();
+    let log = Log(Mutex::default());
+    retention.remove(&Workspace::default(), &found, &log).await.unwrap();
+    log.0.into_inner().unwrap()
+}
+
+pub(crate) async fn remove_named(retention: &Retention, named: &Named) -> Outcome {
+    let found = retention.named(named, None).await.unwrap();
     let log = Log(Mutex::default());
     retention.remove(&Workspace::default(), &found, &log).await.unwrap();
     log.0.into_inner().unwrap()

@@ -62,7 +62,8 @@ async fn only_what_is_deleted_can_be_named() {
     );
     assert_eq!(refused(experiments(&["77"]), None).await, "No Experiment with id=77 exists");
 
-    let named = Named { runs: ids(&[&deleted]), experiments: ids(&[&experiment]), models: ids(&[&model]) };
+    let named =
+        Named { runs: ids(&[&deleted]), experiments: ids(&[&experiment]), models: ids(&[&model]), ..Named::default() };
     let found = retention.named(&named, None).await.unwrap();
     let entities: Vec<_> = found.entities().map(|entity| entity.to_string()).collect();
     let expected = [

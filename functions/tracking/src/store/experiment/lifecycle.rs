@@ -2,7 +2,7 @@
 
 use access::Granted;
 use entities::attributes::{
-    COUNT, CREATED, EXPERIMENT, LOCATION, NAME, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
+    COUNT, CREATED, EXPERIMENT, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
 use entities::{Moment, being_removed, entries, experiment_state, in_workspace, layout, now_ms, stage_from};
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
@@ -251,6 +251,8 @@ impl Store {
                     LifecycleStage::Active => Stage::Active,
                     LifecycleStage::Deleted => Stage::Deleted { version },
                 };
+                // Its creation is long answered. Without it, an experiment that is full can still be deleted: its item gets no larger.
+                let update = if stage == LifecycleStage::Deleted { update.remove(NONCE) } else { update };
                 let created = item.number(CREATED).unwrap_or_default();
                 let name = Update::new(name_key(workspace, item.text(NAME).unwrap_or_default()))
                     .indexed(ExperimentsByStage::key(&key_stage, &Descending(created), &id))

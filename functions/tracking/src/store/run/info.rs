@@ -1,7 +1,7 @@
 //! Runs: create and update.
 
 use access::Granted;
-use entities::attributes::{END_TIME, NAME, PARAMS, START_TIME, STATUS, USER};
+use entities::attributes::{END_TIME, NAME, PARAMS, ROOM, START_TIME, STATUS, USER};
 use entities::{RunLocation, marked_item, now_ms, run_info};
 use experiments::check_is_active;
 use key_schema::index::{RunsByStage, RunsByTime};
@@ -10,7 +10,7 @@ use mlflow_api::inputs::RunInputs;
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunStatus};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId};
 use rand::RngExt;
-use table::{Item, Map, Plan, map, number, text};
+use table::{Item, Map, Plan, bytes, map, number, text};
 
 use super::document::RunDocument;
 use crate::store::Store;
@@ -29,6 +29,10 @@ pub struct NewRun {
     /// Tags.
     pub tags: Vec<(String, String)>,
 }
+
+/// Bytes that a run's document keeps free for its end: status, end time, the mark, and the mark's entry in the index, which together have
+/// up to 160. An experiment that has 10 GB takes no write by which it grows, and its runs can be ended all the same.
+const ROOM_FOR_END: usize = 160;
 
 /// A change of a run's info. What is `None` stays.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +68,7 @@ impl Store {
                     .with(STATUS, text(RunStatus::Running.name()))
                     .with(START_TIME, number(new.start_time))
                     .with(PARAMS, map(Map::new()))
+                    .with(ROOM, bytes(vec![0; ROOM_FOR_END]))
                     .indexed(RunsByStage::key(&Stage::Active, &Descending(new.start_time), &run))
                     .indexed(RunsByTime::key(&Descending(new.start_time), &run));
                 let tag_row = |tag: &_| rows::RunTag::key(&experiment, &run, tag);
@@ -92,6 +97,9 @@ impl Store {
         }
         if let Some(name) = change.name.as_deref().filter(|name| !name.is_empty()) {
             rename(&mut written, name);
+        }
+        if change.end_time.is_some() || change.status.is_some_and(RunStatus::has_ended) {
+            written.remove.push(ROOM);
         }
         let item = if written.set.is_empty() {
             let item = self.table.get(&at.key()).await?;

@@ -1,0 +1,76 @@
+//! An experiment whose partition takes nothing more by which it grows.
+
+use embedded_engine::limits::Limits;
+use retention::Named;
+use serde_json::{Value, json};
+use table::Table;
+use test_site::TABLE;
+
+use crate::lab::{Lab, collect, remove_named};
+
+/// A lab in which this experiment is full.
+fn full(lab: Lab, experiment: &str) -> (Lab, Table) {
+    let limits = Limits::new(&lab.site.engine);
+    let partition = format!("EXP#{experiment}");
+    limits.set_collection_limit(move |of| (of == partition).then_some(1));
+    let table = Table::new(limits.client(), TABLE);
+    (lab.over(&table), table)
+}
+
+async fn refused(lab: &Lab, path: &str, body: Value) {
+    let message = lab.api.post(path, body).await.refused(400, "BAD_REQUEST");
+    assert!(message.contains("10 GB") && message.contains("mlflow-serverless gc"), "{path}: {message}");
+}
+
+#[tokio::test]
+async fn logging_is_refused_and_a_run_can_be_ended() {
+    let lab = Lab::new().await;
+    let experiment = lab.experiment("e").await;
+    let (indexed, marked) = (lab.run(&experiment).await, lab.run(&experiment).await);
+    lab.index().await;
+    lab.post("runs/set-tag", json!({ "run_id": marked, "key": "k", "value": "v" })).await;
+    let (lab, _) = full(lab, &experiment);
+    refused(&lab, "runs/create", json!({ "experiment_id": experiment })).await;
+    for run in [&indexed, &marked] {
+        refused(&lab, "runs/log-metric", json!({ "run_id": run, "key": "x", "value": 1, "timestamp": 1, "step": 1 }))
+            .await;
+        refused(&lab, "runs/log-parameter", json!({ "run_id": run, "key": "x", "value": "y" })).await;
+        let end = json!({ "run_id": run, "status": "FINISHED", "end_time": 1_700_000_000_000_i64 });
+        lab.post("runs/update", end.clone()).await;
+        let found = lab.api.get("runs/get", &[("run_id", run)]).await.ok();
+        assert_eq!(found["run"]["info"]["status"], "FINISHED");
+        assert_eq!(found["run"]["info"]["end_time"], 1_700_000_000_000_i64);
+        // A client that had no answer sends it again.
+        lab.post("runs/update", end).await;
+    }
+    let asked = json!({ "experiment_ids": [experiment], "filter": "attributes.status = 'FINISHED'" });
+    assert_eq!(lab.post("runs/search", asked).await["runs"].as_array().unwrap().len(), 2);
+    let running = json!({ "experiment_ids": [experiment], "filter": "attributes.status = 'RUNNING'" });
+    assert_eq!(lab.post("runs/search", running).await.get("runs"), None);
+}
+
+#[tokio::test]
+async fn removing_makes_room() {
+    let lab = Lab::new().await;
+    let experiment = lab.experiment("e").await;
+    let (deleted, active, model) = (lab.run(&experiment).await, lab.run(&experiment).await, lab.run(&experiment).await);
+    let model = lab.model(&experiment, &model).await;
+    lab.post("runs/delete", json!({ "run_id": deleted })).await;
+    lab.delete_model(&model).await;
+    lab.index().await;
+    let (lab, table) = full(lab, &experiment);
+    let retention = lab.retention_over(table);
+    assert_eq!(collect(&retention, None).await.removed.len(), 2);
+    assert!(lab.items(&deleted).await.is_empty() && lab.items(&model).await.len() <= 1);
+
+    // To delete a run takes room; to remove it does not.
+    refused(&lab, "runs/delete", json!({ "run_id": active })).await;
+    let named = Named { runs: vec![active.clone()], even_active: true, ..Named::default() };
+    assert_eq!(remove_named(&retention, &named).await.removed.len(), 1);
+    assert!(lab.items(&active).await.is_empty());
+    lab.api.get("runs/get", &[("run_id", &active)]).await.missing();
+
+    lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
+    assert_eq!(collect(&retention, None).await.kept, []);
+    assert!(lab.items(&format!("EXP#{experiment}")).await.is_empty());
+}
