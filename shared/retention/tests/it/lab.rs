@@ -13,7 +13,7 @@ use retention::{Entity, Named, Report, Retention};
 use serde_json::{Value, json};
 use table::Table;
 use tempfile::TempDir;
-use test_site::{Api, Site, TABLE};
+use test_site::{Api, Dump, Site, TABLE};
 use tracking::store::Store;
 
 /// As short as it can be: a deletion waits for it.
@@ -158,9 +158,16 @@ impl Lab {
         }
     }
 
+    /// All items, but for what the indexer is to look at later: that goes by itself, when its time has come.
+    pub(crate) async fn dump(&self) -> Dump {
+        let mut dump = self.site.dump().await;
+        dump.retain(|key, _| !key.starts_with("LATER#"));
+        dump
+    }
+
     /// The keys of the items that hold this text anywhere.
     pub(crate) async fn items(&self, text: &str) -> Vec<String> {
-        let items = self.site.dump().await.into_iter();
+        let items = self.dump().await.into_iter();
         items.filter(|(key, item)| key.contains(text) || item.to_string().contains(text)).map(|(key, _)| key).collect()
     }
 }

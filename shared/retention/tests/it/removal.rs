@@ -17,7 +17,7 @@ async fn a_run_leaves_nothing_but_the_datasets_of_its_experiment() {
     let experiment = lab.experiment("e").await;
     let other = lab.run(&experiment).await;
     lab.index().await;
-    let before = lab.site.dump().await;
+    let before = lab.dump().await;
     let run = lab.run(&experiment).await;
     lab.index().await;
     assert!(lab.items(&run).await.len() > 100, "rows, history, entries of the index");
@@ -28,13 +28,13 @@ async fn a_run_leaves_nothing_but_the_datasets_of_its_experiment() {
     assert_eq!(outcome.removed.into_iter().collect::<Vec<_>>(), [format!("Run with ID {run}")]);
     assert_eq!(outcome.kept, []);
     assert_eq!(lab.items(&run).await, Vec::<String>::new());
-    assert_eq!(lab.site.dump().await, before, "the dataset is in both runs");
+    assert_eq!(lab.dump().await, before, "the dataset is in both runs");
     assert_eq!((lab.artifacts(&run).len(), lab.artifacts(&other).len()), (0, 4));
     lab.api.get("runs/get", &[("run_id", &run)]).await.missing();
     lab.api.get("runs/get", &[("run_id", &other)]).await.ok();
     // What the stream has to say of it changes nothing any more.
     lab.index().await;
-    assert_eq!(lab.site.dump().await, before);
+    assert_eq!(lab.dump().await, before);
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn an_experiment_leaves_nothing() {
     lab.run(&bystander).await;
     lab.index().await;
     let experiment = lab.experiment("e").await;
-    let before = lab.site.dump().await;
+    let before = lab.dump().await;
     let tag = json!({ "experiment_id": experiment, "key": "big", "value": "v".repeat(1_100) });
     lab.post("experiments/set-experiment-tag", tag).await;
     let (run, second) = (lab.run(&experiment).await, lab.run(&experiment).await);
@@ -85,10 +85,10 @@ async fn an_experiment_leaves_nothing() {
     assert_eq!(outcome.removed.len(), 5);
     let mut expected = before;
     expected.retain(|key, _| !key.starts_with(&format!("EXP#{experiment} ")) && !key.ends_with("EXPNAME#e"));
-    let left = lab.site.dump().await;
+    let left = lab.dump().await;
     assert_eq!(left.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     lab.index().await;
-    assert_eq!(lab.site.dump().await, expected);
+    assert_eq!(lab.dump().await, expected);
     for id in [&run, &second, &model, &second_model] {
         assert_eq!((lab.items(id).await.len(), lab.artifacts(id).len()), (0, 0));
     }
@@ -153,13 +153,13 @@ async fn artifacts_that_cannot_be_reached_keep_what_they_belong_to() {
     let experiment = crate::lab::text(&lab.post("experiments/create", new).await["experiment_id"]);
     let run = lab.run(&experiment).await;
     lab.post("runs/delete", json!({ "run_id": run })).await;
-    let before = lab.site.dump().await;
+    let before = lab.dump().await;
     let outcome = lab.collect(None).await;
     assert!(outcome.removed.is_empty());
     let (entity, why) = outcome.kept.first().unwrap();
     assert_eq!(*entity, format!("Run with ID {run}"));
     assert!(why.starts_with(&format!("its artifacts at s3://elsewhere/x/{run}/artifacts stay")), "{why}");
-    assert_eq!(lab.site.dump().await, before);
+    assert_eq!(lab.dump().await, before);
     lab.post("runs/restore", json!({ "run_id": run })).await;
     lab.post("runs/delete", json!({ "run_id": run })).await;
 
