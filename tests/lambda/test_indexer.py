@@ -15,6 +15,8 @@ from .conftest import PATIENCE_SECONDS, Engine, LocalLambda, start_engine
 
 #: The experiment and the runs that the sample events name.
 _EXPERIMENT = "EXP#1"
+#: When all of these began, in ms: the sample event of a removal says so.
+_STARTED = 1767225600001
 _RUNS = [f"019b76da8c000000000000000010000{number}" for number in (1, 2, 3)]
 
 
@@ -42,24 +44,32 @@ class Rows:
             aws_secret_access_key=engine.secret,
         )
 
-    def of(self, run: Run) -> dict[str, dict]:
-        """The items of a run's experiment that have the run in their sort key, by this key."""
+    def _in(self, partition: str, run: Run) -> dict[str, dict]:
+        """The items of a partition that have the run in their sort key, by their key."""
         pages = self._client.get_paginator("query").paginate(
             TableName="mlflow",
             KeyConditionExpression="PK = :partition",
-            ExpressionAttributeValues={":partition": {"S": run.partition}},
+            ExpressionAttributeValues={":partition": {"S": partition}},
             ConsistentRead=True,
         )
-        items = {item["SK"]["S"]: item for page in pages for item in page["Items"]}
-        return {key: item for key, item in items.items() if run.id in key}
+        items = [item for page in pages for item in page["Items"]]
+        return {f"{partition} {item['SK']['S']}": item for item in items if run.id in item["SK"]["S"]}
+
+    def of(self, run: Run) -> dict[str, dict]:
+        """The items of a run's experiment that have the run in their sort key, and those in the index, by their key."""
+        lists = [f"T#{level}{part}#run#attributes.run_name" for level in "3W" for part in range(8)]
+        index = [f"IX#{run.experiment}#{part}" for part in ["CA#run", "CD#run", "M#loss", "P#depth", *lists]]
+        partitions = [self._in(partition, run) for partition in [run.partition, *index]]
+        return {key: item for items in partitions for key, item in items.items()}
 
     def is_marked(self, run: Run) -> bool:
         """Whether the run has changes that the indexer has not carried over."""
         return any("lsi5sk" in item for item in self.of(run).values())
 
     def index_of(self, run: Run) -> set[str]:
-        """The sort keys of what the indexer has written about a run."""
-        return {key for key in self.of(run) if key.startswith(("FTS", "RANK#"))}
+        """The keys of what the indexer has written about a run, without their beginnings."""
+        beginning = f"IX#{run.experiment}#"
+        return {key.removeprefix(beginning) for key in self.of(run) if key.startswith(beginning)}
 
     def change(self, run: Run) -> None:
         """What any write to a run's document does besides."""
@@ -94,7 +104,8 @@ def new_run(gateway: str, request: pytest.FixtureRequest) -> Callable[[], Run]:
     experiment = post("experiments/create", {"name": request.node.name})["experiment_id"]
 
     def new() -> Run:
-        run = post("runs/create", {"experiment_id": experiment, "run_name": "brave ant"})["run"]["info"]["run_id"]
+        body = {"experiment_id": experiment, "run_name": "brave ant", "start_time": _STARTED}
+        run = post("runs/create", body)["run"]["info"]["run_id"]
         metrics = [{"key": "loss", "value": 0.5, "timestamp": 1, "step": 0}]
         post("runs/log-batch", {"run_id": run, "metrics": metrics, "params": [{"key": "depth", "value": "7"}]})
         return Run(experiment, run)
@@ -117,10 +128,8 @@ def assert_indexed(rows: Rows, run: Run) -> None:
     """It has no mark any more, and stands in the lists that it has to stand in."""
     assert not rows.is_marked(run)
     index = rows.index_of(run)
-    assert all(any(key.startswith(kind) for key in index) for kind in ["FTS_REV#", "FTS#", "RANK#m#", "RANK#p#"]), index
-    assert any("loss" in key for key in index if key.startswith("RANK#m#"))
-    assert any("depth" in key for key in index if key.startswith("RANK#p#"))
-    assert any("#ant#" in key for key in index if key.startswith("FTS#"))
+    assert all(any(key.startswith(kind) for key in index) for kind in ["CA#run ", "M#loss ", "P#depth 7#", "T#3"]), index
+    assert any(" ant#" in key for key in index if key.startswith("T#W"))
 
 
 def test_a_new_run_is_indexed_and_no_other(new_run, index, rows):

@@ -92,6 +92,8 @@ fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
     };
     match kind {
         "EXP" | "EVALEXP" if of_experiment(ExperimentId::parse(rest).ok()) => true,
+        // What the indexer derives from an experiment's runs.
+        "IX" => of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok())),
         // One that is only now created has no id before.
         "EXP" => wanted.contains(&(Action::Create, Guarded::Workspace(Resource::Experiment))),
         // A dataset names the experiments that list it: deleting it takes it off their lists.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use entities::attributes::{DUE, NAME, WORKSPACE};
+use entities::attributes::{DUE, NAME, START_TIME, WORKSPACE};
 use entities::{RunLocation, workspace_named};
 use key_schema::index::RunsChanged;
 use key_schema::{IndexEntry, Key, rows};
@@ -39,8 +39,8 @@ impl Event {
 pub(crate) enum Subject {
     /// A run was changed.
     Run(RunLocation),
-    /// A run is gone.
-    RemovedRun(RunLocation),
+    /// A run is gone that began then, in ms.
+    RemovedRun(RunLocation, Option<i64>),
     /// An experiment is gone, and had this name in this workspace.
     RemovedExperiment(ExperimentId, Workspace, String),
     /// An evaluation dataset is gone.
@@ -123,7 +123,9 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
         "REMOVE" => {
             let text = |attribute| change.pointer(&format!("/OldImage/{attribute}/S")).and_then(Value::as_str);
             let workspace = workspace_named(text(WORKSPACE)).map_err(|_| "its workspace has no name")?;
-            Ok(removed(&key, workspace, text(NAME).unwrap_or_default()))
+            let started = change.pointer(&format!("/OldImage/{START_TIME}/N")).and_then(Value::as_str);
+            let started = started.and_then(|started| started.parse().ok());
+            Ok(removed(&key, workspace, text(NAME).unwrap_or_default(), started))
         }
         "INSERT" | "MODIFY" => {
             let image = change.get("NewImage").ok_or("it has no new image")?;
@@ -154,7 +156,7 @@ fn changed(key: &Key) -> Option<Subject> {
     of_run(row.experiment, row.run)
 }
 
-fn removed(key: &Key, workspace: Workspace, name: &str) -> Option<Subject> {
+fn removed(key: &Key, workspace: Workspace, name: &str, started: Option<i64>) -> Option<Subject> {
     if let Some(row) = rows::Experiment::parse(key) {
         return Some(Subject::RemovedExperiment(row.experiment, workspace, name.to_owned()));
     }
@@ -162,7 +164,7 @@ fn removed(key: &Key, workspace: Workspace, name: &str) -> Option<Subject> {
         return Some(Subject::RemovedDataset(row.dataset));
     }
     let row = rows::Run::parse(key)?;
-    Some(Subject::RemovedRun(RunLocation { experiment: row.experiment, run: row.run }))
+    Some(Subject::RemovedRun(RunLocation { experiment: row.experiment, run: row.run }, started))
 }
 
 #[cfg(test)]
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn several_changes_of_a_run_are_one() {
         let records = [
-            record("MODIFY", "FTS#3#run#f#abc#0#r", 1),
+            record("MODIFY", "IX#run#M#loss", 1),
             record("INSERT", "R#a", 2),
             record("MODIFY", "R#b", 3),
             record("MODIFY", "R#a#METRIC", 4),

@@ -2,41 +2,54 @@
 
 use std::collections::BTreeSet;
 
-use entities::attributes::{NAME, PARAMS, STAGE, START_TIME, TAGS, USER};
-use entities::{RUN, RunItems, RunLocation, entries, run_inputs, searched_dataset, stage_from};
-use key_schema::{Descending, DescendingDouble, Field, Level, Name, Value, rows};
+use entities::attributes::{NAME, PARAMS, START_TIME, TAGS, USER};
+use entities::{RUN, RunItems, RunLocation, entries, own_stage, run_inputs, searched_dataset};
+use key_schema::{Descending, DescendingDouble, Field, Key, Level, ListKind, Name, OwnStage, TokenPart, Value, rows};
 use mlflow_api::Result;
-use mlflow_api::tracking::LifecycleStage;
 use search::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
 use search::{DatasetField, tokens};
 
-/// The sort keys of a run's entries: one for each metric and each param, and its tokens. A run that was deleted on its own
-/// has none.
+/// A list: what it is by, and which metric, param or field.
+pub(crate) type ListOf = (ListKind, String);
+
+/// What the index should hold of a run, its copy aside.
+#[derive(Clone, Debug, Default)]
+pub struct Entries {
+    /// The keys of its entries: one for each metric and each param, and its tokens.
+    pub keys: BTreeSet<Key>,
+    /// The lists that they are of.
+    pub(crate) lists: BTreeSet<ListOf>,
+}
+
+/// The entries of a run. One that was deleted on its own has none.
 ///
 /// # Errors
 /// An internal one if something of the run cannot be read.
-pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -> Result<BTreeSet<String>> {
+pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -> Result<Entries> {
     let run = &items.run;
-    if stage_from(run.text(STAGE).unwrap_or_default()) == LifecycleStage::Deleted {
-        return Ok(BTreeSet::new());
+    let mut found = Entries::default();
+    if own_stage(run) == OwnStage::Deleted {
+        return Ok(found);
     }
     let started = Descending(run.number(START_TIME).unwrap_or_default());
-    let mut found = BTreeSet::new();
     for metric in items.latest_metrics() {
         let (metric, point) = metric?;
         let value = DescendingDouble(point.value);
-        found.insert(rows::RankByMetric::key(&at.experiment, &Field::from(metric), &value, &started, &at.run).sk);
+        let key = rows::RankByMetric::key(&at.experiment, &Field::from(metric), &value, &started, &at.run);
+        found.add(ListKind::Metric, metric, key);
     }
     let params = entries(run, PARAMS, &items.params)?;
     for (param, value) in &params {
-        let (param, value) = (Field::from(param.as_str()), Value::from(value.as_str()));
-        found.insert(rows::RankByParam::key(&at.experiment, &param, &value, &started, &at.run).sk);
+        let value = Value::from(value.as_str());
+        let key = rows::RankByParam::key(&at.experiment, &param.as_str().into(), &value, &started, &at.run);
+        found.add(ListKind::Param, param, key);
     }
 
     let entity = Name::from(at.run.as_str());
     let mut token = |level: Level, field: &str, token: &str| {
-        let (field, token) = (Field::from(field), Value::from(token));
-        found.insert(rows::FullText::key(&at.experiment, &level, &RUN.into(), &field, &token, &started, &entity).sk);
+        let (part, of, value) = (TokenPart::of(level, token), Field::from(field), Value::from(token));
+        let key = rows::FullText::key(&at.experiment, &part, &RUN.into(), &of, &value, &started, &entity);
+        found.add(ListKind::Tokens(level), field, key);
     };
     let mut index = |field: &str, value: &str, has_value: bool| {
         if has_value && fields.has_value(field) {
@@ -68,4 +81,12 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
         }
     }
     Ok(found)
+}
+
+impl Entries {
+    fn add(&mut self, kind: ListKind, of: &str, key: Key) {
+        self.keys.insert(key);
+        let list = (kind, of.to_owned());
+        self.lists.insert(list);
+    }
 }

@@ -6,10 +6,11 @@
 //!
 //! [`batch`] sorts the records by entity, [`schedule`] says which runs are to be indexed now, [`run`] indexes them, [`ticks`] looks
 //! after those that were put off, [`removal`] clears up after entities that are gone, [`entries`] says in which lists of the index a
-//! run stands, [`rebuild`] has everything indexed anew.
+//! run stands, [`directory`] which lists there are, [`rebuild`] has everything indexed anew.
 
 mod attempts;
 mod batch;
+mod directory;
 mod entries;
 mod rebuild;
 mod removal;
@@ -26,13 +27,14 @@ use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventR
 pub use batch::{Batch, Event};
 use entities::RunLocation;
 use entities::fields::Setting;
-pub use entries::run_entries;
+pub use entries::{Entries, run_entries};
 use futures::FutureExt;
 pub use schedule::INTERVAL;
 use table::{Failure, Item, Result, Table};
 
 use attempts::Attempts;
 use batch::{Subject, Work};
+use directory::Directory;
 use schedule::{Schedule, Sorted, row_of};
 
 /// Runs that are indexed together: so many share their requests, and if one of them fails, they are tried one by one.
@@ -50,13 +52,14 @@ pub struct Indexer {
     table: Table,
     schedule: Schedule,
     attempts: Attempts,
+    directory: Directory,
 }
 
 impl Indexer {
     /// An indexer of the table whose stream it is fed.
     #[must_use]
     pub fn new(table: Table) -> Self {
-        Self { table: table.in_background(), schedule: Schedule::default(), attempts: Attempts::default() }
+        Self { table: table.in_background(), schedule: Schedule::default(), attempts: Attempts::default(), directory: Directory::default() }
     }
 
     /// The same, that indexes a run which has not ended at most once in this time; with each change, if it is zero.
@@ -198,4 +201,10 @@ impl Left {
         }
         Ok(())
     }
+}
+
+/// What cannot be read, as a failure of the table.
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
+fn failed(error: mlflow_api::Error) -> Failure {
+    Failure::Unexpected(error.to_string())
 }

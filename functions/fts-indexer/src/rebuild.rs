@@ -11,12 +11,13 @@ use entities::attributes::{INDEXED, REBUILD};
 use entities::{Marked, RUN, RunCopy, RunLocation, read_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{ExperimentsByStage, RunsByTime, RunsChanged};
-use key_schema::{Key, Name, place, ranges, rows};
+use key_schema::{Key, Name, OwnStage, place, ranges, rows};
 use mlflow_api::{ExperimentId, RunId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Update, Write, number, text};
 
-use crate::Indexer;
-use crate::run::held;
+use crate::directory::lists_of;
+use crate::run::entries_of_copy;
+use crate::{Indexer, failed};
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
@@ -77,28 +78,30 @@ impl Indexer {
         Ok(())
     }
 
-    /// Deletes entries of an experiment that belong to no run as it was last indexed; says how many. Reads the experiment's
-    /// copies and entries once, and a transaction for each that goes.
+    /// Deletes entries of an experiment that belong to no run as it was last indexed; says how many. Reads the experiment's copies and the
+    /// lists of its directory once, and a transaction for each entry that goes.
     pub async fn sweep(&self, experiment: ExperimentId) -> Result<usize> {
         let mut known = HashSet::new();
-        let mut query = Query::of(rows::IndexedCopy::all(&experiment).entity_type(&RUN.into()));
-        loop {
-            let page = self.table.query_page(&query).await?;
-            for (at, copy) in page.items.into_iter().filter_map(|item| Some((run_of_copy(&item)?, RunCopy(item)))) {
-                let (held, stale) = held(&at, Some(&copy)).map_err(failed)?;
-                known.extend(held.iter().chain(&stale).map(hash));
-            }
-            match page.next {
-                Some(next) => query = query.starting_at(next),
-                None => break,
+        for copies in ranges::copies(&experiment, &RUN.into()) {
+            let mut query = Query::of(copies);
+            loop {
+                let page = self.table.query_page(&query).await?;
+                for copy in page.items.into_iter().map(RunCopy) {
+                    let entries = entries_of_copy(&copy).map_err(failed)?;
+                    known.extend(entries.held.iter().chain(&entries.stale).map(hash));
+                }
+                match page.next {
+                    Some(next) => query = query.starting_at(next),
+                    None => break,
+                }
             }
         }
         let mut swept = 0;
-        for derived in ranges::derived(&experiment) {
-            let mut query = Query::of(derived);
+        for list in lists_of(&self.table, experiment).await? {
+            let mut query = Query::of(list);
             loop {
                 let page = self.table.query_page(&query).await?;
-                for key in page.items.iter().filter_map(Item::key).filter(|key| !known.contains(&hash(&key.sk))) {
+                for key in page.items.iter().filter_map(Item::key).filter(|key| !known.contains(&hash(key))) {
                     swept += usize::from(self.sweep_entry(experiment, key).await?);
                 }
                 match page.next {
@@ -112,11 +115,14 @@ impl Indexer {
 
     /// Deletes an entry if its run's copy, as it is now, does not know of it; whether it did.
     async fn sweep_entry(&self, experiment: ExperimentId, entry: Key) -> Result<bool> {
-        let Some(run) = place::run(&entry.sk) else { return Ok(false) };
+        let Some((started, run)) = place::started_and_run(&entry.sk) else { return Ok(false) };
         let at = RunLocation { experiment, run };
-        let copy = self.table.get(&RunCopy::key(&at)).await?.map(RunCopy);
-        let (held, stale) = held(&at, copy.as_ref()).map_err(failed)?;
-        if held.contains(&entry.sk) || stale.contains(&entry.sk) {
+        // One that was deleted has no entries but those that are about to go.
+        let key = RunCopy::key(&at, started, OwnStage::Active);
+        let copy = self.table.get(&key).await?.map(RunCopy);
+        if let Some(copy) = &copy
+            && entries_of_copy(copy).map_err(failed)?.contains(&entry)
+        {
             return Ok(false);
         }
         // Whoever indexes the run meanwhile writes its copy first.
@@ -124,7 +130,7 @@ impl Indexer {
             Some(indexing) => Condition::Equals(INDEXED.into(), text(indexing)),
             None => Condition::item_missing(),
         };
-        let writes = [Write::Check(RunCopy::key(&at), unchanged), Write::Delete(entry, Condition::Always)];
+        let writes = [Write::Check(key, unchanged), Write::Delete(entry, Condition::Always)];
         match self.table.transact(&writes).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(_)) => Ok(false),
@@ -133,19 +139,8 @@ impl Indexer {
     }
 }
 
-fn run_of_copy(item: &Item) -> Option<RunLocation> {
-    let row = rows::IndexedCopy::parse(&item.key()?)?;
-    Some(RunLocation { experiment: row.experiment, run: RunId::parse(&row.entity.0)? })
-}
-
-fn hash(entry: &String) -> u64 {
+fn hash(entry: &Key) -> u64 {
     let mut hasher = DefaultHasher::new();
     entry.hash(&mut hasher);
     hasher.finish()
-}
-
-/// What cannot be read, as a failure of the table.
-#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
-pub(crate) fn failed(error: mlflow_api::Error) -> Failure {
-    Failure::Unexpected(error.to_string())
 }

@@ -3,21 +3,23 @@
 //! leads here once more, for what was written late.
 
 use entities::attributes::{DIGEST, EXPERIMENT, NAME};
-use entities::{ModelLocation, RunCopy, RunLocation, dataset_parts};
-use key_schema::{Key, KeyRange, ranges, rows};
+use entities::{ModelLocation, RUN, RunCopy, RunLocation, dataset_parts};
+use key_schema::{Key, KeyRange, OwnStage, ranges, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
 
 use crate::Indexer;
 use crate::batch::Subject;
-use crate::run::held;
+use crate::directory::lists_of;
+use crate::failed;
+use crate::run::entries_of_copy;
 
 impl Indexer {
     /// Removes what an entity left behind, unless it is there again.
     pub(crate) async fn clear_up(&self, subject: &Subject) -> Result<()> {
         match subject {
             Subject::Run(_) => Ok(()),
-            Subject::RemovedRun(at) => self.clear_up_run(at).await,
+            Subject::RemovedRun(at, started) => self.clear_up_run(at, *started).await,
             Subject::RemovedExperiment(experiment, workspace, name) => {
                 self.clear_up_experiment(*experiment, workspace, name).await
             }
@@ -25,16 +27,21 @@ impl Indexer {
         }
     }
 
-    /// Removes a run's rows, its entries in the index, and the history of its metrics, unless the run is there. A request per 25 of them.
+    /// Removes a run's rows, the history of its metrics and, where it is known when it began, in ms, its copy and its entries in the index,
+    /// unless the run is there. A request per 25 of them.
     ///
     /// # Errors
     /// Those of the table; then it may be done again.
-    pub async fn clear_up_run(&self, at: &RunLocation) -> Result<()> {
+    pub async fn clear_up_run(&self, at: &RunLocation, started: Option<i64>) -> Result<()> {
         if self.table.get(&at.key()).await?.is_some() {
             return Ok(());
         }
-        let copy = self.table.get(&RunCopy::key(at)).await?.map(RunCopy);
-        remove_entries(&self.table, at, copy.as_ref()).await?;
+        if let Some(started) = started {
+            let keys = OwnStage::ALL.map(|stage| RunCopy::key(at, started, stage));
+            for copy in self.table.get_many(&keys).await?.into_values() {
+                remove_entries(&self.table, RunCopy(copy)).await?;
+            }
+        }
         self.delete_range(ranges::rows_of_run(&at.experiment, &at.run), None).await?;
         // Model versions that name the run stay, and are found by it.
         self.delete_range(rows::MetricSegment::all(&at.run).range(), None).await
@@ -52,8 +59,8 @@ impl Indexer {
         self.delete_range(rows::LoggedModelSegment::partition(&at.model), None).await
     }
 
-    /// Removes an experiment's name and all that it held, unless the experiment is there. A request per 25 of them. Its runs have records
-    /// of their own in the stream then, and follow.
+    /// Removes an experiment's name and all that it held, unless the experiment is there: what it had in the index first, since its lists
+    /// are named by what it held. A request per 25 of them. Its runs have records of their own in the stream then, and follow.
     ///
     /// # Errors
     /// Those of the table; then it may be done again.
@@ -67,6 +74,11 @@ impl Indexer {
             // It is gone, or another experiment's.
             Ok(()) | Err(Failure::Cancelled(_)) => {}
             Err(failure) => return Err(failure),
+        }
+        for range in
+            lists_of(&self.table, experiment).await?.into_iter().chain(ranges::copies(&experiment, &RUN.into()))
+        {
+            self.delete_range(range, None).await?;
         }
         self.delete_range(rows::Experiment::partition(&experiment), Some(workspace)).await
     }
@@ -123,13 +135,9 @@ fn partition_of(item: &Item) -> Option<KeyRange> {
 }
 
 /// Removes the entries of a run and then the copy that tells of them.
-async fn remove_entries(table: &Table, at: &RunLocation, copy: Option<&RunCopy>) -> Result<()> {
-    if copy.is_none() {
-        return Ok(());
-    }
-    let (held, stale) = held(at, copy).map_err(crate::rebuild::failed)?;
-    let pk = at.key().pk;
-    let keys: Vec<_> = held.union(&stale).map(|sk| Key { pk: pk.clone(), sk: sk.clone() }).collect();
+async fn remove_entries(table: &Table, copy: RunCopy) -> Result<()> {
+    let entries = entries_of_copy(&copy).map_err(failed)?;
+    let keys: Vec<_> = entries.held.union(&entries.stale).cloned().collect();
     table.write_many(Vec::new(), &keys).await?;
-    table.write_many(Vec::new(), &[RunCopy::key(at)]).await
+    table.write_many(Vec::new(), &copy.0.key().into_iter().collect::<Vec<_>>()).await
 }

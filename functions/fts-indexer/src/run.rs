@@ -9,30 +9,35 @@
 //!
 //! A document that has the number of its copy says that step 2 was finished. If none does, every entry is put again.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use entities::attributes::{DUE, INDEXED, NAME, OVERDUE, REBUILD, REVISION, STAGE, STAGE_VERSION, START_TIME, STATUS};
+use entities::attributes::{DUE, END_TIME, INDEXED, NAME, OVERDUE, REBUILD, REVISION, START_TIME, STATUS};
 use entities::fields::{from_json, to_json};
-use entities::{RunCopy, RunItems, RunLocation, read_runs, stage_from, unreadable};
+use entities::{RunCopy, RunItems, RunLocation, own_stage, read_runs, unreadable};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::index::{RunsByName, RunsByStatus, RunsChanged};
-use key_schema::{Descending, IndexEntry, Key, Stage};
-use mlflow_api::tracking::LifecycleStage;
+use key_schema::index::{RunsByEnd, RunsByName, RunsByStatus, RunsChanged};
+use key_schema::{Ascending, Descending, IndexEntry, Key, OwnStage};
+use mlflow_api::ExperimentId;
 use search::IndexedFields;
-use table::{Condition, Failure, Item, Result, Table, Update, number, text};
+use table::{Condition, Failure, Item, Result, Table, Update, Write, number, text};
 
 use crate::Indexer;
-use crate::entries::run_entries;
+use crate::entries::{ListOf, run_entries};
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
 
 /// What has to be done for one run.
 struct Plan {
+    experiment: ExperimentId,
     copy: RunCopy,
     /// The copy may be written if this is still the old one's.
     condition: Condition,
+    /// The old copy, where the run has been deleted or restored since: it stands among others, and goes at the same moment.
+    moved: Vec<(Key, Condition)>,
     puts: Vec<Item>,
+    /// The lists of what is put.
+    lists: BTreeSet<ListOf>,
     deletes: Vec<Key>,
     /// The marks to take off.
     marks: Vec<Update>,
@@ -40,33 +45,35 @@ struct Plan {
 
 impl Indexer {
     /// Indexes runs, but for those that are not due; returns these, and when they are. Three requests per 100 runs to read them and
-    /// their copies, one a run for its new copy, one for each mark, and one per 25 entries.
+    /// their copies, one a run for its new copy, one for each mark, and one per 25 entries; for the first run of an experiment in a process,
+    /// one for its directory of lists.
     pub(crate) async fn index_runs(
         &self,
         runs: &[RunLocation],
         fields: &IndexedFields,
     ) -> Result<Vec<(RunLocation, i64)>> {
         let items: HashMap<_, _> = read_runs(&self.table, runs).try_collect().await?;
-        let copies = self.table.get_many(&runs.iter().map(RunCopy::key).collect::<Vec<_>>()).await?;
+        let places = |at: &RunLocation| items.get(at).map(|items| RunCopy::keys(at, &items.run)).unwrap_or_default();
+        let mut copies = self.table.get_many(&runs.iter().flat_map(places).collect::<Vec<_>>()).await?;
         let (mut plans, mut later) = (Vec::new(), Vec::new());
         for at in runs {
             if let Some(due) = items.get(at).and_then(|items| self.schedule.not_before(items)) {
                 later.push((at.clone(), due));
                 continue;
             }
-            let copy = copies.get(&RunCopy::key(at)).cloned().map(RunCopy);
+            let olds: Vec<_> = places(at).iter().filter_map(|key| copies.remove(key).map(RunCopy)).collect();
             match items.get(at) {
-                Some(items) => match plan(at, items, copy.as_ref(), fields, self.schedule.next(&items.run)) {
+                Some(items) => match plan(at, items, &olds, fields, self.schedule.next(&items.run)) {
                     Ok(plan) => plans.extend(plan),
                     // It stays marked: searches look at it themselves, and say so.
                     Err(error) => tracing::error!(%error, "a run cannot be indexed"),
                 },
-                // Gone since, or a late metric made a document anew.
-                None => self.clear_up_run(at).await?,
+                // Gone since, or a late metric made a document anew. Its removal is a record of its own.
+                None => self.clear_up_run(at, None).await?,
             }
         }
         let written = plans.into_iter().map(|plan| async {
-            match self.table.put(plan.copy.0.clone(), &plan.condition).await {
+            match write_copy(&self.table, &plan).await {
                 Ok(()) => Ok(Some(plan)),
                 Err(Failure::TooLarge) => {
                     // It stays marked: searches look at it themselves.
@@ -78,6 +85,13 @@ impl Indexer {
         });
         let plans: Vec<_> = stream::iter(written.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
         let mut plans: Vec<Plan> = plans.into_iter().flatten().collect();
+        let mut lists: HashMap<ExperimentId, HashSet<ListOf>> = HashMap::new();
+        for plan in plans.iter_mut().filter(|plan| !plan.puts.is_empty()) {
+            lists.entry(plan.experiment).or_default().extend(std::mem::take(&mut plan.lists));
+        }
+        for (experiment, lists) in lists {
+            self.directory.enter(&self.table, experiment, lists).await?;
+        }
         let puts = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.puts)).collect();
         let deletes: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.deletes)).collect();
         // A run that moves within a list is in it twice rather than not at all.
@@ -87,6 +101,16 @@ impl Indexer {
         stream::iter(marks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
         Ok(later)
     }
+}
+
+/// Writes the new copy, and takes the old one away where it stood elsewhere: a run never has two.
+async fn write_copy(table: &Table, plan: &Plan) -> Result<()> {
+    if plan.moved.is_empty() {
+        return table.put(plan.copy.0.clone(), &plan.condition).await;
+    }
+    let put = Write::Put(plan.copy.0.clone(), plan.condition.clone());
+    let moved = plan.moved.iter().map(|(key, is_old)| Write::Delete(key.clone(), is_old.clone()));
+    table.transact(&std::iter::once(put).chain(moved).collect::<Vec<_>>()).await
 }
 
 /// Takes a mark off. A document that has changed since keeps it, and has a record of its own in the stream.
@@ -101,7 +125,7 @@ async fn take_off(table: &Table, mark: &Update) -> Result<()> {
 fn plan(
     at: &RunLocation,
     items: &RunItems,
-    old: Option<&RunCopy>,
+    olds: &[RunCopy],
     fields: &IndexedFields,
     due: Option<i64>,
 ) -> mlflow_api::Result<Option<Plan>> {
@@ -112,22 +136,34 @@ fn plan(
     }
     let wanted = run_entries(at, items, fields)?;
     let indexing = format!("{:016x}", rand::random::<u64>());
-    let old_indexing = old.and_then(RunCopy::indexing);
-    let was_finished = old_indexing.is_some() && documents().any(|document| document.text(INDEXED) == old_indexing);
-    let (held, stale) = held(at, old)?;
-    let stale = if was_finished { BTreeSet::new() } else { stale };
+    let was_finished = olds.iter().filter_map(RunCopy::indexing).any(|old| {
+        let mut documents = documents();
+        documents.any(|document| document.text(INDEXED) == Some(old))
+    });
+    let (mut held, mut stale) = (BTreeSet::new(), BTreeSet::new());
+    for old in olds {
+        let of_copy = entries_of_copy(old)?;
+        held.extend(of_copy.held);
+        stale.extend(of_copy.stale);
+    }
+    if was_finished {
+        stale.clear();
+    }
     let is_finished = was_finished && !items.run.has(REBUILD);
-    let deletes: Vec<String> = held.union(&stale).filter(|entry| !wanted.contains(*entry)).cloned().collect();
-    let puts = wanted.iter().filter(|entry| !is_finished || !held.contains(*entry));
+    let deletes: Vec<Key> = held.union(&stale).filter(|entry| !wanted.keys.contains(*entry)).cloned().collect();
+    let puts = wanted.keys.iter().filter(|entry| !is_finished || !held.contains(*entry));
 
-    let pk = at.key().pk;
-    let key = |sk: &String| Key { pk: pk.clone(), sk: sk.clone() };
     let custom = (*fields != IndexedFields::default()).then(|| to_json(fields));
-    let copy = RunCopy::new(at, items, &wanted)?.of_indexing(&indexing, &deletes, custom.as_deref());
-    let condition = match old_indexing {
+    let copy = RunCopy::new(at, items, &wanted.keys)?.of_indexing(&indexing, &deletes, custom.as_deref());
+    let copy = RunCopy(listed_copy(copy.0, at, &items.run));
+    let key = copy.0.key();
+    let is_as_read = |old: &RunCopy| match old.indexing() {
         Some(old) => Condition::Equals(INDEXED.into(), text(old)),
         None => Condition::item_missing(),
     };
+    let (here, elsewhere): (Vec<_>, Vec<_>) = olds.iter().partition(|old| old.0.key() == key);
+    let condition = here.first().map_or_else(Condition::item_missing, |old| is_as_read(old));
+    let moved = elsewhere.into_iter().filter_map(|old| Some((old.0.key()?, is_as_read(old)))).collect();
     let marks = marked.into_iter().filter_map(|document| {
         let revision = number(document.number(REVISION)?);
         let update = Update::new(document.key()?).not_indexed(RunsChanged::INDEX).set(INDEXED, text(&indexing));
@@ -139,47 +175,63 @@ fn plan(
         Some(update.only_if(Condition::Equals(REVISION.into(), revision)))
     });
     Ok(Some(Plan {
-        copy: RunCopy(listed_copy(copy.0, at, &items.run)),
+        experiment: at.experiment,
         condition,
-        puts: puts.map(|entry| Item::new(key(entry))).collect(),
-        deletes: deletes.iter().map(key).collect(),
+        moved,
+        puts: puts.map(|entry| Item::new(entry.clone())).collect(),
+        lists: wanted.lists,
+        deletes,
         marks: marks.collect(),
+        copy,
     }))
 }
 
-/// The copy with its keys in the lists by status and by name.
+/// The copy with its keys in the lists by status, by name and by end. Those lists are of active runs.
 fn listed_copy(copy: Item, at: &RunLocation, run: &Item) -> Item {
+    if own_stage(run) == OwnStage::Deleted {
+        return copy;
+    }
     let started = Descending(run.number(START_TIME).unwrap_or_default());
-    let version = run.number(STAGE_VERSION).and_then(|version| version.try_into().ok()).unwrap_or_default();
-    let stage = match stage_from(run.text(STAGE).unwrap_or_default()) {
-        LifecycleStage::Active => Stage::Active,
-        LifecycleStage::Deleted => Stage::Deleted { version },
-    };
     let (status, name) = (run.text(STATUS).unwrap_or_default(), run.text(NAME).unwrap_or_default());
-    copy.indexed(RunsByStatus::key(&stage, &status.into(), &started, &at.run)).indexed(RunsByName::key(
-        &stage,
+    let copy = copy.indexed(RunsByStatus::key(&status.into(), &started, &at.run)).indexed(RunsByName::key(
         &name.into(),
         &started,
         &at.run,
-    ))
+    ));
+    match run.number(END_TIME) {
+        Some(ended) => copy.indexed(RunsByEnd::key(&Ascending(ended), &started, &at.run)),
+        None => copy,
+    }
 }
 
-/// The entries that a run's copy stands for, and those that were to be deleted when it was made.
+/// The entries of a run, by its copy.
+pub(crate) struct EntriesOfCopy {
+    /// Those that the copy stands for.
+    pub(crate) held: BTreeSet<Key>,
+    /// Those that were to be deleted when it was made.
+    pub(crate) stale: BTreeSet<Key>,
+}
+
+impl EntriesOfCopy {
+    /// Whether there may be this entry.
+    pub(crate) fn contains(&self, entry: &Key) -> bool {
+        self.held.contains(entry) || self.stale.contains(entry)
+    }
+}
+
+/// The entries that a run's copy tells of.
 ///
 /// # Errors
 /// An internal one if the copy cannot be read.
-pub(crate) fn held(
-    at: &RunLocation,
-    copy: Option<&RunCopy>,
-) -> mlflow_api::Result<(BTreeSet<String>, BTreeSet<String>)> {
-    let Some(copy) = copy else { return Ok(Default::default()) };
+pub(crate) fn entries_of_copy(copy: &RunCopy) -> mlflow_api::Result<EntriesOfCopy> {
     let held = if let Some(listed) = copy.listed_entries()? {
         listed.into_iter().collect()
     } else {
+        let (at, ..) = copy.place().ok_or_else(|| unreadable(&copy.0, "the key of a copy"))?;
         let values = copy.clone().into_values().ok_or_else(|| unreadable(&copy.0, "the copy of a run"))?;
         let fields = copy.fields().map_or_else(|| Some(IndexedFields::default()), from_json);
         let fields = fields.ok_or_else(|| unreadable(&copy.0, "the fields of a copy"))?;
-        run_entries(at, &values, &fields)?
+        run_entries(&at, &values, &fields)?.keys
     };
-    Ok((held, copy.stale_entries()?.into_iter().collect()))
+    Ok(EntriesOfCopy { held, stale: copy.stale_entries()?.into_iter().collect() })
 }

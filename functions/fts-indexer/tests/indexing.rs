@@ -3,15 +3,15 @@
 
 mod postponed;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use embedded_engine::Engine;
 use embedded_engine::faults::FaultInjector;
 use entities::{Marked, RunCopy, RunLocation, dataset_parts, marked_item, metric_attribute, pack_set, points::Point};
 use fts_indexer::{Batch, Indexer};
-use key_schema::index::{RunsByStage, RunsByStatus, RunsByTime, RunsChanged};
-use key_schema::{Ascending, Descending, Digest, IndexEntry, Ordinal, Stage, WideDigest, rows};
+use key_schema::index::{RunsByEnd, RunsByStage, RunsByStatus, RunsByTime, RunsChanged};
+use key_schema::{Ascending, Descending, Digest, IndexEntry, Ordinal, OwnStage, Stage, WideDigest, rows};
 use mlflow_api::{ExperimentId, ModelId, RunId};
 use serde_json::{Value, json};
 use table::{Item, Map, Retry, Table, Update, map, number, text};
@@ -63,27 +63,44 @@ impl Site {
         self.table.update(&update).await.unwrap();
     }
 
+    async fn set_stage(&self, at: &RunLocation, stage: &str) {
+        let update = Update::new(at.key()).set("stage", text(stage)).marked(&at.run);
+        self.table.update(&update).await.unwrap();
+    }
+
     async fn dump(&self) -> BTreeMap<String, Value> {
         let items = self.engine.items(TABLE).await.unwrap();
         let key = |item: &Value, part: &str| item[part]["S"].as_str().unwrap().to_owned();
         items.into_iter().map(|item| (format!("{} {}", key(&item, "PK"), key(&item, "SK")), item)).collect()
     }
 
-    /// The sort keys that begin so.
-    async fn keys(&self, prefix: &str) -> Vec<String> {
+    /// The sort keys that begin so, of any partition.
+    async fn sort_keys(&self, prefix: &str) -> Vec<String> {
         let keys = self.dump().await.into_keys().map(|key| key.split_once(' ').unwrap().1.to_owned());
         keys.filter(|key| key.starts_with(prefix)).collect()
+    }
+
+    /// The keys in the index of experiment 1 that begin so: what stands in them behind the experiment, and the sort key.
+    async fn keys(&self, prefix: &str) -> Vec<String> {
+        let keys = self.dump().await.into_keys();
+        keys.filter_map(|key| Some(key.strip_prefix("IX#1#")?.to_owned()))
+            .filter(|key| key.starts_with(prefix))
+            .collect()
     }
 
     /// What the index holds, whatever indexing made it.
     async fn index(&self) -> Vec<(String, Value)> {
         let mut items = self.dump().await;
-        items.retain(|key, _| ["FTS", "RANK"].iter().any(|part| key.contains(&format!(" {part}"))));
+        items.retain(|key, _| key.starts_with("IX#") || key.contains(" IX#"));
         let values = items.into_iter().map(|(key, mut item)| {
             item.as_object_mut().unwrap().retain(|name, _| !["indexed", "stale"].contains(&name.as_str()));
             (key, item)
         });
         values.collect()
+    }
+
+    async fn copy(&self, at: &RunLocation, stage: OwnStage) -> Option<RunCopy> {
+        self.table.get(&RunCopy::key(at, TIME, stage)).await.unwrap().map(RunCopy)
     }
 
     async fn handle(&self, records: Vec<Value>) -> Vec<String> {
@@ -94,11 +111,13 @@ impl Site {
 
 fn record(name: &str, at: &RunLocation, part: &str, number: usize) -> Value {
     let image = json!({ (RunsChanged::INDEX.sort): { "S": "marked" } });
+    let old = json!({ "start_time": { "N": TIME.to_string() } });
     json!({
         "eventName": name,
         "dynamodb": {
             "Keys": { "PK": { "S": format!("EXP#{}", at.experiment) }, "SK": { "S": format!("R#{}{part}", at.run) } },
             "NewImage": image,
+            "OldImage": old,
             "SequenceNumber": number.to_string(),
         },
     })
@@ -115,20 +134,23 @@ async fn a_run_stands_in_the_lists_it_belongs_to() {
     site.log(&at, "loss", 1, 0.5).await;
     site.log(&at, "loss", 2, 0.25).await;
     assert!(site.handle(changed(&at)).await.is_empty());
-    assert_eq!(site.keys("RANK#m#").await.len(), 1, "one a metric");
-    assert_eq!(site.keys("RANK#p#lr#0.1#").await.len(), 1, "one a param");
-    assert_eq!(site.keys("FTS#V#").await.len(), 1, "the user's tag, not MLflow's");
-    let words = site.keys("FTS#W#").await;
-    assert!(words.len() == 2 && words[1].contains("#old#") && words[0].contains("#newt#"), "{words:?}");
-    assert_eq!(site.keys("FTS#3#").await.len(), 9, "one for each character");
+    assert_eq!(site.keys("M#").await.len(), 1, "one a metric");
+    assert_eq!(site.keys("P#lr 0.1#").await.len(), 1, "one a param");
+    assert_eq!(site.keys("T#V").await.len(), 1, "the user's tag, not MLflow's");
+    let words = site.keys("T#W").await;
+    let is_there = |word: &str| words.iter().any(|key| key.contains(word));
+    assert!(words.len() == 2 && is_there(" old#") && is_there(" newt#"), "{words:?}");
+    let trigrams = site.keys("T#3").await;
+    assert_eq!(trigrams.len(), 9, "one for each character");
+    let partitions: BTreeSet<_> = trigrams.iter().map(|key| key.split(' ').next()).collect();
+    assert!(partitions.len() > 3, "{partitions:?}");
+    let lists = site.dump().await.into_keys().filter(|key| key.starts_with("EXP#1 IX#run#")).count();
+    assert_eq!(lists, 5, "each in the directory: a metric, a param, a tag, trigrams and words of the name");
     let marked = site.dump().await.into_values().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
     assert_eq!(marked, 0);
-    let copy = RunCopy(site.table.get(&RunCopy::key(&at)).await.unwrap().unwrap());
-    assert!(
-        copy.0
-            .entry::<RunsByStatus>()
-            .is_some_and(|listed| (listed.stage, listed.status) == (Stage::Active, "RUNNING".into()))
-    );
+    let copy = site.copy(&at, OwnStage::Active).await.unwrap();
+    assert!(copy.0.entry::<RunsByStatus>().is_some_and(|listed| listed.status == "RUNNING".into()));
+    assert!(copy.0.entry::<RunsByEnd>().is_none(), "it has not ended");
     assert!(copy.into_values().is_some());
 }
 
@@ -141,10 +163,10 @@ async fn a_value_that_changes_often_is_moved_once() {
     }
     let records = (0..50).map(|number| record("MODIFY", &at, "#METRIC", number)).collect();
     assert!(site.handle(records).await.is_empty());
-    let first = site.keys("RANK#m#loss").await;
+    let first = site.keys("M#loss").await;
     site.log(&at, "loss", 60, -1.0).await;
     assert!(site.handle(changed(&at)).await.is_empty());
-    let second = site.keys("RANK#m#loss").await;
+    let second = site.keys("M#loss").await;
     assert!(first.len() == 1 && second.len() == 1 && first != second);
 }
 
@@ -158,7 +180,7 @@ async fn a_batch_of_a_thousand_with_one_poison_record_loses_no_other() {
     }
     records[500]["dynamodb"]["Keys"].as_object_mut().unwrap().remove("SK");
     assert_eq!(site.handle(records).await, ["500"]);
-    assert_eq!(site.keys("FTS_REV#run#").await.len(), 999);
+    assert_eq!(site.keys("CA#run ").await.len(), 999);
     let marked = site.dump().await.into_values().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
     assert_eq!(marked, 1, "the poisoned one stays marked, so that searches look at it");
 }
@@ -173,8 +195,8 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
         records.push(record("INSERT", &at, "", usize::try_from(number).unwrap()));
         if number == 20 {
             // Longer than DynamoDB's keys may be: a run's id from elsewhere, in a copy that claims entries it cannot have.
-            let stale = vec![table::Value::S("FTS#".to_owned() + &"x".repeat(2_000))];
-            let copy = Item::new(RunCopy::key(&at))
+            let stale = vec![table::Value::S("IX#1#P#x ".to_owned() + &"x".repeat(2_000))];
+            let copy = Item::new(RunCopy::key(&at, TIME, OwnStage::Active))
                 .with("name", text("x"))
                 .with("user", text("ada"))
                 .with("status", text("RUNNING"))
@@ -189,7 +211,7 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
         }
     }
     assert_eq!(site.handle(records).await, ["20"]);
-    assert_eq!(site.keys("FTS#V#").await.len(), 60, "its own entries too, but it stays marked");
+    assert_eq!(site.keys("T#V").await.len(), 60, "its own entries too, but it stays marked");
     let marked = site.dump().await.into_values().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
     assert_eq!(marked, 1);
 }
@@ -286,7 +308,9 @@ async fn a_run_that_is_gone_leaves_nothing() {
     }
     let other = site.run(2, "stays").await;
     assert!(site.handle([changed(&at), changed(&other)].concat()).await.is_empty());
-    let of_other: Vec<_> = site.dump().await.into_iter().filter(|(key, _)| key.contains(other.run.as_str())).collect();
+    // The directory is the experiment's, and stays.
+    let stays = |key: &str| key.contains(other.run.as_str()) || key.contains(" IX#");
+    let of_other: Vec<_> = site.dump().await.into_iter().filter(|(key, _)| stays(key)).collect();
 
     site.table.write_many(Vec::new(), &[at.key()]).await.unwrap();
     let removed = record("REMOVE", &at, "", 1);
@@ -310,6 +334,11 @@ async fn leaves_nothing(workspace: &str, image: &Value) {
     let site = Site::new().await;
     let experiment = ExperimentId::from_number(1).unwrap();
     let at = site.run(1, "of it").await;
+    site.log(&at, "loss", 1, 0.5).await;
+    let deleted = site.run(2, "of it too").await;
+    site.set_stage(&deleted, "deleted").await;
+    assert!(site.handle([changed(&at), changed(&deleted)].concat()).await.is_empty());
+    assert_eq!(site.keys("C").await.len(), 2);
     let (digest, model) = (WideDigest::of(&["iris", "d1"]), ModelId::new(1_700_000_000_000, experiment, 7));
     let dataset = Item::new(rows::Dataset::key(&experiment, &digest));
     let parts = dataset_parts(experiment, "iris", "d1");
@@ -355,6 +384,62 @@ async fn a_rebuild_puts_what_is_missing_and_sweeps_what_is_stray() {
     assert_eq!(site.index().await, whole);
 }
 
+/// A run that is deleted on its own leaves the lists, and its copy goes to those of deleted ones; restored, it is back.
+#[tokio::test]
+async fn a_run_has_one_copy_whatever_its_stage() {
+    let site = Site::new().await;
+    let at = site.run(1, "deleted").await;
+    site.log(&at, "loss", 1, 0.5).await;
+    assert!(site.handle(changed(&at)).await.is_empty());
+    let before = site.index().await;
+    for _ in 0..2 {
+        site.set_stage(&at, "deleted").await;
+        // An operator's hand takes nothing away: the batch comes twice.
+        for _ in 0..2 {
+            assert!(site.handle(changed(&at)).await.is_empty());
+            assert_eq!(site.keys("").await.len(), 1, "the copy");
+            let copy = site.copy(&at, OwnStage::Deleted).await.unwrap();
+            assert!(!copy.0.is_in(RunsByStatus::INDEX) && copy.into_values().is_some());
+        }
+        assert_eq!(site.indexer.sweep(at.experiment).await.unwrap(), 0);
+        site.set_stage(&at, "active").await;
+        assert!(site.handle(changed(&at)).await.is_empty());
+        assert!(site.copy(&at, OwnStage::Deleted).await.is_none());
+        let mut after = site.index().await;
+        for (_, item) in &mut after {
+            item.as_object_mut().unwrap().remove("stage");
+        }
+        assert_eq!(after, before);
+    }
+    site.set_stage(&at, "deleted").await;
+    assert!(site.handle(changed(&at)).await.is_empty());
+    site.table.write_many(Vec::new(), &[at.key(), at.metrics_key()]).await.unwrap();
+    assert!(site.handle(vec![record("REMOVE", &at, "", 1)]).await.is_empty());
+    assert_eq!(site.keys("").await, Vec::<String>::new());
+}
+
+/// A process that knows a list from the directory puts its row no more; one that dies before the entries leaves a row too many at most.
+#[tokio::test]
+async fn lists_are_in_the_directory_before_their_entries() {
+    for failing in 1..12 {
+        let site = Site::new().await;
+        let at = site.run(1, "x").await;
+        site.log(&at, "loss", 1, 0.5).await;
+        site.faults.cut_off_at(failing);
+        site.handle(changed(&at)).await;
+        site.faults.work_again();
+        let entries = site.keys("M#").await.len() + site.keys("P#").await.len() + site.keys("T#").await.len();
+        let rows: Vec<_> = site.dump().await.into_keys().filter(|key| key.contains(" IX#run#")).collect();
+        assert!(entries == 0 || rows.len() == 5, "stopped at request {failing}: {rows:?}");
+        let image = json!({ "name": { "S": "gone" } });
+        let keys = json!({ "PK": { "S": "EXP#1" }, "SK": { "S": "E#META" } });
+        let removed = json!({ "Keys": keys, "OldImage": image, "SequenceNumber": "1" });
+        let removed = json!({ "eventName": "REMOVE", "dynamodb": removed });
+        assert!(site.handle(vec![removed]).await.is_empty());
+        assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), Vec::<String>::new());
+    }
+}
+
 /// The longest names this server gives have 20 characters and three words.
 #[tokio::test]
 async fn a_default_name_makes_few_entries() {
@@ -363,6 +448,6 @@ async fn a_default_name_makes_few_entries() {
     let user = Update::new(at.key()).remove(("tags", "team")).marked(&at.run);
     site.table.update(&user).await.unwrap();
     assert!(site.handle(changed(&at)).await.is_empty());
-    let entries = site.keys("FTS").await.len();
+    let entries = site.keys("T#").await.len() + site.keys("C").await.len();
     assert!(entries <= 25, "{entries}, the copy included");
 }

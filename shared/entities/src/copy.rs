@@ -5,18 +5,20 @@
 
 use std::collections::BTreeSet;
 
-use key_schema::{Key, Name, definition, rows};
-use mlflow_api::Result;
+use key_schema::{Descending, Key, Name, OwnStage, definition, rows};
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{Result, RunId};
 use table::{Item, Map, Value, map, text};
 
 use crate::attributes::{
     DELETED_TIME, DUE, ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, NONCE, OVERDUE, PARAM_ROWS, PARAMS, REBUILD,
-    REVISION, ROOM, STALE, TAG_ROWS, TAGS, WIDE, metric_attribute, metric_of,
+    REVISION, ROOM, STAGE, STALE, START_TIME, TAG_ROWS, TAGS, WIDE, metric_attribute, metric_of,
 };
 use crate::links;
 use crate::maps::{entries, entry_name};
 use crate::metrics::pack_set;
 use crate::run_items::{RunItems, RunLocation};
+use crate::stage::stage_from;
 use crate::unreadable::unreadable;
 
 /// The entity type of runs in the index.
@@ -47,23 +49,56 @@ const NOT_COPIED: [&str; 14] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunCopy(pub Item);
 
+/// Whether a run's document says that it was deleted on its own.
+#[must_use]
+pub fn own_stage(run: &Item) -> OwnStage {
+    match stage_from(run.text(STAGE).unwrap_or_default()) {
+        LifecycleStage::Active => OwnStage::Active,
+        LifecycleStage::Deleted => OwnStage::Deleted,
+    }
+}
+
 impl RunCopy {
-    /// Its key.
+    /// The key of the copy of a run that began then, in ms, among those of its own stage.
     #[must_use]
-    pub fn key(at: &RunLocation) -> Key {
-        rows::IndexedCopy::key(&at.experiment, &RUN.into(), &Name::from(at.run.as_str()))
+    pub fn key(at: &RunLocation, started: i64, stage: OwnStage) -> Key {
+        let (kind, entity) = (RUN.into(), Name::from(at.run.as_str()));
+        rows::IndexedCopy::key(&at.experiment, &stage, &kind, &Descending(started), &entity)
+    }
+
+    /// Where the copy of a run may be, by its document: a run has one copy at most, and moves it when it is deleted or restored. One that
+    /// was never deleted has not moved it.
+    #[must_use]
+    pub fn keys(at: &RunLocation, run: &Item) -> Vec<Key> {
+        let started = run.number(START_TIME).unwrap_or_default();
+        let stages: &[OwnStage] = if run.has(STAGE) { &OwnStage::ALL } else { &[OwnStage::Active] };
+        stages.iter().map(|stage| Self::key(at, started, *stage)).collect()
+    }
+
+    /// Whose copy it is, when that run began, in ms, and its own stage; `None` if its key is not that of a copy of a run.
+    #[must_use]
+    pub fn place(&self) -> Option<(RunLocation, i64, OwnStage)> {
+        let row = rows::IndexedCopy::parse(&self.0.key()?).filter(|row| row.entity_type.0 == RUN)?;
+        let at = RunLocation { experiment: row.experiment, run: RunId::parse(&row.entity.0)? };
+        Some((at, row.started.0, row.stage))
+    }
+
+    /// Whether an item that was read from a list is a copy, and no entry.
+    #[must_use]
+    pub fn is_one(item: &Item) -> bool {
+        item.has(INDEXED)
     }
 
     /// A copy of a run with its values; without them, and with its entries in the index instead, if that is too much.
     ///
     /// # Errors
     /// An internal one if something of the run cannot be read.
-    pub fn new(at: &RunLocation, items: &RunItems, entries_of_index: &BTreeSet<String>) -> Result<Self> {
+    pub fn new(at: &RunLocation, items: &RunItems, entries_of_index: &BTreeSet<Key>) -> Result<Self> {
         let with_values = Self::with_values(at, items)?;
         if with_values.0.size() <= MOST_BYTES {
             return Ok(with_values);
         }
-        let listed = entries_of_index.iter().map(text).collect();
+        let listed = entries_of_index.iter().map(|entry| text(entry.text())).collect();
         let left_out = |name: &str| name == PARAMS || name == TAGS || name == LINK_ROWS || metric_of(name).is_some();
         let item = with_values.0.0.into_iter().filter(|(name, _)| !left_out(name)).collect();
         Ok(Self(Item(item).with(ENTRIES, Value::L(listed))))
@@ -76,7 +111,8 @@ impl RunCopy {
         };
         let attributes = items.run.0.iter().filter(|(name, _)| !of_the_document(name));
         let mut item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect());
-        item.0.extend(Item::new(Self::key(at)).0);
+        let started = items.run.number(START_TIME).unwrap_or_default();
+        item.0.extend(Item::new(Self::key(at, started, own_stage(&items.run))).0);
         for (attribute, rows) in [(PARAMS, &items.params), (TAGS, &items.tags)] {
             let values = entries(&items.run, attribute, rows)?.into_iter();
             let values: Map = values.map(|(key, value)| (entry_name(&key).into_owned(), text(value))).collect();
@@ -114,7 +150,7 @@ impl RunCopy {
     ///
     /// # Errors
     /// An internal one if they cannot be read.
-    pub fn listed_entries(&self) -> Result<Option<Vec<String>>> {
+    pub fn listed_entries(&self) -> Result<Option<Vec<Key>>> {
         self.list(ENTRIES)
     }
 
@@ -122,7 +158,7 @@ impl RunCopy {
     ///
     /// # Errors
     /// An internal one if they cannot be read.
-    pub fn stale_entries(&self) -> Result<Vec<String>> {
+    pub fn stale_entries(&self) -> Result<Vec<Key>> {
         Ok(self.list(STALE)?.unwrap_or_default())
     }
 
@@ -140,10 +176,10 @@ impl RunCopy {
 
     /// The copy with what its indexing has to know.
     #[must_use]
-    pub fn of_indexing(self, indexing: &str, stale: &[String], fields: Option<&str>) -> Self {
+    pub fn of_indexing(self, indexing: &str, stale: &[Key], fields: Option<&str>) -> Self {
         let mut item = self.0.with(INDEXED, text(indexing));
         if !stale.is_empty() {
-            item = item.with(STALE, Value::L(stale.iter().map(text).collect()));
+            item = item.with(STALE, Value::L(stale.iter().map(|entry| text(entry.text())).collect()));
         }
         if let Some(fields) = fields {
             item = item.with(FIELDS, text(fields));
@@ -151,10 +187,12 @@ impl RunCopy {
         Self(item)
     }
 
-    fn list(&self, attribute: &str) -> Result<Option<Vec<String>>> {
+    fn list(&self, attribute: &str) -> Result<Option<Vec<Key>>> {
         let Some(list) = self.0.0.get(attribute) else { return Ok(None) };
-        let read =
-            |list: &Value| list.as_l().ok()?.iter().map(|entry| entry.as_s().ok().cloned()).collect::<Option<Vec<_>>>();
+        let read = |list: &Value| {
+            let entries = list.as_l().ok()?.iter();
+            entries.map(|entry| Key::from_text(entry.as_s().ok()?)).collect::<Option<Vec<_>>>()
+        };
         read(list).map(Some).ok_or_else(|| unreadable(&self.0, attribute))
     }
 }

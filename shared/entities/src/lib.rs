@@ -25,7 +25,7 @@ mod workspace;
 pub use key_schema::attributes;
 pub use key_schema::attributes::metric_attribute;
 
-pub use copy::{RUN, RunCopy};
+pub use copy::{RUN, RunCopy, own_stage};
 pub use links::{dataset_digest, dataset_key, dataset_link, dataset_parts, run_inputs, run_outputs};
 pub use logged_model::{
     ModelItems, ModelLocation, group_by_model, locate_model, model_whole, read_model_items, read_model_segments,
@@ -36,7 +36,7 @@ pub use maps::{entries, entry_key, entry_name};
 pub use mark::{Marked, marked_item};
 pub use metrics::{latest, pack_set, waiting};
 pub use run::{run_artifact_uri, run_info, run_whole};
-pub use run_items::{RunItems, RunLocation, group_by_run, locate_run, read_run_items, read_runs};
+pub use run_items::{RunItems, RunLocation, locate_run, read_all_runs, read_run_items, read_runs};
 pub use searched::{Searched, find, searched_dataset};
 pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, stage_from,

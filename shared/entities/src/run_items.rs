@@ -126,16 +126,31 @@ pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Re
     whole.try_buffered(ROWS_AT_A_TIME)
 }
 
+/// Reads all runs of an experiment from their documents, in the order of their ids, as they come: where there are too many to read one
+/// by one. A request per MB of them; in memory is one page.
+pub fn read_all_runs(
+    table: &Table,
+    experiment: ExperimentId,
+) -> impl Stream<Item = mlflow_api::Result<(RunLocation, RunItems)>> {
+    let begin = Some((Query::of(rows::Run::all(&experiment)), None));
+    let pages = stream::try_unfold(begin, move |rest| async move {
+        let Some((query, unfinished)) = rest else { return Ok(None) };
+        let page = table.query_page(&query).await?;
+        let mut groups = group_by_run(experiment, unfinished, page.items);
+        // The rest of the last run may stand on the next page.
+        let rest = page.next.map(|next| (query.starting_at(next), groups.pop()));
+        Ok::<_, Error>(Some((stream::iter(groups.into_iter().map(Ok)), rest)))
+    });
+    pages.try_flatten()
+}
+
 /// Sorts the items of a partition's runs by run, those of an unfinished one first. A run's own item comes first among its items; what
 /// has none is nobody's.
-///
-/// # Errors
-/// An internal one if a run's key cannot be read.
-pub fn group_by_run(
+fn group_by_run(
     experiment: ExperimentId,
     unfinished: Option<(RunLocation, RunItems)>,
     items: Vec<Item>,
-) -> mlflow_api::Result<Vec<(RunLocation, RunItems)>> {
+) -> Vec<(RunLocation, RunItems)> {
     let mut groups: Vec<(RunLocation, RunItems)> = unfinished.into_iter().collect();
     let mut rows = groups.last().map(|(at, _)| RowsOfRun::of(at));
     for item in items {
@@ -150,7 +165,7 @@ pub fn group_by_run(
             part.push(item);
         }
     }
-    Ok(groups)
+    groups
 }
 
 /// Where the rows stand that a run has beside its document.
@@ -212,14 +227,14 @@ mod tests {
             at("run-3").metrics_key(),
         ];
         let first = [one.key(), one.metrics_key(), two.key()].map(Item::new).to_vec();
-        let mut groups = group_by_run(ExperimentId::DEFAULT, None, first).unwrap();
+        let mut groups = group_by_run(ExperimentId::DEFAULT, None, first);
         let unfinished = groups.pop();
         assert_eq!((groups.len(), &groups[0].0, groups[0].1.metrics.len()), (1, &one, 1));
-        let groups = group_by_run(ExperimentId::DEFAULT, unfinished, rows.map(Item::new).to_vec()).unwrap();
+        let groups = group_by_run(ExperimentId::DEFAULT, unfinished, rows.map(Item::new).to_vec());
         assert_eq!((groups.len(), &groups[0].0), (1, &two));
         let items = &groups[0].1;
         let counts = [&items.links, &items.metrics, &items.params, &items.tags].map(Vec::len);
         assert_eq!((items.run.key(), counts), (Some(two.key()), [2, 2, 1, 1]));
-        assert!(group_by_run(ExperimentId::DEFAULT, None, vec![Item::new(one.metrics_key())]).unwrap().is_empty());
+        assert!(group_by_run(ExperimentId::DEFAULT, None, vec![Item::new(one.metrics_key())]).is_empty());
     }
 }

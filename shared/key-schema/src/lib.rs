@@ -11,6 +11,7 @@ mod declared;
 pub mod definition;
 pub mod document;
 pub mod index;
+mod list;
 pub mod part;
 pub mod place;
 mod range;
@@ -20,6 +21,7 @@ mod segment;
 mod text;
 
 pub use index::{IndexEntry, IndexKey};
+pub use list::{ListKind, OwnStage, TokenPart};
 pub use range::{KeyRange, Prefix, SortKeys};
 pub use segment::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Level, ModelKind, Ordinal, Segment, Shard, Stage,
@@ -34,4 +36,19 @@ pub struct Key {
     pub pk: String,
     /// Sort key, the attribute `SK`.
     pub sk: String,
+}
+
+impl Key {
+    /// The key as one text. No part of a key holds a blank.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{} {}", self.pk, self.sk)
+    }
+
+    /// A key from its text.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        let (pk, sk) = text.split_once(' ')?;
+        Some(Self { pk: pk.to_owned(), sk: sk.to_owned() })
+    }
 }

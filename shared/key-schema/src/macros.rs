@@ -14,17 +14,17 @@
 macro_rules! rows {
     ($(
         $(#[doc = $doc:literal])+
-        $name:ident = $pk:literal $(< $partition:ident : $partition_type:ty >)? / $( $literal:literal $(< $field:ident : $type:ty >)? )+
+        $name:ident = $( $pk:literal $(< $partition:ident : $partition_type:ty >)? )+ / $( $literal:literal $(< $field:ident : $type:ty >)? )+
             $({ $( $attribute:ident : $kind:ident $($required:ident)? $about:literal ),* $(,)? $( ..$group:ident ),* })? ;
     )+) => {
         $(
             $(#[doc = $doc])+
             #[derive(Clone, Debug, PartialEq)]
             pub struct $name {
-                $(
+                $($(
                     #[doc = concat!("`", stringify!($partition), "` of the partition key.")]
                     pub $partition: $partition_type,
-                )?
+                )?)+
                 $($(
                     #[doc = concat!("`", stringify!($field), "` of the sort key.")]
                     pub $field: $type,
@@ -35,7 +35,7 @@ macro_rules! rows {
                 /// What the row is, for the table reference.
                 pub const DESCRIPTION: RowDescription = RowDescription {
                     name: stringify!($name),
-                    pk: concat!($pk $(, "<", stringify!($partition), ">")?),
+                    pk: concat!($($pk $(, "<", stringify!($partition), ">")? ,)+),
                     sk: concat!($($literal $(, "<", stringify!($field), ">")? ,)+),
                     purpose: concat!($($doc),+),
                     attributes: &[$(attributes! { $($attribute: $kind $($required)? $about),* }, $($group),*)?],
@@ -45,34 +45,34 @@ macro_rules! rows {
 
                 /// Builds the row's key.
                 #[must_use]
-                pub fn key($($partition: &$partition_type,)? $($($field: &$type,)?)+) -> Key {
-                    Key { pk: written!($pk $(<$partition>)?), sk: written!($($literal $(<$field>)?)+) }
+                pub fn key($($($partition: &$partition_type,)?)+ $($($field: &$type,)?)+) -> Key {
+                    Key { pk: written!($($pk $(<$partition>)?)+), sk: written!($($literal $(<$field>)?)+) }
                 }
 
                 /// Reads a key of this row back, or `None` for a key of any other.
                 #[must_use]
                 pub fn parse(key: &Key) -> Option<Self> {
-                    read!(key.pk, $pk $(<$partition: $partition_type>)?);
+                    read!(key.pk, $($pk $(<$partition: $partition_type>)?)+);
                     read!(key.sk, $($literal $(<$field: $type>)?)+);
-                    Some(Self { $($partition,)? $($($field,)?)+ })
+                    Some(Self { $($($partition,)?)+ $($($field,)?)+ })
                 }
 
                 fn has_form(key: &Key) -> Option<()> {
-                    has_form!(key.pk, $pk $(<$partition>)?);
+                    has_form!(key.pk, $($pk $(<$partition>)?)+);
                     has_form!(key.sk, $($literal $(<$field>)?)+);
                     Some(())
                 }
 
                 /// All that is in the partition, rows of other types included.
                 #[must_use]
-                pub fn partition($($partition: &$partition_type)?) -> KeyRange {
-                    KeyRange::new(None, written!($pk $(<$partition>)?), "")
+                pub fn partition($($($partition: &$partition_type,)?)+) -> KeyRange {
+                    KeyRange::new(None, written!($($pk $(<$partition>)?)+), "")
                 }
 
                 /// The rows of this type in a partition. The methods of [`Prefix`] narrow it by one segment after another.
                 #[must_use]
-                pub fn all($($partition: &$partition_type)?) -> Prefix<Self, 0> {
-                    Prefix::new(None, written!($pk $(<$partition>)?), first!($($literal)+))
+                pub fn all($($($partition: &$partition_type,)?)+) -> Prefix<Self, 0> {
+                    Prefix::new(None, written!($($pk $(<$partition>)?)+), first!($($literal)+))
                 }
             }
 
@@ -89,7 +89,7 @@ macro_rules! rows {
 macro_rules! index_keys {
     ($(
         $(#[doc = $doc:literal])+
-        $name:ident : $scope:ident $index:ident of $($row:ident),+ = $pk:literal < $partition:ident : $partition_type:ty > / $( $literal:literal $(< $field:ident : $type:ty >)? )+ ;
+        $name:ident : $scope:ident $index:ident of $($row:ident),+ = $( $pk:literal $(< $partition:ident : $partition_type:ty >)? )+ / $( $literal:literal $(< $field:ident : $type:ty >)? )+ ;
     )+) => {
         $(
             $(#[doc = $doc])+
@@ -110,13 +110,13 @@ macro_rules! index_keys {
                 }
             }
 
-            index_key!($scope $name = $pk <$partition: $partition_type> / $($literal $(<$field: $type>)?)+);
+            index_key!($scope $name = $($pk $(<$partition: $partition_type>)?)+ / $($literal $(<$field: $type>)?)+);
 
             impl $name {
                 /// The entries of this type in a partition. The methods of [`Prefix`] narrow it by one segment after another.
                 #[must_use]
-                pub fn all($partition: &$partition_type) -> Prefix<Self, 0> {
-                    Prefix::new(Some(Self::INDEX), written!($pk <$partition>), first!($($literal)+))
+                pub fn all($($($partition: &$partition_type,)?)+) -> Prefix<Self, 0> {
+                    Prefix::new(Some(Self::INDEX), written!($($pk $(<$partition>)?)+), first!($($literal)+))
                 }
             }
 
@@ -127,7 +127,7 @@ macro_rules! index_keys {
         pub const INDEX_KEYS: &[IndexDescription] = &[$(IndexDescription {
             index: &$index,
             rows: &[$($crate::rows::$row::DESCRIPTION),+],
-            partition: concat!($pk, "<", stringify!($partition), ">"),
+            partition: concat!($($pk $(, "<", stringify!($partition), ">")? ,)+),
             sort: concat!($($literal $(, "<", stringify!($field), ">")? ,)+),
             purpose: concat!($($doc),+),
         }),+];
@@ -136,7 +136,7 @@ macro_rules! index_keys {
 
 /// The function `key` of an index entry: a local index has only the sort key, a global one a partition key too.
 macro_rules! index_key {
-    (local $name:ident = $pk:literal < $partition:ident : $partition_type:ty > / $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
+    (local $name:ident = $( $pk:literal $(< $partition:ident : $partition_type:ty >)? )+ / $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
         impl $name {
             /// The attribute by which an item stands in the index.
             #[must_use]
@@ -145,13 +145,13 @@ macro_rules! index_key {
             }
         }
     };
-    (global $name:ident = $pk:literal < $partition:ident : $partition_type:ty > / $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
+    (global $name:ident = $( $pk:literal $(< $partition:ident : $partition_type:ty >)? )+ / $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
         impl $name {
             /// The attributes by which an item stands in the index.
             #[must_use]
-            pub fn key($partition: &$partition_type, $($($field: &$type,)?)+) -> IndexKey {
+            pub fn key($($($partition: &$partition_type,)?)+ $($($field: &$type,)?)+) -> IndexKey {
                 IndexKey(vec![
-                    (Self::INDEX.partition, written!($pk <$partition>)),
+                    (Self::INDEX.partition, written!($($pk $(<$partition>)?)+)),
                     (Self::INDEX.sort, written!($($literal $(<$field>)?)+)),
                 ])
             }

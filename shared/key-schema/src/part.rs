@@ -2,8 +2,8 @@
 
 use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId};
 
-use crate::rows::{MetricSegment, ModelVersion, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer};
-use crate::{Digest, Name, Ordinal, Segment, place};
+use crate::rows::{IndexList, MetricSegment, ModelVersion, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer};
+use crate::{Digest, ListKind, Name, Ordinal, Segment, place};
 
 /// The version whose document has this sort key; `None` for any other row. The name in the partition key may be cut.
 #[must_use]
@@ -41,6 +41,14 @@ pub fn experiment_of_listed_scorer(sort_key: &str) -> Option<ExperimentId> {
     scorers.place(sort_key).and_then(|place| ExperimentId::read(place::value(place)))
 }
 
+/// What a list is by, in the sort key of its row in the directory. What it is of may be cut.
+#[must_use]
+pub fn kind_of_list(sort_key: &str) -> Option<ListKind> {
+    let lists = IndexList::all(&ExperimentId::DEFAULT).range();
+    let mut parts = lists.place(sort_key)?.split('#').skip(1);
+    ListKind::read(parts.next()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +70,8 @@ mod tests {
         let run = RunId::new(1, ExperimentId::DEFAULT, 1);
         let segment = MetricSegment::key(&run, &long, &Ascending(1), &Ascending(2), &Digest(3));
         assert_eq!(points_of_segment(&segment.sk), Some(Digest(3)));
+        let list = IndexList::key(&ExperimentId::DEFAULT, &long, &ListKind::Param, &long.0.as_str().into());
+        assert_eq!(kind_of_list(&list.sk), Some(ListKind::Param));
         let scorer = WorkspaceScorer::key(&long, &ExperimentId::DEFAULT, &long);
         assert_eq!(experiment_of_listed_scorer(&scorer.sk), Some(ExperimentId::DEFAULT));
     }

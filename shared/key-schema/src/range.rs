@@ -160,14 +160,19 @@ impl KeyRange {
         match &self.last {
             None if self.first.is_empty() && beginning.is_empty() => SortKeys::All,
             None if self.first.is_empty() => SortKeys::BeginWith(beginning.clone()),
-            None => SortKeys::Between(format!("{beginning}{}", self.first), end_of(beginning)),
+            None => between(format!("{beginning}{}", self.first), end_of(beginning)),
             Some(_) if self.is_beginning() => match format!("{beginning}{}", self.first) {
                 beginning if beginning.is_empty() => SortKeys::All,
                 beginning => SortKeys::BeginWith(beginning),
             },
-            Some(last) => SortKeys::Between(format!("{beginning}{}", self.first), format!("{beginning}{last}")),
+            Some(last) => between(format!("{beginning}{}", self.first), format!("{beginning}{last}")),
         }
     }
+}
+
+/// The keys between two texts. A range of whole keys may have no first one, and DynamoDB takes no empty text for a key.
+fn between(first: String, last: String) -> SortKeys {
+    SortKeys::Between(if first.is_empty() { BEGIN.to_string() } else { first }, last)
 }
 
 /// The rows of a type in one partition whose first segments are given; a method for each further segment narrows it. The keys of
@@ -222,7 +227,7 @@ mod tests {
 
     use super::*;
     use crate::index::{IndexEntry, RunLocation, RunsByStage};
-    use crate::rows::{Experiment, ExperimentName, RankByMetric, Run};
+    use crate::rows::{Experiment, ExperimentName, RankByMetric, Run, RunTag};
     use crate::{Descending, DescendingDouble, Field, Name, Stage};
 
     const EXPERIMENT: ExperimentId = ExperimentId::DEFAULT;
@@ -234,16 +239,19 @@ mod tests {
     #[test]
     fn each_segment_narrows_the_range() {
         let (field, value) = (Field::from("m"), DescendingDouble(0.5));
-        let ranks = || RankByMetric::all(&EXPERIMENT);
-        let text = value.text();
-        for (range, beginning) in [
-            (ranks().range(), "RANK#m#"),
-            (ranks().metric(&field).range(), "RANK#m#m#"),
-            (ranks().metric(&field).value(&value).range(), &format!("RANK#m#m#{text}#")),
+        let run = RunId::parse("r").unwrap();
+        for (range, partition, beginning) in [
+            (RunTag::all(&EXPERIMENT).range(), "EXP#0", "R#"),
+            (RunTag::all(&EXPERIMENT).run(&run).range(), "EXP#0", "R#r#TAG#"),
+            (RankByMetric::all(&EXPERIMENT, &field).value(&value).range(), "IX#0#M#m", &format!("{}#", value.text())),
         ] {
             assert_eq!(range.sort_keys(), SortKeys::BeginWith(beginning.to_owned()));
-            assert_eq!((range.index(), range.partition(), range.sort_attribute()), (None, (PK, "EXP#0"), SK));
+            assert_eq!((range.index(), range.partition(), range.sort_attribute()), (None, (PK, partition), SK));
         }
+        let whole = || RankByMetric::all(&EXPERIMENT, &field).range();
+        assert_eq!(whole().sort_keys(), SortKeys::All);
+        assert_eq!(whole().until("b").sort_keys(), between("\u{1}", "b"), "no empty text");
+        assert_eq!(whole().starting("b").sort_keys(), between("b", "\u{10FFFF}"));
         assert_eq!(Experiment::partition(&EXPERIMENT).sort_keys(), SortKeys::All);
     }
 

@@ -4,9 +4,10 @@ use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RunId};
 
 use crate::index::{ExperimentsByStage, LoggedModelsByStage, RunsByStage};
 use crate::rows::{
-    EvaluationDataset, EvaluationRecord, FullText, LoggedModel, RankByMetric, RankByParam, Run, RunInput, RunModelInput,
+    EvaluationDataset, EvaluationRecord, FullText, IndexedCopy, LoggedModel, RankByMetric, RankByParam, Run, RunInput,
+    RunModelInput,
 };
-use crate::{KeyRange, Name, Segment, Stage, place};
+use crate::{Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, TextSegment, TokenPart, Value, place};
 
 /// Every row of a run in its experiment's partition but its document.
 #[must_use]
@@ -50,11 +51,43 @@ pub fn experiments_deleted(workspace: &Name) -> KeyRange {
     ExperimentsByStage::all(workspace).range().beginning(Stage::DELETED)
 }
 
-/// All entries of full text, and all ranks: what the indexer derives, its copies aside.
+/// The entries of a list: all of one partition, or of several.
 #[must_use]
-pub fn derived(experiment: &ExperimentId) -> [KeyRange; 2] {
-    let ranks = RankByMetric::all(experiment).range().through(RankByParam::all(experiment));
-    [FullText::all(experiment).range(), ranks]
+pub fn entries_of_list(experiment: &ExperimentId, entity_type: &Name, kind: ListKind, of: &Field) -> Vec<KeyRange> {
+    match kind {
+        ListKind::Metric => vec![RankByMetric::partition(experiment, of)],
+        ListKind::Param => vec![RankByParam::partition(experiment, of)],
+        ListKind::Tokens(level) => {
+            TokenPart::all(level).map(|part| FullText::partition(experiment, &part, entity_type, of)).collect()
+        }
+    }
+}
+
+/// The entries by the tokens of a field that are this one.
+#[must_use]
+pub fn with_token(experiment: &ExperimentId, level: Level, entity_type: &Name, field: &Field, token: &str) -> KeyRange {
+    let part = TokenPart::of(level, token);
+    FullText::all(experiment, &part, entity_type, field).token(&token.into()).range()
+}
+
+/// The entries by the tokens of a field that begin so.
+#[must_use]
+pub fn with_tokens_beginning(
+    experiment: &ExperimentId,
+    level: Level,
+    entity_type: &Name,
+    field: &Field,
+    beginning: &str,
+) -> KeyRange {
+    let part = TokenPart::of(level, beginning);
+    let all = FullText::all(experiment, &part, entity_type, field).range();
+    all.beginning(&Value::from(beginning).beginning())
+}
+
+/// The copies of entities, those that were deleted on their own apart.
+#[must_use]
+pub fn copies(experiment: &ExperimentId, entity_type: &Name) -> [KeyRange; 2] {
+    OwnStage::ALL.map(|stage| IndexedCopy::partition(experiment, &stage, entity_type))
 }
 
 /// An evaluation dataset and its records, which come behind it.
@@ -70,10 +103,10 @@ mod tests {
     use super::*;
     use crate::index::IndexEntry;
     use crate::rows::{
-        Dataset, EvaluationDatasetTag, Experiment, IndexedCopy, LoggedModelMetrics, LoggedModelParam, LoggedModelTag,
-        RunMetrics, RunMetricsBucket, RunOutput, RunParam, RunTag, Scorer,
+        EvaluationDatasetTag, LoggedModelMetrics, LoggedModelParam, LoggedModelTag, RunMetrics, RunMetricsBucket,
+        RunOutput, RunParam, RunTag,
     };
-    use crate::{Bucket, Descending, DescendingDouble, Field, IndexKey, Key, Level, Value, WideDigest};
+    use crate::{Bucket, Descending, DescendingDouble, IndexKey, Key, WideDigest};
 
     const EXPERIMENT: ExperimentId = ExperimentId::DEFAULT;
 
@@ -159,26 +192,46 @@ mod tests {
     }
 
     #[test]
-    fn what_the_indexer_derives_is_nothing_else() {
+    fn what_the_indexer_derives_is_found_by_its_lists() {
         let run = RunId::new(1, EXPERIMENT, 7);
-        let (field, value, name) = (Field::from("f"), Value::from("v"), Name::from("run"));
-        let token = FullText::key(&EXPERIMENT, &Level::Word, &name, &field, &value, &Descending(1), &name);
-        let ranks = [
-            RankByMetric::key(&EXPERIMENT, &field, &DescendingDouble(f64::NAN), &Descending(1), &run),
-            RankByParam::key(&EXPERIMENT, &field, &value, &Descending(1), &run),
-        ];
-        let others = [
-            IndexedCopy::key(&EXPERIMENT, &name, &name),
-            Run::key(&EXPERIMENT, &run),
-            Experiment::key(&EXPERIMENT),
-            LoggedModel::key(&EXPERIMENT, &ModelId::new(1, EXPERIMENT, 7)),
-            Dataset::key(&EXPERIMENT, &WideDigest(7)),
-            Scorer::key(&EXPERIMENT, &name),
-        ];
-        let [full_text, rank] = derived(&EXPERIMENT);
-        check(&full_text, std::slice::from_ref(&token), &others);
-        check(&rank, &ranks, &others);
-        assert!(!rank.contains(&token));
+        let (field, other, value, kind) =
+            (Field::from("f"), Field::from("f2"), Value::from("value"), Name::from("run"));
+        let entity = Name::from(run.as_str());
+        let by_level = |level, of: &Field| {
+            let part = TokenPart::of(level, &value.0);
+            FullText::key(&EXPERIMENT, &part, &kind, of, &value, &Descending(1), &entity)
+        };
+        let entries = |of: &Field| {
+            [
+                (
+                    ListKind::Metric,
+                    RankByMetric::key(&EXPERIMENT, of, &DescendingDouble(f64::NAN), &Descending(1), &run),
+                ),
+                (ListKind::Param, RankByParam::key(&EXPERIMENT, of, &value, &Descending(1), &run)),
+                (ListKind::Tokens(Level::Trigram), by_level(Level::Trigram, of)),
+                (ListKind::Tokens(Level::Word), by_level(Level::Word, of)),
+                (ListKind::Tokens(Level::Value), by_level(Level::Value, of)),
+            ]
+        };
+        let (here, elsewhere) = (entries(&field), entries(&other));
+        let copies_of =
+            OwnStage::ALL.map(|stage| IndexedCopy::key(&EXPERIMENT, &stage, &kind, &Descending(1), &entity));
+        for (kind_of_list, entry) in &here {
+            let ranges = entries_of_list(&EXPERIMENT, &kind, *kind_of_list, &field);
+            let holds = |key: &Key| ranges.iter().any(|range| range.contains(key));
+            assert!(holds(entry));
+            let others = here.iter().filter(|(_, key)| key != entry).chain(&elsewhere).map(|(_, key)| key);
+            assert!(others.chain(&copies_of).all(|key| !holds(key)), "{kind_of_list:?}");
+        }
+        for (range, copy) in copies(&EXPERIMENT, &kind).iter().zip(&copies_of) {
+            check(range, std::slice::from_ref(copy), &here.clone().map(|(_, key)| key));
+        }
+        for (level, entry) in [Level::Trigram, Level::Word, Level::Value].into_iter().zip(&here[2..]) {
+            assert!(with_token(&EXPERIMENT, level, &kind, &field, "value").contains(&entry.1));
+            assert!(with_tokens_beginning(&EXPERIMENT, level, &kind, &field, "v").contains(&entry.1));
+            assert!(!with_token(&EXPERIMENT, level, &kind, &field, "val").contains(&entry.1));
+        }
+        assert!(with_tokens_beginning(&EXPERIMENT, Level::Value, &kind, &field, "").contains(&here[4].1));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::attributes::{
     Attribute, CREATION, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL, RUN_INFO, TAGGED, WITH_PARAMS,
 };
 use crate::{
-    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, Level, ModelKind, Name, Ordinal,
-    Prefix, Segment, Shard, Value, WideDigest,
+    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, ListKind, ModelKind, Name, Ordinal,
+    OwnStage, Prefix, Segment, Shard, TokenPart, Value, WideDigest,
 };
 
 /// What a row is, for the table reference.
@@ -134,15 +134,20 @@ rows! {
     /// A run that read a dataset.
     DatasetLink = "EXP#" <experiment: ExperimentId> / "DLINK#" <dataset: WideDigest> "#" <run: RunId>;
 
-    // ---- search, derived by the indexer; entries of one list are newest first where their text or value is the same ----
+    // ---- search, derived by the indexer: each list has partitions of its own, and so have the copies. Entries of one list are newest
+    // first where their text or value is the same --------------------------------------------------------------------
+    /// Names a list of the index, before its first entry is put: so what an experiment has in the index is found again.
+    IndexList = "EXP#" <experiment: ExperimentId> / "IX#" <entity_type: Name> "#" <kind: ListKind> "#" <of: Field> {
+        NAME: Text required "the metric, the param or the field, which may be cut in the key"
+    };
     /// Runs by a metric, greatest first.
-    RankByMetric = "EXP#" <experiment: ExperimentId> / "RANK#m#" <metric: Field> "#" <value: DescendingDouble> "#" <started: Descending> "#" <run: RunId>;
+    RankByMetric = "IX#" <experiment: ExperimentId> "#M#" <metric: Field> / "" <value: DescendingDouble> "#" <started: Descending> "#" <run: RunId>;
     /// Runs by a param.
-    RankByParam = "EXP#" <experiment: ExperimentId> / "RANK#p#" <param: Field> "#" <value: Value> "#" <started: Descending> "#" <run: RunId>;
+    RankByParam = "IX#" <experiment: ExperimentId> "#P#" <param: Field> / "" <value: Value> "#" <started: Descending> "#" <run: RunId>;
     /// Entities that hold a token in a field: a trigram, a stemmed word or, of a field that is indexed so, the whole value.
-    FullText = "EXP#" <experiment: ExperimentId> / "FTS#" <level: Level> "#" <entity_type: Name> "#" <field: Field> "#" <token: Value> "#" <started: Descending> "#" <entity: Name>;
-    /// What the indexer last saw of an entity: a copy of its values, from which its ranks and tokens follow.
-    IndexedCopy = "EXP#" <experiment: ExperimentId> / "FTS_REV#" <entity_type: Name> "#" <entity: Name> {
+    FullText = "IX#" <experiment: ExperimentId> "#T#" <part: TokenPart> "#" <entity_type: Name> "#" <field: Field> / "" <token: Value> "#" <started: Descending> "#" <entity: Name>;
+    /// What the indexer last saw of an entity: a copy of its values, from which its ranks and tokens follow. Newest first.
+    IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <started: Descending> "#" <entity: Name> {
         PARAMS: Texts "params, all of them",
         TAGS: Texts "tags, all of them",
         METRIC: Set "of a metric: the latest point",
@@ -308,7 +313,10 @@ rows! {
 
     // ---- what is being removed for good: the row is written first and deleted last, and whoever finds one goes on -----
     /// A run that is being removed, and cannot be restored any more.
-    RunRemoval = "REMOVAL" / "R#" <experiment: ExperimentId> "#" <run: RunId> { ..REMOVAL };
+    RunRemoval = "REMOVAL" / "R#" <experiment: ExperimentId> "#" <run: RunId> {
+        START_TIME: Number "when the run began, in ms: its copy in the index is found by it",
+        ..REMOVAL
+    };
     /// A logged model that is being removed.
     LoggedModelRemoval = "REMOVAL" / "LM#" <experiment: ExperimentId> "#" <model: ModelId> { ..REMOVAL };
     /// An experiment that is being removed, with all that is in it.

@@ -19,7 +19,7 @@ pub trait Segment: Sized {
 }
 
 /// How the tokens of a full-text list were made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Three characters in a row, in lower case.
     Trigram,

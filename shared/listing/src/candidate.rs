@@ -1,6 +1,9 @@
 //! Entities that may be in the answer, and their order.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
+
+use table::Item;
 
 use crate::lists::Entry;
 
@@ -11,6 +14,8 @@ pub struct Candidate<A> {
     pub at: A,
     /// When it began, in ms.
     pub started: i64,
+    /// The entity, where the list holds entities.
+    pub item: Option<Arc<Item>>,
     rank: Rank,
     /// It stands behind all entities that have what the search is ordered by.
     pub is_in_tail: bool,
@@ -33,7 +38,7 @@ impl<A> Candidate<A> {
     /// The candidate of an entry that stands so.
     pub(crate) fn new(entry: Entry<A>, segment: usize, group: String, is_exact: bool) -> Self {
         let rank = Rank { segment, group, is_exact, place: entry.newest_first };
-        Self { at: entry.at, started: entry.started, rank, is_in_tail: false }
+        Self { at: entry.at, started: entry.started, item: entry.item, rank, is_in_tail: false }
     }
 
     /// A candidate among those of lists that were read whole: all are one group, in the order of the search or not.

@@ -1,16 +1,18 @@
 //! Reading a list page by page.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use entities::read_all;
+use entities::unreadable;
 use key_schema::{KeyRange, place};
 use mlflow_api::Result;
 use search::Head;
-use table::{Query, Table};
+use table::{Item, Query, Table};
 
 use crate::lists::{Entry, Lists};
 
-/// Entries of the first page of a list, those that a plan looks at; each further page has four times as many.
+/// Entries of the first page of a list, those that a plan looks at; each further page has four times as many, or twice as many where the
+/// list holds the entities themselves.
 pub const HEAD: usize = Head::ENTRIES;
 /// Entries of the largest page. More would be more than 1 MB, which DynamoDB cuts off.
 pub const LARGEST_PAGE: usize = 8_192;
@@ -38,13 +40,27 @@ pub(crate) async fn read_page<L: Lists>(
     }
     let query = Query::of(range.clone()).limit(limit);
     let page = table.query_page(&if backwards { query.backwards() } else { query }).await?;
-    let entries = read_all(&page.items, "an entry of a list", |item| {
-        let key = item.sort_key(range)?;
-        let (started, at) = lists.entity(key)?;
-        let newest_first = place::newest_first(started, L::id(&at));
-        Some(Entry { at, started, place: range.place(key)?.to_owned(), newest_first })
-    });
-    Ok(Page { entries: entries?, is_last: page.next.is_none() })
+    let mut entries = Vec::with_capacity(page.items.len());
+    for item in page.items {
+        let mut entry = entry(lists, range, &item).ok_or_else(|| unreadable(&item, "an entry of a list"))?;
+        entry.item = L::is_entity(&item).then(|| Arc::new(item));
+        entries.push(entry);
+    }
+    Ok(Page { entries, is_last: page.next.is_none() })
+}
+
+fn entry<L: Lists>(lists: &L, range: &KeyRange, item: &Item) -> Option<Entry<L::At>> {
+    let key = item.sort_key(range)?;
+    let (started, at) = lists.entity(key)?;
+    let newest_first = place::newest_first(started, L::id(&at));
+    Some(Entry { at, started, place: range.place(key)?.to_owned(), newest_first, item: None })
+}
+
+impl<A> Page<A> {
+    /// How many times as many the next page has: entries cost little, and a request more. Entities cost more than a request.
+    pub(crate) fn growth(&self) -> usize {
+        if self.entries.iter().any(|entry| entry.item.is_some()) { 2 } else { 4 }
+    }
 }
 
 /// Reads a list from a place on, a page at a time.
@@ -131,7 +147,7 @@ impl<L: Lists> Cursor<L> {
     /// Reads a page: one request.
     pub async fn read_more(&mut self, table: &Table) -> Result<()> {
         let page = read_page(table, &self.lists, &self.range, self.next_page, false).await?;
-        self.next_page = (self.next_page * 4).min(LARGEST_PAGE);
+        self.next_page = (self.next_page * page.growth()).min(LARGEST_PAGE);
         self.is_done = page.is_last;
         if let Some(last) = page.entries.last() {
             self.range = self.range.clone().after(&last.place);

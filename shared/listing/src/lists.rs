@@ -2,9 +2,11 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use key_schema::{DescendingDouble, KeyRange, Segment, place};
 use search::{Columns, List, NumberRange, TimeRange};
+use table::Item;
 
 /// The lists of one kind of entity in one partition, as one search reads them. Cheap to clone.
 pub trait Lists: Clone + Send + Sync {
@@ -19,6 +21,12 @@ pub trait Lists: Clone + Send + Sync {
     /// When the entity of a key began, in ms, and where it is; `None` if it is no key of a list.
     fn entity(&self, key: &str) -> Option<(i64, Self::At)>;
 
+    /// Whether what was read from a list is an entity and not only the key of one: the list of all may hold the entities themselves.
+    #[must_use]
+    fn is_entity(_item: &Item) -> bool {
+        false
+    }
+
     /// The id of an entity, as it stands in keys.
     fn id(at: &Self::At) -> &str;
 
@@ -31,7 +39,7 @@ pub trait Lists: Clone + Send + Sync {
 }
 
 /// An entity in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Entry<A> {
     /// Where the entity is.
     pub at: A,
@@ -41,6 +49,8 @@ pub struct Entry<A> {
     pub place: String,
     /// Its place in a list that is newest first: comparable across lists.
     pub newest_first: String,
+    /// The entity, where the list holds entities.
+    pub item: Option<Arc<Item>>,
 }
 
 /// A number as it stands in keys.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use key_schema::{KeyRange, place};
+use key_schema::{Ascending, KeyRange, Segment, place};
 use mlflow_api::Result;
 use search::{FirstValue, List, SortBy, SortKey, Sorting, Walk};
 use table::Table;
@@ -60,6 +60,13 @@ impl<L: Lists> Walker<L> {
             None => walker.stage_of(0),
         };
         walker
+    }
+
+    /// The same walk, with a first page of so many entries.
+    #[must_use]
+    pub fn with_first_page(mut self, entries: usize) -> Self {
+        self.page = entries.clamp(1, LARGEST_PAGE);
+        self
     }
 
     /// The beginning of a segment, or what follows the last one.
@@ -162,7 +169,7 @@ impl<L: Lists> Walker<L> {
         // A list that is one group is never read from its end: its order is the same for either direction of the first term.
         let backwards = self.walk.backwards && self.has_groups(list);
         let page = read_page(table, &self.lists, &rest, self.page, backwards).await?;
-        self.page = (self.page * 4).min(LARGEST_PAGE);
+        self.page = (self.page * page.growth()).min(LARGEST_PAGE);
         let mut entries = page.entries;
         let end = entries.last().map(|entry| entry.place.clone()).filter(|_| !page.is_last);
         let stage = match end {
@@ -249,6 +256,8 @@ fn value_group<L: Lists>(list: &List<L::Columns>, value: FirstValue<'_>) -> Opti
         (_, FirstValue::Float(value)) => Some(number(value)),
         (_, FirstValue::NotANumber) => Some(number(f64::NAN)),
         (List::ByText { column, .. }, FirstValue::Text(text)) => Some(L::text(column, text)),
+        // A time that entities have beside that of their beginning.
+        (List::ByText { .. }, FirstValue::Integer(time)) => Some(Ascending(time).text()),
         _ => None,
     }
 }

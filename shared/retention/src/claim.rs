@@ -16,8 +16,13 @@ impl Retention {
     ///
     /// They stand in a partition of their own: that of an experiment may be full, and then takes nothing more.
     pub(crate) async fn claim(&self, keys: &[Key]) -> Result<Claim> {
+        self.claim_with(keys.iter().cloned().map(Item::new).collect()).await
+    }
+
+    /// The same with rows that say more than what is to be removed.
+    pub(crate) async fn claim_with(&self, rows: Vec<Item>) -> Result<Claim> {
         let nonce = bytes(rand::rng().random::<u64>().to_be_bytes().to_vec());
-        let rows = keys.iter().map(|key| Item::new(key.clone()).with(NONCE, nonce.clone()));
+        let rows = rows.into_iter().map(|row| row.with(NONCE, nonce.clone()));
         self.table.write_many(rows.collect(), &[]).await?;
         Ok(Claim(nonce))
     }

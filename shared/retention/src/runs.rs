@@ -1,11 +1,13 @@
 //! Removing runs.
 
-use entities::attributes::STAGE_VERSION;
+use std::collections::HashMap;
+
+use entities::attributes::{STAGE_VERSION, START_TIME};
 use entities::{RunLocation, experiment_state, run_deleted_since, run_info, unchanged_stage};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
 use mlflow_api::{ExperimentId, Result, RunId};
-use table::{Condition, Failure, Item, Write};
+use table::{Condition, Failure, Item, Write, number};
 
 use crate::report::{Entity, Report};
 use crate::store::Retention;
@@ -46,7 +48,12 @@ impl Retention {
 
     async fn remove_portion(&self, runs: Vec<RunLocation>, which: Which, report: &dyn Report) -> Result<usize> {
         let row = |at: &RunLocation| rows::RunRemoval::key(&at.experiment, &at.run);
-        let claim = self.claim(&runs.iter().map(row).collect::<Vec<_>>()).await?;
+        let started = self.started(&runs).await?;
+        let claims = runs.iter().map(|at| match started.get(at) {
+            Some(started) => Item::new(row(at)).with(START_TIME, number(*started)),
+            None => Item::new(row(at)),
+        });
+        let claim = self.claim_with(claims.collect()).await?;
         // Behind the claim: who restored one before it is seen here, and who wants to after it sees the claim.
         let Sorted { experiment, deleted, mut gone, restored } = self.sort(runs, which).await?;
         let mut kept: Vec<_> =
@@ -74,7 +81,7 @@ impl Retention {
         // By restoring their experiment, which had been deleted meanwhile.
         kept.extend(restored.into_iter().map(|at| (at, "it was restored while its artifacts were removed".to_owned())));
 
-        let cleared = gone.iter().map(|at| self.indexer.clear_up_run(at));
+        let cleared = gone.iter().map(|at| self.indexer.clear_up_run(at, started.get(at).copied()));
         stream::iter(cleared.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
         self.finish(&gone.iter().map(row).collect::<Vec<_>>()).await?;
         for at in gone {
@@ -86,6 +93,15 @@ impl Retention {
             report.kept(Entity::Run(at.run), &why);
         }
         Ok(count)
+    }
+
+    /// When runs began, in ms: what the index has of them is found by it. One that lost its document before has a row that says so. A
+    /// request.
+    async fn started(&self, runs: &[RunLocation]) -> Result<HashMap<RunLocation, i64>> {
+        let keys = |at: &RunLocation| [at.key(), rows::RunRemoval::key(&at.experiment, &at.run)];
+        let items = self.table.get_many(&runs.iter().flat_map(keys).collect::<Vec<_>>()).await?;
+        let started = |at: &RunLocation| keys(at).iter().find_map(|key| items.get(key)?.number(START_TIME));
+        Ok(runs.iter().filter_map(|at| Some((at.clone(), started(at)?))).collect())
     }
 
     /// Reads the documents of runs, and that of their experiment. One request.

@@ -44,6 +44,8 @@ pub enum RunColumn {
     Name,
     /// The status.
     Status,
+    /// When it ended, as it stands in keys.
+    EndTime,
     /// A param.
     Param(String),
     /// Any other text, by its field. Of a field of datasets a run may have several values, one of which has to pass.
@@ -60,19 +62,19 @@ impl Columns for Runs {
 impl TextColumn for RunColumn {
     fn is_listed(&self, fields: &IndexedFields) -> bool {
         match self {
-            Self::Name | Self::Status | Self::Param(_) => true,
+            Self::Name | Self::Status | Self::EndTime | Self::Param(_) => true,
             Self::Field(field) => fields.has_value(field),
         }
     }
 
     fn may_be_missing(&self) -> bool {
-        matches!(self, Self::Param(_) | Self::Field(_))
+        matches!(self, Self::EndTime | Self::Param(_) | Self::Field(_))
     }
 
     fn text_field(&self, fields: &IndexedFields) -> Option<String> {
         let field = match self {
             Self::Name => RUN_NAME.to_owned(),
-            Self::Status => return None,
+            Self::Status | Self::EndTime => return None,
             Self::Param(key) => format!("params.{key}"),
             Self::Field(field) => field.clone(),
         };
@@ -97,6 +99,7 @@ impl fmt::Display for RunColumn {
         match self {
             Self::Name => formatter.write_str("name"),
             Self::Status => formatter.write_str("status"),
+            Self::EndTime => formatter.write_str("end_time"),
             Self::Param(key) => write!(formatter, "params.`{key}`"),
             Self::Field(field) => formatter.write_str(field),
         }
@@ -172,8 +175,8 @@ impl RunOrder {
             RunSortBy::Text(RunText::RunName) => SortBy::Text(RunColumn::Name),
             RunSortBy::Param(key) => SortBy::Text(RunColumn::Param(key.clone())),
             RunSortBy::Tag(key) => SortBy::Text(RunColumn::Field(format!("tags.{key}"))),
-            RunSortBy::Number(RunNumber::EndTime)
-            | RunSortBy::Text(RunText::RunId | RunText::UserId | RunText::ArtifactUri) => SortBy::Other,
+            RunSortBy::Number(RunNumber::EndTime) => SortBy::Text(RunColumn::EndTime),
+            RunSortBy::Text(RunText::RunId | RunText::UserId | RunText::ArtifactUri) => SortBy::Other,
         };
         // Among runs that began at once, the id alone is left of the default.
         let ties = if by == SortBy::Time { &default[1..] } else { &default };

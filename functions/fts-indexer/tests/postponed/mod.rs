@@ -73,12 +73,12 @@ impl Course {
 
     /// The rows of what was put off.
     async fn rows(&self) -> usize {
-        self.site.keys("DUE#").await.len()
+        self.site.sort_keys("DUE#").await.len()
     }
 
     /// The indexed value of the metric: the segment of its entry's key.
     async fn entry(&self) -> Option<String> {
-        let entries = self.site.keys("RANK#m#loss#").await;
+        let entries = self.site.keys("M#loss ").await;
         assert!(entries.len() <= 1, "{entries:?}");
         entries.into_iter().next()
     }

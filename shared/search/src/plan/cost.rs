@@ -10,8 +10,8 @@ use super::options::Options;
 
 /// Read units of an entity that is read by its key: its copy is one item.
 const READ: f64 = 1.0;
-/// Read units of an entity where all are read in one range: items next to each other share their units.
-const READ_IN_RANGE: f64 = 0.7;
+/// Read units of an entity where many are read in one range, by time: copies next to each other share their units.
+const READ_IN_RANGE: f64 = 0.3;
 /// Read units of an entry of a list.
 const ENTRY: f64 = 0.025;
 /// What a request is worth in read units, for the time it takes.
@@ -144,6 +144,11 @@ impl<'a, C: Columns> Estimates<'a, C> {
         let whole = narrowed_by.iter().map(|list| entries(self.length(list)));
         let read = self.candidates(&[lists, narrowed_by].concat()).min(candidates);
         lists.iter().map(part).chain(whole).fold(reads(read), plus)
+    }
+
+    /// The cost of reading entities by time, until a page is full.
+    pub(super) fn by_time(&self) -> Cost {
+        entries(self.candidates(&[List::All]) * READ_IN_RANGE / ENTRY)
     }
 
     pub(super) fn gather(&self, lists: &[List<C>]) -> Cost {

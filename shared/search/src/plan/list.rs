@@ -65,8 +65,8 @@ impl<C: Columns> List<C> {
     /// Whether an entity with this value stands in it, given that the list is by that value.
     pub(super) fn holds(&self, value: FirstValue<'_>) -> bool {
         match (self, value) {
-            // Of the times, only that of the beginning sorts lists.
-            (list, FirstValue::Integer(_)) => list.is_newest_first(),
+            // A time: that of the beginning, or another in the form of keys.
+            (list, FirstValue::Integer(_)) => list.is_newest_first() || matches!(list, Self::ByText { .. }),
             (Self::NotANumber { .. }, FirstValue::NotANumber) => true,
             (Self::ByNumber { range, .. }, FirstValue::Float(value)) => range.contains(value),
             (Self::ByNumber { range, .. }, FirstValue::NotANumber) => range.with_nan,

@@ -60,10 +60,10 @@ impl<C: Columns> Options<C> {
     /// chosen. The path may begin with what was read.
     #[must_use]
     pub fn probes(&self) -> Vec<List<C>> {
-        let has_filter = !self.lists.is_empty() || self.unanswered > 0;
         let nothing_to_choose = match &self.walk {
             _ if self.ids.is_some() => true,
-            Some(_) => self.newest_first && !has_filter,
+            // Then the entities are read by time, up to the end of the page.
+            Some(walk) => walk.segments == [List::All] && !self.lists.iter().any(List::is_indexed),
             None => self.lists.is_empty(),
         };
         if nothing_to_choose {

@@ -31,6 +31,17 @@ pub enum AccessPath<C: Columns> {
     },
 }
 
+impl<C: Columns> AccessPath<C> {
+    /// Whether its candidates are all entities, in the order of their times.
+    pub(super) fn is_by_time(&self) -> bool {
+        match self {
+            Self::Newest { lists } => lists.is_empty(),
+            Self::Walk(walk) => walk.segments == [List::All],
+            Self::Ids(_) | Self::Whole | Self::Gather { .. } => false,
+        }
+    }
+}
+
 impl<C: Columns> fmt::Display for AccessPath<C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -104,6 +115,13 @@ impl<C: Columns> Plan<C> {
         }
         let entries = cost::entries_for(candidates * cost::float(wanted));
         (entries.round() as usize).min(Self::MOST_ENTRIES)
+    }
+
+    /// Whether it looks at all entities in the order of their times, and nothing narrows them down: then they are read as they come, next
+    /// to each other, and not by their keys.
+    #[must_use]
+    pub fn reads_by_time(&self) -> bool {
+        self.path.is_by_time() && self.narrow_by.is_empty()
     }
 
     /// Whether it reads lists that the indexer keeps.

@@ -1,17 +1,18 @@
 //! Reads candidates, checks and sorts them, until the page is full.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use entities::{RunCopy, RunItems, RunLocation, Searched, group_by_run, read_runs, run_whole};
+use entities::{RunCopy, RunItems, RunLocation, Searched, read_all_runs, read_runs, run_whole, unreadable};
 use futures::future::try_join_all;
 use futures::stream::TryStreamExt;
-use key_schema::rows;
-use listing::{Candidate, Pace, Reading, Source, Top};
+use key_schema::{Key, OwnStage};
+use listing::{Candidate, Lists, Pace, Reading, Source, Top};
 use mlflow_api::answer_size::PAGE_JSON;
-use mlflow_api::tracking;
+use mlflow_api::tracking::{self, ViewType};
 use mlflow_api::{ExperimentId, Result};
-use search::{AccessPath, FirstValue, RunPlan, SortKey};
-use table::Query;
+use search::{AccessPath, FirstValue, RunList, RunPlan, SortKey};
+use table::{Item, Query};
 
 use super::asked::RunSearch;
 use super::lists::RunLists;
@@ -20,6 +21,12 @@ use crate::store::Store;
 
 /// Candidates read at a time at most: 16 requests at once.
 const LARGEST_PORTION: usize = 1_600;
+
+/// Experiments whose copies are read side by side: a page of each is in memory.
+const MOST_BY_COPIES: usize = 8;
+
+/// Bytes of copies that are in memory at a time, where runs are read by time.
+const PORTION_BYTES: usize = 8 << 20;
 
 /// Runs looked at at a time of those that are looked at in any case: four requests at once, or eight.
 const PORTION: usize = 400;
@@ -37,6 +44,8 @@ pub(super) struct Finder<'a> {
     pub(super) unlisted: HashMap<ExperimentId, Unlisted>,
     /// Experiments with too many of them: which of the candidates are among them is found out when these are read.
     many_unlisted: HashSet<ExperimentId>,
+    /// Whether runs are read by time from their copies. Those that have changed since stand in a further list then.
+    by_copies: bool,
     /// Runs that were looked at.
     seen: HashSet<RunLocation>,
     top: Top<SortKey, tracking::Run>,
@@ -45,6 +54,16 @@ pub(super) struct Finder<'a> {
     end: Option<SortKey>,
     has_more: bool,
     pace: Pace,
+}
+
+/// What a run is read from.
+pub(super) enum From {
+    /// Its copy, which was read already.
+    Read(Arc<Item>),
+    /// Its copy, which has this key.
+    Copy(Key),
+    /// Its documents.
+    Documents,
 }
 
 /// What became of candidates.
@@ -63,8 +82,8 @@ struct Passed {
 struct Narrowing {
     /// How many entries of other lists were read at most.
     limit: usize,
-    /// The runs that stand in all of them, if they had no more.
-    runs: Option<HashSet<RunLocation>>,
+    /// The runs that stand in all of them, if they had no more, and when they began.
+    runs: Option<HashMap<RunLocation, i64>>,
 }
 
 impl Narrowing {
@@ -78,7 +97,7 @@ impl Narrowing {
     }
 
     fn lets_pass(&self, at: &RunLocation) -> bool {
-        self.runs.as_ref().is_none_or(|runs| runs.contains(at))
+        self.runs.as_ref().is_none_or(|runs| runs.contains_key(at))
     }
 }
 
@@ -101,12 +120,30 @@ impl<'a> Finder<'a> {
         reading: Reading,
         unlisted: &mut HashMap<ExperimentId, Option<Unlisted>>,
     ) -> Self {
-        let scopes = scopes.iter().map(|scope| (scope.id, scope)).collect();
+        let scopes: HashMap<_, _> = scopes.iter().map(|scope| (scope.id, scope)).collect();
         let many_unlisted = unlisted.iter().filter(|(_, unlisted)| unlisted.is_none()).map(|(id, _)| *id).collect();
         let unlisted = unlisted.drain().filter_map(|(id, unlisted)| Some((id, unlisted?))).collect();
-        let (seen, top, pace) = (HashSet::new(), Top::new(search.page_size), Pace::default());
-        let (end, has_more) = (None, false);
-        Self { store, scopes, plan, search, unlisted, many_unlisted, seen, top, reading, end, has_more, pace }
+        Self {
+            store,
+            by_copies: plan.reads_by_time() && scopes.len() <= MOST_BY_COPIES,
+            scopes,
+            plan,
+            search,
+            unlisted,
+            many_unlisted,
+            seen: HashSet::new(),
+            top: Top::new(search.page_size),
+            reading,
+            end: None,
+            has_more: false,
+            pace: Pace::default(),
+        }
+    }
+
+    /// Whether an experiment's runs are read by time from their copies, and whether some of them have changed since.
+    pub(super) fn by_copies(&self, scope: &Scope) -> Option<bool> {
+        let unlisted = self.unlisted.get(&scope.id).filter(|_| self.by_copies)?;
+        Some(!unlisted.changed.is_empty())
     }
 
     /// What was found, in order, and whether there is more behind it.
@@ -122,19 +159,39 @@ impl<'a> Finder<'a> {
 
     /// Looks at the runs that no list tells of.
     pub(super) async fn look_at_unlisted(&mut self) -> Result<()> {
-        let unlisted = self.unlisted.values().flat_map(|unlisted| unlisted.changed.iter().chain(&unlisted.deleted));
-        let unlisted: HashSet<_> = unlisted.cloned().collect();
-        self.look_at(&unlisted.into_iter().collect::<Vec<_>>()).await
+        let mut runs = HashMap::new();
+        for unlisted in self.unlisted.values() {
+            let deleted = unlisted.deleted.iter();
+            runs.extend(
+                deleted.map(|(at, started)| (at.clone(), From::Copy(RunCopy::key(at, *started, OwnStage::Deleted)))),
+            );
+            runs.extend(unlisted.changed.iter().map(|at| (at.clone(), From::Documents)));
+        }
+        self.look_at(runs).await
     }
 
     /// Reads runs and keeps those that pass.
-    pub(super) async fn look_at(&mut self, places: &[RunLocation]) -> Result<()> {
-        self.seen.extend(places.iter().cloned());
+    pub(super) async fn look_at(&mut self, runs: impl IntoIterator<Item = (RunLocation, From)>) -> Result<()> {
+        let mut runs = runs.into_iter();
         let mut passed = Passed::default();
-        for portion in places.chunks(PORTION) {
+        loop {
+            let portion: Vec<_> = runs.by_ref().take(PORTION).collect();
+            if portion.is_empty() {
+                return Ok(());
+            }
+            self.seen.extend(portion.iter().map(|(at, _)| at.clone()));
             self.read(portion, &HashSet::new(), &mut passed).await?;
         }
-        Ok(())
+    }
+
+    /// What a run is read from that began then and stands in a list: its copy, if that is what the run is.
+    fn source_of(&self, at: &RunLocation, started: i64, copy: Option<Arc<Item>>) -> From {
+        match self.unlisted.get(&at.experiment) {
+            Some(unlisted) if unlisted.changed.contains(at) => From::Documents,
+            None if !self.many_unlisted.contains(&at.experiment) => From::Documents,
+            // Of experiments with too many it is found out when they are read.
+            _ => copy.map_or_else(|| From::Copy(RunCopy::key(at, started, OwnStage::Active)), From::Read),
+        }
     }
 
     /// Takes candidates in their order until the page is full.
@@ -155,26 +212,31 @@ impl<'a> Finder<'a> {
                 narrowing.runs = self.runs_in_all(&self.plan.narrow_by, narrowing.limit).await?;
                 if let Some(runs) = narrowing.runs.as_ref().filter(|runs| runs.len() <= wanted.saturating_mul(2)) {
                     // So few that their order is found faster by reading them than in the lists.
-                    let runs: Vec<_> = runs.iter().filter(|at| !self.seen.contains(at)).cloned().collect();
-                    return self.look_at(&runs).await;
+                    let runs = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
+                    let runs = runs.map(|(at, started)| (at.clone(), self.source_of(at, *started, None)));
+                    let runs: Vec<_> = runs.collect();
+                    return self.look_at(runs).await;
                 }
             }
-            let mut portion = Vec::new();
-            while portion.len() < portion_size {
+            let (mut portion, mut in_memory) = (Vec::new(), 0);
+            while portion.len() < portion_size && in_memory < PORTION_BYTES {
                 let first = fronts.iter().enumerate().filter_map(|(place, front)| Some((place, front.as_ref()?)));
                 let first = first.min_by(|(_, a), (_, b)| a.order(b, backwards)).map(|(place, _)| place);
                 let Some(place) = first else { break };
                 let next = sources[place].next(table).await?;
-                let Some(candidate) = std::mem::replace(&mut fronts[place], next) else { break };
+                let Some(mut candidate) = std::mem::replace(&mut fronts[place], next) else { break };
                 let may_pass = narrowing.lets_pass(&candidate.at) && self.plan.started.contains(candidate.started);
                 if may_pass && self.seen.insert(candidate.at.clone()) {
+                    in_memory += candidate.item.as_ref().map_or(0, |item| item.size());
                     portion.push(candidate.clone());
                 }
+                candidate.item = None;
                 last = Some(candidate);
             }
-            read += portion.len();
-            self.look_at_candidates(&portion, &mut passed).await?;
-            self.reading.portion_was(portion.len());
+            let looked_at = portion.len();
+            read += looked_at;
+            self.look_at_candidates(portion, &mut passed).await?;
+            self.reading.portion_was(looked_at);
             let next = fronts.iter().flatten().min_by(|a, b| a.order(b, backwards));
             let (Some(next), Some(last)) = (next, &last) else { return Ok(()) };
             if next.may_end_before(last) {
@@ -192,18 +254,25 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Whether there is nothing to check: no filter, and a list that holds just what the view shows.
+    /// Whether there is nothing to check: no filter, and a list that holds just what the view shows, each run once.
     fn all_pass(&self) -> bool {
-        let exact = |scope: &&Scope| scope.index_is_exact(self.search.view);
+        let exact = |scope: &&Scope| {
+            let has_changed = self.unlisted.get(&scope.id).is_some_and(|unlisted| !unlisted.changed.is_empty());
+            scope.index_is_exact(self.search.view) && !(self.by_copies && has_changed)
+        };
         self.search.filter.predicates.is_empty() && !self.plan.reads_index() && self.scopes.values().all(exact)
     }
 
     /// Reads candidates and keeps those that pass.
-    async fn look_at_candidates(&mut self, candidates: &[Candidate<RunLocation>], passed: &mut Passed) -> Result<()> {
-        let places: Vec<_> = candidates.iter().map(|candidate| candidate.at.clone()).collect();
-        let in_tail: HashSet<_> =
-            candidates.iter().filter(|candidate| candidate.is_in_tail).map(|candidate| candidate.at.clone()).collect();
-        self.read(&places, &in_tail, passed).await
+    async fn look_at_candidates(&mut self, candidates: Vec<Candidate<RunLocation>>, passed: &mut Passed) -> Result<()> {
+        let in_tail = candidates.iter().filter(|candidate| candidate.is_in_tail);
+        let in_tail: HashSet<_> = in_tail.map(|candidate| candidate.at.clone()).collect();
+        let runs = candidates.into_iter().map(|candidate| {
+            let from = self.source_of(&candidate.at, candidate.started, candidate.item);
+            (candidate.at, from)
+        });
+        let runs = runs.collect();
+        self.read(runs, &in_tail, passed).await
     }
 
     fn lacks_first_value(&self, run: &tracking::Run) -> bool {
@@ -227,33 +296,38 @@ impl<'a> Finder<'a> {
         self.top.add(key, run, bytes);
     }
 
-    /// Reads runs and keeps those that pass: from the indexer's copies where these are what the runs are, else from their documents. A
-    /// read unit a run and a request per 100, from documents two of each; where many runs have changed, one request more. Of those in the tail, a run that has what the search is
-    /// ordered by has its place in the lists.
+    /// Reads runs and keeps those that pass. By its copy's key a run is a read unit, and 100 are a request; from documents two of each;
+    /// where many runs have changed, one request more. Of those in the tail, a run that has what the search is ordered by has its place in
+    /// the lists.
     async fn read(
         &mut self,
-        places: &[RunLocation],
+        runs: Vec<(RunLocation, From)>,
         in_tail: &HashSet<RunLocation>,
         passed: &mut Passed,
     ) -> Result<()> {
         let table = &self.store.table;
-        let changed = self.changed_among(places).await?;
-        let has_copy = |at: &&RunLocation| match self.unlisted.get(&at.experiment) {
-            Some(unlisted) => !unlisted.changed.contains(at),
-            None => self.many_unlisted.contains(&at.experiment) && !changed.contains(at),
-        };
-        let (indexed, mut others): (Vec<&RunLocation>, Vec<&RunLocation>) = places.iter().partition(has_copy);
-        let mut copies = table.get_many(&indexed.iter().map(|at| RunCopy::key(at)).collect::<Vec<_>>()).await?;
-        for at in indexed {
-            match copies.remove(&RunCopy::key(at)).and_then(|copy| RunCopy(copy).into_values()) {
-                Some(items) => {
-                    self.pace.keep().await;
-                    self.look_at_items(at, &items, in_tail, passed)?;
+        let changed = self.changed_among(&runs).await?;
+        let (mut by_key, mut others) = (Vec::new(), Vec::new());
+        for (at, from) in runs {
+            match from {
+                _ if changed.contains(&at) => others.push(at),
+                From::Read(copy) => {
+                    let copy = RunCopy(Arc::unwrap_or_clone(copy));
+                    if let Some(at) = self.look_at_copy(at, Some(copy), in_tail, passed).await? {
+                        others.push(at);
+                    }
                 }
-                None => others.push(at),
+                From::Copy(key) => by_key.push((at, key)),
+                From::Documents => others.push(at),
             }
         }
-        let others: Vec<_> = others.into_iter().cloned().collect();
+        let mut copies = table.get_many(&by_key.iter().map(|(_, key)| key.clone()).collect::<Vec<_>>()).await?;
+        for (at, key) in by_key {
+            let copy = copies.remove(&key).map(RunCopy);
+            if let Some(at) = self.look_at_copy(at, copy, in_tail, passed).await? {
+                others.push(at);
+            }
+        }
         // Wide runs are long; they are looked at as they come.
         let mut read = std::pin::pin!(read_runs(table, &others));
         while let Some((at, items)) = read.try_next().await? {
@@ -264,13 +338,28 @@ impl<'a> Finder<'a> {
     }
 
     /// Which of the runs are not what their copies say, in experiments of which that is not known. A request for each of these.
-    async fn changed_among(&self, places: &[RunLocation]) -> Result<HashSet<RunLocation>> {
+    async fn changed_among(&self, runs: &[(RunLocation, From)]) -> Result<HashSet<RunLocation>> {
         let mut changed = HashSet::new();
         for scope in self.many_unlisted.iter().filter_map(|id| self.scopes.get(id)) {
-            let runs: Vec<_> = places.iter().filter(|at| at.experiment == scope.id).collect();
+            let of_copies = runs.iter().filter(|(at, from)| at.experiment == scope.id && !matches!(from, From::Documents));
+            let runs: Vec<_> = of_copies.map(|(at, _)| at).collect();
             changed.extend(scope.changed_among(&self.store.table, &runs).await?);
         }
         Ok(changed)
+    }
+
+    /// Looks at a run's copy; returns the run if that has none, or one without values.
+    async fn look_at_copy(
+        &mut self,
+        at: RunLocation,
+        copy: Option<RunCopy>,
+        in_tail: &HashSet<RunLocation>,
+        passed: &mut Passed,
+    ) -> Result<Option<RunLocation>> {
+        let Some(items) = copy.and_then(RunCopy::into_values) else { return Ok(Some(at)) };
+        self.pace.keep().await;
+        self.look_at_items(&at, &items, in_tail, passed)?;
+        Ok(None)
     }
 
     fn look_at_items(
@@ -288,28 +377,53 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
-    /// Reads all runs of experiments and keeps those that pass. A request and 130 read units per MB of runs; in memory are
-    /// never more than a few MB and twice the page.
+    /// Reads all runs of experiments that the view may show and keeps those that pass: their copies, and the documents of those that have
+    /// changed since. Where these are too many, all documents. A request and 130 read units per MB; in memory are never more than a
+    /// few MB and twice the page.
     pub(super) async fn read_whole(&mut self, scopes: &[&Scope]) -> Result<()> {
-        let mut passed = Passed::default();
         for scope in scopes {
-            let mut query = Query::of(rows::Run::all(&scope.id));
-            let mut unfinished = None;
-            loop {
-                let page = self.store.table.query_page(&query).await?;
-                let mut groups = group_by_run(scope.id, unfinished.take(), page.items)?;
-                // The rest of the last run may stand on the next page.
-                unfinished = page.next.as_ref().and_then(|_| groups.pop());
-                for (at, items) in groups {
-                    if !self.seen.contains(&at) {
-                        self.pace.keep().await;
-                        self.consider(run_whole(&at, &items, &scope.state)?, items.size(), &mut passed);
-                    }
+            if let Some(unlisted) = self.unlisted.get(&scope.id) {
+                let changed: Vec<_> = unlisted.changed.iter().map(|at| (at.clone(), From::Documents)).collect();
+                self.look_at(changed).await?;
+                for stage in scope.copies(self.search.view) {
+                    self.read_copies(scope, *stage).await?;
                 }
-                match page.next {
-                    Some(next) => query = query.starting_at(next),
-                    None => break,
+            } else if self.search.view == ViewType::DeletedOnly {
+                self.gather(&[*scope], &[RunList::All]).await?;
+            } else {
+                self.read_documents(scope).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_copies(&mut self, scope: &Scope, stage: OwnStage) -> Result<()> {
+        let copies = RunLists::copies(scope.id, self.plan.started, stage);
+        let mut query = Query::of(copies.range(&RunList::All));
+        loop {
+            let page = self.store.table.query_page(&query).await?;
+            let mut runs = Vec::with_capacity(page.items.len());
+            for copy in page.items.into_iter().map(RunCopy) {
+                let (at, ..) = copy.place().ok_or_else(|| unreadable(&copy.0, "the key of a copy"))?;
+                if !self.seen.contains(&at) {
+                    runs.push((at, From::Read(Arc::new(copy.0))));
                 }
+            }
+            self.look_at(runs).await?;
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn read_documents(&mut self, scope: &Scope) -> Result<()> {
+        let mut passed = Passed::default();
+        let mut runs = std::pin::pin!(read_all_runs(&self.store.table, scope.id));
+        while let Some((at, items)) = runs.try_next().await? {
+            if !self.seen.contains(&at) {
+                self.pace.keep().await;
+                self.consider(run_whole(&at, &items, &scope.state)?, items.size(), &mut passed);
             }
         }
         Ok(())

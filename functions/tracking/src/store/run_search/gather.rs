@@ -1,6 +1,6 @@
 //! Lists that are read whole: for what is rare, and for orders in which no list is.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use entities::RunLocation;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -28,11 +28,16 @@ impl Finder<'_> {
         self.take_from(vec![Source::Gathered(VecDeque::from(candidates))]).await
     }
 
-    /// The runs of all indexed experiments that stand in all of these lists; `None` if these have more entries than the limit.
-    pub(super) async fn runs_in_all(&self, lists: &[RunList], limit: usize) -> Result<Option<HashSet<RunLocation>>> {
+    /// The runs of all indexed experiments that stand in all of these lists, and when they began, in ms; `None` if these have more entries
+    /// than the limit.
+    pub(super) async fn runs_in_all(
+        &self,
+        lists: &[RunList],
+        limit: usize,
+    ) -> Result<Option<HashMap<RunLocation, i64>>> {
         let scopes = self.scopes.values().copied().filter(|scope| self.unlisted.contains_key(&scope.id));
         let entries = self.entries_in_all(&scopes.collect::<Vec<_>>(), lists, limit).await?;
-        Ok(entries.map(|entries| entries.into_iter().map(|entry| entry.at).collect()))
+        Ok(entries.map(|entries| entries.into_iter().map(|entry| (entry.at, entry.started)).collect()))
     }
 
     async fn entries_in_all(

@@ -1,13 +1,14 @@
 //! Where the lists of an experiment's runs are.
 
-use entities::{RUN, RunLocation};
-use key_schema::index::{RunsByName, RunsByStage, RunsByStatus, RunsByTime};
-use key_schema::rows::{FullText, RankByMetric, RankByParam};
-use key_schema::{DescendingDouble, Field, KeyRange, Level, Stage, TextSegment, Value, place};
+use entities::{RUN, RunCopy, RunLocation};
+use key_schema::index::{RunsByEnd, RunsByName, RunsByStage, RunsByStatus, RunsByTime};
+use key_schema::rows::{IndexedCopy, RankByMetric, RankByParam};
+use key_schema::{DescendingDouble, Field, KeyRange, Level, OwnStage, Stage, TextSegment, Value, place, ranges};
 use listing::{Lists, within_numbers, within_time};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::{LifecycleStage, ViewType};
 use search::{Metric, RunColumn, RunList, RunPlan, Runs, TextRange, TimeRange};
+use table::Item;
 
 use super::scope::Scope;
 
@@ -29,6 +30,8 @@ enum AllRuns {
         version: u32,
     },
     OfEveryStage,
+    /// Those of which the indexer has a copy, of one stage of their own: with the copies.
+    Copies(OwnStage),
 }
 
 impl RunLists {
@@ -50,8 +53,14 @@ impl RunLists {
         Self { experiment: scope.id, started: plan.started, all }
     }
 
+    /// The copies of runs that started then, of one stage of their own.
+    pub(super) fn copies(experiment: ExperimentId, started: TimeRange, stage: OwnStage) -> Self {
+        Self { experiment, started, all: AllRuns::Copies(stage) }
+    }
+
     fn all(&self) -> KeyRange {
         match self.all {
+            AllRuns::Copies(stage) => IndexedCopy::all(&self.experiment, &stage, &RUN.into()).range(),
             AllRuns::Active => RunsByStage::all(&self.experiment).stage(&Stage::Active).range(),
             AllRuns::Deleted { version } => {
                 RunsByStage::all(&self.experiment).stage(&Stage::Deleted { version }).range()
@@ -65,21 +74,26 @@ impl RunLists {
         let beginning = |all: KeyRange, text: &str| all.beginning(&Self::text(column, text));
         match column {
             RunColumn::Status => {
-                let all = RunsByStatus::all(&self.experiment).stage(&Stage::Active);
+                let all = RunsByStatus::all(&self.experiment, &OwnStage::Active, &RUN.into());
                 match range {
                     TextRange::Equal(status) => all.status(&status.as_str().into()).range(),
                     TextRange::Prefix(text) => beginning(all.range(), text),
                 }
             }
             RunColumn::Name => {
-                let all = RunsByName::all(&self.experiment).stage(&Stage::Active);
+                let all = RunsByName::all(&self.experiment, &OwnStage::Active, &RUN.into());
                 match range {
                     TextRange::Equal(name) => all.name(&name.as_str().into()).range(),
                     TextRange::Prefix(text) => beginning(all.range(), text),
                 }
             }
+            RunColumn::EndTime => {
+                let all = RunsByEnd::all(&self.experiment, &OwnStage::Active, &RUN.into()).range();
+                let (TextRange::Equal(time) | TextRange::Prefix(time)) = range;
+                all.beginning(time)
+            }
             RunColumn::Param(key) => {
-                let all = RankByParam::all(&self.experiment).param(&key.as_str().into());
+                let all = RankByParam::all(&self.experiment, &key.as_str().into());
                 match range {
                     TextRange::Equal(value) => all.value(&value.as_str().into()).range(),
                     TextRange::Prefix(text) => beginning(all.range(), text),
@@ -90,10 +104,10 @@ impl RunLists {
     }
 
     fn by_token(&self, level: Level, field: &str, token: &TextRange) -> KeyRange {
-        let all = FullText::all(&self.experiment).level(&level).entity_type(&RUN.into()).field(&field.into());
+        let (kind, field) = (RUN.into(), Field::from(field));
         match token {
-            TextRange::Equal(token) => all.token(&token.as_str().into()).range(),
-            TextRange::Prefix(text) => all.range().beginning(&Value::from(text.as_str()).beginning()),
+            TextRange::Equal(token) => ranges::with_token(&self.experiment, level, &kind, &field, token),
+            TextRange::Prefix(text) => ranges::with_tokens_beginning(&self.experiment, level, &kind, &field, text),
         }
     }
 }
@@ -111,10 +125,10 @@ impl Lists for RunLists {
             }
             RunList::ByToken { level: search::Level::Word, field, token } => self.by_token(Level::Word, field, token),
             RunList::ByNumber { column: Metric(key), range } => {
-                within_numbers(RankByMetric::all(&self.experiment).metric(&key.as_str().into()).range(), *range)
+                within_numbers(RankByMetric::all(&self.experiment, &key.as_str().into()).range(), *range)
             }
             RunList::NotANumber { column: Metric(key) } => {
-                let all = RankByMetric::all(&self.experiment).metric(&key.as_str().into());
+                let all = RankByMetric::all(&self.experiment, &key.as_str().into());
                 all.value(&DescendingDouble(f64::NAN)).range()
             }
         };
@@ -124,6 +138,10 @@ impl Lists for RunLists {
     fn entity(&self, key: &str) -> Option<(i64, RunLocation)> {
         let (started, run) = place::started_and_run(key)?;
         Some((started, RunLocation { experiment: self.experiment, run }))
+    }
+
+    fn is_entity(item: &Item) -> bool {
+        RunCopy::is_one(item)
     }
 
     fn id(at: &RunLocation) -> &str {

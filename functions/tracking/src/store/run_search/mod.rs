@@ -11,21 +11,20 @@ mod gather;
 mod lists;
 mod scope;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use access::Granted;
 use entities::RunLocation;
-use futures::future::try_join;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::place;
 use listing::{Cursor, HEAD, Join, Lists, Page, Reading, Source, Walker};
 use mlflow_api::tracking::{Runs, ViewType};
 use mlflow_api::{Error, ExperimentId, Result, RunId};
-use search::{AccessPath, Head, Heads, RunList, RunOptions, RunPlan, SortKey, choose};
+use search::{AccessPath, Ask, Head, Heads, IndexedFields, RunList, RunOptions, RunPlan, SortBy, SortKey, choose};
 
 use crate::store::Store;
 use crate::store::run::RunDatasets;
-use finder::{Finder, Found};
+use finder::{Finder, Found, From};
 use lists::RunLists;
 use scope::{Scope, Unlisted};
 
@@ -56,29 +55,21 @@ impl Store {
         let sorting = search.order.sorting();
         let scopes = self.search_scopes(experiments).await?;
 
-        let fields = self.indexed_fields.get().await?;
-        let mut options = RunOptions::of(&search.filter.asks(), &sorting, &fields);
+        let asks = search.filter.asks();
+        // Times and numbers are indexed whatever the setting says.
+        let asks_for_text =
+            asks.iter().any(|ask| matches!(ask, Ask::Text { .. })) || matches!(sorting.by, SortBy::Text(_));
+        let fields = if asks_for_text { self.indexed_fields.get().await? } else { IndexedFields::default() };
+        let mut options = RunOptions::of(&asks, &sorting, &fields);
         if view == ViewType::DeletedOnly {
-            // What the indexer lists are active runs. The deleted ones are in a list of their own.
+            // What the indexer lists are active runs.
             options = without_lists(options);
         }
-        let unlisted = self.unlisted(&scopes, &options, view);
-        let (mut unlisted, mut probed) = if needs_active_runs_only(&scopes, &options, view) {
-            // One more than the page: whether there is another page shows in the list already.
-            let least = if options.probes().is_empty() { 1 } else { HEAD };
-            let entries = page_size.saturating_add(1).max(least);
-            let runs = self.read_beginnings(&scopes, &[RunList::All], &options, after, entries);
-            try_join(unlisted, runs).await?
-        } else {
-            // In this order: a run that carries no mark is in the lists when they are read after that.
-            let unlisted = unlisted.await?;
-            (unlisted, self.read_beginnings(&scopes, &options.probes(), &options, after, HEAD).await?)
-        };
+        // In this order: a run that carries no mark is in the lists, and as its copy says, when these are read after that.
+        let mut unlisted = self.unlisted(&scopes, &options, view).await?;
+        let mut probed = self.read_beginnings(&scopes, &options.probes(), &options, after, HEAD).await?;
         let heads = heads(&options, &probed);
-        let mut plan = choose(&options, &heads, page_size);
-        if view == ViewType::DeletedOnly && plan.path == AccessPath::Whole {
-            plan.path = AccessPath::Gather { lists: vec![RunList::All] };
-        }
+        let plan = choose(&options, &heads, page_size);
         tracing::debug!(%plan, filter = %search.filter, order = %search.order, ?view, "a search of runs");
 
         let uses_lists = plan.reads_index();
@@ -89,20 +80,32 @@ impl Store {
             finder.look_at_unlisted().await?;
         }
         match &plan.path {
-            AccessPath::Ids(ids) => finder.look_at(&places(&scopes, ids)).await?,
+            AccessPath::Ids(ids) => {
+                finder.look_at(places(&scopes, ids).into_iter().map(|at| (at, From::Documents))).await?;
+            }
             AccessPath::Whole => finder.read_whole(&scopes.iter().collect::<Vec<_>>()).await?,
             AccessPath::Newest { lists } => {
-                let sources =
-                    listed.iter().map(|scope| Source::Joined(newest(scope, lists, &plan, &search, &mut probed)));
-                finder.take_from(sources.collect()).await?;
+                let join = |scope: &Scope, by_time: Option<RunLists>| {
+                    let join = match by_time {
+                        Some(all) => by_time_of(&all, &search, first_page(&search, scopes.len())),
+                        None => newest(scope, lists, &plan, &search, &mut probed),
+                    };
+                    Source::Joined(join)
+                };
+                let sources = sources(&listed, &finder, &plan, view, join);
+                finder.take_from(sources).await?;
             }
             AccessPath::Walk(walk) => {
-                let sources = listed.iter().map(|scope| {
-                    let lists = RunLists::of_plan(scope, &plan, view);
+                let walker = |scope: &Scope, by_time: Option<RunLists>| {
+                    let lists = by_time.unwrap_or_else(|| RunLists::of_plan(scope, &plan, view));
                     let walker = Walker::new(lists, walk.clone(), &sorting, after);
+                    let is_by_time = plan.reads_by_time();
+                    let walker =
+                        if is_by_time { walker.with_first_page(first_page(&search, scopes.len())) } else { walker };
                     Source::Walked(Box::new(walker))
-                });
-                finder.take_from(sources.collect()).await?;
+                };
+                let sources = sources(&listed, &finder, &plan, view, walker);
+                finder.take_from(sources).await?;
             }
             AccessPath::Gather { lists } => finder.gather(&listed, lists).await?,
         }
@@ -163,7 +166,7 @@ impl Store {
                 scope.unlisted(&self.table, view).await?
             } else {
                 let changed = scope.changed(&self.table).await?;
-                changed.map(|changed| Unlisted { changed, deleted: HashSet::new() })
+                changed.map(|changed| Unlisted { changed, deleted: HashMap::new() })
             };
             Ok::<_, Error>((scope.id, unlisted))
         });
@@ -196,11 +199,39 @@ impl Store {
     }
 }
 
-/// Whether all that a search reads is the list of active runs, which is never behind, in order.
-fn needs_active_runs_only(scopes: &[Scope], options: &RunOptions, view: ViewType) -> bool {
-    let newest = options.walk.as_ref().is_some_and(|walk| walk.exact && walk.segments == [RunList::All]);
-    let is_exact = view == ViewType::ActiveOnly && scopes.iter().all(|scope| scope.index_is_exact(view));
-    newest && is_exact && !reads_lists(options) && options.ids.is_none()
+/// Where the candidates of experiments come from, in order. By time, runs are read from their copies; where some have changed since
+/// they were indexed, the list that the requests write says where these stand. A run that both name comes from its copy first.
+fn sources(
+    scopes: &[&Scope],
+    finder: &Finder<'_>,
+    plan: &RunPlan,
+    view: ViewType,
+    mut of: impl FnMut(&Scope, Option<RunLists>) -> Source<RunLists>,
+) -> Vec<Source<RunLists>> {
+    let mut sources = Vec::new();
+    for scope in scopes {
+        let has_changed = finder.by_copies(scope);
+        if has_changed.is_some() {
+            let copies = scope.copies(view).iter().map(|stage| RunLists::copies(scope.id, plan.started, *stage));
+            sources.extend(copies.map(|copies| of(scope, Some(copies))));
+        }
+        if has_changed != Some(false) {
+            sources.push(of(scope, None));
+        }
+    }
+    sources
+}
+
+/// How many runs by time are read at first from each of some experiments: one more than the page, which says whether there is another.
+fn first_page(search: &RunSearch, experiments: usize) -> usize {
+    let wanted = search.page_size.saturating_add(1);
+    if experiments > 1 { (wanted / experiments).saturating_mul(2).clamp(8, wanted.max(8)) } else { wanted }
+}
+
+/// The runs of a list by time, from where the page begins.
+fn by_time_of(all: &RunLists, search: &RunSearch, first_page: usize) -> Join<RunLists> {
+    let cursor = from_page(all, &RunList::All, search.after.as_ref(), first_page);
+    Join::new(vec![cursor], search.order.sorting().is_newest_first(), search.page_size.saturating_add(1))
 }
 
 /// What is known of lists, over all experiments.

@@ -1,13 +1,13 @@
 //! An experiment to search in, and which of its runs the index says nothing of.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use entities::{ExperimentState, RunLocation, read_all};
 use futures::future::try_join;
 use key_schema::index::{RunsByTime, RunsChanged};
-use key_schema::{KeyRange, place, ranges};
+use key_schema::{KeyRange, OwnStage, place, ranges};
 use mlflow_api::tracking::{LifecycleStage, ViewType};
-use mlflow_api::{ExperimentId, Result};
+use mlflow_api::{ExperimentId, Result, RunId};
 use table::{Item, Query, Table};
 
 /// Marks that are read at most: eight requests, and 1,700 read units. An experiment with more of them, or with more runs that were
@@ -37,6 +37,16 @@ impl Scope {
         view == ViewType::All || self.state.version == 0
     }
 
+    /// The copies among which those of all runs are that a view shows.
+    pub(super) fn copies(&self, view: ViewType) -> &'static [OwnStage] {
+        match view {
+            ViewType::ActiveOnly if self.state.version == 0 => &[OwnStage::Active],
+            ViewType::DeletedOnly if self.state.stage == LifecycleStage::Active => &[OwnStage::Deleted],
+            // Of runs that were deleted on their own, some may be active again; of a deleted experiment, all are deleted.
+            _ => &OwnStage::ALL,
+        }
+    }
+
     /// Which of the runs that were deleted on their own, and so are in no list, a view may show.
     fn deleted_keys(&self, view: ViewType) -> Option<KeyRange> {
         match (view, self.state.stage) {
@@ -51,7 +61,8 @@ impl Scope {
 
     /// The runs that were changed since the indexer had them; `None` if they are more than few. One request.
     pub(super) async fn changed(&self, table: &Table) -> Result<Option<HashSet<RunLocation>>> {
-        self.runs(table, RunsChanged::all(&self.id).into(), FEW_MARKS).await
+        let changed = self.runs(table, RunsChanged::all(&self.id).into(), FEW_MARKS, |key| self.run(key)).await?;
+        Ok(changed.map(HashSet::from_iter))
     }
 
     /// Which of these runs of the experiment were changed since the indexer had them, or may have been. One request: ids begin with the time
@@ -62,7 +73,7 @@ impl Scope {
         let range = RunsChanged::all(&self.id).range().starting(first).until(last);
         let limit = FEW_MARKS.max(runs.len() * MARKS_PER_RUN);
         let page = table.query_page(&Query::of(range.clone()).limit(limit)).await?;
-        let known = self.read(&page.items, &range)?;
+        let known = read(&page.items, &range, |key| self.run(key))?;
         // Behind the last mark that was read there may be more.
         let known_until = page.next.and_then(|_| known.last().cloned());
         let known: HashSet<_> = known.into_iter().collect();
@@ -77,29 +88,51 @@ impl Scope {
     pub(super) async fn unlisted(&self, table: &Table, view: ViewType) -> Result<Option<Unlisted>> {
         let deleted = async {
             match self.deleted_keys(view) {
-                Some(range) => self.runs(table, range, MOST_MARKS).await,
-                None => Ok(Some(HashSet::new())),
+                Some(range) => self.runs(table, range, MOST_MARKS, |key| self.started_and_run(key)).await,
+                None => Ok(Some(Vec::new())),
             }
         };
-        let changed = self.runs(table, RunsChanged::all(&self.id).into(), MOST_MARKS);
+        let changed = self.runs(table, RunsChanged::all(&self.id).into(), MOST_MARKS, |key| self.run(key));
         let (Some(changed), Some(deleted)) = try_join(changed, deleted).await? else { return Ok(None) };
-        let runs = changed.union(&deleted).count();
+        let (changed, deleted) = (HashSet::from_iter(changed), HashMap::from_iter(deleted));
+        let runs = changed.len() + deleted.keys().filter(|at| !changed.contains(at)).count();
         let is_cheaper = runs <= FEW_RUNS || !self.has_at_most(table, runs.saturating_mul(TIMES_AS_MANY)).await?;
         Ok(is_cheaper.then_some(Unlisted { changed, deleted }))
     }
 
     /// Whether the experiment has no more runs than this.
     async fn has_at_most(&self, table: &Table, runs: usize) -> Result<bool> {
-        Ok(self.runs(table, RunsByTime::all(&self.id).into(), runs).await?.is_some())
+        let all = self.runs(table, RunsByTime::all(&self.id).into(), runs, |key| self.run(key)).await?;
+        Ok(all.is_some())
     }
 
-    /// The runs of a range; `None` if it has more items than these.
-    async fn runs(&self, table: &Table, range: KeyRange, most: usize) -> Result<Option<HashSet<RunLocation>>> {
-        let (mut runs, mut left) = (HashSet::new(), most);
+    fn at(&self, run: RunId) -> RunLocation {
+        RunLocation { experiment: self.id, run }
+    }
+
+    /// The run of a mark, or of a list.
+    fn run(&self, key: &str) -> Option<RunLocation> {
+        place::run(key).map(|run| self.at(run))
+    }
+
+    /// The run of a list, and when it began.
+    fn started_and_run(&self, key: &str) -> Option<(RunLocation, i64)> {
+        place::started_and_run(key).map(|(started, run)| (self.at(run), started))
+    }
+
+    /// What the keys of a range say; `None` if it has more items than these.
+    async fn runs<T>(
+        &self,
+        table: &Table,
+        range: KeyRange,
+        most: usize,
+        of: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<Vec<T>>> {
+        let (mut runs, mut left) = (Vec::new(), most);
         let mut query = Query::of(range.clone()).limit(left);
         loop {
             let page = table.query_page(&query).await?;
-            runs.extend(self.read(&page.items, &range)?);
+            runs.extend(read(&page.items, &range, &of)?);
             let Some(next) = page.next else { return Ok(Some(runs)) };
             left = left.saturating_sub(page.items.len());
             if left == 0 {
@@ -108,13 +141,11 @@ impl Scope {
             query = query.limit(left).starting_at(next);
         }
     }
+}
 
-    fn read(&self, items: &[Item], range: &KeyRange) -> Result<Vec<RunLocation>> {
-        read_all(items, "a place in a list of runs", |item| {
-            let run = place::run(item.sort_key(range)?)?;
-            Some(RunLocation { experiment: self.id, run })
-        })
-    }
+/// What the keys of items say.
+fn read<T>(items: &[Item], range: &KeyRange, of: impl Fn(&str) -> Option<T>) -> Result<Vec<T>> {
+    read_all(items, "a place in a list of runs", |item| of(item.sort_key(range)?))
 }
 
 /// Runs that a search looks at whatever its lists say.
@@ -122,6 +153,6 @@ impl Scope {
 pub(super) struct Unlisted {
     /// Changed since they were indexed.
     pub(super) changed: HashSet<RunLocation>,
-    /// Deleted on their own.
-    pub(super) deleted: HashSet<RunLocation>,
+    /// Deleted on their own, and when they began, in ms.
+    pub(super) deleted: HashMap<RunLocation, i64>,
 }

@@ -244,7 +244,7 @@ fn plans_of_kites_in_words() {
     let sorting = |by, direction| Sorting { by, direction, ties_are_newest_first: true };
     let newest = sorting(SortBy::Time, Direction::Descending);
     for (asks, sorting, expected) in [
-        (vec![], &newest, "newest first\n  about 102 read units in 2 requests"),
+        (vec![], &newest, "newest first\n  about 30 read units in 1 request"),
         (vec![ask(Text::Shape, 0)], &newest, "newest first of shape = 'box'\n  about 102 read units in 2 requests"),
         (
             vec![ask(Text::Note, 3)],
@@ -265,7 +265,7 @@ fn plans_of_kites_in_words() {
         (
             vec![],
             &sorting(SortBy::Text(Text::Note), Direction::Ascending),
-            "the whole experiment\n  about 7000 read units in 28 requests, if there are 10000 kites",
+            "the whole experiment\n  about 3000 read units in 12 requests, if there are 10000 kites",
         ),
     ] {
         let options = Options::of(&asks, sorting, &IndexedFields::default());

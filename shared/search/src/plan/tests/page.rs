@@ -34,10 +34,7 @@ const ROWS: &[Row] = &[
     ("`start_time`", &[("start_time > 5", &[], &[])]),
     ("a contradiction", &[("metrics.acc > 2 AND metrics.acc < 1", &[], &[])]),
     ("`start_time DESC`", &[("", &["start_time DESC"], &[])]),
-    (
-        "`start_time ASC`",
-        &[("", &["start_time"], &[("runs", Every(1))]), ("", &["start_time DESC", "run_name"], &[("runs", Every(1))])],
-    ),
+    ("`start_time ASC`", &[("", &["start_time"], &[]), ("", &["start_time DESC", "run_name"], &[])]),
     ("`metrics.acc DESC`", &[("", &["metrics.acc DESC"], &[("runs", Every(1))])]),
     ("`metrics.acc ASC`", &[("", &["metrics.acc"], &[("runs", Every(1))])]),
     ("`status` |", &[("", &["status"], &[("runs", Every(1))]), ("", &["status DESC"], &[("runs", Every(1))])]),
@@ -49,6 +46,7 @@ const ROWS: &[Row] = &[
             ("", &["tags.env"], &[("runs", Every(1))]),
         ],
     ),
+    ("`end_time` |", &[("", &["end_time"], &[("runs", Every(1))]), ("", &["end_time DESC"], &[("runs", Every(1))])]),
     ("one of these, with a predicate", &[("params.a = 'x'", &["metrics.acc DESC"], &[("params.`a` = 'x'", Every(9))])]),
 ];
 

@@ -27,13 +27,16 @@ fn field_texts<'a>(run: &'a TestRun, field: &str) -> Vec<&'a str> {
     text.into_iter().collect()
 }
 
-fn texts<'a>(run: &'a TestRun, column: &RunColumn) -> Vec<&'a str> {
-    match column {
+fn texts(run: &TestRun, column: &RunColumn) -> Vec<String> {
+    let texts = match column {
         RunColumn::Status => run.status.into_iter().collect(),
         RunColumn::Name => run.name.into_iter().collect(),
+        // As in keys: digits that sort like the number.
+        RunColumn::EndTime => return run.end_time.map(|ended| format!("{ended:016x}")).into_iter().collect(),
         RunColumn::Param(key) => run.param(key).into_iter().collect(),
         RunColumn::Field(field) => field_texts(run, field),
-    }
+    };
+    texts.into_iter().map(str::to_owned).collect()
 }
 
 fn number(run: &TestRun, Metric(key): &Metric) -> Option<f64> {
@@ -44,7 +47,7 @@ fn number(run: &TestRun, Metric(key): &Metric) -> Option<f64> {
 fn stands_in(run: &TestRun, list: &RunList) -> bool {
     match list {
         RunList::All => true,
-        RunList::ByText { column, range } => texts(run, column).into_iter().any(|text| range.contains(text)),
+        RunList::ByText { column, range } => texts(run, column).iter().any(|text| range.contains(text)),
         RunList::ByNumber { column, range } => number(run, column).is_some_and(|value| range.contains(value)),
         RunList::NotANumber { column } => number(run, column).is_some_and(f64::is_nan),
         RunList::ByToken { level, field, token } => field_texts(run, field).into_iter().any(|text| match level {
@@ -57,7 +60,7 @@ fn stands_in(run: &TestRun, list: &RunList) -> bool {
 /// Where a run stands in a list: before or behind another. Zeros are stored without a sign.
 fn compare_in(list: &RunList, left: &TestRun, right: &TestRun) -> Ordering {
     let text = |run: &TestRun| match list {
-        RunList::ByText { column, .. } => texts(run, column).first().map(|text| (*text).to_owned()),
+        RunList::ByText { column, .. } => texts(run, column).into_iter().next(),
         RunList::ByToken { field, .. } => field_texts(run, field).first().map(|text| (*text).to_owned()),
         _ => None,
     };
@@ -138,7 +141,7 @@ const PREDICATES: [&str; 44] = [
     "dataset.context = 'train run'",
     "dataset.context IN ('abc', 'x-train')",
 ];
-const ORDERS: [&[&str]; 18] = [
+const ORDERS: [&[&str]; 20] = [
     &[],
     &["start_time"],
     &["start_time DESC", "metrics.m"],
@@ -156,6 +159,8 @@ const ORDERS: [&[&str]; 18] = [
     &["tags.t DESC"],
     &["tags.`mlflow.runName`"],
     &["end_time"],
+    &["end_time DESC"],
+    &["end_time", "metrics.m"],
     &["user_id"],
 ];
 
@@ -164,9 +169,10 @@ fn runs() -> impl Strategy<Value = Vec<TestRun>> {
     let metric = prop::option::of(prop::sample::select(vec![f64::NAN, 0.0, -0.0, 1.5, -3.0, f64::MAX]));
     let status = prop::sample::select(vec!["RUNNING", "FINISHED", "FAILED", "KILLED", "SCHEDULED"]);
     let datasets = prop::collection::vec((prop::sample::select(TEXTS.to_vec()), text()), 0..3);
-    let fields = (text(), text(), prop::sample::select(TEXTS.to_vec()), metric, status, 0_i64..5, datasets);
+    let times = (0_i64..5, prop::option::of(0_i64..5));
+    let fields = (text(), text(), prop::sample::select(TEXTS.to_vec()), metric, status, times, datasets);
     prop::collection::vec(fields, 0..16).prop_map(|fields| {
-        let run = |(number, (param, tag, name, metric, status, started, datasets)): (usize, _)| {
+        let run = |(number, (param, tag, name, metric, status, (started, ended), datasets)): (usize, _)| {
             let param: Option<&'static str> = param;
             let tag: Option<&'static str> = tag;
             let metric: Option<f64> = metric;
@@ -179,12 +185,12 @@ fn runs() -> impl Strategy<Value = Vec<TestRun>> {
                 name: Some(name),
                 status: Some(status),
                 start_time: Some(started),
+                end_time: ended,
                 user_id: param,
                 metrics: metric.map(|value| ("m", value)).into_iter().collect(),
                 params: param.map(|param| ("p", param)).into_iter().collect(),
                 tags,
                 datasets: datasets.into_iter().map(dataset).collect(),
-                ..TestRun::default()
             }
         };
         fields.into_iter().enumerate().map(run).collect()

@@ -1,0 +1,74 @@
+//! The directory of an experiment's lists: what it has in the index is found again by it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use entities::attributes::NAME;
+use entities::{RUN, read_all};
+use key_schema::{Field, KeyRange, ranges, rows};
+use mlflow_api::ExperimentId;
+use table::{Item, Query, Result, Table, text};
+
+use crate::entries::ListOf;
+use crate::failed;
+
+/// Lists that a process remembers at most, before it forgets them all: a few MB.
+const MOST_REMEMBERED: usize = 50_000;
+
+/// The lists of which this process knows that they are in the directory. Rows of the directory go only with their experiment, whose id is
+/// never used again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Directory {
+    known: Arc<Mutex<HashMap<ExperimentId, HashSet<ListOf>>>>,
+}
+
+impl Directory {
+    /// Has lists of an experiment in the directory: to be called before their first entries are put. No request for lists that are known
+    /// here; else one per MB of the experiment's directory, once in a process, and one per 25 lists that are new.
+    pub(crate) async fn enter(&self, table: &Table, experiment: ExperimentId, lists: HashSet<ListOf>) -> Result<()> {
+        if lists.is_empty() || self.unknown(experiment, &lists).is_some_and(|unknown| unknown.is_empty()) {
+            return Ok(());
+        }
+        if self.unknown(experiment, &lists).is_none() {
+            let there = read(table, experiment).await?;
+            self.remember(experiment, there);
+        }
+        let new = self.unknown(experiment, &lists).unwrap_or(lists);
+        let rows = new.iter().map(|(kind, of)| {
+            let key = rows::IndexList::key(&experiment, &RUN.into(), kind, &Field::from(of.as_str()));
+            Item::new(key).with(NAME, text(of))
+        });
+        table.write_many(rows.collect(), &[]).await?;
+        self.remember(experiment, new);
+        Ok(())
+    }
+
+    /// Those of the lists that are not known to be in the directory; `None` if nothing is known of the experiment.
+    fn unknown(&self, experiment: ExperimentId, lists: &HashSet<ListOf>) -> Option<HashSet<ListOf>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&experiment).map(|known| lists.difference(known).cloned().collect())
+    }
+
+    fn remember(&self, experiment: ExperimentId, lists: HashSet<ListOf>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered: usize = known.values().map(HashSet::len).sum();
+        if remembered + lists.len() > MOST_REMEMBERED {
+            known.clear();
+        }
+        known.entry(experiment).or_default().extend(lists);
+    }
+}
+
+/// The entries of all lists of an experiment, list by list. A request per MB of its directory.
+pub(crate) async fn lists_of(table: &Table, experiment: ExperimentId) -> Result<Vec<KeyRange>> {
+    let lists = read(table, experiment).await?;
+    let ranges =
+        |(kind, of): ListOf| ranges::entries_of_list(&experiment, &RUN.into(), kind, &Field::from(of.as_str()));
+    Ok(lists.into_iter().flat_map(ranges).collect())
+}
+
+async fn read(table: &Table, experiment: ExperimentId) -> Result<HashSet<ListOf>> {
+    let rows = table.query(Query::of(rows::IndexList::all(&experiment).entity_type(&RUN.into()))).await?;
+    let list = |row: &Item| Some((key_schema::part::kind_of_list(&row.key()?.sk)?, row.text(NAME)?.to_owned()));
+    Ok(read_all(&rows, "a row of the directory of lists", list).map_err(failed)?.into_iter().collect())
+}

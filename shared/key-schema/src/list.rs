@@ -1,0 +1,146 @@
+//! The parts of keys that say which list of the index is meant.
+
+use std::fmt::Write;
+
+use crate::segment::{Level, Segment, fnv1a_128, halves};
+
+/// What a list of the index is by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ListKind {
+    /// By a metric.
+    Metric,
+    /// By a param.
+    Param,
+    /// By the tokens of a field.
+    Tokens(Level),
+}
+
+impl Segment for ListKind {
+    fn write(&self, key: &mut String) {
+        match self {
+            Self::Metric => key.push('M'),
+            Self::Param => key.push('P'),
+            Self::Tokens(level) => level.write(key),
+        }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "M" => Some(Self::Metric),
+            "P" => Some(Self::Param),
+            level => Level::read(level).map(Self::Tokens),
+        }
+    }
+}
+
+/// Which of the partitions of a field's tokens. An entity has one value of a field, but a trigram for each character of its text: these,
+/// and its words, are spread over partitions by a hash of their first character. So a partition is written to at most a few times for
+/// each new entity, and tokens that begin alike still stand together, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenPart {
+    level: Level,
+    part: u8,
+}
+
+impl TokenPart {
+    /// Over how many partitions trigrams and words are spread.
+    const SPREAD: u8 = 8;
+
+    /// Where a token stands, and where all tokens do that begin with a text: with the empty one only whole values.
+    #[must_use]
+    pub fn of(level: Level, beginning: &str) -> Self {
+        let mut character = [0; 4];
+        let first = beginning.chars().next().unwrap_or_default().encode_utf8(&mut character);
+        let [high, low] = halves(fnv1a_128(first.as_bytes()));
+        // As for the buckets of metrics: the high bits of short texts are nearly alike before this.
+        let [.., spread] = ((high ^ low).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
+        Self { level, part: if level == Level::Value { 0 } else { spread % Self::SPREAD } }
+    }
+
+    /// All parts of the tokens of a level.
+    pub fn all(level: Level) -> impl Iterator<Item = Self> {
+        let parts = if level == Level::Value { 1 } else { Self::SPREAD };
+        (0..parts).map(move |part| Self { level, part })
+    }
+}
+
+impl Segment for TokenPart {
+    fn write(&self, key: &mut String) {
+        self.level.write(key);
+        let _ = write!(key, "{:x}", self.part);
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (level, part) = text.split_at_checked(1)?;
+        let level = Level::read(level)?;
+        Self::all(level).find(|known| format!("{:x}", known.part) == part)
+    }
+}
+
+/// Whether an entity was deleted on its own: copies of such ones have a partition of their own, so that a search for what is active, or
+/// for what was deleted, reads no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OwnStage {
+    /// As its experiment, or active on its own.
+    Active,
+    /// Deleted on its own.
+    Deleted,
+}
+
+impl OwnStage {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Active, Self::Deleted];
+}
+
+impl Segment for OwnStage {
+    fn write(&self, key: &mut String) {
+        key.push_str(match self {
+            Self::Active => "A",
+            Self::Deleted => "D",
+        });
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| stage.text() == text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn tokens_that_begin_alike_stand_together_and_others_are_spread() {
+        for level in [Level::Trigram, Level::Word] {
+            assert_eq!(TokenPart::of(level, "abc"), TokenPart::of(level, "a"));
+            let mut parts: HashMap<u8, usize> = HashMap::new();
+            for character in ('a'..='z').chain('0'..='9').chain(['-', '_']) {
+                *parts.entry(TokenPart::of(level, &character.to_string()).part).or_default() += 1;
+            }
+            assert!(parts.len() == 8 && parts.values().all(|characters| *characters <= 10), "{parts:?}");
+            assert_eq!(TokenPart::all(level).count(), 8);
+        }
+        assert!(
+            TokenPart::of(Level::Value, "abc") == TokenPart::of(Level::Value, "")
+                && TokenPart::all(Level::Value).count() == 1
+        );
+    }
+
+    #[test]
+    fn each_comes_back() {
+        let levels = [Level::Trigram, Level::Word, Level::Value];
+        for part in levels.into_iter().flat_map(TokenPart::all) {
+            assert_eq!(TokenPart::read(&part.text()), Some(part));
+        }
+        let tokens = levels.map(ListKind::Tokens);
+        for kind in [ListKind::Metric, ListKind::Param].into_iter().chain(tokens) {
+            assert_eq!(ListKind::read(&kind.text()), Some(kind));
+        }
+        for stage in OwnStage::ALL {
+            assert_eq!(OwnStage::read(&stage.text()), Some(stage));
+        }
+        assert!(TokenPart::read("38").is_none() && TokenPart::read("V1").is_none() && TokenPart::read("").is_none());
+    }
+}
