@@ -247,9 +247,10 @@ async fn index_one(engine: &Engine, table: &Table) {
 /// So many items of a row are broken in the same way: one run is read from its copy in the index, another from its own items.
 const ITEMS_OF_A_ROW: usize = 2;
 /// What only writes or the indexer read, or, of a copy in the index, has the run itself read in its place.
-const NOT_ANSWERED: [&str; 7] = [
+const NOT_ANSWERED: [&str; 8] = [
     " nc ",
     "Config count ",
+    "Config layout ",
     "EvaluationInputs ",
     "IndexList ",
     "IndexedCopy link_rows ",

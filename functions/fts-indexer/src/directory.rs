@@ -9,8 +9,7 @@ use key_schema::{Field, KeyRange, ranges, rows};
 use mlflow_api::ExperimentId;
 use table::{Item, Query, Result, Table, text};
 
-use crate::entries::ListOf;
-use crate::failed;
+use crate::entries::{ListOf, failed};
 
 /// Lists that a process remembers at most, before it forgets them all: a few MB.
 const MOST_REMEMBERED: usize = 50_000;

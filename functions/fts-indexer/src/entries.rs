@@ -90,3 +90,9 @@ impl Entries {
         self.lists.insert(list);
     }
 }
+
+/// What cannot be read, as a failure of the table.
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
+pub(crate) fn failed(error: mlflow_api::Error) -> table::Failure {
+    table::Failure::Unexpected(error.to_string())
+}

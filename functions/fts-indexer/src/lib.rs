@@ -59,7 +59,12 @@ impl Indexer {
     /// An indexer of the table whose stream it is fed.
     #[must_use]
     pub fn new(table: Table) -> Self {
-        Self { table: table.in_background(), schedule: Schedule::default(), attempts: Attempts::default(), directory: Directory::default() }
+        Self {
+            table: table.in_background(),
+            schedule: Schedule::default(),
+            attempts: Attempts::default(),
+            directory: Directory::default(),
+        }
     }
 
     /// The same, that indexes a run which has not ended at most once in this time; with each change, if it is zero.
@@ -201,10 +206,4 @@ impl Left {
         }
         Ok(())
     }
-}
-
-/// What cannot be read, as a failure of the table.
-#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
-fn failed(error: mlflow_api::Error) -> Failure {
-    Failure::Unexpected(error.to_string())
 }

@@ -15,9 +15,10 @@ use key_schema::{Key, Name, OwnStage, place, ranges, rows};
 use mlflow_api::{ExperimentId, RunId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Update, Write, number, text};
 
+use crate::Indexer;
 use crate::directory::lists_of;
+use crate::entries::failed;
 use crate::run::entries_of_copy;
-use crate::{Indexer, failed};
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;

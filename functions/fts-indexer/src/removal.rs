@@ -11,7 +11,7 @@ use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
 use crate::Indexer;
 use crate::batch::Subject;
 use crate::directory::lists_of;
-use crate::failed;
+use crate::entries::failed;
 use crate::run::entries_of_copy;
 
 impl Indexer {

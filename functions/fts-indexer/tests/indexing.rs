@@ -240,7 +240,7 @@ async fn a_batch_that_is_throttled_comes_again_from_its_first_unfinished_record(
     assert!(again.parse::<u64>().unwrap() >= 49, "{again}");
     site.faults.work_again();
     assert!(site.handle(records).await.is_empty());
-    assert_eq!(site.keys("FTS_REV#run#").await.len(), 121);
+    assert_eq!(site.keys("CA#run ").await.len(), 121);
 }
 
 /// What no attempt mends does not hold up the rest for ever.

@@ -109,9 +109,11 @@ impl Course {
     }
 }
 
-/// The end of the key of a metric's entry: value, start, run.
+/// The value in the sort key of a metric's entry: value, start, run.
 fn value(key: Option<String>) -> String {
-    key.unwrap().split('#').nth(3).unwrap().to_owned()
+    let key = key.unwrap();
+    let (_, sort_key) = key.split_once(' ').unwrap();
+    sort_key.split('#').next().unwrap().to_owned()
 }
 
 #[tokio::test]

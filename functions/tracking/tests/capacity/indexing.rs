@@ -73,9 +73,10 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         store.run_update(run, &change).await.unwrap();
     }
     ledger.row("its end", budget([5.0, 6.0, 4.0], [5.0, 6.0, 4.0]), &indexing, runs, act).await;
-    let [ten, hundred] = [[2039.0, 1838.0, 2040.0], [2396.0, 13616.0, 3704.0]];
-    hour(ledger, &requests, &indexing, experiment, 10, budget(ten, ten)).await;
-    hour(ledger, &requests, &indexing, experiment, 100, budget(hundred, hundred)).await;
+    let (ten, cold_ten) = ([2039.0, 1838.0, 2040.0], [2040.0, 1838.0, 2042.0]);
+    let (hundred, cold_hundred) = ([2396.0, 13616.0, 3704.0], [2401.0, 13706.0, 3704.0]);
+    hour(ledger, &requests, &indexing, experiment, 10, budget(cold_ten, ten)).await;
+    hour(ledger, &requests, &indexing, experiment, 100, budget(cold_hundred, hundred)).await;
 }
 
 /// An hour of runs that log so many metrics once a second: batches of the stream come every five seconds, and ticks every minute.

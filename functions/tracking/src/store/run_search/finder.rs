@@ -341,7 +341,8 @@ impl<'a> Finder<'a> {
     async fn changed_among(&self, runs: &[(RunLocation, From)]) -> Result<HashSet<RunLocation>> {
         let mut changed = HashSet::new();
         for scope in self.many_unlisted.iter().filter_map(|id| self.scopes.get(id)) {
-            let of_copies = runs.iter().filter(|(at, from)| at.experiment == scope.id && !matches!(from, From::Documents));
+            let of_copies =
+                runs.iter().filter(|(at, from)| at.experiment == scope.id && !matches!(from, From::Documents));
             let runs: Vec<_> = of_copies.map(|(at, _)| at).collect();
             changed.extend(scope.changed_among(&self.store.table, &runs).await?);
         }
