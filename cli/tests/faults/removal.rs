@@ -106,13 +106,18 @@ async fn found(site: &Site) -> BTreeMap<String, Value> {
     lists.into_iter().flatten().collect()
 }
 
+/// All items, but those that say when somebody has to look at a run: of one that is gone, they go when their time has come.
+async fn left(site: &Site) -> BTreeMap<String, Value> {
+    site.dump().await.into_iter().filter(|(key, _)| !key.starts_with("LATER#")).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removal_survives_a_fault_at_each_of_its_requests() {
     let site = ground().await;
     let before = found(&site).await;
     let clean = site.copy();
     all(&clean.faulty()).await.unwrap();
-    let (after, left) = (found(&clean).await, clean.dump().await);
+    let (after, left) = (found(&clean).await, left(&clean).await);
     assert!(before.len() > after.len() && after.len() > 3, "{after:?}");
     let requests: u64 = clean.faults.all_calls().iter().map(|(_, calls)| calls).sum();
     assert!(requests > 30, "{requests}");
@@ -130,6 +135,8 @@ async fn a_removal_survives_a_fault_at_each_of_its_requests() {
             copy.faults.trouble_at(trouble, nth, calls);
             let outcome = all(&copy.impatient()).await;
             copy.faults.work_again();
+            // A search may still show a run whose document is gone and whose copy is not; the stream has the indexer remove that.
+            index(&copy, &copy.engine.stream(TABLE).await.unwrap().unwrap()).await;
             let seen = found(&copy).await;
             assert!(seen.iter().all(|(id, entity)| before.get(id) == Some(entity)), "{course}: by half");
             assert!(after.iter().all(|(id, entity)| seen.get(id) == Some(entity)), "{course}: too much");
@@ -138,7 +145,7 @@ async fn a_removal_survives_a_fault_at_each_of_its_requests() {
                 assert_eq!(seen, after, "{course}");
             }
             all(&copy.table).await.unwrap();
-            assert_eq!(copy.dump().await, left, "{course}");
+            assert!(self::left(&copy).await == left, "{course}");
         }
     }
 }
