@@ -23,14 +23,15 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Has lists of an experiment in the directory: to be called before their first entries are put. No request for lists that are known
-    /// here; else one per MB of the experiment's directory, once in a process, and one per 25 lists that are new.
+    /// here; else one for the experiment's directory, once in a process, and one per 25 lists that it does not tell of. Of a directory
+    /// longer than 1 MB only the beginning is read: a row may be put again.
     pub(crate) async fn enter(&self, table: &Table, experiment: ExperimentId, lists: HashSet<ListOf>) -> Result<()> {
         if lists.is_empty() || self.unknown(experiment, &lists).is_some_and(|unknown| unknown.is_empty()) {
             return Ok(());
         }
         if self.unknown(experiment, &lists).is_none() {
-            let there = read(table, experiment).await?;
-            self.remember(experiment, there);
+            let page = table.query_page(&directory(experiment)).await?;
+            self.remember(experiment, read(&page.items)?.into_iter().collect());
         }
         let new = self.unknown(experiment, &lists).unwrap_or(lists);
         let rows = new.iter().map(|(kind, of)| {
@@ -58,16 +59,25 @@ impl Directory {
     }
 }
 
-/// The entries of all lists of an experiment, list by list. A request per MB of its directory.
-pub(crate) async fn lists_of(table: &Table, experiment: ExperimentId) -> Result<Vec<KeyRange>> {
-    let lists = read(table, experiment).await?;
+/// The entries of lists of an experiment, list by list: a page of its directory, and what asks for the next. One request.
+pub(crate) async fn lists_of(
+    table: &Table,
+    experiment: ExperimentId,
+    page: Option<Query>,
+) -> Result<(Vec<KeyRange>, Option<Query>)> {
+    let query = page.unwrap_or_else(|| directory(experiment));
+    let page = table.query_page(&query).await?;
     let ranges =
         |(kind, of): ListOf| ranges::entries_of_list(&experiment, &RUN.into(), kind, &Field::from(of.as_str()));
-    Ok(lists.into_iter().flat_map(ranges).collect())
+    let lists = read(&page.items)?.into_iter().flat_map(ranges).collect();
+    Ok((lists, page.next.map(|next| query.starting_at(next))))
 }
 
-async fn read(table: &Table, experiment: ExperimentId) -> Result<HashSet<ListOf>> {
-    let rows = table.query(Query::of(rows::IndexList::all(&experiment).entity_type(&RUN.into()))).await?;
+fn directory(experiment: ExperimentId) -> Query {
+    Query::of(rows::IndexList::all(&experiment).entity_type(&RUN.into()))
+}
+
+fn read(rows: &[Item]) -> Result<Vec<ListOf>> {
     let list = |row: &Item| Some((key_schema::part::kind_of_list(&row.key()?.sk)?, row.text(NAME)?.to_owned()));
-    Ok(read_all(&rows, "a row of the directory of lists", list).map_err(failed)?.into_iter().collect())
+    read_all(rows, "a row of the directory of lists", list).map_err(failed)
 }

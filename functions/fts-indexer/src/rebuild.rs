@@ -11,7 +11,7 @@ use entities::attributes::{INDEXED, REBUILD};
 use entities::{Marked, RUN, RunCopy, RunLocation, read_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{ExperimentsByStage, RunsByTime, RunsChanged};
-use key_schema::{Key, Name, OwnStage, place, ranges, rows};
+use key_schema::{Key, KeyRange, Name, OwnStage, place, ranges, rows};
 use mlflow_api::{ExperimentId, RunId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Update, Write, number, text};
 
@@ -97,21 +97,33 @@ impl Indexer {
                 }
             }
         }
-        let mut swept = 0;
-        for list in lists_of(&self.table, experiment).await? {
-            let mut query = Query::of(list);
-            loop {
-                let page = self.table.query_page(&query).await?;
-                for key in page.items.iter().filter_map(Item::key).filter(|key| !known.contains(&hash(key))) {
-                    swept += usize::from(self.sweep_entry(experiment, key).await?);
-                }
-                match page.next {
-                    Some(next) => query = query.starting_at(next),
-                    None => break,
-                }
+        let (mut swept, mut page) = (0, None);
+        loop {
+            let (lists, next) = lists_of(&self.table, experiment, page).await?;
+            for list in lists {
+                swept += self.sweep_list(experiment, list, &known).await?;
+            }
+            page = next;
+            if page.is_none() {
+                return Ok(swept);
             }
         }
-        Ok(swept)
+    }
+
+    /// Deletes the entries of a list that are not among those known; says how many.
+    async fn sweep_list(&self, experiment: ExperimentId, list: KeyRange, known: &HashSet<u64>) -> Result<usize> {
+        let mut swept = 0;
+        let mut query = Query::of(list);
+        loop {
+            let page = self.table.query_page(&query).await?;
+            for key in page.items.iter().filter_map(Item::key).filter(|key| !known.contains(&hash(key))) {
+                swept += usize::from(self.sweep_entry(experiment, key).await?);
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(swept),
+            }
+        }
     }
 
     /// Deletes an entry if its run's copy, as it is now, does not know of it; whether it did.

@@ -75,10 +75,19 @@ impl Indexer {
             Ok(()) | Err(Failure::Cancelled(_)) => {}
             Err(failure) => return Err(failure),
         }
-        for range in
-            lists_of(&self.table, experiment).await?.into_iter().chain(ranges::copies(&experiment, &RUN.into()))
-        {
-            self.delete_range(range, None).await?;
+        let mut page = None;
+        loop {
+            let (lists, next) = lists_of(&self.table, experiment, page).await?;
+            for list in lists {
+                self.delete_range(list, None).await?;
+            }
+            page = next;
+            if page.is_none() {
+                break;
+            }
+        }
+        for copies in ranges::copies(&experiment, &RUN.into()) {
+            self.delete_range(copies, None).await?;
         }
         self.delete_range(rows::Experiment::partition(&experiment), Some(workspace)).await
     }

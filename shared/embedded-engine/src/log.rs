@@ -12,11 +12,11 @@ use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Has the log's content on the disk.
-type Sync = Box<dyn Fn() -> io::Result<()> + Send + std::marker::Sync>;
+type ToDisk = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 /// The log of a database on disk.
 pub(crate) struct Log {
-    sync: Sync,
+    sync: ToDisk,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -38,7 +38,7 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    pub(crate) fn new(sync: impl Fn() -> io::Result<()> + Send + std::marker::Sync + 'static) -> Self {
+    pub(crate) fn new(sync: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self { sync: Box::new(sync), state: Mutex::default(), changed: Condvar::new() }
     }
 

@@ -26,7 +26,7 @@ use crate::store::Store;
 use crate::store::run::RunDatasets;
 use finder::{Finder, Found, From};
 use lists::RunLists;
-use scope::{Scope, Unlisted};
+use scope::{Marks, Scope, Unlisted};
 
 pub use asked::RunSearch;
 pub(crate) use asked::known_experiments;
@@ -160,10 +160,10 @@ impl Store {
         if options.ids.is_some() {
             return Ok(HashMap::new());
         }
-        let reads_lists = reads_lists(options);
+        let (reads_lists, marks) = (reads_lists(options), &Marks::default());
         let unlisted = scopes.iter().map(|scope| async move {
             let unlisted = if reads_lists {
-                scope.unlisted(&self.table, view).await?
+                scope.unlisted(&self.table, view, marks).await?
             } else {
                 let changed = scope.changed(&self.table).await?;
                 changed.map(|changed| Unlisted { changed, deleted: HashMap::new() })

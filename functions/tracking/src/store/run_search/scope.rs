@@ -1,6 +1,7 @@
 //! An experiment to search in, and which of its runs the index says nothing of.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use entities::{ExperimentState, RunLocation, read_all};
 use futures::future::try_join;
@@ -10,8 +11,8 @@ use mlflow_api::tracking::{LifecycleStage, ViewType};
 use mlflow_api::{ExperimentId, Result, RunId};
 use table::{Item, Query, Table};
 
-/// Marks that are read at most: eight requests, and 1,700 read units. An experiment with more of them, or with more runs that were
-/// deleted on their own, is read as if it had no index.
+/// Marks that a search reads at most: eight requests, and 1,700 read units, and a few more where experiments are asked side by side. An
+/// experiment with more of them than are left, or with more runs that were deleted on their own, is read as if it had no index.
 const MOST_MARKS: usize = 64_000;
 /// Marks that a search reads beforehand which looks only at the runs on its page. Where there are more, it reads those of its candidates.
 const FEW_MARKS: usize = 256;
@@ -22,6 +23,27 @@ const FEW_RUNS: usize = 100;
 /// A run that is looked at by itself costs two to three read units, for its two documents. Where all are read in one range, it costs 0.2
 /// to 0.7. So an experiment of at most so many runs for each one to look at is read whole.
 const TIMES_AS_MANY: usize = 3;
+
+/// How many marks a search may still read, over all its experiments.
+#[derive(Debug)]
+pub(super) struct Marks(AtomicUsize);
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self(AtomicUsize::new(MOST_MARKS))
+    }
+}
+
+impl Marks {
+    fn left(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, marks: usize) {
+        // An error means that the closure returned none.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(marks)));
+    }
+}
 
 /// An experiment to search in.
 #[derive(Clone, Debug)]
@@ -61,7 +83,8 @@ impl Scope {
 
     /// The runs that were changed since the indexer had them; `None` if they are more than few. One request.
     pub(super) async fn changed(&self, table: &Table) -> Result<Option<HashSet<RunLocation>>> {
-        let changed = self.runs(table, RunsChanged::all(&self.id).into(), FEW_MARKS, |key| self.run(key)).await?;
+        let range = RunsChanged::all(&self.id).into();
+        let changed = self.runs(table, range, FEW_MARKS, &Marks::default(), |key| self.run(key)).await?;
         Ok(changed.map(HashSet::from_iter))
     }
 
@@ -85,14 +108,14 @@ impl Scope {
     /// The runs on which the index says nothing, or nothing that counts; `None` if the experiment is cheaper to read whole than they
     /// are. One request per 8,000 marks, as many if runs that were deleted on their own may be shown; where that is more than few runs, one
     /// per 8,000 runs of the experiment, up to three times as many as are to be looked at.
-    pub(super) async fn unlisted(&self, table: &Table, view: ViewType) -> Result<Option<Unlisted>> {
+    pub(super) async fn unlisted(&self, table: &Table, view: ViewType, marks: &Marks) -> Result<Option<Unlisted>> {
         let deleted = async {
             match self.deleted_keys(view) {
-                Some(range) => self.runs(table, range, MOST_MARKS, |key| self.started_and_run(key)).await,
+                Some(range) => self.runs(table, range, MOST_MARKS, marks, |key| self.started_and_run(key)).await,
                 None => Ok(Some(Vec::new())),
             }
         };
-        let changed = self.runs(table, RunsChanged::all(&self.id).into(), MOST_MARKS, |key| self.run(key));
+        let changed = self.runs(table, RunsChanged::all(&self.id).into(), MOST_MARKS, marks, |key| self.run(key));
         let (Some(changed), Some(deleted)) = try_join(changed, deleted).await? else { return Ok(None) };
         let (changed, deleted) = (HashSet::from_iter(changed), HashMap::from_iter(deleted));
         let runs = changed.len() + deleted.keys().filter(|at| !changed.contains(at)).count();
@@ -102,8 +125,17 @@ impl Scope {
 
     /// Whether the experiment has no more runs than this.
     async fn has_at_most(&self, table: &Table, runs: usize) -> Result<bool> {
-        let all = self.runs(table, RunsByTime::all(&self.id).into(), runs, |key| self.run(key)).await?;
-        Ok(all.is_some())
+        let mut query = Query::of(RunsByTime::all(&self.id)).limit(runs);
+        let mut left = runs;
+        loop {
+            let page = table.query_page(&query).await?;
+            let Some(next) = page.next else { return Ok(true) };
+            left = left.saturating_sub(page.items.len());
+            if left == 0 {
+                return Ok(false);
+            }
+            query = query.limit(left).starting_at(next);
+        }
     }
 
     fn at(&self, run: RunId) -> RunLocation {
@@ -120,22 +152,24 @@ impl Scope {
         place::started_and_run(key).map(|(started, run)| (self.at(run), started))
     }
 
-    /// What the keys of a range say; `None` if it has more items than these.
+    /// What the keys of a range say; `None` if it has more items than these, or than the search may still read.
     async fn runs<T>(
         &self,
         table: &Table,
         range: KeyRange,
         most: usize,
+        marks: &Marks,
         of: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<Vec<T>>> {
-        let (mut runs, mut left) = (Vec::new(), most);
+        let (mut runs, mut left) = (Vec::new(), most.min(marks.left().max(FEW_MARKS)));
         let mut query = Query::of(range.clone()).limit(left);
         loop {
             let page = table.query_page(&query).await?;
             runs.extend(read(&page.items, &range, &of)?);
+            marks.take(page.items.len());
             let Some(next) = page.next else { return Ok(Some(runs)) };
             left = left.saturating_sub(page.items.len());
-            if left == 0 {
+            if left == 0 || marks.left() == 0 {
                 return Ok(None);
             }
             query = query.limit(left).starting_at(next);
