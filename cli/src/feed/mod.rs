@@ -6,7 +6,6 @@
 //! start goes on where this one ended. And once a minute the indexer is told to look at what it put off.
 
 mod consumer;
-mod filter;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -135,7 +134,7 @@ impl<C: Consumer> Rounds<'_, C> {
             records.truncate(ripe);
         }
         let Some(last) = records.last().map(|last| number(last).to_owned()) else { return Ok(IDLE) };
-        records.retain(filter::is_wanted);
+        records.retain(fts_indexer::is_wanted);
         if !self.carry_over(&records).await? {
             return Ok(self.back_off);
         }

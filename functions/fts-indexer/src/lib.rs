@@ -12,6 +12,7 @@ mod attempts;
 mod batch;
 mod directory;
 mod entries;
+mod filter;
 mod rebuild;
 mod removal;
 mod run;
@@ -21,13 +22,14 @@ mod ticks;
 use std::collections::{BTreeSet, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 pub use batch::{Batch, Event};
-use entities::RunLocation;
 use entities::fields::Setting;
+use entities::{Moment, RunLocation};
 pub use entries::{Entries, run_entries};
+pub use filter::is_wanted;
 use futures::FutureExt;
 pub use schedule::INTERVAL;
 use table::{Failure, Item, Result, Table};
@@ -113,13 +115,13 @@ impl Indexer {
     /// # Errors
     /// Why it ends early: the table is busy or away, or time is short.
     async fn carry_over(&self, work: &Work, sorted: &Sorted, left: &mut Left) -> std::result::Result<(), String> {
-        let begin = Instant::now();
+        let begin = Moment::now();
         for runs in sorted.later.chunks(ROWS_AT_ONCE) {
             let put_off = self.put_off(runs).await;
             left.settle(runs.iter().map(|(at, _)| Subject::Run(at.clone())), &put_off, "runs could not be put off")?;
         }
         for runs in sorted.now.chunks(RUNS_AT_ONCE) {
-            if begin.elapsed() > LONGEST {
+            if begin.age() > LONGEST {
                 return Err("it takes too long for one call".to_owned());
             }
             self.index_or_name(runs, left).await?;

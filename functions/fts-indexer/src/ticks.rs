@@ -4,10 +4,10 @@
 //! to its consumer, who stays the only one that indexes the runs of an experiment. A row goes only when that was written.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use entities::attributes::{OVERDUE, WIDE};
-use entities::{Marked, RunLocation};
+use entities::{Marked, Moment, RunLocation};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::RunsChanged;
 use key_schema::{Ascending, IndexEntry, Key, Segment, Shard, rows};
@@ -37,12 +37,12 @@ impl Indexer {
     /// Looks at the runs that are due by now, and has those indexed that still are to be. A request for each of a few
     /// shards; and for 50 runs that are due one, one for each that is to be indexed, and two to four to write and delete rows.
     pub async fn tick(&self) -> Result<()> {
-        let begin = Instant::now();
+        let begin = Moment::now();
         let due = Ascending(self.schedule.now().saturating_sub(self.schedule.grace_ms())).text();
         for shard in Shard::all() {
             let range = rows::Postponed::all(&shard).range().until_beginning(&due);
             let mut query = Query::of(range).limit(AT_A_TIME);
-            while begin.elapsed() < LONGEST {
+            while begin.age() < LONGEST {
                 let page = self.table.query_page(&query).await?;
                 self.look_at_due(&page.items.iter().filter_map(Item::key).collect::<Vec<_>>()).await?;
                 match page.next {

@@ -18,10 +18,10 @@ mod run;
 mod run_items;
 mod searched;
 mod stage;
-mod time;
 mod unreadable;
 mod workspace;
 
+pub use clock::{Moment, now_ms};
 pub use key_schema::attributes;
 pub use key_schema::attributes::metric_attribute;
 
@@ -42,6 +42,5 @@ pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, stage_from,
     unchanged_stage,
 };
-pub use time::{Moment, now_ms};
 pub use unreadable::{read_all, unreadable};
 pub use workspace::{in_workspace, workspace_named};

@@ -78,7 +78,7 @@ impl Experiments {
     /// Waits until no process relies any more on what the experiment was before now.
     pub async fn wait_out(&self, experiment: ExperimentId) {
         self.leases.forget(experiment);
-        tokio::time::sleep(self.leases.length).await;
+        clock::sleep(self.leases.length).await;
     }
 }
 

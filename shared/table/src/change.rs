@@ -1,7 +1,7 @@
 //! Changes that depend on what was read: planned, sent on condition that nothing has changed since, and planned anew where somebody
 //! else was faster.
 
-use tokio::time::Instant;
+use clock::Moment;
 
 use crate::{Failure, Item, Reason, Result, Retry, Table, Write};
 
@@ -45,7 +45,7 @@ pub struct Attempts {
     retry: Retry,
     what: &'static str,
     made: u32,
-    begun: Instant,
+    begun: Moment,
 }
 
 impl Attempts {
@@ -54,7 +54,7 @@ impl Attempts {
     /// # Errors
     /// [`Failure::Unavailable`] once there were [`Retry::changes`] of them, or [`Retry::patience`] is over.
     pub async fn next(&mut self) -> Result<()> {
-        if self.made >= self.retry.changes || self.begun.elapsed() > self.retry.patience {
+        if self.made >= self.retry.changes || self.begun.age() > self.retry.patience {
             return Err(Failure::Unavailable(format!("{} kept changing", self.what)));
         }
         self.retry.pause(self.made.saturating_sub(1)).await;
@@ -64,7 +64,7 @@ impl Attempts {
 
     /// Begins to count anew: a part of the change was made.
     pub fn progressed(&mut self) {
-        (self.made, self.begun) = (0, Instant::now());
+        (self.made, self.begun) = (0, Moment::now());
     }
 }
 
@@ -72,7 +72,7 @@ impl Table {
     /// Attempts at a change of `what` (such as "a model"), for changes of several parts; [`Table::change`] is enough for others.
     #[must_use]
     pub fn attempts(&self, what: &'static str) -> Attempts {
-        Attempts { retry: self.retry, what, made: 0, begun: Instant::now() }
+        Attempts { retry: self.retry, what, made: 0, begun: Moment::now() }
     }
 
     /// Changes `what` (such as "a model"): sends what `plan` plans until no condition is refused, and returns its answer. `plan` is told

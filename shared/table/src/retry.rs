@@ -5,8 +5,8 @@ use std::time::Duration;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use clock::Moment;
 use rand::RngExt;
-use tokio::time::Instant;
 
 use crate::failure::{Failure, OperationError, Outcome, Result, classify};
 
@@ -91,7 +91,7 @@ impl Retry {
         }
         let bound = first.saturating_mul(1 << (next - 1).min(16)).min(self.longest_pause);
         let part: f64 = rand::rng().random();
-        tokio::time::sleep(bound.mul_f64(part)).await;
+        clock::sleep(bound.mul_f64(part)).await;
     }
 
     /// Sends what `request` makes until the outcome is final or the attempts are used up.
@@ -109,7 +109,7 @@ impl Retry {
         F: Future<Output = std::result::Result<T, SdkError<E, HttpResponse>>>,
         E: OperationError,
     {
-        let begin = Instant::now();
+        let begin = Moment::now();
         let (mut attempts, mut throttled) = (0, 0);
         loop {
             let error = match request().await {
@@ -140,7 +140,7 @@ impl Retry {
                 Failure::Throttled(_) => self.pause_throttled(throttled).await,
                 _ => self.pause(attempts).await,
             }
-            if begin.elapsed() > self.patience {
+            if begin.age() > self.patience {
                 return Err(failure);
             }
         }

@@ -1,0 +1,118 @@
+//! A clock that stands still until it is told to go on.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use crate::Moment;
+
+thread_local! {
+    static CLOCK: RefCell<Option<Clock>> = const { RefCell::new(None) };
+}
+
+struct Clock {
+    begin: Moment,
+    elapsed: Duration,
+    /// Who sleeps, by when they are to be woken, and in the order in which they fell asleep.
+    sleepers: BTreeMap<(Duration, u64), Waker>,
+    asleep: u64,
+}
+
+/// The clock of this thread, for as long as this lives: all that runs on the thread finds its time. It stands still until
+/// [`advance`](Self::advance) has it go on to where somebody is to be woken.
+#[derive(Debug)]
+pub struct Simulation {
+    /// It belongs to its thread.
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl Simulation {
+    /// Begins one at this moment. A thread has one at a time: a second one takes the place of the first.
+    #[must_use]
+    pub fn begin() -> Self {
+        let clock =
+            Clock { begin: Moment::of_the_machine(), elapsed: Duration::ZERO, sleepers: BTreeMap::new(), asleep: 0 };
+        CLOCK.with_borrow_mut(|current| *current = Some(clock));
+        Self { _of_this_thread: PhantomData }
+    }
+
+    /// How long ago it began.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        CLOCK.with_borrow(|clock| clock.as_ref().map(|clock| clock.elapsed).unwrap_or_default())
+    }
+
+    /// Goes on to the next time at which somebody is to be woken, and wakes them. Says no if nobody sleeps.
+    #[must_use]
+    pub fn advance(&self) -> bool {
+        let woken = CLOCK.with_borrow_mut(|clock| {
+            let clock = clock.as_mut()?;
+            let (next, _) = *clock.sleepers.first_key_value()?.0;
+            clock.elapsed = clock.elapsed.max(next);
+            let later = clock.sleepers.split_off(&(clock.elapsed, u64::MAX));
+            Some(std::mem::replace(&mut clock.sleepers, later))
+        });
+        // Not while the clock is borrowed: who is woken may look at it.
+        let is_any = woken.is_some();
+        woken.into_iter().flatten().for_each(|(_, waker)| waker.wake());
+        is_any
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        CLOCK.with_borrow_mut(|clock| *clock = None);
+    }
+}
+
+/// The moment of this thread's simulation, if it has one.
+pub(crate) fn now() -> Option<Moment> {
+    CLOCK.with_borrow(|clock| clock.as_ref().map(|clock| clock.begin.after(clock.elapsed)))
+}
+
+/// Sleeping in this thread's simulation, if it has one.
+pub(crate) fn sleep(duration: Duration) -> Option<impl Future<Output = ()> + Send> {
+    let until = CLOCK.with_borrow(|clock| clock.as_ref().map(|clock| clock.elapsed + duration))?;
+    Some(poll_fn(move |context| {
+        CLOCK.with_borrow_mut(|clock| match clock {
+            Some(clock) if clock.elapsed < until => {
+                clock.asleep += 1;
+                clock.sleepers.insert((until, clock.asleep), context.waker().clone());
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Context;
+
+    use super::*;
+    use crate::now_ms;
+
+    #[test]
+    fn time_passes_only_where_somebody_sleeps() {
+        let simulation = Simulation::begin();
+        let (moment, time) = (Moment::now(), now_ms());
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!((moment.age(), now_ms()), (Duration::ZERO, time));
+        let mut context = Context::from_waker(Waker::noop());
+        let (mut long, mut short) =
+            (pin!(crate::sleep(Duration::from_hours(1))), pin!(crate::sleep(Duration::from_secs(1))));
+        assert!(long.as_mut().poll(&mut context).is_pending() && short.as_mut().poll(&mut context).is_pending());
+        assert!(simulation.advance());
+        assert_eq!((moment.age(), simulation.elapsed()), (Duration::from_secs(1), Duration::from_secs(1)));
+        assert!(short.poll(&mut context).is_ready() && long.as_mut().poll(&mut context).is_pending());
+        assert!(simulation.advance());
+        assert_eq!((moment.age(), now_ms() - time), (Duration::from_hours(1), 3_600_000));
+        assert!(long.poll(&mut context).is_ready() && !simulation.advance());
+        drop(simulation);
+        assert!(Moment::now().age() < Duration::from_mins(1));
+    }
+}
