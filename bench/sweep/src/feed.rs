@@ -1,0 +1,175 @@
+//! The stream's way to the indexer, as Lambda's event source mapping goes it: records of a shard in batches, one after another.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use clock::Moment;
+use embedded_engine::StreamReader;
+use fts_indexer::{Batch, Indexer};
+use key_schema::definition::{PK, SK};
+use key_schema::{Key, rows};
+use serde_json::Value;
+use table::{Meter, Table};
+
+use crate::lag::Lag;
+use crate::machine::Busy;
+use crate::tally::{Call, Tally};
+use crate::{Failure, Result};
+
+/// Shards of the stream; a table on demand starts with four partitions. All items of a partition key are in one of them.
+pub(crate) const SHARDS: usize = 4;
+/// Records of a batch, and its bytes, at the most.
+const BATCH: usize = 1_000;
+const BYTES: usize = 6_000_000;
+/// For how long changes are gathered: `IndexingDelay` of `template.yaml`.
+pub(crate) const WINDOW: Duration = Duration::from_secs(5);
+/// How often a shard is looked at.
+const POLL: Duration = Duration::from_millis(200);
+/// The pause before a batch comes again; the second one is twice as long, and so on.
+const BACK_OFF: Duration = Duration::from_secs(1);
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
+
+/// A record, and since when it has been in the stream.
+struct Record {
+    since: Duration,
+    // As text: as values, they take several times as much memory.
+    text: String,
+}
+
+struct Shard {
+    records: RefCell<VecDeque<Record>>,
+    /// When the batch began that the indexer works on.
+    began: Cell<Option<Duration>>,
+    /// The same of one that was done since the stream was read last.
+    done: Cell<Option<Duration>>,
+}
+
+/// What waits in the stream.
+pub(crate) struct Feed {
+    shards: Vec<Shard>,
+    begin: Moment,
+}
+
+impl Feed {
+    pub(crate) fn new(begin: Moment) -> Self {
+        let shard = || Shard { records: RefCell::default(), began: Cell::default(), done: Cell::default() };
+        Self { shards: std::iter::repeat_with(shard).take(SHARDS).collect(), begin }
+    }
+
+    /// Reads the stream all the time, and tells `lag` which runs were indexed.
+    pub(crate) async fn read(&self, stream: StreamReader, busy: Busy, lag: &Lag) -> Result<()> {
+        loop {
+            let now = self.begin.age();
+            // What was written since the last time was written by these batches.
+            let began = self.shards.iter().filter_map(|shard| shard.done.take().or(shard.began.get())).min();
+            loop {
+                let records = busy.during(stream.oldest(BATCH)).await?;
+                let Some(last) = records.last() else { break };
+                let number = last.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str);
+                busy.during(stream.forget_through(number.ok_or("a record has no number")?)).await?;
+                let is_last = records.len() < BATCH;
+                for record in &records {
+                    let key = key_of(record).ok_or("a record has no key")?;
+                    if let Some(copy) = rows::IndexedCopy::parse(&key).filter(|_| record["eventName"] != "REMOVE") {
+                        lag.indexed(&copy.entity.0, began.unwrap_or(now), now);
+                    }
+                    if fts_indexer::is_wanted(record) {
+                        let text = record.to_string();
+                        self.shards[shard_of(&key)].records.borrow_mut().push_back(Record { since: now, text });
+                    }
+                }
+                if is_last {
+                    break;
+                }
+            }
+            clock::sleep(POLL).await;
+        }
+    }
+
+    /// Hands the records of a shard to an indexer of its own, all the time.
+    pub(crate) async fn carry(&self, shard: usize, table: &Table, lag: &Lag, tally: &RefCell<Tally>) -> Result<()> {
+        let shard = &self.shards[shard];
+        let meter = Meter::default();
+        let indexer = Indexer::new(table.metered(meter.clone())).with_clock(clock::now_ms);
+        loop {
+            let is_due = {
+                let records = shard.records.borrow();
+                let waits = records.front().map(|first| self.begin.age().saturating_sub(first.since));
+                records.len() >= BATCH || waits.is_some_and(|waits| waits >= WINDOW)
+            };
+            if !is_due {
+                clock::sleep(POLL).await;
+                continue;
+            }
+            let mut batch = shard.next_batch()?;
+            let mut attempts = 0;
+            while !batch.is_empty() {
+                let begin = Moment::now();
+                shard.began.set(Some(self.begin.age()));
+                let records = batch.iter().map(|(_, record)| record.clone()).collect();
+                let answer = indexer.handle(Batch { records }).await;
+                shard.done.set(shard.began.take().or(shard.done.get()));
+                let status = if answer.batch_item_failures.is_empty() { 200 } else { 500 };
+                tally.borrow_mut().count(Call::Indexer, status, &meter.take(), begin.age());
+                let failed: Vec<_> =
+                    answer.batch_item_failures.into_iter().filter_map(|failure| failure.item_identifier).collect();
+                let is_failed =
+                    |record: &Value| failed.iter().any(|number| *number == record["dynamodb"]["SequenceNumber"]);
+                let done = batch.iter().position(|(_, record)| is_failed(record)).unwrap_or(batch.len());
+                for (since, _) in batch.drain(..done) {
+                    lag.seen(self.begin.age().saturating_sub(since));
+                }
+                attempts = if done > 0 { 1 } else { attempts + 1 };
+                if !batch.is_empty() {
+                    clock::sleep((BACK_OFF * attempts).min(LONGEST_BACK_OFF)).await;
+                }
+            }
+        }
+    }
+
+    /// Calls an indexer once a minute.
+    pub(crate) async fn tick(&self, table: &Table, tally: &RefCell<Tally>) -> Result<()> {
+        let meter = Meter::default();
+        let indexer = Indexer::new(table.metered(meter.clone())).with_clock(clock::now_ms);
+        loop {
+            clock::sleep(Duration::from_mins(1)).await;
+            let begin = Moment::now();
+            let status = if indexer.tick().await.is_ok() { 200 } else { 500 };
+            tally.borrow_mut().count(Call::Indexer, status, &meter.take(), begin.age());
+        }
+    }
+
+    /// How many records wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.shards.iter().map(|shard| shard.records.borrow().len()).sum()
+    }
+}
+
+impl Shard {
+    fn next_batch(&self) -> Result<VecDeque<(Duration, Value)>> {
+        let mut records = self.records.borrow_mut();
+        let (mut batch, mut bytes) = (VecDeque::new(), 0);
+        while let Some(record) = records.front() {
+            bytes += record.text.len();
+            if batch.len() == BATCH || (bytes > BYTES && !batch.is_empty()) {
+                break;
+            }
+            batch.push_back((record.since, serde_json::from_str(&record.text)?));
+            records.pop_front();
+        }
+        Ok::<_, Failure>(batch)
+    }
+}
+
+fn key_of(record: &Value) -> Option<Key> {
+    let part = |name: &str| record["dynamodb"]["Keys"][name]["S"].as_str().map(str::to_owned);
+    Some(Key { pk: part(PK)?, sk: part(SK)? })
+}
+
+fn shard_of(key: &Key) -> usize {
+    let mut hasher = DefaultHasher::new();
+    key.pk.hash(&mut hasher);
+    usize::try_from(hasher.finish() % SHARDS as u64).unwrap_or_default()
+}

@@ -1,0 +1,61 @@
+//! Writes `docs/scale.md`: `make scale`.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use clap::Parser;
+use embedded_engine::limits::Throughput;
+use sweep::{Failure, Load, Result, Scenario};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Runs the scenarios and writes the page about them, with its pictures in `images` beside it.
+#[derive(Parser)]
+struct Options {
+    /// Where the page is written.
+    #[arg(long, value_name = "DIR", default_value = "docs")]
+    output: PathBuf,
+    /// How many seconds of the hour are counted.
+    #[arg(long, default_value_t = 120)]
+    sample: u64,
+    /// Only the scenario of this name, and no page: prints what was found.
+    #[arg(long)]
+    only: Option<String>,
+}
+
+fn scenarios(sample: Duration) -> Vec<Scenario> {
+    vec![
+        Scenario {
+            name: "long",
+            title: "1,000 runs that log 10 metrics a second each",
+            throughput: Throughput::OF_A_PARTITION,
+            load: Load::Long { runs: 1_000, metrics: 10, every: SECOND, ramp: SECOND * 60 },
+            // Each was indexed once, and is put off.
+            warm_up: SECOND * 125,
+            sample,
+        },
+        Scenario {
+            name: "short",
+            title: "80 short runs a second",
+            throughput: Throughput::OF_A_PARTITION,
+            load: Load::Short { per_second: 80, batch: [10, 5, 3] },
+            warm_up: SECOND * 20,
+            sample,
+        },
+    ]
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let wanted = |scenario: &Scenario| options.only.as_ref().is_none_or(|only| *only == scenario.name);
+    let scenarios: Vec<_> = scenarios(SECOND * u32::try_from(options.sample)?).into_iter().filter(wanted).collect();
+    // Each on a thread of its own, which has a clock of its own.
+    let threads: Vec<_> = scenarios.into_iter().map(|scenario| thread::spawn(move || scenario.run())).collect();
+    let mut measured = Vec::new();
+    for thread in threads {
+        measured.push(thread.join().map_err(|_| Failure::from("a scenario panicked"))??);
+    }
+    let directory = if options.only.is_some() { std::env::temp_dir().join("scale") } else { options.output };
+    sweep::write(&directory, &measured)
+}

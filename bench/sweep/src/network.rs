@@ -1,0 +1,42 @@
+//! The way to the table, which takes its time.
+
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+
+use crate::machine::Busy;
+
+/// What a request to DynamoDB takes from within its region, and what one about several items takes.
+pub(crate) const REQUEST: Duration = Duration::from_millis(5);
+pub(crate) const BATCH: Duration = Duration::from_millis(10);
+
+/// A client whose requests take that time, and whatever this machine needs to answer them takes none.
+pub(crate) fn slowly(client: SharedHttpClient, busy: Busy) -> SharedHttpClient {
+    http_client_fn(move |settings, components| {
+        let connector = client.http_connector(settings, components);
+        SharedHttpConnector::new(Slow { connector, busy: busy.clone() })
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Slow {
+    connector: SharedHttpConnector,
+    busy: Busy,
+}
+
+impl HttpConnector for Slow {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let Self { connector, busy } = self.clone();
+        let operation = request.headers().get("x-amz-target").unwrap_or_default();
+        let takes = if operation.contains("Batch") || operation.contains("Transact") { BATCH } else { REQUEST };
+        HttpConnectorFuture::new(async move {
+            clock::sleep(takes / 2).await;
+            let answer = busy.during(connector.call(request)).await;
+            clock::sleep(takes / 2).await;
+            answer
+        })
+    }
+}

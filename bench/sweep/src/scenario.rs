@@ -1,0 +1,98 @@
+//! What jobs do, and what came of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use embedded_engine::limits::Throughput;
+
+use crate::lag::Waits;
+use crate::machine::Machine;
+use crate::partitions::Kind;
+use crate::tally::Tally;
+use crate::world::World;
+use crate::{Result, jobs};
+
+/// A load on one experiment.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What it is called in file names.
+    pub name: &'static str,
+    /// Its title on the page.
+    pub title: &'static str,
+    /// What the jobs do.
+    pub load: Load,
+    /// What each partition takes.
+    pub throughput: Throughput,
+    /// How long it runs before anything is counted.
+    pub warm_up: Duration,
+    /// For how long it is counted.
+    pub sample: Duration,
+}
+
+/// What jobs do.
+#[derive(Clone, Copy, Debug)]
+pub enum Load {
+    /// So many runs log a batch of metrics each, again and again. They begin one after another, within `ramp`.
+    Long {
+        /// Runs.
+        runs: u32,
+        /// Metrics in each batch.
+        metrics: usize,
+        /// The time between two batches of a run.
+        every: Duration,
+        /// Within which they begin.
+        ramp: Duration,
+    },
+    /// So many runs a second are created, log one batch, and end.
+    Short {
+        /// Runs a second.
+        per_second: u32,
+        /// Metrics, params and tags in the batch.
+        batch: [usize; 3],
+    },
+}
+
+/// What was counted of a scenario.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What ran.
+    pub scenario: Scenario,
+    /// The calls.
+    pub tally: Tally,
+    /// What partitions took, by the form of their keys.
+    pub partitions: BTreeMap<String, Kind>,
+    /// How long changes waited for the indexer.
+    pub waits: Waits,
+    /// Records of the stream that wait at the end of each second.
+    pub queue: Vec<f64>,
+    /// Sandboxes of the tracking function at the end.
+    pub sandboxes: u32,
+}
+
+impl Scenario {
+    /// Lets it run, on the thread that calls this.
+    ///
+    /// # Errors
+    /// A call was answered as no call should be, or the engine failed.
+    pub fn run(&self) -> Result<Measured> {
+        let mut machine = Machine::new()?;
+        let (spawner, busy, scenario) = (machine.spawner(), machine.busy(), self.clone());
+        machine.run(async move {
+            let world = World::new(spawner, busy, scenario.throughput).await?;
+            world.begin_feed().await?;
+            jobs::begin(&world, scenario.load)?;
+            jobs::begin_searches(&world)?;
+            world.pass(scenario.warm_up).await?;
+            world.reset();
+            let queue = world.pass(scenario.sample).await?;
+            Ok(Measured {
+                tally: world.tally.borrow().clone(),
+                partitions: world.partitions.kinds(),
+                waits: world.lag.found(world.now()),
+                queue,
+                sandboxes: world.sandboxes.started(),
+                scenario,
+            })
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! What jobs meet: sandboxes over a table within limits, and the indexer.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use clock::Moment;
+use embedded_engine::limits::{Limits, Throughput};
+use embedded_engine::{Engine, client_over};
+use futures::task::LocalSpawnExt;
+use futures_executor::LocalSpawner;
+use mlflow_api::Workspace;
+use rand::RngExt;
+use serde_json::{Value, json};
+use table::Table;
+use tempfile::TempDir;
+use tracking::store::Store;
+
+use crate::feed::{Feed, SHARDS};
+use crate::lag::Lag;
+use crate::machine::{Busy, sleep_until};
+use crate::network;
+use crate::partitions::Partitions;
+use crate::sandboxes::{ROOT, Sandboxes};
+use crate::tally::{Call, Tally};
+use crate::{Failure, Result};
+
+const TABLE: &str = "mlflow";
+/// How often MLflow's client sends a request, the first time included.
+const ATTEMPTS: u32 = 8;
+
+pub(crate) struct World {
+    begin: Moment,
+    spawner: LocalSpawner,
+    busy: Busy,
+    engine: Engine,
+    limits: Limits,
+    /// The table as the indexer has it.
+    table: Table,
+    pub(crate) sandboxes: Sandboxes,
+    /// The one experiment.
+    pub(crate) experiment: String,
+    pub(crate) tally: RefCell<Tally>,
+    pub(crate) lag: Lag,
+    pub(crate) partitions: Partitions,
+    feed: Feed,
+    /// Why a task ended that should not have.
+    failure: RefCell<Option<Failure>>,
+    _directory: TempDir,
+}
+
+impl World {
+    /// An empty table with an experiment.
+    pub(crate) async fn new(spawner: LocalSpawner, busy: Busy, throughput: Throughput) -> Result<Rc<Self>> {
+        let begin = Moment::now();
+        // A database in memory may have a gigabyte. Where a file system in memory is mounted, nothing waits for a disk.
+        let in_memory = Path::new("/dev/shm");
+        let directory = if in_memory.is_dir() { tempfile::tempdir_in(in_memory)? } else { tempfile::tempdir()? };
+        let engine = Engine::open(directory.path())?;
+        let limits = Limits::with_clock(&engine, move || begin.age());
+        let table = Table::new(client_over(network::slowly(limits.http_client(), busy.clone())), TABLE);
+        let created = busy.during(Table::new(engine.client(), TABLE).create_if_missing()).await;
+        created.map_err(|failure| format!("{failure:?}"))?;
+        let store = Store::new(table.clone(), ROOT);
+        store.experiment_create_default(&Workspace::default()).await.map_err(|error| error.to_string())?;
+        let sandboxes = Sandboxes::new(table.clone());
+        let created = sandboxes.call("experiments/create", &json!({ "name": "experiment" })).await?;
+        let experiment = created.body["experiment_id"].as_str().ok_or("there is no experiment")?.to_owned();
+        limits.set_throughput(move |_| Some(throughput));
+        Ok(Rc::new(Self {
+            begin,
+            spawner,
+            busy,
+            engine,
+            limits,
+            table,
+            sandboxes,
+            experiment,
+            tally: RefCell::default(),
+            lag: Lag::default(),
+            partitions: Partitions::default(),
+            feed: Feed::new(begin),
+            failure: RefCell::default(),
+            _directory: directory,
+        }))
+    }
+
+    /// Since the beginning.
+    pub(crate) fn now(&self) -> Duration {
+        self.begin.age()
+    }
+
+    pub(crate) async fn sleep_until(&self, until: Duration) {
+        sleep_until(&self.begin, until).await;
+    }
+
+    /// Begins a task. If it fails, the model ends.
+    pub(crate) fn spawn(self: &Rc<Self>, task: impl AsyncFnOnce(&Rc<Self>) -> Result<()> + 'static) -> Result<()> {
+        let world = Rc::clone(self);
+        let task = async move {
+            if let Err(failure) = task(&world).await {
+                world.failure.borrow_mut().get_or_insert(failure);
+            }
+        };
+        Ok(self.spawner.spawn_local(task)?)
+    }
+
+    /// From now on the indexer gets the stream.
+    pub(crate) async fn begin_feed(self: &Rc<Self>) -> Result<()> {
+        let stream = self.busy.during(self.engine.stream(TABLE)).await?.ok_or("somebody else reads the stream")?;
+        self.spawn(async |world| world.feed.read(stream, world.busy.clone(), &world.lag).await)?;
+        for shard in 0..SHARDS {
+            self.spawn(async move |world| world.feed.carry(shard, &world.table, &world.lag, &world.tally).await)?;
+        }
+        self.spawn(async |world| world.feed.tick(&world.table, &world.tally).await)
+    }
+
+    /// Posts as MLflow's client does, which comes again when it is told to; the answer, or nothing if it gives up.
+    pub(crate) async fn post(&self, call: Call, path: &str, body: &Value) -> Result<Option<Value>> {
+        for attempt in 0..ATTEMPTS {
+            let answer = self.sandboxes.call(path, body).await?;
+            {
+                let mut tally = self.tally.borrow_mut();
+                tally.count(call, answer.status, &answer.usage, answer.lasted);
+                if let Some(usage) = answer.cold_start {
+                    tally.count(Call::ColdStart, 200, &usage, Duration::ZERO);
+                }
+            }
+            if answer.status == 200 {
+                return Ok(Some(answer.body));
+            }
+            if answer.status != 429 && answer.status < 500 {
+                return Err(format!("{path}: {} {}", answer.status, answer.body).into());
+            }
+            let back_off = Duration::from_secs(1 << attempt) + Duration::from_secs_f64(rand::rng().random());
+            clock::sleep(answer.retry_after.unwrap_or(back_off)).await;
+        }
+        self.tally.borrow_mut().give_up(call);
+        Ok(None)
+    }
+
+    /// Lets time pass; how many records wait after each second.
+    pub(crate) async fn pass(&self, time: Duration) -> Result<Vec<f64>> {
+        let begin = self.now();
+        let mut queue = Vec::new();
+        for second in 1..=u32::try_from(time.as_secs())? {
+            self.sleep_until(begin + Duration::from_secs(1) * second).await;
+            self.partitions.second(&self.limits);
+            queue.push(f64::from(u32::try_from(self.feed.waiting())?));
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
+        }
+        Ok(queue)
+    }
+
+    /// Begins to count anew.
+    pub(crate) fn reset(&self) {
+        self.tally.take();
+        self.lag.reset();
+        self.partitions.reset(&self.limits);
+    }
+}

@@ -1,0 +1,44 @@
+//! A small load, so that the model goes on working: `docs/scale.md` is written by hand, with a large one.
+
+use std::time::Duration;
+
+use embedded_engine::limits::Throughput;
+use sweep::{Call, Load, Scenario};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn scenario(load: Load, throughput: Throughput, seconds: u32) -> Scenario {
+    Scenario { name: "small", title: "", load, throughput, warm_up: SECOND * 10, sample: SECOND * seconds }
+}
+
+#[test]
+fn a_few_long_runs_are_logged_to_indexed_and_found() {
+    let load = Load::Long { runs: 10, metrics: 10, every: SECOND, ramp: SECOND };
+    let scenario = scenario(load, Throughput::OF_A_PARTITION, 70);
+    let measured = scenario.run().unwrap();
+    let calls = |call: Call| measured.tally.0.get(&call).cloned().unwrap_or_default();
+    let logged = calls(Call::Log);
+    assert!((699..=701).contains(&logged.made), "{logged:?}");
+    assert_eq!((logged.answered, logged.throttled), (logged.made, 0));
+    for call in [Call::Latest, Call::ByMetric] {
+        let searches = calls(call);
+        assert_eq!((searches.made, searches.answered), (12, 12), "{call:?}");
+        assert!(searches.usage.read_units > 0.0 && searches.longest < SECOND, "{searches:?}");
+    }
+    // What partitions took is what was paid for.
+    let taken: f64 = measured.partitions.values().map(|kind| kind.write_units * 70.0).sum();
+    let paid = measured.tally.sum(|calls| calls.usage.write_units - calls.usage.global_index_units);
+    assert!((taken - paid).abs() < paid * 0.02, "{taken} of {paid}");
+    let experiment = &measured.partitions["EXP#"];
+    assert_eq!((experiment.partitions, experiment.throttled), (1, 0));
+    assert!(!measured.waits.indexed.is_empty());
+    assert!(measured.waits.indexed.iter().all(|waited| *waited < 90.0), "{:?}", measured.waits.indexed);
+}
+
+#[test]
+fn a_partition_that_takes_less_than_is_asked_of_it_is_throttled() {
+    let little = Throughput { writes: 20.0, ..Throughput::OF_A_PARTITION };
+    let measured = scenario(Load::Short { per_second: 20, batch: [10, 5, 3] }, little, 4).run().unwrap();
+    assert!(measured.tally.sum(|calls| f64::from(calls.throttled)) > 0.0, "{:?}", measured.tally);
+    assert!(measured.partitions.values().any(|kind| kind.throttled > 0));
+}
