@@ -120,6 +120,20 @@ impl Ledger {
         assert!(matches!(written, None | Some(Ok(()))), "{}: {written:?}", path.display());
         assert!(self.over_budget.is_empty(), "over budget: {:#?}", self.over_budget);
         let found = fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == expected, "docs/{page} is not what was metered; run `make docs`.\n{expected}");
+        let differs = differences(&found, &expected);
+        assert!(found == expected, "docs/{page} is not what was metered; run `make docs`.\n{differs}");
     }
+}
+
+/// The lines that only one of the pages has: those of the committed one after a `-`, those that were metered after a `+`.
+fn differences(found: &str, expected: &str) -> String {
+    let only = |sign: &'static str, of: &str, other: &str| {
+        let other: Vec<&str> = other.lines().collect();
+        let mut lines = String::new();
+        for line in of.lines().filter(|line| !other.contains(line)) {
+            let _ = writeln!(lines, "{sign} {line}");
+        }
+        lines
+    };
+    only("-", found, expected) + &only("+", expected, found)
 }

@@ -93,6 +93,9 @@ async fn hour(
     let runs = requests.two(async |store| run(store, experiment, TIME).await).await;
     let call = format!("an hour of a run that logs {count} metrics a second");
     let act = async |indexer: &Indexer, run: &&String| {
+        // What was put off of other runs is looked at with this one's, or by itself, as their random ids will have it: not here.
+        passes(INTERVAL * 2);
+        indexing.store.tick().await.unwrap();
         for batch in 0..720_i64 {
             // The indexer sees the values of a second only when it looks.
             if batch % 6 == 0 {
