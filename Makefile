@@ -16,7 +16,7 @@ REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 
-.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate deny docs build deploy clean
+.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate deny docs scale build deploy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,10 @@ deny: $(VENV_READY) ## Check the licences and sources of the dependencies
 
 docs: ## Write what is generated from the code: table reference, coverage, capacity, the table in template.yaml
 	UPDATE_DOCS=1 cargo test --workspace --test generated
+
+scale: ## Write docs/scale.md: a model of many jobs in one experiment, about 10 minutes
+	cargo build --workspace --bin sweep
+	target/debug/sweep
 
 build: ui $(VENV_READY) ## The functions for Lambda, arm64, into .aws-sam
 	rustup target add aarch64-unknown-linux-gnu

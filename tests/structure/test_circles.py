@@ -11,7 +11,7 @@ ROOTS = sorted(
     root
     for manifest in REPOSITORY.glob("*/*/Cargo.toml")
     for root in [manifest.parent / "src/lib.rs"]
-    if manifest.parent.parent.name in ("functions", "shared")
+    if manifest.parent.parent.name in ("bench", "functions", "shared")
 ) + [REPOSITORY / "cli/src/main.rs"]
 
 

@@ -23,11 +23,11 @@ impl Chart<'_> {
     /// The picture as SVG.
     #[expect(clippy::cast_precision_loss, reason = "places on a picture")]
     pub(crate) fn svg(&self) -> String {
-        let seconds = self.lines.iter().map(|(_, line)| line.len()).max().unwrap_or_default().max(2);
+        let seconds = self.lines.iter().map(|(_, line)| line.len()).max().unwrap_or_default().max(1);
         let values = self.lines.iter().flat_map(|(_, line)| line.iter().copied());
         let most = rounded_up(values.chain(self.limit.map(|(limit, _)| limit)).fold(1.0, f64::max));
         let (right, bottom) = (SIZE[0] - RIGHT, SIZE[1] - BOTTOM);
-        let x = |second: usize| LEFT + (right - LEFT) * second as f64 / (seconds - 1) as f64;
+        let x = |second: usize| LEFT + (right - LEFT) * second as f64 / seconds as f64;
         let y = |value: f64| bottom - (bottom - TOP) * value / most;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -45,7 +45,7 @@ impl Chart<'_> {
             );
         }
         for part in 0..=4 {
-            let second = (seconds - 1) * part / 4;
+            let second = seconds * part / 4;
             let _ = writeln!(
                 svg,
                 "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{second} s</text>",
@@ -55,7 +55,8 @@ impl Chart<'_> {
         }
         for (number, (name, line)) in self.lines.iter().enumerate() {
             let colour = COLOURS[number % COLOURS.len()];
-            let points = line.iter().enumerate().map(|(second, value)| format!("{:.0},{:.1}", x(second), y(*value)));
+            let points =
+                line.iter().enumerate().map(|(second, value)| format!("{:.0},{:.1}", x(second + 1), y(*value)));
             let points = points.collect::<Vec<_>>().join(" ");
             let at = TOP + 10.0 + 18.0 * number as f64;
             let _ = writeln!(
@@ -95,7 +96,7 @@ mod tests {
         let lines = vec![("EXP#".to_owned(), vec![0.0, 500.0, 1_000.0]), ("RUN#".to_owned(), vec![1.0; 3])];
         let svg = Chart { title: "units", lines, limit: Some((1_000.0, "limit")) }.svg();
         assert_eq!(svg.matches("<polyline").count(), 2);
-        for part in ["EXP#", "RUN#", ">limit<", ">units<", "56,246.0 343,138.0 630,30.0"] {
+        for part in ["EXP#", "RUN#", ">limit<", ">units<", "247,246.0 439,138.0 630,30.0"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
         let rounded = [0.9, 7.0, 101.0, 1_000.0, 1_300.0].map(|value| rounded_up(value).to_string());

@@ -7,7 +7,7 @@ use rand::RngExt;
 use serde_json::{Value, json};
 
 use crate::Result;
-use crate::scenario::Load;
+use crate::load::Load;
 use crate::tally::Call;
 use crate::world::World;
 

@@ -26,6 +26,14 @@ pub struct Waits {
     pub waiting: Vec<f64>,
 }
 
+impl Waits {
+    /// The longest time that a change waited to be indexed, or has waited by the end.
+    #[must_use]
+    pub fn longest(&self) -> f64 {
+        self.indexed.iter().chain(&self.waiting).copied().fold(0.0, f64::max)
+    }
+}
+
 impl Lag {
     /// A call that changed a run was answered.
     pub(crate) fn changed(&self, run: &str, at: Duration) {

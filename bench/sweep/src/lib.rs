@@ -11,6 +11,7 @@ mod chart;
 mod feed;
 mod jobs;
 mod lag;
+mod load;
 mod machine;
 mod network;
 mod page;
@@ -20,8 +21,9 @@ mod scenario;
 mod tally;
 mod world;
 
+pub use load::Load;
 pub use page::write;
-pub use scenario::{Load, Measured, Scenario};
+pub use scenario::{Measured, Scenario};
 pub use tally::Call;
 
 /// Why a model ended early.

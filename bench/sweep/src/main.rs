@@ -6,7 +6,12 @@ use std::time::Duration;
 
 use clap::Parser;
 use embedded_engine::limits::Throughput;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use sweep::{Failure, Load, Result, Scenario};
+
+/// A third of the time went to the system's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -50,8 +55,15 @@ fn main() -> Result<()> {
     let options = Options::parse();
     let wanted = |scenario: &Scenario| options.only.as_ref().is_none_or(|only| *only == scenario.name);
     let scenarios: Vec<_> = scenarios(SECOND * u32::try_from(options.sample)?).into_iter().filter(wanted).collect();
+    let style = ProgressStyle::with_template("{msg:6} {bar:40} {pos} of {len} s, {eta} left")?;
     // Each on a thread of its own, which has a clock of its own.
-    let threads: Vec<_> = scenarios.into_iter().map(|scenario| thread::spawn(move || scenario.run())).collect();
+    let bars = MultiProgress::new();
+    let begin = |scenario: Scenario| {
+        let bar = ProgressBar::new((scenario.warm_up + scenario.sample).as_secs());
+        let bar = bars.add(bar.with_style(style.clone()).with_message(scenario.name));
+        thread::spawn(move || scenario.run(move || bar.inc(1)))
+    };
+    let threads: Vec<_> = scenarios.into_iter().map(begin).collect();
     let mut measured = Vec::new();
     for thread in threads {
         measured.push(thread.join().map_err(|_| Failure::from("a scenario panicked"))??);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use embedded_engine::limits::Throughput;
 
 use crate::lag::Waits;
+use crate::load::Load;
 use crate::machine::Machine;
 use crate::partitions::Kind;
 use crate::tally::Tally;
@@ -29,29 +30,6 @@ pub struct Scenario {
     pub sample: Duration,
 }
 
-/// What jobs do.
-#[derive(Clone, Copy, Debug)]
-pub enum Load {
-    /// So many runs log a batch of metrics each, again and again. They begin one after another, within `ramp`.
-    Long {
-        /// Runs.
-        runs: u32,
-        /// Metrics in each batch.
-        metrics: usize,
-        /// The time between two batches of a run.
-        every: Duration,
-        /// Within which they begin.
-        ramp: Duration,
-    },
-    /// So many runs a second are created, log one batch, and end.
-    Short {
-        /// Runs a second.
-        per_second: u32,
-        /// Metrics, params and tags in the batch.
-        batch: [usize; 3],
-    },
-}
-
 /// What was counted of a scenario.
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -70,11 +48,11 @@ pub struct Measured {
 }
 
 impl Scenario {
-    /// Lets it run, on the thread that calls this.
+    /// Lets it run, on the thread that calls this, and says after each second of the model that it is over.
     ///
     /// # Errors
     /// A call was answered as no call should be, or the engine failed.
-    pub fn run(&self) -> Result<Measured> {
+    pub fn run(&self, second: impl Fn() + 'static) -> Result<Measured> {
         let mut machine = Machine::new()?;
         let (spawner, busy, scenario) = (machine.spawner(), machine.busy(), self.clone());
         machine.run(async move {
@@ -82,9 +60,9 @@ impl Scenario {
             world.begin_feed().await?;
             jobs::begin(&world, scenario.load)?;
             jobs::begin_searches(&world)?;
-            world.pass(scenario.warm_up).await?;
+            world.pass(scenario.warm_up, &second).await?;
             world.reset();
-            let queue = world.pass(scenario.sample).await?;
+            let queue = world.pass(scenario.sample, &second).await?;
             Ok(Measured {
                 tally: world.tally.borrow().clone(),
                 partitions: world.partitions.kinds(),

@@ -140,14 +140,15 @@ impl World {
         Ok(None)
     }
 
-    /// Lets time pass; how many records wait after each second.
-    pub(crate) async fn pass(&self, time: Duration) -> Result<Vec<f64>> {
+    /// Lets time pass, and says so after each second; how many records wait then.
+    pub(crate) async fn pass(&self, time: Duration, passed: &impl Fn()) -> Result<Vec<f64>> {
         let begin = self.now();
         let mut queue = Vec::new();
         for second in 1..=u32::try_from(time.as_secs())? {
             self.sleep_until(begin + Duration::from_secs(1) * second).await;
             self.partitions.second(&self.limits);
             queue.push(f64::from(u32::try_from(self.feed.waiting())?));
+            passed();
             if let Some(failure) = self.failure.take() {
                 return Err(failure);
             }

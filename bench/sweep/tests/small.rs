@@ -15,7 +15,7 @@ fn scenario(load: Load, throughput: Throughput, seconds: u32) -> Scenario {
 fn a_few_long_runs_are_logged_to_indexed_and_found() {
     let load = Load::Long { runs: 10, metrics: 10, every: SECOND, ramp: SECOND };
     let scenario = scenario(load, Throughput::OF_A_PARTITION, 70);
-    let measured = scenario.run().unwrap();
+    let measured = scenario.run(|| ()).unwrap();
     let calls = |call: Call| measured.tally.0.get(&call).cloned().unwrap_or_default();
     let logged = calls(Call::Log);
     assert!((699..=701).contains(&logged.made), "{logged:?}");
@@ -38,7 +38,7 @@ fn a_few_long_runs_are_logged_to_indexed_and_found() {
 #[test]
 fn a_partition_that_takes_less_than_is_asked_of_it_is_throttled() {
     let little = Throughput { writes: 20.0, ..Throughput::OF_A_PARTITION };
-    let measured = scenario(Load::Short { per_second: 20, batch: [10, 5, 3] }, little, 4).run().unwrap();
+    let measured = scenario(Load::Short { per_second: 20, batch: [10, 5, 3] }, little, 4).run(|| ()).unwrap();
     assert!(measured.tally.sum(|calls| f64::from(calls.throttled)) > 0.0, "{:?}", measured.tally);
     assert!(measured.partitions.values().any(|kind| kind.throttled > 0));
 }
