@@ -22,7 +22,7 @@ struct Options {
     #[arg(long, value_name = "DIR", default_value = "docs")]
     output: PathBuf,
     /// How many seconds of the hour are counted.
-    #[arg(long, default_value_t = 120)]
+    #[arg(long, default_value_t = 90)]
     sample: u64,
     /// Only the scenario of this name, and no page: prints what was found.
     #[arg(long)]
@@ -35,9 +35,9 @@ fn scenarios(sample: Duration) -> Vec<Scenario> {
             name: "long",
             title: "1,000 runs that log 10 metrics a second each",
             throughput: Throughput::OF_A_PARTITION,
-            load: Load::Long { runs: 1_000, metrics: 10, every: SECOND, ramp: SECOND * 60 },
+            load: Load::Long { runs: 1_000, metrics: 10, every: SECOND, ramp: SECOND * 45 },
             // Each was indexed once, and is put off.
-            warm_up: SECOND * 125,
+            warm_up: SECOND * 105,
             sample,
         },
         Scenario {

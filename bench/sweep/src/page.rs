@@ -228,6 +228,7 @@ fn calls(measured: &Measured) -> String {
             calls.longest.as_secs_f64(),
         );
     }
+    text.push_str("\nRequests, units and seconds are those of a call. An error of the indexer is a batch of which a part came again.\n");
     text
 }
 
@@ -286,7 +287,7 @@ fn charts(measured: &Measured) -> Vec<(&'static str, Chart<'static>)> {
 /// A number with as many digits as say something.
 fn figure(value: f64) -> String {
     if value >= 100.0 {
-        format!("{value:.0}")
+        count(value)
     } else if value >= 10.0 {
         format!("{value:.1}")
     } else {
