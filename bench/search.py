@@ -10,10 +10,8 @@ import http.client
 import json
 import os
 import platform
-import re
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import bench.data as data
+import bench.machine as machine
 from bench.indexed import wait_until_indexed
 from tests.support.http import Side
 from tests.support.servers import ServerlessMlflow, StockMlflow, stock_database
@@ -120,7 +119,6 @@ def measure(stock: Client, subject: Client, repetitions: int) -> list[Measured]:
 def report(options: argparse.Namespace, measured: list[Measured], subject_version: str, notes: list[str]) -> str:
     """The page that is written: what was measured, on what, and the table."""
     stock_version = f"MLflow {version('mlflow')}, `mlflow server --workers 1`"
-    system = f"{platform.system()} {platform.release().partition('-')[0]} {platform.machine()}"
     lines = [
         "# Searches beside stock MLflow",
         "",
@@ -133,7 +131,7 @@ def report(options: argparse.Namespace, measured: list[Measured], subject_versio
         f"- {options.repetitions} repetitions of each search, after {_WARM_UP} to warm up; both sides answer the same",
         f"- stock: {stock_version}, SQLite {sqlite3.sqlite_version}, Python {platform.python_version()}",
         f"- ours: {subject_version}, `serve` with the embedded engine, data on the same disk",
-        f"- {_cpu()}, {os.cpu_count()} cores, {_memory()}, {system}",
+        f"- {machine.described()}",
         *(f"- {note}" for note in notes),
         "",
         "| search | rows | stock p50 | stock p95 | ours p50 | ours p95 | ratio p50 | ratio p95 |",
@@ -150,26 +148,6 @@ def _p50(seconds: list[float]) -> float:
 
 def _p95(seconds: list[float]) -> float:
     return statistics.quantiles(seconds, n=20, method="inclusive")[-1]
-
-
-def _cpu() -> str:
-    found = re.search(r"^model name\s*:\s*(.+)$", _text_of("/proc/cpuinfo"), re.MULTILINE)
-    return found[1].strip() if found else platform.processor() or "unknown CPU"
-
-
-def _memory() -> str:
-    found = re.search(r"^MemTotal:\s*(\d+) kB", _text_of("/proc/meminfo"), re.MULTILINE)
-    return f"{int(found[1]) / 2**20:.0f} GiB of memory" if found else "unknown memory"
-
-
-def _text_of(path: str) -> str:
-    return Path(path).read_text() if Path(path).is_file() else ""
-
-
-def _version(program: Path) -> str:
-    shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=60)
-    # Its own name, not that of a copy of it.
-    return f"mlflow-serverless {shown.stdout.split()[-1]}"
 
 
 def _options() -> argparse.Namespace:
@@ -211,7 +189,7 @@ def main() -> int:
             if reports := compare_answers(stock, subject):
                 print(f"the answers differ with seed {options.seed}:", *reports, sep="\n")
                 return 1
-            text = report(options, measure(stock, subject, options.repetitions), _version(program), notes)
+            text = report(options, measure(stock, subject, options.repetitions), machine.version_of(program), notes)
         finally:
             for server in servers:
                 server.stop()

@@ -1,0 +1,96 @@
+"""One HTTP connection that costs its process next to nothing, so that the server is measured and not the client."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+_TIMEOUT_SECONDS = 300
+_CHUNK = 65_536
+
+
+class Connection:
+    """Kept alive, for one thread. Requests are written in one piece; an answer has to say how long it is."""
+
+    def __init__(self, url: str):
+        parts = urlsplit(url)
+        self._host = parts.netloc
+        self._socket = socket.create_connection((parts.hostname, parts.port), _TIMEOUT_SECONDS)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def get(self, path: str) -> bytes:
+        """The body of an answer that has to be 200."""
+        return self._exchange("GET", path, b"")
+
+    def post(self, path: str, body: dict[str, Any]) -> bytes:
+        """The same, of a request with JSON; the path is that of MLflow's API."""
+        return self._exchange("POST", f"/api/2.0/mlflow/{path}", json.dumps(body).encode())
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _exchange(self, method: str, path: str, body: bytes) -> bytes:
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
+        self._socket.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += self._received()
+        head, _, start = received.partition(b"\r\n\r\n")
+        lines = head.lower().split(b"\r\n")
+        lengths = [int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length:")]
+        if not lengths:
+            raise RuntimeError(f"the answer to {path} does not say how long it is: {head[:300]!r}")
+        parts, missing = [start], lengths[0] - len(start)
+        while missing > 0:
+            parts.append(self._received())
+            missing -= len(parts[-1])
+        answer = b"".join(parts)
+        if lines[0].split(b" ")[1] != b"200":
+            raise RuntimeError(f"{path} is answered with {lines[0].decode()}: {answer[:300]!r}")
+        return answer
+
+    def _received(self) -> bytes:
+        received = self._socket.recv(_CHUNK)
+        if not received:
+            raise ConnectionError("the server has closed the connection")
+        return received
+
+
+#: One request, sent over a connection.
+Call = Callable[[Connection], Any]
+
+
+def calls_a_second(url: str, calls: list[Call], warm_up: float, seconds: float) -> float:
+    """Repeat each of the calls over a connection of its own, all at the same time, and count what is answered."""
+    begin = threading.Barrier(len(calls) + 1)
+    counted: list[int] = []
+    failed: list[BaseException] = []
+
+    def repeat(call: Call) -> None:
+        connection = Connection(url)
+        begin.wait()
+        start, count = time.monotonic(), 0
+        try:
+            while (now := time.monotonic()) < start + warm_up + seconds:
+                call(connection)
+                # Those that began after the warm-up.
+                count += now >= start + warm_up
+            counted.append(count)
+        except BaseException as error:
+            failed.append(error)
+            raise
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=repeat, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    begin.wait()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return sum(counted) / seconds

@@ -1,0 +1,165 @@
+"""Many runs at once, each created, logged to and ended, and what searches take during that, after it, and later."""
+
+import itertools
+import json
+import os
+import sqlite3
+import statistics
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import bench.data as data
+from bench.connection import Connection
+from bench.indexed import wait_until_indexed
+from bench.throughput import CONNECTIONS
+
+#: What is asked for meanwhile, by its name in the table.
+SEARCHES: dict[str, dict[str, Any]] = {
+    "latest 100": {},
+    "by start_time": {"order_by": ["attributes.start_time ASC"]},
+    "by end_time": {"order_by": ["attributes.end_time DESC"]},
+    "metric above a value, best first": {
+        "filter": "metrics.accuracy > 0.9",
+        "order_by": ["metrics.accuracy DESC"],
+    },
+    "a param": {"filter": "params.optimizer = 'adam'"},
+}
+_ROWS = 100
+#: Between two searches during the load.
+_PAUSE_SECONDS = 0.5
+#: How long right after the load lasts.
+_AFTER_SECONDS = 10
+_SETTLED_REPETITIONS = 20
+
+#: Seconds that each search took, by its name.
+Times = dict[str, list[float]]
+
+
+@dataclass
+class Load:
+    """What was measured; sizes in bytes."""
+
+    runs: int
+    seconds: float = 0
+    indexed_after: float = 0
+    during: Times = field(default_factory=dict)
+    right_after: Times = field(default_factory=dict)
+    settled: Times = field(default_factory=dict)
+    disk: int = 0
+    log: int = 0
+    free: int = 0
+    cpu: float = 0
+    loadavg: float = 0
+
+    def rows(self) -> list[str]:
+        """The lines of the table of searches: median and slowest."""
+        return [
+            f"| {name} | {' | '.join(_cell(times.get(name, [])) for times in (self.during, self.right_after, self.settled))} |"
+            for name in SEARCHES
+        ]
+
+
+def measure(url: str, directory: Path, pid: int, made: list[data.RunData]) -> Load:
+    """Load the runs into a server that has its data there, searching meanwhile, until its index has caught up."""
+    load, cpu_before = Load(len(made)), _cpu_seconds(pid)
+    with_experiment = Connection(url)
+    created = with_experiment.post("experiments/create", {"name": f"load-{time.time_ns()}"})
+    experiment = json.loads(created)["experiment_id"]
+    ended = threading.Event()
+    prober = threading.Thread(target=lambda: load.during.update(_probe(url, experiment, ended.is_set)))
+    prober.start()
+    start = time.monotonic()
+    try:
+        _send(url, experiment, made)
+    finally:
+        load.seconds, load.loadavg = time.monotonic() - start, os.getloadavg()[0]
+        ended.set()
+        prober.join()
+    end = time.monotonic()
+    waits: list[float] = []
+    waiter = threading.Thread(target=lambda: waits.append(wait_until_indexed(directory)))
+    waiter.start()
+    load.right_after = _probe(url, experiment, lambda: time.monotonic() - end > _AFTER_SECONDS)
+    waiter.join()
+    [load.indexed_after] = waits
+    load.cpu = _cpu_seconds(pid) - cpu_before
+    repetitions = itertools.count()
+    load.settled = _probe(url, experiment, lambda: next(repetitions) >= _SETTLED_REPETITIONS, pause=0)
+    load.disk, load.log, load.free = sizes(directory)
+    return load
+
+
+def _cpu_seconds(pid: int) -> float:
+    """What a process has used of the processors; unlike times it hardly moves with what else the machine does."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def sizes(directory: Path) -> tuple[int, int, int]:
+    """Bytes of the database, of its log, and of pages in it that hold nothing."""
+    file = directory / "dynamodb.sqlite"
+    log = file.with_name(file.name + "-wal")
+    with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=30) as database:
+        free, page = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_size"))
+    return file.stat().st_size, log.stat().st_size if log.exists() else 0, free * page
+
+
+def _send(url: str, experiment: str, made: list[data.RunData]) -> None:
+    """All the runs, from several clients at a time."""
+    rest, failed = iter(made), []
+    taking = threading.Lock()
+
+    def client() -> None:
+        connection = Connection(url)
+        try:
+            while not failed:
+                with taking:
+                    run = next(rest, None)
+                if run is None:
+                    return
+                _send_run(connection, experiment, run)
+        except BaseException as error:
+            failed.append(error)
+            raise
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=client) for _ in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def _send_run(connection: Connection, experiment: str, run: data.RunData) -> None:
+    body = {"experiment_id": experiment, "run_name": run.name, "start_time": run.start_time, "user_id": "bench"}
+    run_id = json.loads(connection.post("runs/create", body))["run"]["info"]["run_id"]
+    metrics = [{"key": key, "value": value, "timestamp": run.end_time, "step": 0} for key, value in run.metrics.items()]
+    params = [{"key": key, "value": value} for key, value in run.params.items()]
+    connection.post("runs/log-batch", {"run_id": run_id, "metrics": metrics, "params": params})
+    connection.post("runs/update", {"run_id": run_id, "status": run.status, "end_time": run.end_time})
+
+
+def _probe(url: str, experiment: str, is_over, pause: float = _PAUSE_SECONDS) -> Times:
+    """Ask for each search in turn, over and over, over one connection."""
+    connection = Connection(url)
+    times: Times = {name: [] for name in SEARCHES}
+    while not is_over():
+        for name, search in SEARCHES.items():
+            start = time.perf_counter()
+            connection.post("runs/search", {"experiment_ids": [experiment], "max_results": _ROWS} | search)
+            times[name].append(time.perf_counter() - start)
+        time.sleep(pause)
+    connection.close()
+    return times
+
+
+def _cell(seconds: list[float]) -> str:
+    if not seconds:
+        return "–"
+    return f"{1000 * statistics.median(seconds):.0f} / {1000 * max(seconds):.0f}"
