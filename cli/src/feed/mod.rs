@@ -9,7 +9,10 @@ mod consumer;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use embedded_engine::{Engine, Error, StreamReader};
+use embedded_engine::{Engine, Error, StreamFilter, StreamReader};
+use entities::attributes::REVISION;
+use key_schema::IndexEntry;
+use key_schema::index::RunsChanged;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -31,6 +34,8 @@ const IDLE: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// How often what was put off is looked at, as in `template.yaml`.
 pub(crate) const TICK: Duration = Duration::from_mins(1);
+/// What the engine records for the indexer: what [`fts_indexer::is_wanted`] takes, which looks at the types of the attributes as well.
+const WANTED: StreamFilter = StreamFilter { written_with: RunsChanged::INDEX.sort, removed_with: REVISION };
 /// How long the end waits for a batch under way. One that is cut off comes again.
 const LAST_BATCH: Duration = Duration::from_secs(5);
 
@@ -100,7 +105,7 @@ impl Feed {
 
 /// The stream, if no other process reads it.
 async fn claim(engine: &Engine, table: &str) -> Option<StreamReader> {
-    match engine.stream(table).await {
+    match open(engine, table).await {
         Ok(None) => {
             tracing::debug!("another process reads the stream");
             None
@@ -111,6 +116,14 @@ async fn claim(engine: &Engine, table: &str) -> Option<StreamReader> {
             None
         }
     }
+}
+
+async fn open(engine: &Engine, table: &str) -> Result<Option<StreamReader>, Error> {
+    let stream = engine.stream(table).await?;
+    if stream.is_some() {
+        engine.filter_stream(table, WANTED).await?;
+    }
+    Ok(stream)
 }
 
 struct Rounds<'a, C> {

@@ -8,15 +8,25 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use dynoxide::Database;
 
+use crate::Error;
+use crate::bulk;
+use crate::clustered;
 use crate::log::Log;
 use crate::operations;
+use crate::readers::Readers;
+use crate::side::SideConnection;
+use crate::stream_filter::Filters;
 use crate::wire::{self, Answer};
 
 #[derive(Clone)]
 pub(crate) struct InProcess {
     pub(crate) database: Database,
+    pub(crate) side: Arc<SideConnection>,
     /// What a write waits for; nothing in memory.
     pub(crate) log: Option<Arc<Log>>,
+    /// What reads; in memory, the database itself.
+    pub(crate) readers: Option<Arc<Readers>>,
+    pub(crate) filters: Arc<Filters>,
 }
 
 impl fmt::Debug for InProcess {
@@ -27,13 +37,39 @@ impl fmt::Debug for InProcess {
 
 impl InProcess {
     pub(crate) fn run(&self, operation: &str, body: &[u8]) -> Answer {
-        let Some(log) = &self.log else { return operations::run(&self.database, operation, body) };
-        let answer = operations::run_on_disk(&self.database, operation, body);
+        if let Some(reader) = self.readers.as_ref().and_then(|readers| readers.for_operation(operation)) {
+            return operations::run(&reader, operation, body);
+        }
+        let answer = self.run_alone(operation, body);
         // What was refused has written nothing.
-        if answer.status == 200 && operations::writes(operation) && log.wait().is_err() {
+        if answer.status != 200 || !operations::writes(operation) {
+            return answer;
+        }
+        if operations::changes_tables(operation)
+            && let Err(error) = self.tables_changed()
+        {
+            tracing::error!(%error, operation, "the engine's tables could not be brought into order");
             return Answer::failed();
         }
-        answer
+        match &self.log {
+            Some(log) if log.wait().is_err() => Answer::failed(),
+            _ => answer,
+        }
+    }
+
+    fn run_alone(&self, operation: &str, body: &[u8]) -> Answer {
+        if operation == "BatchWriteItem" && bulk::import(&self.database, &self.filters, body).is_some() {
+            return Answer::ok(operations::ALL_PROCESSED.to_owned());
+        }
+        match self.log {
+            Some(_) => operations::run_on_disk(&self.database, operation, body),
+            None => operations::run(&self.database, operation, body),
+        }
+    }
+
+    fn tables_changed(&self) -> Result<(), Error> {
+        clustered::cluster_tables(&mut self.side.connection())?;
+        self.readers.as_ref().map_or(Ok(()), |readers| readers.renew())
     }
 }
 

@@ -13,9 +13,12 @@ use aws_smithy_runtime_api::client::http::{SharedHttpClient, SharedHttpConnector
 use dynoxide::Database;
 use serde_json::{Value, json};
 
+use crate::clustered;
 use crate::connector::InProcess;
 use crate::log::Log;
+use crate::readers::Readers;
 use crate::side::SideConnection;
+use crate::stream_filter::{self, Filters, StreamFilter};
 use crate::wire::Answer;
 use crate::{Error, Server, client_over};
 
@@ -39,6 +42,8 @@ pub struct Engine {
     /// Nothing for an engine in memory, as the log.
     directory: Option<PathBuf>,
     log: Option<Arc<Log>>,
+    readers: Option<Arc<Readers>>,
+    filters: Arc<Filters>,
 }
 
 impl fmt::Debug for Engine {
@@ -84,11 +89,14 @@ impl Engine {
         let Some(path) = file.to_str() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the directory's path is not UTF-8").into());
         };
-        let engine = Self::at(path, SideConnection::open(path)?)?;
+        let side = SideConnection::open(path)?;
+        clustered::set_page_size(&side.connection())?;
+        let engine = Self::at(path, side)?;
+        let readers = Readers::open(path)?;
         let log = log(&directory.join(LOG))?;
         // What was just made of the database.
         log.wait()?;
-        Ok(Self { directory: Some(directory), log: Some(Arc::new(log)), ..engine })
+        Ok(Self { directory: Some(directory), log: Some(Arc::new(log)), readers: Some(Arc::new(readers)), ..engine })
     }
 
     /// An engine of its own in memory, gone when its last clone is.
@@ -110,7 +118,7 @@ impl Engine {
     fn at(location: &str, side: SideConnection) -> Result<Self, Error> {
         let database = Database::new(location)?;
         side.index_streams()?;
-        Ok(Self { database, side: Arc::new(side), directory: None, log: None })
+        Ok(Self { database, side: Arc::new(side), directory: None, log: None, readers: None, filters: Arc::default() })
     }
 
     /// A client of the AWS SDK that calls the engine without a socket, signs with no one's credentials and never retries.
@@ -136,7 +144,13 @@ impl Engine {
     }
 
     pub(crate) fn in_process(&self) -> InProcess {
-        InProcess { database: self.database.clone(), log: self.log.clone() }
+        InProcess {
+            database: self.database.clone(),
+            side: Arc::clone(&self.side),
+            log: self.log.clone(),
+            readers: self.readers.clone(),
+            filters: Arc::clone(&self.filters),
+        }
     }
 
     /// Runs one operation on DynamoDB's own JSON, by its name: for the operations on streams, which belong to another client
@@ -170,6 +184,17 @@ impl Engine {
             let trimmed = side.trim_stream_through(&table, &number)?;
             log.map_or(Ok(()), |log| log.wait())?;
             Ok(trimmed)
+        })
+        .await?
+    }
+
+    /// Keeps out of a table's stream what its reader does not want, from now on; [`StreamFilter`] says what that is.
+    pub async fn filter_stream(&self, table: &str, filter: StreamFilter) -> Result<(), Error> {
+        let (side, filters, table) = (Arc::clone(&self.side), Arc::clone(&self.filters), table.to_owned());
+        tokio::task::spawn_blocking(move || {
+            stream_filter::set(&side.connection(), &table, filter)?;
+            filters.remember(&table, filter);
+            Ok(())
         })
         .await?
     }

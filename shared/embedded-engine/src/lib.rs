@@ -10,7 +10,9 @@
 
 mod access_key;
 mod batch;
+mod bulk;
 mod client;
+mod clustered;
 mod connector;
 mod engine;
 mod error;
@@ -18,9 +20,11 @@ pub mod faults;
 pub mod limits;
 mod log;
 mod operations;
+mod readers;
 mod server;
 mod side;
 mod stream;
+mod stream_filter;
 mod wire;
 
 pub use access_key::AccessKey;
@@ -29,3 +33,4 @@ pub use engine::Engine;
 pub use error::Error;
 pub use server::Server;
 pub use stream::StreamReader;
+pub use stream_filter::StreamFilter;

@@ -10,6 +10,9 @@ use crate::wire::Answer;
 /// Longest request in bytes, as DynamoDB has it.
 pub(crate) const LONGEST_REQUEST: usize = 16 * 1024 * 1024;
 
+/// The answer to a batch of writes that are all done.
+pub(crate) const ALL_PROCESSED: &str = r#"{"UnprocessedItems":{}}"#;
+
 /// The answer to a request that is longer.
 pub(crate) fn too_long() -> Answer {
     let body = r#"{"__type":"RequestEntityTooLarge","message":"HTTP content length exceeded 16777216 bytes."}"#;
@@ -20,6 +23,11 @@ pub(crate) fn too_long() -> Answer {
 pub(crate) fn writes(operation: &str) -> bool {
     let reads = ["GetItem", "Query", "Scan", "BatchGetItem", "TransactGetItems", "GetShardIterator", "GetRecords"];
     !reads.contains(&operation) && !operation.starts_with("Describe") && !operation.starts_with("List")
+}
+
+/// Whether an operation changes which tables and indexes there are, or what is said of them.
+pub(crate) fn changes_tables(operation: &str) -> bool {
+    ["CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive"].contains(&operation)
 }
 
 /// Runs one operation. Blocks: the engine has one lock.
@@ -43,7 +51,7 @@ pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
 pub(crate) fn run_on_disk(database: &Database, operation: &str, body: &[u8]) -> Answer {
     let as_one = (operation == "BatchWriteItem").then(|| as_transaction(body)).flatten();
     if let Some(Ok(_)) = as_one.and_then(|body| dispatch(database, "TransactWriteItems", &body)) {
-        return Answer::ok(r#"{"UnprocessedItems":{}}"#.to_owned());
+        return Answer::ok(ALL_PROCESSED.to_owned());
     }
     // What is no batch, or none that can be one transaction, is carried out, or refused, as it is.
     run(database, operation, body)

@@ -1,0 +1,158 @@
+//! Batches that only put items of which no record is wanted: most of what the indexer writes.
+//!
+//! As a transaction, each item of a batch reads what it replaces, looks for the stream's last number and makes a record with both
+//! images, which the stream's filter then drops. The engine's import does none of that, and knows the table's indexes once for the
+//! whole batch.
+
+use std::collections::HashSet;
+
+use dynoxide::{Database, ImportOptions, Item};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::stream_filter::{Filters, StreamFilter};
+
+/// Items in a batch, as DynamoDB has it.
+const MOST_ITEMS: usize = 25;
+/// A request that is shorter than this, in bytes, has no item that is too big for DynamoDB. The import does not look.
+const LONGEST: usize = 400_000;
+
+#[derive(Deserialize)]
+struct Key {
+    #[serde(rename = "AttributeName")]
+    attribute: String,
+}
+
+/// Carries a `BatchWriteItem` out, in one commit. `None`, with nothing written, if it is no such batch, or one that may have to be
+/// refused: the engine's own operation says why.
+pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Option<()> {
+    if body.len() >= LONGEST {
+        return None;
+    }
+    let mut batch: Value = serde_json::from_slice(body).ok()?;
+    let requests = batch.as_object_mut()?;
+    let tables = requests.remove("RequestItems")?;
+    // What it has consumed is asked for.
+    if requests.values().any(|other| !other.is_null()) {
+        return None;
+    }
+    let Value::Object(tables) = tables else { return None };
+    let mut tables = tables.into_iter();
+    let (Some((table, Value::Array(writes))), None) = (tables.next(), tables.next()) else { return None };
+    let filter = filters.of(&table)?;
+    if writes.is_empty() || writes.len() > MOST_ITEMS {
+        return None;
+    }
+    let items = writes.into_iter().map(|write| unrecorded_put(write, filter)).collect::<Option<Vec<_>>>()?;
+    let known = database.get_table_metadata(&table).ok()??;
+    let keys: Vec<Key> = serde_json::from_str(&known.key_schema).ok()?;
+    let mut seen = HashSet::new();
+    for item in &items {
+        let key = keys.iter().map(|key| item.get(&key.attribute)).collect::<Option<Vec<_>>>()?;
+        // DynamoDB refuses the same key twice.
+        if !seen.insert(serde_json::to_string(&key).ok()?) {
+            return None;
+        }
+    }
+    database.import_items(&table, items, ImportOptions::default()).ok().map(|_| ())
+}
+
+/// The item of a put, if the filter wants no record of it.
+fn unrecorded_put(mut write: Value, filter: StreamFilter) -> Option<Item> {
+    let write = write.as_object_mut()?;
+    if write.len() != 1 {
+        return None;
+    }
+    let item = write.get_mut("PutRequest")?.get_mut("Item")?.take();
+    let attributes = item.as_object()?;
+    if attributes.contains_key(filter.written_with) || attributes.contains_key("") {
+        return None;
+    }
+    serde_json::from_value(item).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::{Engine, StreamFilter};
+
+    async fn filtered() -> Engine {
+        let engine = Engine::memory().unwrap();
+        let key = |range: &str| json!([{ "AttributeName": "PK", "KeyType": "HASH" }, { "AttributeName": range, "KeyType": "RANGE" }]);
+        let table = json!({
+            "TableName": "table",
+            "AttributeDefinitions": (["PK", "SK", "local"].map(|name| json!({ "AttributeName": name, "AttributeType": "S" }))),
+            "KeySchema": key("SK"),
+            "LocalSecondaryIndexes": [{ "IndexName": "local", "KeySchema": key("local"), "Projection": { "ProjectionType": "ALL" } }],
+            "BillingMode": "PAY_PER_REQUEST",
+            "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
+        });
+        engine.call("CreateTable", table).await.unwrap();
+        let filter = StreamFilter { written_with: "mark", removed_with: "rev" };
+        engine.filter_stream("table", filter).await.unwrap();
+        engine
+    }
+
+    fn put(key: &str, more: &Value) -> Value {
+        let mut item = json!({ "PK": { "S": "a" }, "SK": { "S": key } });
+        item.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        json!({ "PutRequest": { "Item": item } })
+    }
+
+    fn batch(writes: &[Value]) -> Value {
+        json!({ "RequestItems": { "table": writes } })
+    }
+
+    fn is_imported(engine: &Engine, batch: &Value) -> bool {
+        let process = engine.in_process();
+        super::import(&process.database, &process.filters, batch.to_string().as_bytes()).is_some()
+    }
+
+    #[tokio::test]
+    async fn what_is_imported_is_there_as_if_it_was_put() {
+        let engine = filtered().await;
+        let local = |value: &str| json!({ "local": { "S": value } });
+        for (writes, in_index) in [
+            (vec![put("1", &local("x")), put("2", &local("x")), put("3", &json!({ "rev": { "N": "1" } }))], 2),
+            // Items that are replaced are found at their new place only.
+            (vec![put("1", &local("y")), put("2", &json!({}))], 0),
+        ] {
+            assert!(is_imported(&engine, &batch(&writes)));
+            let query = json!({
+                "TableName": "table", "IndexName": "local", "KeyConditionExpression": "PK = :pk AND #local = :value",
+                "ExpressionAttributeNames": { "#local": "local" },
+                "ExpressionAttributeValues": { ":pk": { "S": "a" }, ":value": { "S": "x" } },
+            });
+            assert_eq!(engine.call("Query", query).await.unwrap()["Count"], in_index);
+        }
+        assert_eq!(engine.items("table").await.unwrap().len(), 3);
+        assert!(engine.stream("table").await.unwrap().unwrap().oldest(10).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_recorded_or_refused_is_not_imported() {
+        let engine = filtered().await;
+        let plain = || put("1", &json!({}));
+        let delete = json!({ "DeleteRequest": { "Key": { "PK": { "S": "a" }, "SK": { "S": "1" } } } });
+        let many: Vec<_> = (0..26).map(|number| put(&number.to_string(), &json!({}))).collect();
+        let big = put("2", &json!({ "text": { "S": "x".repeat(410_000) } }));
+        for writes in [
+            vec![plain(), put("2", &json!({ "mark": { "S": "x" } }))],
+            vec![plain(), delete],
+            vec![plain(), plain()],
+            vec![plain(), big],
+            vec![plain(), put("2", &json!({ "": { "S": "x" } }))],
+            vec![plain(), put("2", &json!({ "local": { "N": "1" } }))],
+            vec![plain(), json!({ "PutRequest": { "Item": { "PK": { "S": "a" } } } })],
+            vec![],
+            many,
+        ] {
+            assert!(!is_imported(&engine, &batch(&writes)), "{writes:?}");
+        }
+        let mut asks = batch(&[plain()]);
+        asks["ReturnConsumedCapacity"] = json!("TOTAL");
+        assert!(!is_imported(&engine, &asks));
+        assert_eq!(engine.items("table").await.unwrap(), Vec::<Value>::new());
+    }
+}

@@ -1,0 +1,124 @@
+//! Which changes get into a table's stream.
+//!
+//! The engine makes a record of each write, with the item before and after, that the stream's reader reads, drops or carries over, and
+//! deletes. Most are about what the indexer writes itself: of some forty records of a run, four are wanted. So the reader may say what it
+//! wants, and the others are never written. DynamoDB has no such filter, Lambda has it behind the stream.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use rusqlite::Connection;
+
+use crate::Error;
+
+/// What the reader of a stream wants: by attributes that an item has.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamFilter {
+    /// A new item, or a changed one, that has this afterwards.
+    pub written_with: &'static str,
+    /// A removed item that had this.
+    pub removed_with: &'static str,
+}
+
+/// The filters that this process has set, by table.
+#[derive(Debug, Default)]
+pub(crate) struct Filters(RwLock<HashMap<String, StreamFilter>>);
+
+impl Filters {
+    /// The filter of a table's stream.
+    pub(crate) fn of(&self, table: &str) -> Option<StreamFilter> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(table).copied()
+    }
+
+    pub(crate) fn remember(&self, table: &str, filter: StreamFilter) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(table.to_owned(), filter);
+    }
+}
+
+/// Keeps other changes of a table out of its stream from now on, also after the next start, until there is another filter. The
+/// table has one stream; other tables have theirs as before.
+pub(crate) fn set(connection: &Connection, table: &str, filter: StreamFilter) -> Result<(), Error> {
+    let (written, removed) = (path(filter.written_with), path(filter.removed_with));
+    let (name, table) = (format!("\"app_stream_filter::{}\"", table.replace('"', "\"\"")), text(table));
+    // Dropped and made in one transaction: no write goes between.
+    Ok(connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE;
+         DROP TRIGGER IF EXISTS {name};
+         CREATE TRIGGER {name} BEFORE INSERT ON _stream_records
+         WHEN NEW.table_name = {table}
+             AND json_type(NEW.new_image, {written}) IS NULL
+             AND NOT (NEW.event_name = 'REMOVE' AND json_type(NEW.old_image, {removed}) IS NOT NULL)
+         BEGIN SELECT RAISE(IGNORE); END;
+         COMMIT;"
+    ))?)
+}
+
+/// Where an attribute is in an image.
+fn path(attribute: &str) -> String {
+    text(&format!("$.\"{attribute}\""))
+}
+
+/// A text in a statement.
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::StreamFilter;
+    use crate::Engine;
+
+    #[tokio::test]
+    async fn only_what_is_wanted_is_recorded() {
+        let directory = tempfile::tempdir().unwrap();
+        for engine in [Engine::memory().unwrap(), Engine::open(directory.path()).unwrap()] {
+            for name in ["filtered", "other"] {
+                let table = json!({
+                    "TableName": name,
+                    "AttributeDefinitions": [{ "AttributeName": "PK", "AttributeType": "S" }],
+                    "KeySchema": [{ "AttributeName": "PK", "KeyType": "HASH" }],
+                    "BillingMode": "PAY_PER_REQUEST",
+                    "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
+                });
+                engine.call("CreateTable", table).await.unwrap();
+                // The second takes the place of the first.
+                for written_with in ["something", "mark"] {
+                    let filter = StreamFilter { written_with, removed_with: "rev" };
+                    engine.filter_stream("filtered", filter).await.unwrap();
+                }
+                let item = |key: &str, more: Value| {
+                    let mut item = json!({ "PK": { "S": key } });
+                    item.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+                    json!({ "TableName": name, "Item": item })
+                };
+                let key = |key: &str| json!({ "TableName": name, "Key": { "PK": { "S": key } } });
+                let (mark, rev) = (json!({ "mark": { "S": "it's \"marked\"" } }), json!({ "rev": { "N": "1" } }));
+                let plain = json!({ "text": { "S": "\"mark\":{\"S\":" }, "map": { "M": { "mark": { "S": "x" } } } });
+                engine.call("PutItem", item("1: not", plain)).await.unwrap();
+                engine.call("PutItem", item("2: wanted", mark.clone())).await.unwrap();
+                engine.call("PutItem", item("3: not", rev.clone())).await.unwrap();
+                // What it was is not asked.
+                engine.call("PutItem", item("2: wanted", rev)).await.unwrap();
+                engine.call("PutItem", item("4: wanted", mark)).await.unwrap();
+                engine.call("DeleteItem", key("2: wanted")).await.unwrap();
+                engine.call("DeleteItem", key("4: wanted")).await.unwrap();
+                engine.call("DeleteItem", key("1: not")).await.unwrap();
+            }
+            let found = recorded(&engine, "filtered").await;
+            assert_eq!(found, ["INSERT 2: wanted", "INSERT 4: wanted", "REMOVE 2: wanted"]);
+            assert_eq!(recorded(&engine, "other").await.len(), 8);
+        }
+    }
+
+    async fn recorded(engine: &Engine, table: &str) -> Vec<String> {
+        let stream = engine.stream(table).await.unwrap().unwrap();
+        let records = stream.oldest(100).await.unwrap();
+        let said = |record: &Value| {
+            let (name, key) = (&record["eventName"], &record["dynamodb"]["Keys"]["PK"]["S"]);
+            format!("{} {}", name.as_str().unwrap(), key.as_str().unwrap())
+        };
+        records.iter().map(said).collect()
+    }
+}
