@@ -72,10 +72,16 @@ impl Feed {
                 let is_last = records.len() < BATCH;
                 for record in &records {
                     let key = key_of(record).ok_or("a record has no key")?;
+                    let is_wanted = fts_indexer::is_wanted(record);
                     if let Some(copy) = rows::IndexedCopy::parse(&key).filter(|_| record["eventName"] != "REMOVE") {
                         lag.indexed(&copy.entity.0, began.unwrap_or(now), now);
                     }
-                    if fts_indexer::is_wanted(record) {
+                    // Its mark was taken off, as it has not changed since it was indexed. The copy may be as it was.
+                    if let Some(run) = rows::Run::parse(&key).filter(|_| record["eventName"] == "MODIFY" && !is_wanted)
+                    {
+                        lag.indexed(run.run.as_str(), now, now);
+                    }
+                    if is_wanted {
                         let text = record.to_string();
                         self.shards[shard_of(&key)].records.borrow_mut().push_back(Record { since: now, text });
                     }

@@ -22,39 +22,45 @@ struct Options {
     #[arg(long, value_name = "DIR", default_value = "docs")]
     output: PathBuf,
     /// How many seconds of the hour are counted.
-    #[arg(long, default_value_t = 90)]
+    #[arg(long, default_value_t = 60)]
     sample: u64,
+    /// How many long runs there are.
+    #[arg(long, default_value_t = 1_000)]
+    runs: u32,
+    /// How many short runs there are a second.
+    #[arg(long, default_value_t = 80)]
+    per_second: u32,
     /// Only the scenario of this name, and no page: prints what was found.
     #[arg(long)]
     only: Option<String>,
 }
 
-fn scenarios(sample: Duration) -> Vec<Scenario> {
-    vec![
+fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
+    let (runs, per_second) = (options.runs, options.per_second);
+    let sample = SECOND * u32::try_from(options.sample)?;
+    Ok(vec![
         Scenario {
             name: "long",
-            title: "1,000 runs that log 10 metrics a second each",
             throughput: Throughput::OF_A_PARTITION,
-            load: Load::Long { runs: 1_000, metrics: 10, every: SECOND, ramp: SECOND * 45 },
+            load: Load::Long { runs, metrics: 10, every: SECOND, ramp: SECOND * 30 },
             // Each was indexed once, and is put off.
-            warm_up: SECOND * 105,
+            warm_up: SECOND * 70,
             sample,
         },
         Scenario {
             name: "short",
-            title: "80 short runs a second",
             throughput: Throughput::OF_A_PARTITION,
-            load: Load::Short { per_second: 80, batch: [10, 5, 3] },
+            load: Load::Short { per_second, batch: [10, 5, 3] },
             warm_up: SECOND * 20,
             sample,
         },
-    ]
+    ])
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
     let wanted = |scenario: &Scenario| options.only.as_ref().is_none_or(|only| *only == scenario.name);
-    let scenarios: Vec<_> = scenarios(SECOND * u32::try_from(options.sample)?).into_iter().filter(wanted).collect();
+    let scenarios: Vec<_> = scenarios(&options)?.into_iter().filter(wanted).collect();
     let style = ProgressStyle::with_template("{msg:6} {bar:40} {pos} of {len} s, {eta} left")?;
     // Each on a thread of its own, which has a clock of its own.
     let bars = MultiProgress::new();

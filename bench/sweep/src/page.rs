@@ -66,7 +66,7 @@ fn head(measured: &[Measured]) -> String {
         let _ = writeln!(
             text,
             "| {} | {} | {:.1}% | {:.0} s | {:.0} read units | {:.0} read units | {} write units a second | ${:.2} |",
-            one.scenario.title,
+            title(one.scenario.load),
             figure(calls / one.scenario.sample.as_secs_f64()),
             of_clients(&one.tally, |calls| calls.throttled) / calls.max(1.0) * 100.0,
             one.waits.longest(),
@@ -79,8 +79,20 @@ fn head(measured: &[Measured]) -> String {
     text
 }
 
+fn title(load: Load) -> String {
+    match load {
+        Load::Long { runs, metrics, every, .. } if every.as_secs() == 1 => {
+            format!("{} runs that log {metrics} metrics a second each", count(f64::from(runs)))
+        }
+        Load::Long { runs, metrics, every, .. } => {
+            format!("{} runs that log {metrics} metrics every {} s each", count(f64::from(runs)), every.as_secs_f64())
+        }
+        Load::Short { per_second, .. } => format!("{} short runs a second", count(f64::from(per_second))),
+    }
+}
+
 fn section(measured: &Measured) -> String {
-    let mut text = format!("\n## {}\n\n", measured.scenario.title);
+    let mut text = format!("\n## {}\n\n", title(measured.scenario.load));
     let scenario = &measured.scenario;
     let (sample, warm_up) = (scenario.sample.as_secs(), scenario.warm_up.as_secs());
     let load = match scenario.load {

@@ -18,8 +18,6 @@ use crate::{Result, jobs};
 pub struct Scenario {
     /// What it is called in file names.
     pub name: &'static str,
-    /// Its title on the page.
-    pub title: &'static str,
     /// What the jobs do.
     pub load: Load,
     /// What each partition takes.

@@ -8,7 +8,7 @@ use sweep::{Call, Load, Scenario};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn scenario(load: Load, throughput: Throughput, seconds: u32) -> Scenario {
-    Scenario { name: "small", title: "", load, throughput, warm_up: SECOND * 10, sample: SECOND * seconds }
+    Scenario { name: "small", load, throughput, warm_up: SECOND * 10, sample: SECOND * seconds }
 }
 
 #[test]
