@@ -3,11 +3,12 @@
 //! The engine gives each row an id of SQLite's and keeps an index by key beside the rows: a key is there three times (row, index, the
 //! item's JSON), a row that is replaced moves to the end, and a write touches three pages. Right after the engine has made a
 //! table, its SQLite tables are therefore made anew, clustered by their primary keys (`WITHOUT ROWID`): the engine's statements are the same,
-//! a key is there twice, a write touches one page, and what is read in the order of keys lies in that order.
+//! a key is there twice, a write touches one page, and what is read in the order of keys lies in that order. The items
+//! themselves are kept without their keys ([`without_keys`]), so that these are there once.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::Error;
+use crate::{Error, without_keys};
 
 /// Bytes of a page in a new file. Clustered, a row of up to a quarter of a page is kept in one piece; of a longer one the rest takes
 /// whole pages: run documents and the indexer's copies are longer than a quarter of SQLite's usual 4 KB.
@@ -35,6 +36,9 @@ pub(crate) fn cluster_tables(connection: &mut Connection) -> Result<(), Error> {
         rows.collect::<Result<_, _>>()?
     };
     for (name, statement) in tables {
+        if without_keys::replace(&transaction, &name)? {
+            continue;
+        }
         let quoted = format!("\"{}\"", name.replace('"', "\"\""));
         // Not the engine's statement: the table stays as the engine made it.
         let Some(columns) = statement.strip_prefix(&format!("CREATE TABLE {quoted}")) else { continue };
@@ -116,7 +120,7 @@ mod tests {
         let engine = Engine::memory().unwrap();
         engine.call("CreateTable", table_with_indexes()).await.unwrap();
         engine.side().connection().execute_batch(
-            r#"DROP TABLE "a.table-1";
+            r#"DROP VIEW "a.table-1"; DROP TABLE "_rows::a.table-1";
             CREATE TABLE "a.table-1" (pk TEXT NOT NULL, sk TEXT NOT NULL DEFAULT '', item_json TEXT NOT NULL,
                 item_size INTEGER NOT NULL, cached_at REAL, hash_prefix TEXT NOT NULL DEFAULT '', PRIMARY KEY (pk, sk));"#,
         ).unwrap();

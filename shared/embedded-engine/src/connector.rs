@@ -8,7 +8,6 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use dynoxide::Database;
 
-use crate::Error;
 use crate::bulk;
 use crate::clustered;
 use crate::log::Log;
@@ -17,6 +16,7 @@ use crate::readers::Readers;
 use crate::side::SideConnection;
 use crate::stream_filter::Filters;
 use crate::wire::{self, Answer};
+use crate::{Error, without_keys};
 
 #[derive(Clone)]
 pub(crate) struct InProcess {
@@ -40,16 +40,14 @@ impl InProcess {
         if let Some(reader) = self.readers.as_ref().and_then(|readers| readers.for_operation(operation)) {
             return operations::run(&reader, operation, body);
         }
-        let answer = self.run_alone(operation, body);
+        let answer = if operations::changes_tables(operation) {
+            self.change_tables(operation, body)
+        } else {
+            self.run_alone(operation, body)
+        };
         // What was refused has written nothing.
         if answer.status != 200 || !operations::writes(operation) {
             return answer;
-        }
-        if operations::changes_tables(operation)
-            && let Err(error) = self.tables_changed()
-        {
-            tracing::error!(%error, operation, "the engine's tables could not be brought into order");
-            return Answer::failed();
         }
         match &self.log {
             Some(log) if log.wait().is_err() => Answer::failed(),
@@ -67,7 +65,26 @@ impl InProcess {
         }
     }
 
-    fn tables_changed(&self) -> Result<(), Error> {
+    fn change_tables(&self, operation: &str, body: &[u8]) -> Answer {
+        let prepared = operations::deleted_table(operation, body).map_or(Ok(()), |table| self.give_back(&table));
+        let answer = self.run_alone(operation, body);
+        // Also if it was refused: a table that was to be deleted is there all the same.
+        if let Err(error) = prepared.and_then(|()| self.bring_into_order()) {
+            tracing::error!(%error, operation, "the engine's tables could not be brought into order");
+            return Answer::failed();
+        }
+        answer
+    }
+
+    /// Makes a table again what the engine takes it for, so that it can drop it.
+    fn give_back(&self, table: &str) -> Result<(), Error> {
+        without_keys::restore(&mut self.side.connection(), table)?;
+        // It reads something, and so notices that the schema has changed. Told to drop a table, it would not look.
+        self.database.table_count()?;
+        Ok(())
+    }
+
+    fn bring_into_order(&self) -> Result<(), Error> {
         clustered::cluster_tables(&mut self.side.connection())?;
         self.readers.as_ref().map_or(Ok(()), |readers| readers.renew())
     }

@@ -26,6 +26,7 @@ mod side;
 mod stream;
 mod stream_filter;
 mod wire;
+mod without_keys;
 
 pub use access_key::AccessKey;
 pub use client::{client_for_endpoint, client_over, client_with_key};

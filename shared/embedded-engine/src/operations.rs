@@ -30,6 +30,16 @@ pub(crate) fn changes_tables(operation: &str) -> bool {
     ["CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive"].contains(&operation)
 }
 
+/// The table that an operation deletes, by its name or its ARN.
+pub(crate) fn deleted_table(operation: &str, body: &[u8]) -> Option<String> {
+    if operation != "DeleteTable" {
+        return None;
+    }
+    let request: Value = serde_json::from_slice(body).ok()?;
+    let named = request["TableName"].as_str()?;
+    Some(named.rsplit_once('/').map_or(named, |(_, name)| name).to_owned())
+}
+
 /// Runs one operation. Blocks: the engine has one lock.
 pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
     if body.len() > LONGEST_REQUEST {
