@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use entities::attributes::{DUE, NAME, START_TIME, WORKSPACE};
+use entities::attributes::{DUE, NAME, OVERDUE, REVISION, SEEN, START_TIME, WORKSPACE};
 use entities::{RunLocation, workspace_named};
 use key_schema::index::RunsChanged;
 use key_schema::{IndexEntry, Key, rows};
-use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId, Workspace};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -129,7 +129,8 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
         }
         "INSERT" | "MODIFY" => {
             let image = change.get("NewImage").ok_or("it has no new image")?;
-            Ok(if image.get(RunsChanged::INDEX.sort).is_some() { changed(&key) } else { None })
+            let is_marked = image.get(RunsChanged::INDEX.sort).is_some();
+            Ok(if is_marked && !was_seen(image) { changed(&key) } else { None })
         }
         _ => Err("it has an unknown name"),
     }
@@ -144,16 +145,15 @@ fn urgency(record: &Value) -> Urgency {
     Urgency { now: is_urgent(|name| text(name, "S"), |name| image.get(name).is_some()), due }
 }
 
+/// Whether the record tells of what the indexer itself wrote to a run whose mark stays: it has seen this revision.
+fn was_seen(image: &Value) -> bool {
+    let number = |name: &str| image.get(name)?.get("N")?.as_str();
+    number(SEEN).is_some() && number(SEEN) == number(REVISION) && image.get(OVERDUE).is_none()
+}
+
 fn changed(key: &Key) -> Option<Subject> {
-    let of_run = |experiment: ExperimentId, run: RunId| Some(Subject::Run(RunLocation { experiment, run }));
-    if let Some(row) = rows::Run::parse(key) {
-        return of_run(row.experiment, row.run);
-    }
-    if let Some(row) = rows::RunMetrics::parse(key) {
-        return of_run(row.experiment, row.run);
-    }
-    let row = rows::RunMetricsBucket::parse(key)?;
-    of_run(row.experiment, row.run)
+    let row = rows::Run::parse(key)?;
+    Some(Subject::Run(RunLocation { experiment: row.experiment, run: row.run }))
 }
 
 fn removed(key: &Key, workspace: Workspace, name: &str, started: Option<i64>) -> Option<Subject> {

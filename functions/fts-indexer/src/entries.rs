@@ -32,8 +32,7 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
         return Ok(found);
     }
     let started = Descending(run.number(START_TIME).unwrap_or_default());
-    for metric in items.latest_metrics() {
-        let (metric, point) = metric?;
+    for (metric, point) in items.latest_metrics()? {
         let value = DescendingDouble(point.value);
         let key = rows::RankByMetric::key(&at.experiment, &Field::from(metric), &value, &started, &at.run);
         found.add(ListKind::Metric, metric, key);

@@ -5,15 +5,20 @@
 //!
 //! 1. the new copy is written, with the entries that have to go; from here on it is known what the index may hold,
 //! 2. the entries that are missing are put, then those that have to go are deleted,
-//! 3. the marks are taken off the documents, if these are still what was read; they get the number of this indexing.
+//! 3. its journal is packed ([`pack`](crate::pack)),
+//! 4. the mark is taken off its document, if that is still what was read; it gets the number of this indexing.
 //!
-//! A document that has the number of its copy says that step 2 was finished. If none does, every entry is put again.
+//! A document that has the number of its copy says that step 2 was finished. If it does not, every entry is put again.
+//!
+//! While calls add to a run's journal, its mark stays ([`Mark`]): they rely on it, and write nothing to the document.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use entities::attributes::{DUE, END_TIME, INDEXED, NAME, OVERDUE, REBUILD, REVISION, START_TIME, STATUS};
+use entities::attributes::{
+    CLOSING, DUE, END_TIME, INDEXED, JOURNAL, LEASED, NAME, OVERDUE, PACKED, REBUILD, REVISION, SEEN, START_TIME, STATUS,
+};
 use entities::fields::{from_json, to_json};
-use entities::{RunCopy, RunItems, RunLocation, own_stage, read_runs, unreadable};
+use entities::{RunCopy, RunItems, RunLocation, metric_attribute, own_stage, pack_set, read_runs, unreadable};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{RunsByEnd, RunsByName, RunsByStatus, RunsChanged};
 use key_schema::{Ascending, Descending, IndexEntry, Key, OwnStage};
@@ -22,14 +27,16 @@ use search::IndexedFields;
 use table::{Condition, Failure, Item, Result, Table, Update, Write, number, text};
 
 use crate::Indexer;
-use crate::entries::{ListOf, run_entries};
+use crate::entries::{ListOf, failed, run_entries};
+use crate::pack::{self, Packed, pack};
+use crate::schedule::Mark;
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
 
 /// What has to be done for one run.
 struct Plan {
-    experiment: ExperimentId,
+    at: RunLocation,
     copy: RunCopy,
     /// The copy may be written if this is still the old one's.
     condition: Condition,
@@ -39,8 +46,37 @@ struct Plan {
     /// The lists of what is put.
     lists: BTreeSet<ListOf>,
     deletes: Vec<Key>,
-    /// The marks to take off.
-    marks: Vec<Update>,
+    mark: Mark,
+    /// The revision that was read.
+    revision: i64,
+    /// Names this indexing.
+    indexing: String,
+    /// When the run is due again, in ms.
+    due: Option<i64>,
+}
+
+impl Plan {
+    /// The last write: what is said in the run's document of this indexing and of its mark.
+    fn conclusion(&self, times_packed: i64, packed: &Packed) -> Update {
+        let update = Update::new(self.at.key()).set(INDEXED, text(&self.indexing)).remove(REBUILD).remove(OVERDUE);
+        let update = match self.due {
+            Some(due) => update.set(DUE, number(due)),
+            None => update.remove(DUE),
+        };
+        let update = if times_packed > 0 { update.set(PACKED, number(times_packed)) } else { update };
+        let points = packed.from_document.iter();
+        let update = points
+            .fold(update, |update, (metric, points)| update.delete(metric_attribute(metric), pack_set(points)));
+        let update = match self.mark {
+            Mark::Goes => {
+                let update = update.not_indexed(RunsChanged::INDEX).remove(JOURNAL).remove(LEASED);
+                update.remove(CLOSING).remove(SEEN)
+            }
+            Mark::Stays { closing: None } => update.set(SEEN, number(self.revision)),
+            Mark::Stays { closing: Some(time) } => update.set(SEEN, number(self.revision)).set(CLOSING, number(time)),
+        };
+        update.only_if(Condition::Equals(REVISION.into(), number(self.revision)))
+    }
 }
 
 impl Indexer {
@@ -63,7 +99,7 @@ impl Indexer {
             }
             let olds: Vec<_> = places(at).iter().filter_map(|key| copies.remove(key).map(RunCopy)).collect();
             match items.get(at) {
-                Some(items) => match plan(at, items, &olds, fields, self.schedule.next(&items.run)) {
+                Some(items) => match plan(at, items, &olds, fields, (self.schedule.next(&items.run), self.schedule.mark(items))) {
                     Ok(plan) => plans.extend(plan),
                     // It stays marked: searches look at it themselves, and say so.
                     Err(error) => tracing::error!(%error, "a run cannot be indexed"),
@@ -87,7 +123,7 @@ impl Indexer {
         let mut plans: Vec<Plan> = plans.into_iter().flatten().collect();
         let mut lists: HashMap<ExperimentId, HashSet<ListOf>> = HashMap::new();
         for plan in plans.iter_mut().filter(|plan| !plan.puts.is_empty()) {
-            lists.entry(plan.experiment).or_default().extend(std::mem::take(&mut plan.lists));
+            lists.entry(plan.at.experiment).or_default().extend(std::mem::take(&mut plan.lists));
         }
         for (experiment, lists) in lists {
             self.directory.enter(&self.table, experiment, lists).await?;
@@ -97,9 +133,28 @@ impl Indexer {
         // A run that moves within a list is in it twice rather than not at all.
         self.table.write_many(puts, &[]).await?;
         self.table.write_many(Vec::new(), &deletes).await?;
-        let marks = plans.iter().flat_map(|plan| &plan.marks).map(|mark| take_off(&self.table, mark));
-        stream::iter(marks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        let concluded = plans.iter().filter_map(|plan| Some(self.conclude(plan, items.get(&plan.at)?)));
+        stream::iter(concluded.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        // Nothing in the stream says that calls have added to the journal: somebody has to look.
+        later.extend(plans.iter().filter_map(|plan| match plan.mark {
+            Mark::Goes => None,
+            Mark::Stays { closing } => Some((plan.at.clone(), closing.or(plan.due).unwrap_or(self.schedule.now()))),
+        }));
         Ok(later)
+    }
+
+    /// Packs a run's journal, and says in its document that it is indexed. A document that has changed since keeps its mark, and has a record
+    /// of its own in the stream.
+    async fn conclude(&self, plan: &Plan, items: &RunItems) -> Result<()> {
+        let (mut packed, mut times) = (Packed::default(), items.metrics.packed());
+        if pack::is_due(items).map_err(failed)? {
+            packed = pack(&self.table, &plan.at, items).await?;
+            times = packed.times;
+        }
+        match self.table.update(&plan.conclusion(times, &packed)).await {
+            Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
+            Err(failure) => Err(failure),
+        }
     }
 }
 
@@ -113,33 +168,21 @@ async fn write_copy(table: &Table, plan: &Plan) -> Result<()> {
     table.transact(&std::iter::once(put).chain(moved).collect::<Vec<_>>()).await
 }
 
-/// Takes a mark off. A document that has changed since keeps it, and has a record of its own in the stream.
-async fn take_off(table: &Table, mark: &Update) -> Result<()> {
-    match table.update(mark).await {
-        Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
-        Err(failure) => Err(failure),
-    }
-}
-
-/// What has to be done for a run; nothing, if it carries no mark. `due` is when it need be indexed again.
+/// What has to be done for a run; nothing, if it carries no mark. `due` is when it need be indexed again, `mark` what becomes of its mark.
 fn plan(
     at: &RunLocation,
     items: &RunItems,
     olds: &[RunCopy],
     fields: &IndexedFields,
-    due: Option<i64>,
+    (due, mark): (Option<i64>, Mark),
 ) -> mlflow_api::Result<Option<Plan>> {
-    let documents = || std::iter::once(&items.run).chain(&items.metrics);
-    let marked: Vec<_> = documents().filter(|document| document.is_in(RunsChanged::INDEX)).collect();
-    if marked.is_empty() {
+    if !items.run.is_in(RunsChanged::INDEX) {
         return Ok(None);
     }
+    let revision = items.run.number(REVISION).ok_or_else(|| unreadable(&items.run, "the revision of a run"))?;
     let wanted = run_entries(at, items, fields)?;
     let indexing = format!("{:016x}", rand::random::<u64>());
-    let was_finished = olds.iter().filter_map(RunCopy::indexing).any(|old| {
-        let mut documents = documents();
-        documents.any(|document| document.text(INDEXED) == Some(old))
-    });
+    let was_finished = olds.iter().filter_map(RunCopy::indexing).any(|old| items.run.text(INDEXED) == Some(old));
     let (mut held, mut stale) = (BTreeSet::new(), BTreeSet::new());
     for old in olds {
         let of_copy = entries_of_copy(old)?;
@@ -164,25 +207,18 @@ fn plan(
     let (here, elsewhere): (Vec<_>, Vec<_>) = olds.iter().partition(|old| old.0.key() == key);
     let condition = here.first().map_or_else(Condition::item_missing, |old| is_as_read(old));
     let moved = elsewhere.into_iter().filter_map(|old| Some((old.0.key()?, is_as_read(old)))).collect();
-    let marks = marked.into_iter().filter_map(|document| {
-        let revision = number(document.number(REVISION)?);
-        let update = Update::new(document.key()?).not_indexed(RunsChanged::INDEX).set(INDEXED, text(&indexing));
-        let update = update.remove(REBUILD).remove(OVERDUE);
-        let update = match due {
-            Some(due) => update.set(DUE, number(due)),
-            None => update.remove(DUE),
-        };
-        Some(update.only_if(Condition::Equals(REVISION.into(), revision)))
-    });
     Ok(Some(Plan {
-        experiment: at.experiment,
+        at: at.clone(),
         condition,
         moved,
         puts: puts.map(|entry| Item::new(entry.clone())).collect(),
         lists: wanted.lists,
         deletes,
-        marks: marks.collect(),
         copy,
+        mark,
+        revision,
+        indexing,
+        due,
     }))
 }
 

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use entities::attributes::{DUE, OVERDUE, REBUILD, STATUS};
+use entities::attributes::{CLOSING, DUE, LEASED, OVERDUE, REBUILD, STATUS};
 use entities::{RUN, RunItems, RunLocation, now_ms};
 use key_schema::index::RunsChanged;
 use key_schema::{Ascending, IndexEntry, Key, Shard, rows};
@@ -25,6 +25,19 @@ pub const INTERVAL: Duration = Duration::from_mins(1);
 
 /// Entities that are remembered to have a row, at most: some MB. Where one is forgotten, its row is written once more.
 const MOST_REMEMBERED: usize = 50_000;
+
+/// How long after it was said that calls may not rely on a run's mark any more there may be calls that have not seen that, in ms. They
+/// rely on it for 20 seconds (`MARK_STAYS` of tracking) after they have read the run.
+const CLOSING_TIME: i64 = 30_000;
+
+/// What becomes of a run's mark when the run was indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// It is taken off: what is logged from now on marks the run anew.
+    Goes,
+    /// It stays, because calls add to the journal without a mark of their own; until this time, in ms, if they are not to do so any more.
+    Stays { closing: Option<i64> },
+}
 
 /// How often runs are indexed, and which were put off. Cheap to clone.
 #[derive(Clone)]
@@ -105,9 +118,21 @@ impl Schedule {
         if is_urgent(|name| run.text(name).map(str::to_owned), |name| run.has(name)) || self.interval.is_zero() {
             return None;
         }
-        let documents = || std::iter::once(run).chain(&items.metrics);
-        let due = last_due(documents()).filter(|due| *due > self.now())?;
-        documents().any(|document| document.is_in(RunsChanged::INDEX)).then_some(due)
+        let due = run.number(DUE).filter(|due| *due > self.now())?;
+        run.is_in(RunsChanged::INDEX).then_some(due)
+    }
+
+    /// What becomes of a run's mark when it is indexed now.
+    pub(crate) fn mark(&self, items: &RunItems) -> Mark {
+        let run = &items.run;
+        let closing = run.number(CLOSING);
+        if !run.has(LEASED) || closing.is_some_and(|closing| closing <= self.now()) {
+            return Mark::Goes;
+        }
+        let has_ended = is_urgent(|name| run.text(name).map(str::to_owned), |_| false);
+        let closes = has_ended || items.metrics.tails.is_empty();
+        let new = || self.now().saturating_add(CLOSING_TIME + self.grace_ms());
+        Mark::Stays { closing: closing.or_else(|| closes.then(new)) }
     }
 
     /// Sorts the runs of a batch by what its records say. Those that wait already, and have a row, are left out.
@@ -144,11 +169,6 @@ impl Schedule {
     fn waiting(&self) -> MutexGuard<'_, HashMap<RunLocation, i64>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// When a run is due, by its documents: each that was marked when it was indexed last says so.
-pub(crate) fn last_due<'a>(documents: impl Iterator<Item = &'a Item>) -> Option<i64> {
-    documents.filter_map(|document| document.number(DUE)).max()
 }
 
 /// The row that says when somebody has to look at a run.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use entities::attributes::{OVERDUE, WIDE};
+use entities::attributes::{CLOSING, DUE, OVERDUE};
 use entities::{Marked, Moment, RunLocation};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::RunsChanged;
@@ -14,7 +14,7 @@ use key_schema::{Ascending, IndexEntry, Key, Segment, Shard, rows};
 use table::{Failure, Item, Query, Result, Update, number};
 
 use crate::Indexer;
-use crate::schedule::{last_due, row_of, run_of_row};
+use crate::schedule::{row_of, run_of_row};
 
 /// Rows looked at together: their runs' documents are one request.
 const AT_A_TIME: usize = 50;
@@ -61,11 +61,10 @@ impl Indexer {
         }
         // A run may have two rows, and no batch may write an item twice.
         let runs: BTreeSet<_> = known.iter().filter_map(run_of_row).collect();
-        let documents: Vec<_> = runs.iter().flat_map(|at| [at.key(), at.metrics_key()]).collect();
-        let documents = self.table.get_many(&documents).await?;
+        let documents = self.table.get_many(&runs.iter().map(RunLocation::key).collect::<Vec<_>>()).await?;
         let (mut later, mut now) = (Vec::new(), Vec::new());
         for at in runs {
-            match self.due(documents.get(&at.key()), documents.get(&at.metrics_key())) {
+            match self.due(documents.get(&at.key())) {
                 Due::Later(due) => later.push(Item::new(row_of(&at, due))),
                 Due::Now => now.push(at),
                 Due::Never => {}
@@ -78,14 +77,13 @@ impl Indexer {
         self.table.write_many(Vec::new(), &known).await
     }
 
-    fn due(&self, run: Option<&Item>, metrics: Option<&Item>) -> Due {
+    fn due(&self, run: Option<&Item>) -> Due {
         let Some(run) = run else { return Due::Never };
-        let documents = || std::iter::once(run).chain(metrics);
-        match last_due(documents()).filter(|due| *due > self.schedule.now()) {
+        let later = [DUE, CLOSING].into_iter().filter_map(|time| run.number(time)).max();
+        match later.filter(|due| *due > self.schedule.now()) {
             // Whoever relies on this row has it looked at again then.
             Some(due) => Due::Later(due),
-            // The further documents of a wide run are not looked at.
-            None if documents().any(|document| document.is_in(RunsChanged::INDEX) || document.has(WIDE)) => Due::Now,
+            None if run.is_in(RunsChanged::INDEX) => Due::Now,
             None => Due::Never,
         }
     }

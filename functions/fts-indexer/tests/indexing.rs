@@ -59,7 +59,7 @@ impl Site {
 
     async fn log(&self, at: &RunLocation, metric: &str, step: i64, value: f64) {
         let point = pack_set(&[Point::new(TIME + step, step, value)]);
-        let update = Update::upsert(at.metrics_key()).add(metric_attribute(metric), point).marked(&at.run);
+        let update = Update::new(at.key()).add(metric_attribute(metric), point).marked(&at.run);
         self.table.update(&update).await.unwrap();
     }
 
@@ -413,7 +413,7 @@ async fn a_run_has_one_copy_whatever_its_stage() {
     }
     site.set_stage(&at, "deleted").await;
     assert!(site.handle(changed(&at)).await.is_empty());
-    site.table.write_many(Vec::new(), &[at.key(), at.metrics_key()]).await.unwrap();
+    site.table.write_many(Vec::new(), &[at.key()]).await.unwrap();
     assert!(site.handle(vec![record("REMOVE", &at, "", 1)]).await.is_empty());
     assert_eq!(site.keys("").await, Vec::<String>::new());
 }

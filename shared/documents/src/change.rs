@@ -107,6 +107,9 @@ fn optimistic(document: &impl Document, change: &Change) -> Plan {
     for attribute in &change.remove {
         update = update.remove(*attribute);
     }
+    for (attribute, value) in &change.add {
+        update = update.add(attribute.as_str(), value.clone());
+    }
     let equality_too = change.params.len() <= CHECKED_PARAMS;
     for (key, value) in &change.params {
         let path = || (PARAMS, entry_name(key).as_ref()).into();

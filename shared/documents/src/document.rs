@@ -57,6 +57,8 @@ pub struct Change {
     pub set: Vec<(&'static str, Value)>,
     /// Other attributes to remove.
     pub remove: Vec<&'static str>,
+    /// What to add to attributes that are sets.
+    pub add: Vec<(String, Value)>,
 }
 
 pub(crate) fn conflict(key: &str, old_value: &str, new_value: &str) -> Conflict {

@@ -32,6 +32,9 @@ pub(crate) async fn plan_change(table: &Table, document: &impl Document, change:
     for attribute in &change.remove {
         update = update.remove(*attribute);
     }
+    for (attribute, value) in &change.add {
+        update = update.add(attribute.as_str(), value.clone());
+    }
     let mut rows = Rows::default();
     let mut rest = Change::default();
     let (mut param_rows, mut tag_rows, mut inline_keys, mut overflow) = (false, false, false, false);

@@ -11,8 +11,9 @@ use mlflow_api::{Result, RunId};
 use table::{Item, Map, Value, map, text};
 
 use crate::attributes::{
-    DELETED_TIME, DUE, ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, NONCE, OVERDUE, PARAM_ROWS, PARAMS, REBUILD,
-    REVISION, ROOM, STAGE, STALE, START_TIME, TAG_ROWS, TAGS, WIDE, metric_attribute, metric_of,
+    CLOSING, DELETED_TIME, DUE, ENTRIES, FIELDS, INDEXED, JOURNAL, LEASED, LINK_ROWS, LINKS, NONCE, OVERDUE, PACKED,
+    PARAM_ROWS, PARAMS, REBUILD, REVISION, ROOM, SEEN, STAGE, STALE, START_TIME, TAG_ROWS, TAGS, metric_attribute,
+    metric_of,
 };
 use crate::links;
 use crate::maps::{entries, entry_name};
@@ -28,13 +29,17 @@ pub const RUN: &str = "run";
 const MOST_BYTES: usize = 24 << 10;
 
 /// Attributes of a run's document that its copy has otherwise, or not at all.
-const NOT_COPIED: [&str; 14] = [
+const NOT_COPIED: [&str; 18] = [
     PARAMS,
     TAGS,
     PARAM_ROWS,
     TAG_ROWS,
     LINKS,
-    WIDE,
+    JOURNAL,
+    LEASED,
+    CLOSING,
+    SEEN,
+    PACKED,
     REVISION,
     INDEXED,
     REBUILD,
@@ -118,8 +123,7 @@ impl RunCopy {
             let values: Map = values.map(|(key, value)| (entry_name(&key).into_owned(), text(value))).collect();
             item = item.with(attribute, map(values));
         }
-        for metric in items.latest_metrics() {
-            let (metric, point) = metric?;
+        for (metric, point) in items.latest_metrics()? {
             item = item.with(metric_attribute(metric), pack_set(&[point]));
         }
         if !items.links.is_empty() {

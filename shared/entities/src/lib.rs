@@ -6,16 +6,19 @@
 pub mod content;
 mod copy;
 pub mod fields;
+pub mod journal;
 pub mod layout;
 mod links;
 mod logged_model;
 mod logged_model_points;
 mod maps;
 mod mark;
+mod metric_segment;
 mod metrics;
 pub mod points;
 mod run;
 mod run_items;
+mod run_metrics;
 mod searched;
 mod stage;
 mod unreadable;
@@ -23,7 +26,7 @@ mod workspace;
 
 pub use clock::{Moment, now_ms};
 pub use key_schema::attributes;
-pub use key_schema::attributes::metric_attribute;
+pub use key_schema::attributes::{metric_attribute, metric_of};
 
 pub use copy::{RUN, RunCopy, own_stage};
 pub use links::{dataset_digest, dataset_key, dataset_link, dataset_parts, run_inputs, run_outputs};
@@ -34,9 +37,11 @@ pub use logged_model::{
 pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 pub use maps::{entries, entry_key, entry_name};
 pub use mark::{Marked, marked_item};
+pub use metric_segment::{SEAL_AT, segments};
 pub use metrics::{latest, pack_set, waiting};
 pub use run::{run_artifact_uri, run_info, run_whole};
 pub use run_items::{RunItems, RunLocation, locate_run, read_all_runs, read_run_items, read_runs};
+pub use run_metrics::{MetricsPlace, RunMetrics, packed, place_of_metrics, read_run_metric, read_run_metrics};
 pub use searched::{Searched, find, searched_dataset};
 pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, stage_from,

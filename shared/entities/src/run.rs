@@ -49,12 +49,14 @@ pub fn run_whole(at: &RunLocation, items: &RunItems, state: &ExperimentState) ->
         let entries = entries(&items.run, attribute, rows)?.into_iter();
         Ok::<_, Error>(entries.map(|(key, value)| KeyValue { key, value }).collect::<Vec<_>>())
     };
-    let metrics = items.latest_metrics().map(|metric| {
-        let (key, Point { value, timestamp, step }) = metric?;
-        Ok(Metric { key: key.to_owned(), value, timestamp, step, run_id: None })
+    let metrics = items.latest_metrics()?.into_iter().map(|(key, Point { value, timestamp, step })| Metric {
+        key: key.to_owned(),
+        value,
+        timestamp,
+        step,
+        run_id: None,
     });
-    let mut metrics = metrics.collect::<Result<Vec<_>>>()?;
-    metrics.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    let metrics = metrics.collect();
     let data = RunData { metrics, params: key_values(PARAMS, &items.params)?, tags: key_values(TAGS, &items.tags)? };
     let info = run_info(at.experiment, &at.run, &items.run, state);
     Ok(tracking::Run { info, data, inputs: run_inputs(&items.links)?, outputs: Some(run_outputs(&items.links)?) })

@@ -1,14 +1,16 @@
 //! The items of runs, and how they are read.
 
-use futures::future::try_join_all;
+use std::collections::BTreeMap;
+
+use futures::future::{try_join, try_join_all};
 use futures::stream::{self, Stream, TryStreamExt};
 use key_schema::{Key, KeyRange, index, ranges, rows};
 use mlflow_api::{Error, ExperimentId, RunId};
 use table::{Item, Query, Result, Table};
 
-use crate::attributes::{LINKS, PARAM_ROWS, TAG_ROWS, WIDE};
-use crate::metrics::latest;
+use crate::attributes::{LINKS, PARAM_ROWS, TAG_ROWS};
 use crate::points::Point;
+use crate::run_metrics::{MetricsPlace, RunMetrics, place_of_metrics, read_run_metrics};
 
 /// Runs whose rows are read at a time.
 const ROWS_AT_A_TIME: usize = 16;
@@ -32,7 +34,7 @@ impl RunLocation {
     /// The key of its metrics document.
     #[must_use]
     pub fn metrics_key(&self) -> Key {
-        rows::RunMetrics::key(&self.experiment, &self.run)
+        rows::RunMetrics::key(&self.run)
     }
 
     /// MLflow's error for a run that is not there.
@@ -61,8 +63,8 @@ pub async fn locate_run(table: &Table, text: &str) -> mlflow_api::Result<RunLoca
 pub struct RunItems {
     /// Its document.
     pub run: Item,
-    /// The metrics document and, of a wide run, its others.
-    pub metrics: Vec<Item>,
+    /// What its partition holds of its metrics, beside the points in its document.
+    pub metrics: RunMetrics,
     /// Rows of params.
     pub params: Vec<Item>,
     /// Rows of tags.
@@ -72,53 +74,57 @@ pub struct RunItems {
 }
 
 impl RunItems {
-    /// The latest point of each metric. A copy has them beside all else in one item; a run's own document has none.
+    /// The latest point of each metric. A copy has them beside all else in one item.
     ///
     /// # Errors
-    /// An internal one for each that cannot be read.
-    pub fn latest_metrics(&self) -> impl Iterator<Item = mlflow_api::Result<(&str, Point)>> {
-        std::iter::once(&self.run).chain(&self.metrics).flat_map(latest)
+    /// An internal one if one of them cannot be read.
+    pub fn latest_metrics(&self) -> mlflow_api::Result<BTreeMap<&str, Point>> {
+        self.metrics.latest(&self.run)
     }
 
     /// About how many bytes they have together.
     #[must_use]
     pub fn size(&self) -> usize {
-        let others = [&self.metrics, &self.params, &self.tags, &self.links];
-        std::iter::once(&self.run).chain(others.into_iter().flatten()).map(Item::size).sum()
+        let others = [&self.params, &self.tags, &self.links];
+        let items = std::iter::once(&self.run).chain(others.into_iter().flatten());
+        items.chain(self.metrics.items()).map(Item::size).sum()
     }
 }
 
-/// Reads the rows that a run has beside its two documents: a request for each kind it has.
-pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics: Option<Item>) -> Result<RunItems> {
-    let is_wide = metrics.as_ref().is_some_and(|document| document.has(WIDE));
+/// Reads the rows that a run has beside its document: a request for each kind it has. `metrics` is its first metrics document, if that
+/// was read with the run or after it.
+///
+/// # Errors
+/// Those of the table.
+pub async fn read_run_items(
+    table: &Table,
+    at: &RunLocation,
+    run: Item,
+    metrics: Option<Item>,
+) -> Result<RunItems> {
     let rows = RowsOfRun::of(at);
-    let wanted = [
-        (is_wide, rows.buckets),
-        (run.has(PARAM_ROWS), rows.params),
-        (run.has(TAG_ROWS), rows.tags),
-        (run.has(LINKS), rows.links),
-    ];
+    let wanted = [(run.has(PARAM_ROWS), rows.params), (run.has(TAG_ROWS), rows.tags), (run.has(LINKS), rows.links)];
     let queries = wanted.into_iter().map(|(wanted, range)| async move {
         if wanted { table.query(Query::of(range)).await } else { Ok(Vec::new()) }
     });
-    let mut parts = try_join_all(queries).await?.into_iter();
+    let (metrics, parts) = try_join(read_run_metrics(table, at, &run, metrics), try_join_all(queries)).await?;
+    let mut parts = parts.into_iter();
     let mut part = || parts.next().unwrap_or_default();
-    let buckets = part();
-    let metrics = metrics.into_iter().chain(buckets).collect();
     Ok(RunItems { run, metrics, params: part(), tags: part(), links: part() })
 }
 
-/// Reads several runs whole; a run that is gone is left out. A request per 50 runs, and one more for each kind of row of each
-/// run that has any. Documents are read all at once; rows, of which a run may have any number, of a few runs at a time.
+/// Reads several runs whole; a run that is gone is left out. A request per 100 runs, one per 100 of those that have a metrics document, and
+/// one more for each kind of row of each run that has any. Documents are read all at once; rows, of which a run may have any number, of a
+/// few runs at a time.
 pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Result<(RunLocation, RunItems)>> {
     let documents = async move {
-        let keys: Vec<Key> = places.iter().flat_map(|at| [at.key(), at.metrics_key()]).collect();
-        let mut items = table.get_many(&keys).await?;
-        let documents: Vec<_> = places
-            .iter()
-            .filter_map(|at| Some((at, items.remove(&at.key())?, items.remove(&at.metrics_key()))))
-            .collect();
-        Ok(stream::iter(documents.into_iter().map(Ok)))
+        let mut runs = table.get_many(&places.iter().map(RunLocation::key).collect::<Vec<_>>()).await?;
+        let runs: Vec<_> = places.iter().filter_map(|at| Some((at, runs.remove(&at.key())?))).collect();
+        let packed = runs.iter().filter(|(_, run)| place_of_metrics(run) == MetricsPlace::Documents);
+        let packed: Vec<_> = packed.map(|(at, _)| at.metrics_key()).collect();
+        let mut metrics = table.get_many(&packed).await?;
+        let documents = runs.into_iter().map(|(at, run)| (at, run, metrics.remove(&at.metrics_key())));
+        Ok(stream::iter(documents.collect::<Vec<_>>().into_iter().map(Ok)))
     };
     let whole = stream::once(documents).try_flatten().map_ok(move |(at, run, metrics)| async move {
         Ok((at.clone(), read_run_items(table, at, run, metrics).await?))
@@ -127,7 +133,7 @@ pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Re
 }
 
 /// Reads all runs of an experiment from their documents, in the order of their ids, as they come: where there are too many to read one
-/// by one. A request per MB of them; in memory is one page.
+/// by one. A request per MB of them, and one for each run that has logged more than its document holds; in memory is one page.
 pub fn read_all_runs(
     table: &Table,
     experiment: ExperimentId,
@@ -141,7 +147,11 @@ pub fn read_all_runs(
         let rest = page.next.map(|next| (query.starting_at(next), groups.pop()));
         Ok::<_, Error>(Some((stream::iter(groups.into_iter().map(Ok)), rest)))
     });
-    pages.try_flatten()
+    let whole = pages.try_flatten().map_ok(move |(at, mut items)| async move {
+        items.metrics = read_run_metrics(table, &at, &items.run, None).await?;
+        Ok((at, items))
+    });
+    whole.try_buffered(ROWS_AT_A_TIME)
 }
 
 /// Sorts the items of a partition's runs by run, those of an unfinished one first. A run's own item comes first among its items; what
@@ -170,8 +180,6 @@ fn group_by_run(
 
 /// Where the rows stand that a run has beside its document.
 struct RowsOfRun {
-    metrics: Key,
-    buckets: KeyRange,
     params: KeyRange,
     tags: KeyRange,
     links: KeyRange,
@@ -181,8 +189,6 @@ impl RowsOfRun {
     fn of(at: &RunLocation) -> Self {
         let RunLocation { experiment, run } = at;
         Self {
-            metrics: at.metrics_key(),
-            buckets: rows::RunMetricsBucket::all(experiment).run(run).range(),
             params: rows::RunParam::all(experiment).run(run).range(),
             tags: rows::RunTag::all(experiment).run(run).range(),
             links: ranges::links_of_run(experiment, run),
@@ -192,7 +198,6 @@ impl RowsOfRun {
     /// The part of a run's items that a row with this key is in; `None` for a row of another run.
     fn part<'a>(&self, items: &'a mut RunItems, key: &Key) -> Option<&'a mut Vec<Item>> {
         match key {
-            key if *key == self.metrics || self.buckets.contains(key) => Some(&mut items.metrics),
             key if self.params.contains(key) => Some(&mut items.params),
             key if self.tags.contains(key) => Some(&mut items.tags),
             key if self.links.contains(key) => Some(&mut items.links),
@@ -203,7 +208,7 @@ impl RowsOfRun {
 
 #[cfg(test)]
 mod tests {
-    use key_schema::{Bucket, WideDigest};
+    use key_schema::WideDigest;
 
     use super::*;
 
@@ -219,22 +224,22 @@ mod tests {
         let rows = [
             rows::RunInput::key(experiment, run, &WideDigest(7)),
             rows::RunOutput::key(experiment, run, &"m".into()),
-            two.metrics_key(),
-            rows::RunMetricsBucket::key(experiment, run, &Bucket::of("m")),
             rows::RunParam::key(experiment, run, &long.as_str().into()),
             rows::RunTag::key(experiment, run, &"t".into()),
             // Rows whose document is gone are nobody's.
-            at("run-3").metrics_key(),
+            rows::RunTag::key(experiment, &at("run-3").run, &"t".into()),
         ];
-        let first = [one.key(), one.metrics_key(), two.key()].map(Item::new).to_vec();
+        let tag_of_one = rows::RunTag::key(experiment, &one.run, &"t".into());
+        let first = [one.key(), tag_of_one, two.key()].map(Item::new).to_vec();
         let mut groups = group_by_run(ExperimentId::DEFAULT, None, first);
         let unfinished = groups.pop();
-        assert_eq!((groups.len(), &groups[0].0, groups[0].1.metrics.len()), (1, &one, 1));
+        assert_eq!((groups.len(), &groups[0].0, groups[0].1.tags.len()), (1, &one, 1));
         let groups = group_by_run(ExperimentId::DEFAULT, unfinished, rows.map(Item::new).to_vec());
         assert_eq!((groups.len(), &groups[0].0), (1, &two));
         let items = &groups[0].1;
-        let counts = [&items.links, &items.metrics, &items.params, &items.tags].map(Vec::len);
-        assert_eq!((items.run.key(), counts), (Some(two.key()), [2, 2, 1, 1]));
-        assert!(group_by_run(ExperimentId::DEFAULT, None, vec![Item::new(one.metrics_key())]).is_empty());
+        let counts = [&items.links, &items.params, &items.tags].map(Vec::len);
+        assert_eq!((items.run.key(), counts), (Some(two.key()), [2, 1, 1]));
+        let row = rows::RunTag::key(experiment, &one.run, &"t".into());
+        assert!(group_by_run(ExperimentId::DEFAULT, None, vec![Item::new(row)]).is_empty());
     }
 }

@@ -53,6 +53,12 @@ impl Experiments {
         Ok(item.map(|item| self.keep_lease(experiment, since, &item)))
     }
 
+    /// The experiment's state, if a lease on it lasts.
+    #[must_use]
+    pub fn held(&self, experiment: ExperimentId) -> Option<ExperimentState> {
+        self.leases.get(experiment)
+    }
+
     /// The states of several experiments; those that are not there are left out. One request per 100 without a lease.
     pub async fn states(&self, experiments: &[ExperimentId]) -> Result<Vec<(ExperimentId, ExperimentState)>> {
         let leased: Vec<_> = experiments.iter().map(|id| (*id, self.leases.get(*id))).collect();

@@ -61,7 +61,7 @@ index_keys! {
     /// Runs that have ended, by that time; carried by the copy likewise.
     RunsByEnd: local LSI2 of IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <ended: Ascending> "#" <started: Descending> "#" <run: RunId>;
     /// Runs with changes that the indexer has not carried over yet: a search reads these, whatever its index says.
-    RunsChanged: local LSI5 of Run, RunMetrics, RunMetricsBucket = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId>;
+    RunsChanged: local LSI5 of Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId>;
 
     // ---- GSIs: across partitions, behind by moments; none guards uniqueness --------------------------------------------
     /// The experiment of a run whose id was made elsewhere.

@@ -4,8 +4,8 @@ use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RunId};
 
 use crate::index::{ExperimentsByStage, LoggedModelsByStage, RunsByStage};
 use crate::rows::{
-    EvaluationDataset, EvaluationRecord, FullText, IndexedCopy, LoggedModel, RankByMetric, RankByParam, Run, RunInput,
-    RunModelInput,
+    EvaluationDataset, EvaluationRecord, FullText, IndexedCopy, LoggedModel, MetricJournal, RankByMetric, RankByParam,
+    Run, RunInput, RunMetricsBucket, RunModelInput,
 };
 use crate::{Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, TextSegment, TokenPart, Value, place};
 
@@ -13,6 +13,12 @@ use crate::{Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, Te
 #[must_use]
 pub fn rows_of_run(experiment: &ExperimentId, run: &RunId) -> KeyRange {
     Run::all(experiment).range().beginning(&place::of_value(run.as_str()))
+}
+
+/// A run's journal, the names in it, and its metrics documents, in this order: the order in which points move.
+#[must_use]
+pub fn journal_and_metrics(run: &RunId) -> KeyRange {
+    MetricJournal::all(run).range().through(RunMetricsBucket::all(run))
 }
 
 /// What a run read and put out: the rows of its datasets, outputs and model inputs stand together.
@@ -103,10 +109,10 @@ mod tests {
     use super::*;
     use crate::index::IndexEntry;
     use crate::rows::{
-        EvaluationDatasetTag, LoggedModelMetrics, LoggedModelParam, LoggedModelTag, RunMetrics, RunMetricsBucket,
-        RunOutput, RunParam, RunTag,
+        EvaluationDatasetTag, JournalNames, LoggedModelMetrics, LoggedModelParam, LoggedModelTag, MetricSegment,
+        RunMetrics, RunOutput, RunParam, RunTag, VersionOfRun,
     };
-    use crate::{Bucket, Descending, DescendingDouble, IndexKey, Key, WideDigest};
+    use crate::{Ascending, Bucket, Descending, DescendingDouble, Digest, IndexKey, Key, WideDigest};
 
     const EXPERIMENT: ExperimentId = ExperimentId::DEFAULT;
 
@@ -138,8 +144,6 @@ mod tests {
             RunModelInput::key(&EXPERIMENT, &run, &last),
         ];
         let others = [
-            RunMetrics::key(&EXPERIMENT, &run),
-            RunMetricsBucket::key(&EXPERIMENT, &run, &Bucket::of("m")),
             RunParam::key(&EXPERIMENT, &run, &last),
             RunTag::key(&EXPERIMENT, &run, &last),
         ];
@@ -151,6 +155,23 @@ mod tests {
             &[&links[..], &others].concat(),
             &[&documents[..], &of_another].concat(),
         );
+    }
+
+    #[test]
+    fn the_journal_comes_before_the_documents_and_history_is_not_among_them() {
+        let run = RunId::parse("run").unwrap();
+        let name = Name::from("m");
+        let keys = [
+            MetricJournal::key(&run, &Digest(0)),
+            MetricJournal::key(&run, &Digest(u64::MAX)),
+            JournalNames::key(&run, &WideDigest(7)),
+            RunMetrics::key(&run),
+            RunMetricsBucket::key(&run, &Bucket::of("m")),
+        ];
+        assert!(keys.is_sorted_by_key(|key| &key.sk));
+        let segment = MetricSegment::key(&run, &name, &Ascending(1), &Ascending(2), &Digest(3));
+        let version = VersionOfRun::key(&Name::from("run"), &name, &crate::Ordinal(1));
+        check(&journal_and_metrics(&run), &keys, &[segment, version]);
     }
 
     #[test]

@@ -55,27 +55,20 @@ rows! {
     /// A tag of the experiment that is too big for its document.
     ExperimentTag = "EXP#" <experiment: ExperimentId> / "E#TAG#" <tag: Name> { ..KEY_VALUE };
 
-    /// A run, a document: info, params, tags.
+    /// A run, a document: info, params, tags, and the points of its first calls.
     Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> {
         LINKS: Number "it has rows of datasets or logged models",
         REBUILD: Number "beside the mark: its entries in the index are to be put again, those too that should be there",
         DELETED_TIME: Number "when it was deleted by itself, in ms",
         OVERDUE: Number "beside the mark: it was not indexed in time, and is to be indexed at once",
         ROOM: Bytes "what makes room for its end, which takes it away: a partition that is full takes nothing by which it grows",
+        METRIC: Set "of a metric: the points of the run's first calls",
+        JOURNAL: Number "beside the mark: there may be points in the journal; how many calls said so",
+        LEASED: Number "beside the mark: calls that see this add to the journal and write nothing here",
+        CLOSING: Number "beside that: they do so no longer; from this time on, in ms, none is under way that had not seen it",
+        SEEN: Number "the revision that was indexed last, where the mark stayed",
+        PACKED: Count "how often points were packed into the metrics documents, when the mark was taken off last",
         ..RUN_INFO, ..WITH_PARAMS, ..TAGGED, ..MARKED, ..CREATION
-    };
-    /// The run's metrics: per metric the latest point and the points that wait for a segment, as a set.
-    RunMetrics = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#METRIC" {
-        METRIC: Set "of a metric: the latest point, and the points that wait for a segment",
-        WIDE: Number "it takes no further metrics",
-        STAGE: Stage "as in the run's document",
-        STAGE_VERSION: Count "likewise",
-        ..MARKED
-    };
-    /// Further metrics of a wide run, spread by the metric's hash.
-    RunMetricsBucket = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#METRIC#" <bucket: Bucket> {
-        METRIC: Set "of a metric: as in the first document",
-        ..MARKED
     };
     /// A param that is too big for the run's document, or one param too many for it.
     RunParam = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#PARAM#" <param: Name> { ..KEY_VALUE };
@@ -164,6 +157,22 @@ rows! {
     Postponed = "LATER#" <shard: Shard> / "DUE#" <due: Ascending> "#" <entity_type: Name> "#" <experiment: ExperimentId> "#" <entity: Name>;
 
     // ---- what grows without bound has a partition of its own -------------------------------------------------------
+    /// The points of some calls that log metrics, up to a KB, or of one: the tail that a process adds to. The stream's consumer packs them
+    /// into the metrics documents, and deletes it.
+    MetricJournal = "RUN#" <run: RunId> / "J#" <tail: Digest> { CALLS: Set required "the points of each call, packed" };
+    /// Names of metrics that calls log together again and again: in the journal, a hash stands for them.
+    JournalNames = "RUN#" <run: RunId> / "JN#" <names: WideDigest> { NAMES: Bytes required "the names, packed" };
+    /// The run's metrics as they were packed last: per metric the latest point and the points that wait for a segment, as a set.
+    RunMetrics = "RUN#" <run: RunId> / "L#METRIC" {
+        METRIC: Set "of a metric: the latest point, and the points that wait for a segment",
+        PACKED: Count required "how often points were packed",
+        WIDE: Number "there are further documents"
+    };
+    /// Further metrics of a wide run, spread by the metric's hash.
+    RunMetricsBucket = "RUN#" <run: RunId> / "L#METRIC#" <bucket: Bucket> {
+        METRIC: Set "of a metric: as in the first document",
+        PACKED: Count required "how often points were packed, when this was written"
+    };
     /// Points of one metric, packed; keyed by the first of them in MLflow's order of history (timestamp, step) and a digest of all.
     MetricSegment = "RUN#" <run: RunId> / "MHIST#" <metric: Name> "#" <timestamp: Ascending> "#" <step: Ascending> "#" <points: Digest> {
         POINTS: Bytes required "the points, packed"

@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn each_metric_of_a_document_is_checked() {
         let run = mlflow_api::RunId::new(1, ExperimentId::DEFAULT, 1);
-        let document = Item::new(rows::RunMetrics::key(&ExperimentId::DEFAULT, &run));
+        let document = Item::new(rows::RunMetrics::key(&run)).with("packed", number(1));
         let set = || crate::bytes_set([vec![1]]);
         assert_eq!(check(&[document.clone().with(".a", set()).with(".b", set())]), Ok(()));
         assert!(check(&[document.with(".a", set()).with(".b", text("x"))]).is_err());

@@ -153,6 +153,35 @@ impl Table {
         Ok(item)
     }
 
+    /// Deletes an item if the condition holds for it. One request; a write unit per KB of the item.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] if the condition does not hold. Where the answer to an attempt was lost, an item that is gone may have been
+    /// deleted by it.
+    pub async fn delete(&self, key: &Key, condition: &Condition) -> Result<()> {
+        let mut expressions = Expressions::default();
+        let condition = expressions.condition(condition);
+        let answer = self
+            .retry
+            .run(|| {
+                self.count("DeleteItem");
+                self.client
+                    .delete_item()
+                    .table_name(&self.name)
+                    .set_key(Some(attributes(key)))
+                    .set_condition_expression(condition.clone())
+                    .set_expression_attribute_names(expressions.names())
+                    .set_expression_attribute_values(expressions.values())
+                    .return_values_on_condition_check_failure(OnRefusal::AllOld)
+                    .set_return_consumed_capacity(self.wanted())
+                    .send()
+            })
+            .await
+            .inspect_err(|failure| self.count_refusal(failure))?;
+        self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
+        Ok(())
+    }
+
     /// Which report of consumed capacity to ask for.
     pub(crate) fn wanted(&self) -> Option<ReturnConsumedCapacity> {
         self.meter.as_ref().map(|_| ReturnConsumedCapacity::Indexes)

@@ -8,6 +8,8 @@ use experiments::Experiments;
 use listing::IndexedFieldsCache;
 use table::Table;
 
+use crate::store::run::LoggedRuns;
+
 /// The tracking store. Cheap to clone; one a process.
 #[derive(Clone)]
 pub struct Store {
@@ -16,6 +18,7 @@ pub struct Store {
     pub(super) artifacts: Artifacts,
     pub(super) working_directory: Option<Arc<str>>,
     pub(super) experiments: Experiments,
+    pub(super) logged_runs: LoggedRuns,
     pub(super) indexed_fields: IndexedFieldsCache,
 }
 
@@ -31,6 +34,7 @@ impl Store {
     pub fn with_lease(table: Table, artifact_root: &str, lease: Duration) -> Self {
         Self {
             experiments: Experiments::new(table.clone(), lease),
+            logged_runs: LoggedRuns::new(lease),
             indexed_fields: IndexedFieldsCache::new(table.clone()),
             table,
             artifact_root: artifact_root.into(),

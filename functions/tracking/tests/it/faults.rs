@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
+use crate::indexed::index;
 use crate::server::{Point, Server, Site, metric_json, point};
 
 const TASKS: i64 = 16;
@@ -65,9 +66,11 @@ async fn log_from_many_clients(site: &Site) {
     assert_eq!(params["same"], "for all");
     let found = site.server.get("experiments/get", &[("experiment_id", &experiment)]).await.ok();
     assert_eq!(crate::server::by_key(&found["experiment"]["tags"]).len(), usize::try_from(TASKS).unwrap());
-    // What waits for a segment is less than would fill one.
+    // What waits for a segment is less than would fill one, once it is packed.
+    index(site).await;
     let waiting = site.dump().await.into_iter().find(|(key, _)| key.ends_with("#METRIC")).unwrap().1;
     assert!(waiting[".loss"]["BS"].as_array().unwrap().len() < 10);
+    assert_eq!(site.server.history(&run, "loss").await, expected);
 }
 
 async fn one_client(server: &Server, experiment: &str, run: &str, task: i64) {

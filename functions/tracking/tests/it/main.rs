@@ -18,6 +18,7 @@ mod indexed;
 mod indexed_search;
 mod indexes;
 mod inputs;
+mod journal;
 mod layout;
 mod logged_model_artifacts;
 mod logged_models;
@@ -27,7 +28,7 @@ mod names;
 mod paging;
 mod params;
 mod run_deletion;
-mod sealing;
+
 mod search_semantics;
 mod server;
 mod table_requests;

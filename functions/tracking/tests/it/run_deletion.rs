@@ -28,33 +28,65 @@ fn log_first(site: &Site, run: &str) -> tokio::task::JoinHandle<Answer> {
     tokio::spawn(async move { server.log_metric(&run, "loss", (1, 1, 1.0)).await })
 }
 
-#[tokio::test]
-async fn deleted_before_the_first_metric_makes_its_document() {
-    let (site, other, run) = run().await;
-    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
-    let logging = log_first(&site, &run);
-    gate.reached().await;
-    delete(&other, &run).await;
-    gate.open();
-    logging.await.unwrap().refused_as_deleted();
-    assert_eq!(other.history(&run, "loss").await, []);
-    restore(&other, &run).await;
-    site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.ok();
-    assert_eq!(other.history(&run, "loss").await, [(2, 2, 2.0)]);
+/// Fills the document, so that further calls add to the journal.
+async fn fill(server: &Server, run: &str) {
+    let points: Vec<_> = (0..100).map(|number| format!("metric {number}")).collect();
+    let points: Vec<_> = points.iter().map(|metric| (metric.as_str(), (0, 0, 0.0))).collect();
+    server.log_points(run, &points).await.ok();
 }
 
-/// The point came first, so it stays; the document it made is closed like any other.
 #[tokio::test]
-async fn deleted_between_the_first_point_and_its_answer() {
+async fn deleted_before_a_metric_is_written() {
+    for fills in [false, true] {
+        let (site, other, run) = run().await;
+        if fills {
+            fill(&other, &run).await;
+        }
+        // To the document; or to the journal, and then the mark.
+        let mut gate = site.faults.pause_before("UpdateItem", 1);
+        let logging = log_first(&site, &run);
+        gate.reached().await;
+        delete(&other, &run).await;
+        let before = site.dump().await;
+        gate.open();
+        logging.await.unwrap().refused_as_deleted();
+        assert_eq!(site.dump().await.into_keys().filter(|key| !before.contains_key(key)).count(), usize::from(fills));
+        assert_eq!(other.history(&run, "loss").await, []);
+        restore(&other, &run).await;
+        site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.ok();
+        assert_eq!(other.history(&run, "loss").await, [(2, 2, 2.0)]);
+    }
+}
+
+/// The point came first, so it stays.
+#[tokio::test]
+async fn deleted_between_a_point_and_its_answer() {
+    for fills in [false, true] {
+        let (site, other, run) = run().await;
+        if fills {
+            fill(&other, &run).await;
+        }
+        let mut gate = site.faults.pause_after("UpdateItem", if fills { 2 } else { 1 });
+        let logging = log_first(&site, &run);
+        gate.reached().await;
+        delete(&other, &run).await;
+        gate.open();
+        logging.await.unwrap().ok();
+        site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.refused_as_deleted();
+        assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0)]);
+    }
+}
+
+/// A call that relies on the run being active is under way while it is deleted; the deletion is answered when there is none any more that
+/// began before.
+#[tokio::test]
+async fn a_deletion_is_answered_when_no_lease_lasts() {
     let (site, other, run) = run().await;
-    let mut gate = site.faults.pause_after("TransactWriteItems", 1);
-    let logging = log_first(&site, &run);
-    gate.reached().await;
+    for _ in 0..3 {
+        fill(&other, &run).await;
+    }
+    site.server.log_metric(&run, "loss", (1, 1, 1.0)).await.ok();
     delete(&other, &run).await;
-    gate.open();
-    logging.await.unwrap().ok();
-    let document = site.dump().await.into_iter().find(|(key, _)| key.ends_with("#METRIC")).unwrap().1;
-    assert_eq!(document["stage"]["S"], "deleted");
     site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.refused_as_deleted();
     assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0)]);
 }
@@ -76,11 +108,11 @@ async fn the_first_metric_is_logged_while_the_deletion_is_under_way() {
 }
 
 #[tokio::test]
-async fn a_document_made_before_a_restoration_is_no_fence() {
+async fn a_point_between_a_deletion_and_a_restoration_is_logged() {
     let (site, other, run) = run().await;
     delete(&other, &run).await;
     restore(&other, &run).await;
-    let mut gate = site.faults.pause_before("TransactWriteItems", 1);
+    let mut gate = site.faults.pause_before("UpdateItem", 1);
     let logging = log_first(&site, &run);
     gate.reached().await;
     delete(&other, &run).await;

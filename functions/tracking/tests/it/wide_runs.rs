@@ -3,6 +3,7 @@
 use futures::future::join_all;
 use serde_json::json;
 
+use crate::indexed::index;
 use crate::server::{Point, Site, metric_json, point};
 
 async fn run(site: &Site) -> (String, String) {
@@ -49,8 +50,15 @@ async fn two_thousand_metrics() {
     let search = json!({ "experiment_ids": [experiment] });
     let found = site.server.post("runs/search", search).await.ok();
     assert_eq!(crate::server::by_key(&found["runs"][0]["data"]["metrics"]), metrics);
+    index(&site).await;
     let documents = site.dump().await.into_keys().filter(|key| key.contains("#METRIC")).count();
     assert_eq!(documents, 17);
+    assert_eq!(site.server.data(&run, "metrics").await, metrics);
+    let found = site.server.history(&run, "m1999").await;
+    assert_eq!(found.iter().map(|point| point.1).collect::<Vec<_>>(), [1, 2, 3]);
+    log_all(&site, &run, &names, (50, 5, 5.0)).await;
+    index(&site).await;
+    assert_eq!(site.server.history(&run, "m1999").await.len(), 4);
 }
 
 #[tokio::test]
@@ -63,6 +71,7 @@ async fn points_of_a_wide_run_are_sealed() {
     }
     let bulk: Vec<_> = (100..130).map(|step| ("m399", (step, step, 1.0))).collect();
     site.server.log_points(&run, &bulk).await.ok();
+    index(&site).await;
     for name in &names[..399] {
         assert_eq!(site.server.history(&run, name).await.len(), 12, "{name}");
     }
@@ -75,69 +84,7 @@ async fn points_of_a_wide_run_are_sealed() {
     }
 }
 
-/// A metric that one client finds no room for while another puts it into the first document.
-#[tokio::test]
-async fn a_metric_is_logged_while_the_run_becomes_wide() {
-    let site = Site::new().await;
-    let (_, run) = run(&site).await;
-    let other = site.other().await;
-    log_all(&site, &run, &names(0..100), (1, 1, 1.0)).await;
-    let mut gate = site.faults.pause_before("UpdateItem", 1);
-    let logging = tokio::spawn({
-        let (server, run, metrics) = (site.server.clone(), run.clone(), names(100..200));
-        let metrics: Vec<_> = metrics.iter().map(|name| metric_json(name, (2, 2, 2.0))).collect();
-        async move { server.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await }
-    });
-    gate.reached().await;
-    for name in ["m199", "m150", "m100"] {
-        other.log_metric(&run, name, (1, 1, 1.0)).await.ok();
-    }
-    gate.open();
-    logging.await.unwrap().ok();
-    let metrics = site.server.data(&run, "metrics").await;
-    assert_eq!(metrics.len(), 200);
-    for name in ["m199", "m150", "m100"] {
-        assert_eq!(site.server.history(&run, name).await, [(1, 1, 1.0), (2, 2, 2.0)], "{name}");
-        assert_eq!(metrics[name]["step"], 2, "{name}");
-    }
-}
-
-/// Each finds room in the first document, so it gets far more metrics than it should; it takes points of them all.
-#[tokio::test]
-async fn a_document_that_grew_too_wide_is_written_in_parts() {
-    let site = Site::new().await;
-    let (_, run) = run(&site).await;
-    log_all(&site, &run, &names(0..100), (1, 1, 1.0)).await;
-    let all = names(0..1_000);
-    let (server, run) = (&site.server, run.as_str());
-    let mut held = Vec::new();
-    for part in all[100..640].chunks(60) {
-        // The first update adds the metrics, the second would make the run wide.
-        let mut gate = site.faults.pause_before("UpdateItem", 2);
-        let metrics: Vec<_> = part.iter().map(|name| metric_json(name, (1, 1, 1.0))).collect();
-        let (server, batch) = (site.server.clone(), json!({ "run_id": run, "metrics": metrics }));
-        let logging = tokio::spawn(async move { server.post("runs/log-batch", batch).await });
-        gate.reached().await;
-        held.push((gate, logging));
-    }
-    for (gate, logging) in held {
-        gate.open();
-        logging.await.unwrap().ok();
-    }
-    let first = site.dump().await.into_iter().find(|(key, _)| key.ends_with("#METRIC")).unwrap().1;
-    assert_eq!(first.as_object().unwrap().keys().filter(|name| name.starts_with('.')).count(), 640);
-    log_all(&site, run, &all, (1, 1, 1.0)).await;
-    for step in 2..12 {
-        log_all(&site, run, &all, (step, step, 1.0)).await;
-    }
-    let metrics = server.data(run, "metrics").await;
-    assert!(all.iter().all(|name| point(&metrics[name]) == (11, 11, 1.0)));
-    for name in all.iter().step_by(50) {
-        assert_eq!(server.history(run, name).await.len(), 11, "{name}");
-    }
-}
-
-/// Together they have far more metrics than the first document should get, and each had room in it.
+/// Together they have far more metrics than the first document gets.
 #[tokio::test]
 async fn many_make_a_run_wide_at_once() {
     let site = Site::new().await;
@@ -152,6 +99,7 @@ async fn many_make_a_run_wide_at_once() {
     }))
     .await;
     let all = names(0..544);
+    index(&site).await;
     let metrics = server.data(run, "metrics").await;
     assert_eq!(metrics.len(), all.len());
     for name in [0, 31, 32, 100, 128, 200, 511, 512, 543] {

@@ -116,7 +116,8 @@ fn only_rows_of_one_entity_begin_alike() {
     let expected = [
         "LoggedModel LoggedModelMetrics LoggedModelParam LoggedModelTag",
         "ModelVersion ModelVersionTag",
-        "Run RunMetrics RunMetricsBucket RunParam RunTag RunOutput RunInput RunModelInput",
+        "Run RunParam RunTag RunOutput RunInput RunModelInput",
+        "RunMetrics RunMetricsBucket",
         "Trace TraceTag",
     ];
     assert!(alike.iter().eq(expected.iter()), "{alike:#?}");

@@ -1,11 +1,11 @@
 //! The history of a metric: segments and waiting points, merged.
 
 use access::Granted;
-use entities::attributes::{POINTS, WIDE};
+use entities::attributes::POINTS;
 use entities::points::{self, Point};
-use entities::{RunLocation, unreadable, waiting};
+use entities::{RunLocation, read_run_metric, unreadable};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
-use key_schema::{Ascending, Bucket, Digest, Name, part, rows};
+use key_schema::{Name, part, rows};
 use mlflow_api::answer_size::{self, AnswerSize, LONGEST, PAGE, too_long};
 use mlflow_api::tracking::Metric;
 use mlflow_api::{Error, Result};
@@ -40,9 +40,8 @@ struct Cursor {
     last: CursorPoint,
     /// Which lies in or before the segment with this sort key.
     segment: String,
-    /// Points that waited to be sealed and come after it. By the time they are asked for, they may have been sealed into a segment
-    /// that begins before that one.
-    waiting: Vec<CursorPoint>,
+    /// How often points had been packed. Points that waited then may be in a segment now that begins before that one.
+    packed: i64,
 }
 
 /// A point in a page token: timestamp, step, and the value's bits, as JSON has no NaN.
@@ -183,7 +182,7 @@ impl Store {
     /// The points from where a page begins, in the order of history: all of them, or as many as the limit and where the next page
     /// begins.
     ///
-    /// The documents are read before the segments: a point that is sealed in between is found twice, never not at all. Segments
+    /// What waits is read before the segments: a point that is packed in between is found twice, never not at all. Segments
     /// are read in the order of their first points, and may overlap. Once the limit is reached, a segment that begins after
     /// the last point of the page can add nothing to it.
     async fn history_from(
@@ -196,13 +195,11 @@ impl Store {
     ) -> Result<(Vec<Point>, Option<Cursor>)> {
         let last = from.as_ref().map(|cursor| Point::from(cursor.last));
         let is_after = |point: &Point| last.is_none_or(|last| point.by_time(&last).is_gt());
-        let mut waiting = self.waiting_points(at, metric).await?;
-        let first_waiting = waiting.iter().copied().min_by(Point::by_time);
-        waiting.extend(from.iter().flat_map(|cursor| &cursor.waiting).copied().map(Point::from));
-        waiting.retain(is_after);
-        let mut points = waiting.clone();
+        let (mut points, packed) = self.waiting_points(at, metric).await?;
+        points.retain(is_after);
         let segments = rows::MetricSegment::all(&at.run).metric(&Name::from(metric)).range();
-        let first_segment = from.map(|cursor| cursor.segment).filter(|segment| segments.place(segment).is_some());
+        let first_segment = from.filter(|cursor| cursor.packed == packed).map(|cursor| cursor.segment);
+        let first_segment = first_segment.filter(|segment| segments.place(segment).is_some());
         let mut query = Query::of(match &first_segment {
             Some(segment) => segments.starting_at_key(segment),
             None => segments,
@@ -239,30 +236,19 @@ impl Store {
         let Some(limit) = limit.filter(|limit| points.len() > *limit) else { return Ok((points, None)) };
         points.truncate(limit);
         let Some(last) = points.last().copied() else { return Ok((points, None)) };
-        let is_beyond = |point: &Point| point.by_time(&last).is_gt();
-        waiting.retain(is_beyond);
-        points::sort_by_time(&mut waiting);
-        let segment = ends.into_iter().find(|(end, _)| is_beyond(end)).map(|(_, key)| key);
-        let mut segment = segment.or(first_segment).unwrap_or_default();
-        if let Some(Point { timestamp, step, .. }) = first_waiting {
-            // Points logged before the next page is read may be sealed together with those that wait now.
-            let (timestamp, step) = (Ascending(timestamp), Ascending(step));
-            segment =
-                segment.min(rows::MetricSegment::key(&at.run, &Name::from(metric), &timestamp, &step, &Digest(0)).sk);
-        }
-        let next = Cursor { last: last.into(), segment, waiting: waiting.into_iter().map(CursorPoint::from).collect() };
-        Ok((points, Some(next)))
+        let segment = ends.into_iter().find(|(end, _)| end.by_time(&last).is_gt()).map(|(_, key)| key);
+        let segment = segment.or(first_segment).unwrap_or_default();
+        Ok((points, Some(Cursor { last: last.into(), segment, packed })))
     }
 
-    /// The points of a metric that wait in the run's documents.
-    async fn waiting_points(&self, at: &RunLocation, metric: &str) -> Result<Vec<Point>> {
-        let Some(document) = self.table.get(&at.metrics_key()).await? else { return Ok(Vec::new()) };
-        let points = waiting(&document, metric)?;
-        if !points.is_empty() || !document.has(WIDE) {
-            return Ok(points);
-        }
-        let key = rows::RunMetricsBucket::key(&at.experiment, &at.run, &Bucket::of(metric));
-        self.table.get(&key).await?.map_or_else(|| Ok(Vec::new()), |document| waiting(&document, metric))
+    /// The points of a metric that are in no segment yet, and how often points had been packed. One request; one more while the run is
+    /// logged to, or if it is wide.
+    async fn waiting_points(&self, at: &RunLocation, metric: &str) -> Result<(Vec<Point>, i64)> {
+        let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
+        let Some(run) = items.remove(&at.key()) else { return Ok((Vec::new(), 0)) };
+        let first = items.remove(&at.metrics_key());
+        let metrics = read_run_metric(&self.table, at, &run, first, metric).await?;
+        Ok((metrics.waiting(&run, metric)?, metrics.packed()))
     }
 }
 

@@ -5,4 +5,3 @@ mod log;
 
 pub use history::{AskedRun, SampleRange};
 pub(crate) use history::{points_in_answer, points_on_page};
-pub(crate) use log::Series;

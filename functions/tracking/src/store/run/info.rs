@@ -2,7 +2,7 @@
 
 use access::Granted;
 use entities::attributes::{END_TIME, NAME, PARAMS, ROOM, START_TIME, STATUS, USER};
-use entities::{RunLocation, marked_item, now_ms, run_info};
+use entities::{Moment, RunLocation, marked_item, now_ms, run_info};
 use experiments::check_is_active;
 use key_schema::index::{RunsByStage, RunsByTime};
 use key_schema::{Descending, Stage, rows};
@@ -13,6 +13,7 @@ use rand::RngExt;
 use table::{Item, Map, Plan, bytes, map, number, text};
 
 use super::document::RunDocument;
+use super::logged::LoggedRun;
 use crate::store::Store;
 use crate::store::names::random_run_name;
 use documents::Change;
@@ -57,7 +58,9 @@ impl Store {
             tags.iter().map(|(key, value)| KeyValue { key: key.clone(), value: value.clone() }).collect();
         written.sort_unstable();
         let (state, name, tags, written) = (&state, &name, &tags, &written);
-        self.table
+        let since = Moment::now();
+        let (run, at, logged) = self
+            .table
             // Refused, where another run of this millisecond has drawn the same lot of a million.
             .change("the run of every id drawn", |_| async move {
                 let now = u64::try_from(now_ms()).unwrap_or_default();
@@ -78,10 +81,14 @@ impl Store {
                 self.table.write_many(more_rows, &[]).await?;
                 let info = run_info(experiment, &run, &item, state);
                 let data = RunData { tags: written.clone(), ..RunData::default() };
+                let at = RunLocation { experiment, run };
                 let run = tracking::Run { info, data, inputs: RunInputs::default(), outputs: None };
-                Ok(Plan::Create(item, rows, run))
+                let logged = LoggedRun::of(since, &item);
+                Ok::<_, Error>(Plan::Create(item, rows, (run, at, logged)))
             })
-            .await
+            .await?;
+        self.logged_runs.keep(&at, logged);
+        Ok(run)
     }
 
     /// Changes a run's info and returns it. One request, and one for the experiment where no lease lasts.

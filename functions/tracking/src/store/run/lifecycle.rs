@@ -12,12 +12,15 @@ use table::{Condition, Plan, Update, Write, number, text};
 use crate::store::Store;
 
 /// Which write of a restoration checks that nobody has begun to remove the run.
-const REMOVAL: usize = 2;
+const REMOVAL: usize = 1;
 
 impl Store {
-    /// Deletes a run. Two requests, however much it logged. Deleting it again changes nothing.
+    /// Deletes a run. Two requests, however much it logged; answers when no process relies any more on its having been active. Deleting
+    /// it again changes nothing.
     pub async fn run_delete(&self, at: &Granted<RunLocation>) -> Result<()> {
-        self.run_set_stage(at, LifecycleStage::Deleted).await
+        self.run_set_stage(at, LifecycleStage::Deleted).await?;
+        self.logged_runs.wait_out(at).await;
+        Ok(())
     }
 
     /// Restores a run, even one whose experiment is deleted, unless it is being removed for good. Two requests.
@@ -25,7 +28,7 @@ impl Store {
         self.run_set_stage(at, LifecycleStage::Active).await
     }
 
-    /// Sets a run's own stage, on its item and on its metrics document: metrics are logged without looking at the run.
+    /// Sets a run's own stage.
     async fn run_set_stage(&self, at: &Granted<RunLocation>, stage: LifecycleStage) -> Result<()> {
         self.table
             .change("a run", |refusal| async move {
@@ -34,13 +37,13 @@ impl Store {
                 }
                 let experiment_key = rows::Experiment::key(&at.experiment);
                 let since = Moment::now();
-                let items = self.table.get_many(&[experiment_key.clone(), at.key(), at.metrics_key()]).await?;
+                let items = self.table.get_many(&[experiment_key.clone(), at.key()]).await?;
                 let (Some(experiment), Some(run)) = (items.get(&experiment_key), items.get(&at.key())) else {
                     return Err(at.not_found());
                 };
                 let experiment = self.experiments.keep_lease(at.experiment, since, experiment);
                 if run.number(STAGE_VERSION).is_some_and(|version| version > i64::from(experiment.version)) {
-                    // The three were not read at one moment: the experiment has changed since.
+                    // The two were not read at one moment: the experiment has changed since.
                     return Ok(Plan::Again);
                 }
                 if run_stage(run, &experiment) == stage {
@@ -51,10 +54,9 @@ impl Store {
                     LifecycleStage::Deleted => Stage::Deleted { version: experiment.version },
                 };
                 let started = run.number(START_TIME).unwrap_or_default();
-                let own = |update: Update| {
-                    update.set(STAGE, text(stage.name())).set(STAGE_VERSION, number(experiment.version))
-                };
-                let run = own(Update::new(at.key()))
+                let run = Update::new(at.key())
+                    .set(STAGE, text(stage.name()))
+                    .set(STAGE_VERSION, number(experiment.version))
                     .indexed(RunsByStage::key(&key_stage, &Descending(started), &at.run))
                     .marked(&at.run)
                     .only_if(unchanged_stage(run));
@@ -62,13 +64,7 @@ impl Store {
                     LifecycleStage::Deleted => run.set(DELETED_TIME, number(now_ms())),
                     LifecycleStage::Active => run.remove(DELETED_TIME),
                 };
-                let metrics = if items.contains_key(&at.metrics_key()) {
-                    Write::Update(own(Update::new(at.metrics_key())))
-                } else {
-                    // A metric logged right now makes the document: then both have to be changed.
-                    Write::Check(at.metrics_key(), Condition::item_missing())
-                };
-                let mut writes = vec![Write::Update(run), metrics];
+                let mut writes = vec![Write::Update(run)];
                 if stage == LifecycleStage::Active {
                     let removal = rows::RunRemoval::key(&at.experiment, &at.run);
                     writes.push(Write::Check(removal, Condition::item_missing()));

@@ -6,11 +6,12 @@ mod document;
 mod info;
 mod lifecycle;
 mod links;
+mod logged;
 mod read;
 mod tag;
 
 pub(crate) use datasets_read::RunDatasets;
 pub(crate) use document::RunDocument;
-pub(crate) use entities::unchanged_stage;
 pub use info::{NewRun, RunChange};
+pub(crate) use logged::{LoggedRun, LoggedRuns};
 pub(crate) use tag::add_tag;

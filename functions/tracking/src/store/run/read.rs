@@ -9,7 +9,7 @@ use super::datasets_read::RunDatasets;
 use crate::store::Store;
 
 impl Store {
-    /// Reads a run. One request; one more for each kind of row it has, and one for its datasets.
+    /// Reads a run. One request; one more for each kind of row it has, for its journal while it is logged to, and for its datasets.
     pub async fn run_get(&self, at: &Granted<RunLocation>) -> Result<tracking::Run> {
         let experiment_key = rows::Experiment::key(&at.experiment);
         let since = Moment::now();

@@ -1,0 +1,216 @@
+//! What a process knows of the runs that it logs metrics to.
+//!
+//! A call that logs points writes nothing to the run's document where it can help it: the document is in the experiment's partition, with
+//! those of all its runs. So it has to know two things of the run, which it reads at most once per lease: that the run is active, and
+//! that the run's mark stays for now, by which searches and readers find what is in the journal. Whoever deletes a run answers when
+//! all leases from before have run out, as for experiments (`docs/adr/0004-leases.md`); `docs/adr/0031-journal.md` says who may take
+//! the mark off, and when.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use entities::attributes::{CALLS, CLOSING, JOURNAL, LEASED, STAGE, STAGE_VERSION};
+use entities::journal::{Series, Step, pack_call};
+use entities::{Moment, RunLocation, metric_of};
+use key_schema::{Digest, Key, WideDigest, rows};
+use table::Item;
+
+/// Bytes of points that a run's document takes: those of a short run's only call. Each change of the document is paid for by its size.
+const INLINE_BYTES: usize = 1 << 10;
+/// Metrics that the document takes in one update: an expression has 4 KB.
+const INLINE_METRICS: usize = 60;
+/// Bytes that a write unit pays for.
+const WRITE_UNIT: usize = 1 << 10;
+/// Bytes of an element from which on names are worth a row of their own.
+const MANY_NAMES: usize = 768;
+/// Bytes that a process adds to the journal of a run before it asks for them to be packed: readers have to read them. And so many calls:
+/// packing and indexing costs by the number of metrics.
+const UNPACKED_BYTES: usize = 128 << 10;
+const UNPACKED_CALLS: usize = 100;
+/// How long after it was read that a run's mark stays a call may rely on it and answer. The mark stays for at least 30 seconds
+/// (`CLOSING_TIME` of the indexer).
+const MARK_STAYS: Duration = Duration::from_secs(20);
+/// Runs remembered at a time; beyond that, those not used for a while are forgotten, then all.
+const MOST_RUNS: usize = 10_000;
+const UNUSED: Duration = Duration::from_mins(1);
+/// Sets of names remembered of a run.
+const MOST_NAMES: usize = 8;
+
+/// A run as a process read it.
+#[derive(Clone, Debug)]
+pub(crate) struct LoggedRun {
+    since: Moment,
+    /// What its document says of its lifecycle stage.
+    pub(crate) stage: Item,
+    /// How many calls have said that there may be points in the journal.
+    marks: i64,
+    /// Whether the mark stays while calls add to the journal.
+    is_leased: bool,
+    /// Bytes of points in the document.
+    inline: usize,
+}
+
+impl LoggedRun {
+    /// A run's document whose reading, or writing, began then.
+    pub(crate) fn of(since: Moment, run: &Item) -> Self {
+        let stage = [STAGE, STAGE_VERSION].into_iter().filter_map(|name| run.0.get_key_value(name));
+        let stage = Item(stage.map(|(name, value)| (name.clone(), value.clone())).collect());
+        let points = run.0.iter().filter(|(name, _)| metric_of(name).is_some());
+        let points = Item(points.map(|(name, value)| (name.clone(), value.clone())).collect());
+        Self {
+            since,
+            stage,
+            marks: run.number(JOURNAL).unwrap_or_default(),
+            is_leased: run.has(LEASED) && !run.has(CLOSING),
+            inline: points.size(),
+        }
+    }
+
+    /// Whether the document has room for these points.
+    pub(crate) fn takes(&self, series: &Series) -> bool {
+        let size = |(metric, points): (&String, &Vec<_>)| metric.len() + 2 + points.len() * 19;
+        let size: usize = series.iter().map(size).sum();
+        !self.is_leased && series.len() <= INLINE_METRICS && self.inline + size <= INLINE_BYTES
+    }
+
+    /// Whether points that were added to the journal are found without a mark for them.
+    pub(crate) fn mark_stays(&self) -> bool {
+        self.is_leased && self.since.age() < MARK_STAYS
+    }
+
+    /// Whether the next mark is one that stays: one call has marked the run before, and there will be more.
+    pub(crate) fn is_to_be_leased(&self) -> bool {
+        self.marks > 0
+    }
+}
+
+/// Where a call's points go.
+pub(crate) struct Addition {
+    /// The tail.
+    pub(crate) tail: Key,
+    /// The element of it.
+    pub(crate) element: Vec<u8>,
+    /// The names it refers to, to be written before.
+    pub(crate) names: Option<(WideDigest, Item)>,
+    /// Whether so much waits that it should be packed soon.
+    pub(crate) asks_for_packing: bool,
+}
+
+/// The runs that this process logs to. Cheap to clone; clones share what they know.
+#[derive(Clone)]
+pub(crate) struct LoggedRuns {
+    length: Duration,
+    // A std mutex: nothing is awaited while it is held.
+    held: Arc<Mutex<HashMap<RunLocation, Held>>>,
+}
+
+/// What is known of a run.
+struct Held {
+    run: LoggedRun,
+    tail: Digest,
+    tail_bytes: usize,
+    unpacked: usize,
+    /// Hashes of names, and whether their row is there. The first call with them has them in itself: it may be the only one.
+    names: HashMap<WideDigest, bool>,
+}
+
+impl LoggedRuns {
+    /// With leases of this length; every process on one table needs the same.
+    pub(crate) fn new(length: Duration) -> Self {
+        Self { length, held: Arc::default() }
+    }
+
+    /// The run as it was read, while the lease on it lasts.
+    pub(crate) fn get(&self, at: &RunLocation) -> Option<LoggedRun> {
+        let held = self.held();
+        held.get(at).map(|held| &held.run).filter(|run| run.since.age() < self.length).cloned()
+    }
+
+    /// Begins a lease on an active run.
+    pub(crate) fn keep(&self, at: &RunLocation, run: LoggedRun) {
+        let mut held = self.held();
+        if held.len() >= MOST_RUNS {
+            held.retain(|_, held| held.run.since.age() < UNUSED);
+            if held.len() >= MOST_RUNS {
+                held.clear();
+            }
+        }
+        match held.get_mut(at) {
+            Some(known) => known.run = run,
+            None => {
+                held.insert(at.clone(), Held::new(run));
+            }
+        }
+    }
+
+    /// Waits until no process relies any more on what the run was before now.
+    pub(crate) async fn wait_out(&self, at: &RunLocation) {
+        self.held().remove(at);
+        clock::sleep(self.length).await;
+    }
+
+    /// Where to add the points of a call.
+    pub(crate) fn addition(&self, at: &RunLocation, run: &LoggedRun, series: &Series) -> Addition {
+        let mut runs = self.held();
+        let held = runs.entry(at.clone()).or_insert_with(|| Held::new(run.clone()));
+        let (element, names) = held.element(at, series);
+        let size = element.len() + 1;
+        let empty = |tail: &Digest| Item::new(rows::MetricJournal::key(&at.run, tail)).size() + CALLS.len() + 3;
+        if held.tail_bytes + size > WRITE_UNIT {
+            held.tail = new_tail();
+            held.tail_bytes = empty(&held.tail);
+        }
+        held.tail_bytes += size;
+        held.unpacked += size;
+        let asks_for_packing = held.unpacked >= UNPACKED_BYTES.max(UNPACKED_CALLS * size);
+        if asks_for_packing {
+            held.unpacked = 0;
+        }
+        Addition { tail: rows::MetricJournal::key(&at.run, &held.tail), element, names, asks_for_packing }
+    }
+
+    /// The row of these names was written.
+    pub(crate) fn names_are_there(&self, at: &RunLocation, names: WideDigest) {
+        if let Some(held) = self.held().get_mut(at) {
+            held.names.insert(names, true);
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<RunLocation, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn new(run: LoggedRun) -> Self {
+        // Full, so that the first call begins a tail.
+        Self { run, tail: Digest(0), tail_bytes: WRITE_UNIT, unpacked: 0, names: HashMap::new() }
+    }
+
+    /// The element of a call, and the row of its names if it needs one that may not be there.
+    fn element(&mut self, at: &RunLocation, series: &Series) -> (Vec<u8>, Option<(WideDigest, Item)>) {
+        let packed = pack_call(series);
+        let step = if packed.len() > MANY_NAMES { Step::of(series) } else { None };
+        let Some(step) = step else { return (packed, None) };
+        if self.names.len() >= MOST_NAMES && !self.names.contains_key(&step.names) {
+            self.names.clear();
+        }
+        match self.names.get(&step.names) {
+            None => {
+                self.names.insert(step.names, false);
+                (packed, None)
+            }
+            Some(false) => {
+                let row = step.names_row(&at.run);
+                let names = step.names;
+                (step.into_element(), Some((names, row)))
+            }
+            Some(true) => (step.into_element(), None),
+        }
+    }
+}
+
+fn new_tail() -> Digest {
+    Digest(rand::random())
+}

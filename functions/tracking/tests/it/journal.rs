@@ -1,0 +1,283 @@
+//! Points in the journal: packed, and found, wherever those who write, pack and read them stop.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use embedded_engine::faults::Trouble;
+use entities::attributes::{CLOSING, JOURNAL, LEASED};
+use entities::now_ms;
+use fts_indexer::{Batch, Indexer};
+use key_schema::IndexEntry;
+use key_schema::index::RunsChanged;
+use serde_json::{Value, json};
+use table::Retry;
+
+use crate::indexed::{changes, index};
+use crate::server::{Point, Server, Site, metric_json, point};
+
+/// Calls of ten metrics after which the next adds to the journal, and relies on the run's mark.
+const CALLS_TO_LEASE: i64 = 6;
+
+async fn run(site: &Site) -> String {
+    site.server.run(&site.server.experiment("e").await).await
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("a/long/name/of/m{number:03}")).collect()
+}
+
+fn at(step: i64) -> Point {
+    (step * 10, step, 0.5)
+}
+
+async fn log_step(server: &Server, run: &str, count: usize, step: i64) {
+    let metrics: Vec<_> = names(count).iter().map(|name| metric_json(name, at(step))).collect();
+    server.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await.ok();
+}
+
+async fn log_steps(server: &Server, run: &str, count: usize, steps: std::ops::RangeInclusive<i64>) {
+    for step in steps {
+        log_step(server, run, count, step).await;
+    }
+}
+
+/// Every metric has these steps, and the last of them is its latest.
+async fn check(server: &Server, run: &str, count: usize, last: i64) {
+    let metrics = server.data(run, "metrics").await;
+    assert_eq!(metrics.len(), count);
+    for name in [&names(count)[0], &names(count)[count - 1]] {
+        assert_eq!(point(&metrics[name]), at(last), "{name}");
+        assert_eq!(server.history(run, name).await, (1..=last).map(at).collect::<Vec<_>>(), "{name}");
+    }
+}
+
+async fn document(site: &Site, run: &str) -> Value {
+    let items = site.dump().await;
+    items.into_iter().find(|(key, _)| key.ends_with(&format!(" R#{run}"))).unwrap().1
+}
+
+async fn is_marked(site: &Site, run: &str) -> bool {
+    document(site, run).await.get(RunsChanged::INDEX.sort).is_some()
+}
+
+async fn keys(site: &Site, part: &str) -> Vec<String> {
+    site.dump().await.into_keys().filter(|key| key.contains(part)).collect()
+}
+
+async fn end(server: &Server, run: &str) {
+    server.post("runs/update", json!({ "run_id": run, "status": "FINISHED", "end_time": 9 })).await.ok();
+}
+
+/// An indexer whose clock is so much ahead.
+fn later(site: &Site, time: Duration) -> Indexer {
+    let ahead = i64::try_from(time.as_millis()).unwrap();
+    Indexer::new(site.table.clone()).with_clock(move || now_ms() + ahead)
+}
+
+async fn handle(site: &Site, indexer: &Indexer) {
+    let answer = indexer.handle(Batch { records: changes(site).await }).await;
+    assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
+}
+
+/// Ticks, and carries over what the ticks ask for, until what was put off is done.
+async fn settle(site: &Site) {
+    for minutes in [5, 10, 15] {
+        let indexer = later(site, Duration::from_mins(minutes));
+        indexer.tick().await.unwrap();
+        handle(site, &indexer).await;
+    }
+}
+
+#[tokio::test]
+async fn a_short_run_has_no_journal() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    log_step(&site.server, &run, 10, 1).await;
+    end(&site.server, &run).await;
+    index(&site).await;
+    assert_eq!(keys(&site, "RUN#").await, Vec::<String>::new());
+    assert!(!is_marked(&site, &run).await);
+    check(&site.other().await, &run, 10, 1).await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_logged_to_writes_nothing_to_its_document() {
+    for count in [10, 100] {
+        let site = Site::new().await;
+        let run = run(&site).await;
+        log_steps(&site.server, &run, count, 1..=CALLS_TO_LEASE).await;
+        let before = document(&site, &run).await;
+        assert!(before.get(LEASED).is_some() && before.get(JOURNAL).is_some());
+        log_steps(&site.server, &run, count, CALLS_TO_LEASE + 1..=30).await;
+        assert_eq!(document(&site, &run).await, before);
+        check(&site.other().await, &run, count, 30).await;
+        let names = keys(&site, " JN#").await;
+        assert_eq!(names.len(), usize::from(count == 100), "names are a row where they are many");
+        end(&site.server, &run).await;
+        index(&site).await;
+        check(&site.other().await, &run, count, 30).await;
+        assert!(is_marked(&site, &run).await, "somebody may still rely on it");
+        settle(&site).await;
+        assert!(!is_marked(&site, &run).await);
+        let document = document(&site, &run).await;
+        assert!([JOURNAL, LEASED, CLOSING].iter().all(|name| document.get(*name).is_none()), "{document}");
+        assert_eq!(keys(&site, " J#").await, Vec::<String>::new());
+        assert_eq!(keys(&site, "LATER#").await, Vec::<String>::new());
+        check(&site.other().await, &run, count, 30).await;
+        // And goes on.
+        log_steps(&site.server, &run, count, 31..=40).await;
+        check(&site.other().await, &run, count, 40).await;
+    }
+}
+
+/// The indexer stops at each of its requests in turn. Whatever it has done, every point is read once, then and after it has done all.
+#[tokio::test]
+async fn each_point_is_read_once_wherever_packing_stops() {
+    for failing in 1.. {
+        let site = Site::new().await;
+        let run = run(&site).await;
+        log_steps(&site.server, &run, 10, 1..=15).await;
+        site.faults.trouble_at(Trouble::Disconnected, failing, u64::MAX);
+        let impatient = Retry { attempts: 1, ..Retry::default() };
+        let indexer = Indexer::new(site.faulty().with_retry(impatient));
+        let answer = indexer.handle(Batch { records: changes(&site).await }).await;
+        site.faults.work_again();
+        let other = site.other().await;
+        check(&other, &run, 10, 15).await;
+        log_step(&other, &run, 10, 16).await;
+        check(&site.server, &run, 10, 16).await;
+        handle(&site, &Indexer::new(site.table.clone())).await;
+        check(&other, &run, 10, 16).await;
+        settle(&site).await;
+        check(&other, &run, 10, 16).await;
+        if answer.batch_item_failures.is_empty() {
+            assert!(failing > 8, "it has made requests");
+            return;
+        }
+    }
+}
+
+/// A call adds to a tail that was read to be packed: the tail stays, and is packed the next time.
+#[tokio::test]
+async fn a_late_addition_to_a_tail_survives() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    let other = site.other().await;
+    log_steps(&other, &run, 2, 1..=60).await;
+    let mut gate = site.faults.pause_before("DeleteItem", 1);
+    let packing = tokio::spawn({
+        let (indexer, records) = (Indexer::new(site.faulty()), changes(&site).await);
+        async move { indexer.handle(Batch { records }).await }
+    });
+    gate.reached().await;
+    log_step(&other, &run, 2, 61).await;
+    gate.open();
+    assert!(packing.await.unwrap().batch_item_failures.is_empty());
+    check(&other, &run, 2, 61).await;
+    assert!(!keys(&site, " J#").await.is_empty());
+    end(&other, &run).await;
+    index(&site).await;
+    settle(&site).await;
+    check(&other, &run, 2, 61).await;
+    assert_eq!(keys(&site, " J#").await, Vec::<String>::new());
+}
+
+/// A process dies before it marks the run; its client sends the points again to another.
+#[tokio::test]
+async fn the_points_are_logged_again_after_a_crash() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    let other = site.other().await;
+    log_steps(&other, &run, 100, 1..=1).await;
+    let mut gate = site.faults.pause_after("UpdateItem", 1);
+    let logging = tokio::spawn({
+        let (server, run) = (site.server.clone(), run.clone());
+        async move { log_step(&server, &run, 100, 2).await }
+    });
+    gate.reached().await;
+    logging.abort();
+    assert!(logging.await.unwrap_err().is_cancelled());
+    log_step(&other, &run, 100, 2).await;
+    check(&other, &run, 100, 2).await;
+    index(&site).await;
+    check(&other, &run, 100, 2).await;
+}
+
+/// A run that stops without an end is packed and its mark taken off, and may be logged to again.
+#[tokio::test]
+async fn a_killed_run_comes_to_rest() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    log_steps(&site.server, &run, 10, 1..=20).await;
+    let mut minutes = 0;
+    while is_marked(&site, &run).await {
+        minutes += 1;
+        assert!(minutes < 10);
+        let indexer = later(&site, Duration::from_mins(minutes));
+        indexer.tick().await.unwrap();
+        handle(&site, &indexer).await;
+        check(&site.server, &run, 10, 20).await;
+    }
+    log_step(&site.other().await, &run, 10, 21).await;
+    check(&site.server, &run, 10, 21).await;
+}
+
+/// After it was said that calls may not rely on the mark any more, one marks the run anew.
+#[tokio::test]
+async fn a_call_after_the_closing_keeps_the_mark() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    log_steps(&site.server, &run, 100, 1..=20).await;
+    end(&site.server, &run).await;
+    index(&site).await;
+    assert!(document(&site, &run).await.get(CLOSING).is_some());
+    let other = site.other().await;
+    log_step(&other, &run, 100, 21).await;
+    assert!(document(&site, &run).await.get(CLOSING).is_none());
+    let indexer = later(&site, Duration::from_mins(5));
+    indexer.tick().await.unwrap();
+    handle(&site, &indexer).await;
+    assert!(is_marked(&site, &run).await);
+    settle(&site).await;
+    settle(&site).await;
+    assert!(!is_marked(&site, &run).await);
+    check(&other, &run, 100, 21).await;
+}
+
+#[tokio::test]
+async fn many_processes_log_to_a_run_while_it_is_packed() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    let mut servers = Vec::new();
+    for _ in 0..4 {
+        servers.push(site.other().await);
+    }
+    site.faults.lose_answer_every(5);
+    servers.push(site.server.clone());
+    let tasks = servers.iter().enumerate().map(|(number, server)| {
+        let (server, run) = (server.clone(), run.clone());
+        let number = i64::try_from(number).unwrap();
+        tokio::spawn(async move {
+            for round in 0..20 {
+                log_step(&server, &run, 10, 1 + round * 5 + number).await;
+            }
+        })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    while !tasks.iter().all(tokio::task::JoinHandle::is_finished) {
+        index(&site).await;
+        let _ = later(&site, Duration::from_mins(5)).tick().await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    check(&servers[0], &run, 10, 100).await;
+    end(&servers[0], &run).await;
+    index(&site).await;
+    settle(&site).await;
+    site.faults.lose_answer_every(0);
+    check(&servers[0], &run, 10, 100).await;
+    let found: BTreeMap<_, _> = site.dump().await.into_iter().filter(|(key, _)| key.contains(" J#")).collect();
+    assert_eq!(found, BTreeMap::new());
+}

@@ -1,0 +1,273 @@
+//! The journal of a run: points as calls logged them, until the stream's consumer packs them into the metrics documents.
+//!
+//! A process adds the points of each call to a tail, which is an item, as one element of a set. So a call that is sent twice counts
+//! once, and the order of calls does not matter. Tails are small: an addition is paid for by the size of the whole item.
+//!
+//! An element names its metrics. Where calls log the same many metrics at one step again and again, the names are a row of their own,
+//! found by their hash, and an element holds the hash and the values.
+
+use std::collections::{BTreeMap, HashMap};
+
+use key_schema::{Key, WideDigest, fnv1a_128, rows};
+use mlflow_api::{Result, RunId};
+use table::{Item, Value, bytes};
+
+use crate::attributes::{CALLS, NAMES};
+use crate::points::{Point, read_signed, write_signed};
+use crate::unreadable::unreadable;
+
+/// Points by metric.
+pub type Series = BTreeMap<String, Vec<Point>>;
+
+/// First byte of an element with names in it.
+const NAMED: u8 = 0;
+/// First byte of an element whose names are a row.
+const BY_HASH: u8 = 1;
+
+/// The points of a call as an element of a tail.
+#[must_use]
+pub fn pack_call(series: &Series) -> Vec<u8> {
+    let mut packed = vec![NAMED];
+    let (mut timestamp, mut step) = (0_i64, 0_i64);
+    for (metric, points) in series {
+        write_text(&mut packed, metric);
+        write_length(&mut packed, points.len());
+        for point in points {
+            write_signed(&mut packed, point.timestamp.wrapping_sub(timestamp));
+            write_signed(&mut packed, point.step.wrapping_sub(step));
+            packed.extend_from_slice(&point.value.to_le_bytes());
+            (timestamp, step) = (point.timestamp, point.step);
+        }
+    }
+    packed
+}
+
+/// A call that logs one point of each of its metrics, all at the same step and time: names, and values in their order.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The hash that stands for the names.
+    pub names: WideDigest,
+    packed_names: Vec<u8>,
+    element: Vec<u8>,
+}
+
+impl Step {
+    /// The call, if it is such a one.
+    #[must_use]
+    pub fn of(series: &Series) -> Option<Self> {
+        let first = *series.values().next()?.first()?;
+        let is_like = |point: &Point| (point.timestamp, point.step) == (first.timestamp, first.step);
+        let mut packed_names = Vec::new();
+        let mut values = Vec::with_capacity(series.len() * 8);
+        for (metric, points) in series {
+            let [point] = points.as_slice() else { return None };
+            if !is_like(point) {
+                return None;
+            }
+            write_text(&mut packed_names, metric);
+            values.extend_from_slice(&point.value.to_le_bytes());
+        }
+        let names = fnv1a_128(&packed_names);
+        let mut element = vec![BY_HASH];
+        element.extend_from_slice(&names.to_le_bytes());
+        write_signed(&mut element, first.timestamp);
+        write_signed(&mut element, first.step);
+        element.append(&mut values);
+        Some(Self { names: WideDigest(names), packed_names, element })
+    }
+
+    /// How many bytes its names have.
+    #[must_use]
+    pub fn names_size(&self) -> usize {
+        self.packed_names.len()
+    }
+
+    /// The row of its names, which has to be there before the element.
+    #[must_use]
+    pub fn names_row(&self, run: &RunId) -> Item {
+        Item::new(rows::JournalNames::key(run, &self.names)).with(NAMES, bytes(self.packed_names.clone()))
+    }
+
+    /// The element of a tail.
+    #[must_use]
+    pub fn into_element(self) -> Vec<u8> {
+        self.element
+    }
+}
+
+/// The points of tails; `names` are the rows of names that they refer to.
+///
+/// # Errors
+/// An internal one if they cannot be read.
+pub fn read_journal(tails: &[Item], names: &[Item]) -> Result<Series> {
+    let names = names.iter().map(|row| read_names(row).ok_or_else(|| unreadable(row, "names of metrics")));
+    let names = names.collect::<Result<HashMap<_, _>>>()?;
+    let mut series = Series::new();
+    for tail in tails {
+        let calls = tail.0.get(CALLS).and_then(|calls| calls.as_bs().ok());
+        let calls = calls.ok_or_else(|| unreadable(tail, "a tail of the journal"))?;
+        for call in calls {
+            read_call(call.as_ref(), &names, &mut series).ok_or_else(|| unreadable(tail, "a call in the journal"))?;
+        }
+    }
+    Ok(series)
+}
+
+fn read_names(row: &Item) -> Option<(u128, Vec<String>)> {
+    let packed = row.0.get(NAMES)?.as_b().ok()?.as_ref();
+    let mut rest = packed;
+    let mut names = Vec::new();
+    while !rest.is_empty() {
+        names.push(read_text(&mut rest)?);
+    }
+    Some((fnv1a_128(packed), names))
+}
+
+fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, series: &mut Series) -> Option<()> {
+    let (form, mut rest) = call.split_first()?;
+    match *form {
+        NAMED => {
+            let (mut timestamp, mut step) = (0_i64, 0_i64);
+            while !rest.is_empty() {
+                let metric = read_text(&mut rest)?;
+                let count = read_length(&mut rest)?;
+                let points = series.entry(metric).or_default();
+                for _ in 0..count {
+                    timestamp = timestamp.wrapping_add(read_signed(&mut rest)?);
+                    step = step.wrapping_add(read_signed(&mut rest)?);
+                    points.push(Point { timestamp, step, value: read_value(&mut rest)? });
+                }
+            }
+        }
+        BY_HASH => {
+            let (hash, after) = rest.split_first_chunk()?;
+            rest = after;
+            let (timestamp, step) = (read_signed(&mut rest)?, read_signed(&mut rest)?);
+            for metric in names.get(&u128::from_le_bytes(*hash))? {
+                let point = Point { timestamp, step, value: read_value(&mut rest)? };
+                series.entry(metric.clone()).or_default().push(point);
+            }
+            if !rest.is_empty() {
+                return None;
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn write_length(packed: &mut Vec<u8>, length: usize) {
+    write_signed(packed, i64::try_from(length).unwrap_or(i64::MAX));
+}
+
+fn read_length(rest: &mut &[u8]) -> Option<usize> {
+    usize::try_from(read_signed(rest)?).ok()
+}
+
+fn write_text(packed: &mut Vec<u8>, text: &str) {
+    write_length(packed, text.len());
+    packed.extend_from_slice(text.as_bytes());
+}
+
+fn read_text(rest: &mut &[u8]) -> Option<String> {
+    let length = read_length(rest)?;
+    let (text, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    String::from_utf8(text.to_vec()).ok()
+}
+
+fn read_value(rest: &mut &[u8]) -> Option<f64> {
+    let (value, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(f64::from_le_bytes(*value))
+}
+
+/// Whether a key is that of a tail.
+#[must_use]
+pub fn is_tail(key: &Key) -> bool {
+    rows::MetricJournal::parse(key).is_some()
+}
+
+/// Whether a key is that of a row of names.
+#[must_use]
+pub fn is_names(key: &Key) -> bool {
+    rows::JournalNames::parse(key).is_some()
+}
+
+/// The calls in a tail, as they stand in it.
+#[must_use]
+pub fn calls_of(tail: &Item) -> Option<&Value> {
+    tail.0.get(CALLS)
+}
+
+#[cfg(test)]
+mod tests {
+    use key_schema::Digest;
+    use mlflow_api::ExperimentId;
+    use proptest::prelude::*;
+    use table::bytes_set;
+
+    use super::*;
+
+    fn run() -> RunId {
+        RunId::new(1, ExperimentId::DEFAULT, 7)
+    }
+
+    fn tail(calls: Vec<Vec<u8>>) -> Item {
+        Item::new(rows::MetricJournal::key(&run(), &Digest(1))).with(CALLS, bytes_set(calls))
+    }
+
+    fn point() -> impl Strategy<Value = Point> {
+        (any::<i64>(), any::<i64>(), any::<f64>())
+            .prop_map(|(timestamp, step, value)| Point::new(timestamp, step, value))
+    }
+
+    fn series() -> impl Strategy<Value = Series> {
+        proptest::collection::btree_map("\\PC{1,12}", proptest::collection::vec(point(), 1..4), 0..8)
+    }
+
+    proptest! {
+        #[test]
+        fn calls_come_back(first in series(), second in series()) {
+            let mut both = first.clone();
+            for (metric, points) in &second {
+                both.entry(metric.clone()).or_default().extend(points);
+            }
+            let read = read_journal(&[tail(vec![pack_call(&first)]), tail(vec![pack_call(&second)])], &[]).unwrap();
+            prop_assert_eq!(read, both);
+        }
+
+        #[test]
+        fn steps_come_back(names in proptest::collection::btree_set("\\PC{1,12}", 1..20), at in point()) {
+            let series: Series = names.into_iter().map(|name| (name, vec![at])).collect();
+            let step = Step::of(&series).unwrap();
+            let names = step.names_row(&run());
+            let read = read_journal(&[tail(vec![step.clone().into_element()])], std::slice::from_ref(&names)).unwrap();
+            prop_assert_eq!(read, series);
+            prop_assert!(read_journal(&[tail(vec![step.into_element()])], &[]).is_err(), "names are missing");
+        }
+
+        #[test]
+        fn foreign_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = read_journal(&[tail(vec![bytes.clone()])], &[]);
+            let _ = read_journal(&[], &[Item::new(rows::JournalNames::key(&run(), &WideDigest(1))).with(NAMES, super::bytes(bytes))]);
+        }
+    }
+
+    #[test]
+    fn a_step_of_many_metrics_is_little_more_than_its_values() {
+        let series: Series = (0..100).map(|number| (format!("layer/{number:03}/grad_norm"), vec![Point::new(1_700_000_000_000, 9_999, 0.5)])).collect();
+        assert!(pack_call(&series).len() > 3_000);
+        assert!(Step::of(&series).unwrap().into_element().len() < 850);
+        let two = Series::from([("a".to_owned(), vec![Point::new(1, 1, 1.0)]), ("b".to_owned(), vec![Point::new(2, 1, 1.0)])]);
+        assert!(Step::of(&two).is_none(), "two times");
+    }
+
+    #[test]
+    fn a_call_that_lost_its_end_is_unreadable() {
+        let series = Series::from([("a".to_owned(), vec![Point::new(1, 1, 1.0), Point::new(2, 2, 2.0)])]);
+        let mut packed = pack_call(&series);
+        packed.truncate(packed.len() - 4);
+        assert!(read_journal(&[tail(vec![packed])], &[]).is_err());
+    }
+}
