@@ -30,10 +30,11 @@ def _page(path: Path) -> Page:
         if line.startswith("## "):
             section = re.sub(r"[^\w\- ]", "", line[3:].lower()).replace(" ", "-")
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
-        if "cold: requests" in cells:
-            # What stands behind the first column of the warm call belongs to it, too.
-            warm = cells.index("warm: requests")
-            columns = [f"warm: {cell}" if place > warm else cell for place, cell in enumerate(cells)]
+        second = next((cell for cell in cells if cell in ("warm: requests", "all in: requests")), None)
+        if second:
+            # What stands behind the first column of the second figures belongs to them, too.
+            first, what = cells.index(second), second.partition(":")[0]
+            columns = [f"{what}: {cell}" if place > first else cell for place, cell in enumerate(cells)]
         elif cells and not set(cells[0]) <= set("-: "):
             rows.append((section, cells[0], dict(zip(columns, cells))))
     return rows

@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use entities::attributes::{CALLS, PACKED, WIDE};
 use entities::journal::Series;
 use entities::points::{self, Point};
-use entities::{RunItems, RunLocation, SEAL_AT, latest, metric_attribute, metric_of, pack_set, packed, segments, waiting};
+use entities::{
+    RunItems, RunLocation, SEAL_AT, latest, metric_attribute, metric_of, pack_set, packed, segments,
+    waiting as points_in,
+};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Bucket, Key, rows};
 use mlflow_api::Result;
@@ -48,7 +51,7 @@ pub(crate) fn is_due(items: &RunItems) -> Result<bool> {
     }
     let metrics = items.run.0.keys().filter_map(|name| metric_of(name));
     for metric in metrics {
-        if waiting(&items.run, metric)?.len() >= SEAL_AT {
+        if points_in(&items.run, metric)?.len() >= SEAL_AT {
             return Ok(true);
         }
     }
@@ -81,7 +84,8 @@ async fn put(table: &Table, document: Item, condition: &Condition) -> table::Res
 
 /// Deletes a tail, unless it has got further calls.
 async fn delete(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
-    let is_as_read = tail.0.get(CALLS).map_or(Condition::Always, |calls| Condition::Equals(CALLS.into(), calls.clone()));
+    let is_as_read =
+        tail.0.get(CALLS).map_or(Condition::Always, |calls| Condition::Equals(CALLS.into(), calls.clone()));
     match table.delete(&key, &is_as_read).await {
         Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
         Err(failure) => Err(failure),
@@ -97,10 +101,20 @@ fn plan(at: &RunLocation, items: &RunItems) -> Result<Packing> {
     let mut room = DOCUMENT_KEYS.saturating_sub(first.map_or(0, metric_count));
     let mut sealed = Vec::new();
     let mut documents: BTreeMap<Key, BTreeMap<String, Vec<Point>>> = BTreeMap::new();
-    for (metric, mut points) in items.metrics.all_waiting(&items.run)? {
+    let mut waiting = items.metrics.all_waiting(&items.run)?;
+    for metric in items.metrics.journal.sealed.keys() {
+        waiting.entry(metric.clone()).or_default();
+    }
+    for (metric, mut points) in waiting {
         points::sort_by_time(&mut points);
         if points.len() >= SEAL_AT {
             seal(at, &metric, &mut points, &mut sealed);
+        }
+        let in_segments = items.metrics.journal.sealed.get(&metric).into_iter().flatten();
+        if let Some(newest) = in_segments.copied().max_by(Point::by_step)
+            && points.iter().all(|point| point.by_step(&newest).is_lt())
+        {
+            points.push(newest);
         }
         let attribute = metric_attribute(&metric);
         let bucket = rows::RunMetricsBucket::key(&at.run, &Bucket::of(&metric));
@@ -129,7 +143,7 @@ fn plan(at: &RunLocation, items: &RunItems) -> Result<Packing> {
     let mut from_document = Series::new();
     for metric in latest(&items.run) {
         let (metric, _) = metric?;
-        from_document.insert(metric.to_owned(), waiting(&items.run, metric)?);
+        from_document.insert(metric.to_owned(), points_in(&items.run, metric)?);
     }
     Ok(Packing { segments: sealed, documents: written, packed: Packed { times, from_document } })
 }

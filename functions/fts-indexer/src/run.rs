@@ -15,7 +15,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use entities::attributes::{
-    CLOSING, DUE, END_TIME, INDEXED, JOURNAL, LEASED, NAME, OVERDUE, PACKED, REBUILD, REVISION, SEEN, START_TIME, STATUS,
+    CLOSING, DUE, END_TIME, INDEXED, JOURNAL, LEASED, NAME, OVERDUE, PACKED, REBUILD, REVISION, SEEN, START_TIME,
+    STATUS,
 };
 use entities::fields::{from_json, to_json};
 use entities::{RunCopy, RunItems, RunLocation, metric_attribute, own_stage, pack_set, read_runs, unreadable};
@@ -65,8 +66,8 @@ impl Plan {
         };
         let update = if times_packed > 0 { update.set(PACKED, number(times_packed)) } else { update };
         let points = packed.from_document.iter();
-        let update = points
-            .fold(update, |update, (metric, points)| update.delete(metric_attribute(metric), pack_set(points)));
+        let update =
+            points.fold(update, |update, (metric, points)| update.delete(metric_attribute(metric), pack_set(points)));
         let update = match self.mark {
             Mark::Goes => {
                 let update = update.not_indexed(RunsChanged::INDEX).remove(JOURNAL).remove(LEASED);
@@ -99,11 +100,13 @@ impl Indexer {
             }
             let olds: Vec<_> = places(at).iter().filter_map(|key| copies.remove(key).map(RunCopy)).collect();
             match items.get(at) {
-                Some(items) => match plan(at, items, &olds, fields, (self.schedule.next(&items.run), self.schedule.mark(items))) {
-                    Ok(plan) => plans.extend(plan),
-                    // It stays marked: searches look at it themselves, and say so.
-                    Err(error) => tracing::error!(%error, "a run cannot be indexed"),
-                },
+                Some(items) => {
+                    match plan(at, items, &olds, fields, (self.schedule.next(&items.run), self.schedule.mark(items))) {
+                        Ok(plan) => plans.extend(plan),
+                        // It stays marked: searches look at it themselves, and say so.
+                        Err(error) => tracing::error!(%error, "a run cannot be indexed"),
+                    }
+                }
                 // Gone since, or a late metric made a document anew. Its removal is a record of its own.
                 None => self.clear_up_run(at, None).await?,
             }

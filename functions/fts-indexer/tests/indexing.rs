@@ -161,7 +161,7 @@ async fn a_value_that_changes_often_is_moved_once() {
     for step in 0..50 {
         site.log(&at, "loss", step, 50.0 - f64::from(i32::try_from(step).unwrap())).await;
     }
-    let records = (0..50).map(|number| record("MODIFY", &at, "#METRIC", number)).collect();
+    let records = (0..50).map(|number| record("MODIFY", &at, "", number)).collect();
     assert!(site.handle(records).await.is_empty());
     let first = site.keys("M#loss").await;
     site.log(&at, "loss", 60, -1.0).await;

@@ -6,11 +6,11 @@
 //! An element names its metrics. Where calls log the same many metrics at one step again and again, the names are a row of their own,
 //! found by their hash, and an element holds the hash and the values.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use key_schema::{Key, WideDigest, fnv1a_128, rows};
 use mlflow_api::{Result, RunId};
-use table::{Item, Value, bytes};
+use table::{Item, bytes};
 
 use crate::attributes::{CALLS, NAMES};
 use crate::points::{Point, read_signed, write_signed};
@@ -24,14 +24,15 @@ const NAMED: u8 = 0;
 /// First byte of an element whose names are a row.
 const BY_HASH: u8 = 1;
 
-/// The points of a call as an element of a tail.
+/// The points of a call as an element of a tail. Of the metrics in `sealed`, these are the latest of many that are in segments already.
 #[must_use]
-pub fn pack_call(series: &Series) -> Vec<u8> {
+pub fn pack_call(series: &Series, sealed: &BTreeSet<String>) -> Vec<u8> {
     let mut packed = vec![NAMED];
     let (mut timestamp, mut step) = (0_i64, 0_i64);
     for (metric, points) in series {
         write_text(&mut packed, metric);
-        write_length(&mut packed, points.len());
+        let count = i64::try_from(points.len()).unwrap_or(i64::MAX);
+        write_signed(&mut packed, if sealed.contains(metric) { -count } else { count });
         for point in points {
             write_signed(&mut packed, point.timestamp.wrapping_sub(timestamp));
             write_signed(&mut packed, point.step.wrapping_sub(step));
@@ -95,22 +96,31 @@ impl Step {
     }
 }
 
+/// The points in a journal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Journal {
+    /// Those that are in no segment yet.
+    pub waiting: Series,
+    /// Those that are in segments.
+    pub sealed: Series,
+}
+
 /// The points of tails; `names` are the rows of names that they refer to.
 ///
 /// # Errors
 /// An internal one if they cannot be read.
-pub fn read_journal(tails: &[Item], names: &[Item]) -> Result<Series> {
+pub fn read_journal(tails: &[Item], names: &[Item]) -> Result<Journal> {
     let names = names.iter().map(|row| read_names(row).ok_or_else(|| unreadable(row, "names of metrics")));
     let names = names.collect::<Result<HashMap<_, _>>>()?;
-    let mut series = Series::new();
+    let mut journal = Journal::default();
     for tail in tails {
         let calls = tail.0.get(CALLS).and_then(|calls| calls.as_bs().ok());
         let calls = calls.ok_or_else(|| unreadable(tail, "a tail of the journal"))?;
         for call in calls {
-            read_call(call.as_ref(), &names, &mut series).ok_or_else(|| unreadable(tail, "a call in the journal"))?;
+            read_call(call.as_ref(), &names, &mut journal).ok_or_else(|| unreadable(tail, "a call in the journal"))?;
         }
     }
-    Ok(series)
+    Ok(journal)
 }
 
 fn read_names(row: &Item) -> Option<(u128, Vec<String>)> {
@@ -123,16 +133,17 @@ fn read_names(row: &Item) -> Option<(u128, Vec<String>)> {
     Some((fnv1a_128(packed), names))
 }
 
-fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, series: &mut Series) -> Option<()> {
+fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, journal: &mut Journal) -> Option<()> {
     let (form, mut rest) = call.split_first()?;
     match *form {
         NAMED => {
             let (mut timestamp, mut step) = (0_i64, 0_i64);
             while !rest.is_empty() {
                 let metric = read_text(&mut rest)?;
-                let count = read_length(&mut rest)?;
+                let count = read_signed(&mut rest)?;
+                let series = if count < 0 { &mut journal.sealed } else { &mut journal.waiting };
                 let points = series.entry(metric).or_default();
-                for _ in 0..count {
+                for _ in 0..count.unsigned_abs() {
                     timestamp = timestamp.wrapping_add(read_signed(&mut rest)?);
                     step = step.wrapping_add(read_signed(&mut rest)?);
                     points.push(Point { timestamp, step, value: read_value(&mut rest)? });
@@ -145,7 +156,7 @@ fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, series: &mut Serie
             let (timestamp, step) = (read_signed(&mut rest)?, read_signed(&mut rest)?);
             for metric in names.get(&u128::from_le_bytes(*hash))? {
                 let point = Point { timestamp, step, value: read_value(&mut rest)? };
-                series.entry(metric.clone()).or_default().push(point);
+                journal.waiting.entry(metric.clone()).or_default().push(point);
             }
             if !rest.is_empty() {
                 return None;
@@ -194,12 +205,6 @@ pub fn is_names(key: &Key) -> bool {
     rows::JournalNames::parse(key).is_some()
 }
 
-/// The calls in a tail, as they stand in it.
-#[must_use]
-pub fn calls_of(tail: &Item) -> Option<&Value> {
-    tail.0.get(CALLS)
-}
-
 #[cfg(test)]
 mod tests {
     use key_schema::Digest;
@@ -233,8 +238,8 @@ mod tests {
             for (metric, points) in &second {
                 both.entry(metric.clone()).or_default().extend(points);
             }
-            let read = read_journal(&[tail(vec![pack_call(&first)]), tail(vec![pack_call(&second)])], &[]).unwrap();
-            prop_assert_eq!(read, both);
+            let read = read_journal(&[tail(vec![pack_call(&first, &BTreeSet::new())]), tail(vec![pack_call(&second, &BTreeSet::new())])], &[]).unwrap();
+            prop_assert_eq!(read, Journal { waiting: both, sealed: Series::new() });
         }
 
         #[test]
@@ -243,7 +248,7 @@ mod tests {
             let step = Step::of(&series).unwrap();
             let names = step.names_row(&run());
             let read = read_journal(&[tail(vec![step.clone().into_element()])], std::slice::from_ref(&names)).unwrap();
-            prop_assert_eq!(read, series);
+            prop_assert_eq!(read.waiting, series);
             prop_assert!(read_journal(&[tail(vec![step.into_element()])], &[]).is_err(), "names are missing");
         }
 
@@ -256,17 +261,32 @@ mod tests {
 
     #[test]
     fn a_step_of_many_metrics_is_little_more_than_its_values() {
-        let series: Series = (0..100).map(|number| (format!("layer/{number:03}/grad_norm"), vec![Point::new(1_700_000_000_000, 9_999, 0.5)])).collect();
-        assert!(pack_call(&series).len() > 3_000);
+        let series: Series = (0..100)
+            .map(|number| (format!("layer/{number:03}/grad_norm"), vec![Point::new(1_700_000_000_000, 9_999, 0.5)]))
+            .collect();
+        assert!(pack_call(&series, &BTreeSet::new()).len() > 3_000);
         assert!(Step::of(&series).unwrap().into_element().len() < 850);
-        let two = Series::from([("a".to_owned(), vec![Point::new(1, 1, 1.0)]), ("b".to_owned(), vec![Point::new(2, 1, 1.0)])]);
+        let two = Series::from([
+            ("a".to_owned(), vec![Point::new(1, 1, 1.0)]),
+            ("b".to_owned(), vec![Point::new(2, 1, 1.0)]),
+        ]);
         assert!(Step::of(&two).is_none(), "two times");
+    }
+
+    #[test]
+    fn what_is_in_segments_is_told_apart() {
+        let points = vec![Point::new(1, 1, 1.0)];
+        let series = Series::from([("a".to_owned(), points.clone()), ("b".to_owned(), points.clone())]);
+        let packed = pack_call(&series, &BTreeSet::from(["b".to_owned()]));
+        let read = read_journal(&[tail(vec![packed])], &[]).unwrap();
+        let of = |metric: &str| Series::from([(metric.to_owned(), points.clone())]);
+        assert_eq!(read, Journal { waiting: of("a"), sealed: of("b") });
     }
 
     #[test]
     fn a_call_that_lost_its_end_is_unreadable() {
         let series = Series::from([("a".to_owned(), vec![Point::new(1, 1, 1.0), Point::new(2, 2, 2.0)])]);
-        let mut packed = pack_call(&series);
+        let mut packed = pack_call(&series, &BTreeSet::new());
         packed.truncate(packed.len() - 4);
         assert!(read_journal(&[tail(vec![packed])], &[]).is_err());
     }

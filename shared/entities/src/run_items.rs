@@ -96,12 +96,7 @@ impl RunItems {
 ///
 /// # Errors
 /// Those of the table.
-pub async fn read_run_items(
-    table: &Table,
-    at: &RunLocation,
-    run: Item,
-    metrics: Option<Item>,
-) -> Result<RunItems> {
+pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics: Option<Item>) -> Result<RunItems> {
     let rows = RowsOfRun::of(at);
     let wanted = [(run.has(PARAM_ROWS), rows.params), (run.has(TAG_ROWS), rows.tags), (run.has(LINKS), rows.links)];
     let queries = wanted.into_iter().map(|(wanted, range)| async move {

@@ -12,7 +12,7 @@ use mlflow_api::Result;
 use table::{Failure, Item, Query, Table};
 
 use crate::attributes::{JOURNAL, PACKED, WIDE, metric_attribute, metric_of};
-use crate::journal::{Series, is_names, is_tail, read_journal};
+use crate::journal::{Journal, Series, is_names, is_tail, read_journal};
 use crate::metrics::{latest, waiting};
 use crate::points::Point;
 use crate::run_items::RunLocation;
@@ -54,7 +54,7 @@ pub struct RunMetrics {
     /// The tails of the journal.
     pub tails: Vec<Item>,
     /// The points in them.
-    pub journal: Series,
+    pub journal: Journal,
 }
 
 impl RunMetrics {
@@ -74,7 +74,7 @@ impl RunMetrics {
             let (metric, point) = metric?;
             keep(metric, point);
         }
-        for (metric, points) in &self.journal {
+        for (metric, points) in self.journal.waiting.iter().chain(&self.journal.sealed) {
             for point in points {
                 keep(metric, *point);
             }
@@ -88,19 +88,20 @@ impl RunMetrics {
     /// # Errors
     /// An internal one if they cannot be read.
     pub fn waiting(&self, run: &Item, metric: &str) -> Result<Vec<Point>> {
-        let mut points = self.journal.get(metric).cloned().unwrap_or_default();
+        let journal = [&self.journal.waiting, &self.journal.sealed].into_iter().filter_map(|points| points.get(metric));
+        let mut points: Vec<Point> = journal.flatten().copied().collect();
         for document in std::iter::once(run).chain(&self.documents) {
             points.extend(waiting(document, metric)?);
         }
         Ok(points)
     }
 
-    /// All points that are in no segment yet, likewise.
+    /// All points that are in no segment yet, likewise, but those that are the latest of many in segments.
     ///
     /// # Errors
     /// An internal one if they cannot be read.
     pub fn all_waiting(&self, run: &Item) -> Result<Series> {
-        let mut all = self.journal.clone();
+        let mut all = self.journal.waiting.clone();
         for document in std::iter::once(run).chain(&self.documents) {
             for metric in document.0.keys().filter_map(|name| metric_of(name)) {
                 all.entry(metric.to_owned()).or_default().extend(waiting(document, metric)?);
@@ -144,9 +145,7 @@ pub async fn read_run_metrics(
         MetricsPlace::Documents => {
             // The two may have been read at different moments: one from before the run was packed is not what the run's document speaks of.
             match first.filter(|first| packed(first) >= packed(run)) {
-                Some(first) if !first.has(WIDE) => {
-                    Ok(RunMetrics { documents: vec![first], ..RunMetrics::default() })
-                }
+                Some(first) if !first.has(WIDE) => Ok(RunMetrics { documents: vec![first], ..RunMetrics::default() }),
                 _ => sorted(table.query(Query::of(documents(at))).await?),
             }
         }

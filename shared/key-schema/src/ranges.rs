@@ -143,10 +143,7 @@ mod tests {
             RunOutput::key(&EXPERIMENT, &run, &last),
             RunModelInput::key(&EXPERIMENT, &run, &last),
         ];
-        let others = [
-            RunParam::key(&EXPERIMENT, &run, &last),
-            RunTag::key(&EXPERIMENT, &run, &last),
-        ];
+        let others = [RunParam::key(&EXPERIMENT, &run, &last), RunTag::key(&EXPERIMENT, &run, &last)];
         let of_another =
             [RunInput::key(&EXPERIMENT, &longer, &WideDigest(7)), RunTag::key(&EXPERIMENT, &longer, &last)];
         check(&links_of_run(&EXPERIMENT, &run), &links, &[&documents[..], &others, &of_another].concat());

@@ -15,6 +15,15 @@ pub const fn budget(cold: [f64; 3], warm: [f64; 3]) -> Budget {
     Budget { cold, warm }
 }
 
+/// What calls consumed, and what followed from them did.
+#[derive(Debug)]
+pub struct AllIn {
+    /// The calls.
+    pub own: Usage,
+    /// What followed.
+    pub following: Usage,
+}
+
 /// What a call was metered to cost in the mean of some calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cost {
@@ -27,10 +36,14 @@ pub(crate) struct Cost {
 impl Cost {
     /// The mean of `calls` equal calls that consumed this together.
     pub(crate) fn mean(usage: &Usage, calls: u32) -> Self {
-        let mean = |units: f64| units / f64::from(calls);
+        Self::scaled(usage, |units| units / f64::from(calls))
+    }
+
+    /// What was consumed, with each figure scaled.
+    pub(crate) fn scaled(usage: &Usage, scaled: impl Fn(f64) -> f64) -> Self {
         Self {
-            units: [f64::from(usage.requests), usage.write_units, usage.read_units].map(mean),
-            of_indexes: mean(usage.local_index_units + usage.global_index_units),
+            units: [f64::from(usage.requests), usage.write_units, usage.read_units].map(&scaled),
+            of_indexes: scaled(usage.local_index_units + usage.global_index_units),
         }
     }
 

@@ -9,5 +9,5 @@ mod cost;
 mod page;
 
 pub use bench::Bench;
-pub use cost::{Budget, budget};
+pub use cost::{AllIn, Budget, budget};
 pub use page::{Ledger, Section};

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use table::Meter;
 
 use crate::bench::Bench;
-use crate::cost::{Budget, Cost, figure};
+use crate::cost::{AllIn, Budget, Cost, figure};
 
 /// Rows, and budgets that were not kept.
 #[derive(Debug, Default)]
@@ -57,6 +57,41 @@ impl Ledger {
              | call | cold: requests | write units | read units | warm: requests | write units | read units | of writes, indexes |\n\
              |---|---:|---:|---:|---:|---:|---:|---:|\n"
         );
+    }
+
+    /// Begins a table of calls and what follows from them.
+    pub fn section_all_in(&mut self, title: &str) {
+        let _ = write!(
+            self.rows,
+            "\n## {title}\n\n\
+             | call | requests | write units | read units | all in: requests | write units | read units |\n\
+             |---|---:|---:|---:|---:|---:|---:|\n"
+        );
+    }
+
+    /// Adds a row to it: what one of `calls` consumed in the mean, with its budget of requests, write units and read units, and what it
+    /// consumed with all that followed, with the budget of write units.
+    pub fn all_in(&mut self, call: &str, own: [f64; 3], all_in: f64, calls: u32, costs: &AllIn) {
+        self.all_in_times(call, own, all_in, 1.0 / f64::from(calls), costs);
+    }
+
+    /// The same of what was metered, so many times. A budget that is infinite is none.
+    pub fn all_in_times(&mut self, call: &str, own: [f64; 3], all_in: f64, times: f64, costs: &AllIn) {
+        let [own_cost, following] =
+            [&costs.own, &costs.following].map(|usage| Cost::scaled(usage, |units| units * times));
+        let all: Vec<f64> =
+            own_cost.units.iter().zip(following.units).map(|(own, following)| own + following).collect();
+        let with_budget = |units: f64, most: f64| {
+            if most.is_finite() { [figure(units), figure(most)].join(" / ") } else { figure(units) }
+        };
+        let cells: String =
+            own_cost.units.iter().zip(own).map(|(units, most)| with_budget(*units, most) + " | ").collect();
+        let (requests, read) = (figure(all[0]), figure(all[2]));
+        let row = format!("| {call} | {cells}{requests} | {} | {read} |", with_budget(all[1], all_in));
+        if !own_cost.is_within(own) || all[1] >= all_in + 0.0051 {
+            self.over_budget.push(row.clone());
+        }
+        let _ = writeln!(self.rows, "{row}");
     }
 
     /// Adds a row: what a call consumes as the first of a process, which acts on the first of `on`, and as another one of that process,

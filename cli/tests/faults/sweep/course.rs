@@ -30,7 +30,10 @@ const CREATIONS: [&str; 7] = [
 ];
 
 /// Rows that a write may leave behind that was given up, by its path: without the item that names them, nobody is shown them.
-const LEFT_OVER: [(&str, &str); 9] = [
+const LEFT_OVER: [(&str, &str); 11] = [
+    // The same points twice, in two tails, are read once.
+    ("/runs/log-batch", "MetricJournal"),
+    ("/runs/log-metric", "MetricJournal"),
     ("/runs/create", "RunTag"),
     ("/logged-models", "LoggedModelParam"),
     ("/datasets/create", "EvaluationDatasetTag"),
@@ -115,11 +118,20 @@ pub(super) struct Written {
 
 /// The functions as one process has them.
 pub(crate) fn api(table: &Table) -> Api {
+    functions(table, &tracking::store::Store::with_lease(table.clone(), ROOT, LEASE))
+}
+
+/// The same, where each point goes into a run's journal.
+pub(crate) fn api_with_journal(table: &Table) -> Api {
     let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
+    functions(table, &tracking.with_points_in_document(0))
+}
+
+fn functions(table: &Table, tracking: &tracking::store::Store) -> Api {
     let registry = registry::store::Store::new(table.clone(), ROOT);
     let evaluation = evaluation::store::Store::with_lease(table.clone(), LEASE);
     let others = [evaluation::router(&evaluation), registry::router(&registry)];
-    Api(service::joined(tracking::router(&tracking), others))
+    Api(service::joined(tracking::router(tracking), others))
 }
 
 /// How many items each row has.

@@ -20,6 +20,13 @@ pub(super) async fn writes(walk: &mut Walk) {
         .post("runs/create", json!({ "experiment_id": experiment, "run_name": "big", "tags": entries(120, 1_100) }))
         .await;
     let run = text(&run, "/run/info/run_id");
+    // Into the journal: the first two mark the run after it, the second writes a row of names, the third writes to the journal alone.
+    for step in 1..=3 {
+        let metric =
+            |number| json!({ "key": format!("layer/{number:03}"), "value": 1, "timestamp": step, "step": step });
+        let metrics: Vec<_> = (0..80).map(metric).collect();
+        walk.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await;
+    }
     let large = json!({ "run_id": run, "key": "k000", "value": "w".repeat(1_100) });
     walk.post("runs/set-tag", large).await;
     walk.post("runs/delete-tag", json!({ "run_id": run, "key": "k000" })).await;

@@ -8,7 +8,7 @@ use experiments::Experiments;
 use listing::IndexedFieldsCache;
 use table::Table;
 
-use crate::store::run::LoggedRuns;
+use crate::store::run::{LoggedRuns, POINTS_IN_DOCUMENT};
 
 /// The tracking store. Cheap to clone; one a process.
 #[derive(Clone)]
@@ -19,6 +19,7 @@ pub struct Store {
     pub(super) working_directory: Option<Arc<str>>,
     pub(super) experiments: Experiments,
     pub(super) logged_runs: LoggedRuns,
+    pub(super) points_in_document: usize,
     pub(super) indexed_fields: IndexedFieldsCache,
 }
 
@@ -35,6 +36,7 @@ impl Store {
         Self {
             experiments: Experiments::new(table.clone(), lease),
             logged_runs: LoggedRuns::new(lease),
+            points_in_document: POINTS_IN_DOCUMENT,
             indexed_fields: IndexedFieldsCache::new(table.clone()),
             table,
             artifact_root: artifact_root.into(),
@@ -53,6 +55,12 @@ impl Store {
     #[must_use]
     pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
         Self { artifacts, ..self }
+    }
+
+    /// The same store, where a run's document takes so many bytes of points before further ones go into its journal: for tests of that.
+    #[must_use]
+    pub fn with_points_in_document(self, bytes: usize) -> Self {
+        Self { points_in_document: bytes, ..self }
     }
 
     /// The artifacts that the server keeps itself.

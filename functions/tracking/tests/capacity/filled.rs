@@ -9,6 +9,7 @@ use ledger::Bench;
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::RunStatus;
 use serde_json::json;
+use table::Table;
 use tracking::store::{Batch, LoggedMetric, NewRun, RunChange};
 
 use super::{TIME, metrics, process, table};
@@ -53,6 +54,14 @@ pub(crate) async fn index(indexer: &Indexer, experiment: ExperimentId, runs: &[S
         });
         let answer = indexer.handle(Records { records: records.collect() }).await;
         assert!(answer.batch_item_failures.is_empty());
+    }
+}
+
+/// Has runs packed, and their marks taken off: as minutes after they were logged to.
+pub(crate) async fn come_to_rest(table: &Table, experiment: ExperimentId, runs: &[String]) {
+    for minutes in [0, 2, 4] {
+        let indexer = Indexer::new(table.clone()).with_clock(move || entities::now_ms() + minutes * 60_000);
+        index(&indexer, experiment, runs).await;
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod metrics;
 pub(crate) mod removal;
 pub(crate) mod runs;
 pub(crate) mod searches;
+pub(crate) mod steady;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -37,6 +38,11 @@ pub(crate) async fn table(engine: &Engine) -> Table {
 /// A process whose leases outlast the test, so that a warm call is within them.
 pub(crate) fn process(table: Table) -> Calls {
     Calls(Store::with_lease(table, ROOT, Duration::from_hours(1)))
+}
+
+/// A process without leases: whoever deletes something waits until those of others have run out.
+pub(crate) fn without_leases(table: Table) -> Calls {
+    Calls(Store::with_lease(table, ROOT, Duration::ZERO))
 }
 
 pub(crate) async fn bench() -> Bench<Calls> {

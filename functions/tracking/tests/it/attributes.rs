@@ -60,6 +60,15 @@ async fn what_is_declared_is_written() {
     server.post("runs/delete", json!({ "run_id": run })).await.ok();
     server.post("runs/restore", json!({ "run_id": run })).await.ok();
     index(&site).await;
+    // A run with a journal, which has ended and may still be logged to.
+    let long = server.run(&experiment).await;
+    let names: Vec<_> = (0..80).map(|number| format!("layer/{number:03}")).collect();
+    for step in 0..4 {
+        let points: Vec<_> = names.iter().map(|name| (name.as_str(), (step, step, 0.5))).collect();
+        server.log_points(&long, &points).await.ok();
+    }
+    server.post("runs/update", json!({ "run_id": long, "status": "FINISHED", "end_time": 2 })).await.ok();
+    Indexer::new(site.table.clone()).handle(Batch { records: changes(&site).await }).await;
     // A run that is put off, and then looked at.
     let running = server.run(&experiment).await;
     let indexer = Indexer::new(site.table.clone());

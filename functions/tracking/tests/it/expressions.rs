@@ -167,7 +167,7 @@ async fn batches_of_metrics() {
             if metrics < 200 || time < 2 || metrics == 300 {
                 let batch = json!({ "run_id": run, "metrics": points });
                 recorded.server.post("runs/log-batch", batch).await.ok();
-                assert!(recorded.check(&format!("{metrics} metrics, time {time}")) > 1);
+                assert!(recorded.check(&format!("{metrics} metrics, time {time}")) > 0);
             }
         }
     }

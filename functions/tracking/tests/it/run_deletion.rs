@@ -28,46 +28,48 @@ fn log_first(site: &Site, run: &str) -> tokio::task::JoinHandle<Answer> {
     tokio::spawn(async move { server.log_metric(&run, "loss", (1, 1, 1.0)).await })
 }
 
-/// Fills the document, so that further calls add to the journal.
-async fn fill(server: &Server, run: &str) {
-    let points: Vec<_> = (0..100).map(|number| format!("metric {number}")).collect();
-    let points: Vec<_> = points.iter().map(|metric| (metric.as_str(), (0, 0, 0.0))).collect();
-    server.log_points(run, &points).await.ok();
+async fn log_many(server: &Server, run: &str, count: usize) -> Answer {
+    let metrics: Vec<_> = (1..count).map(|number| format!("metric {number}")).chain(["loss".to_owned()]).collect();
+    let points: Vec<_> = metrics.iter().map(|metric| (metric.as_str(), (1, 1, 1.0))).collect();
+    server.log_points(run, &points).await
+}
+
+/// Logs so much that it has no room in the document beside what is there.
+fn log_to_journal(site: &Site, run: &str) -> tokio::task::JoinHandle<Answer> {
+    let (server, run) = (site.server.clone(), run.to_owned());
+    tokio::spawn(async move { log_many(&server, &run, 50).await })
 }
 
 #[tokio::test]
 async fn deleted_before_a_metric_is_written() {
-    for fills in [false, true] {
+    for in_journal in [false, true] {
         let (site, other, run) = run().await;
-        if fills {
-            fill(&other, &run).await;
-        }
         // To the document; or to the journal, and then the mark.
         let mut gate = site.faults.pause_before("UpdateItem", 1);
-        let logging = log_first(&site, &run);
+        let logging = if in_journal { log_to_journal(&site, &run) } else { log_first(&site, &run) };
         gate.reached().await;
         delete(&other, &run).await;
-        let before = site.dump().await;
         gate.open();
         logging.await.unwrap().refused_as_deleted();
-        assert_eq!(site.dump().await.into_keys().filter(|key| !before.contains_key(key)).count(), usize::from(fills));
         assert_eq!(other.history(&run, "loss").await, []);
         restore(&other, &run).await;
         site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.ok();
         assert_eq!(other.history(&run, "loss").await, [(2, 2, 2.0)]);
+        // Nor when the journal is read for others.
+        for _ in 0..2 {
+            log_many(&other, &run, 50).await.ok();
+        }
+        assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0), (2, 2, 2.0)]);
     }
 }
 
 /// The point came first, so it stays.
 #[tokio::test]
 async fn deleted_between_a_point_and_its_answer() {
-    for fills in [false, true] {
+    for in_journal in [false, true] {
         let (site, other, run) = run().await;
-        if fills {
-            fill(&other, &run).await;
-        }
-        let mut gate = site.faults.pause_after("UpdateItem", if fills { 2 } else { 1 });
-        let logging = log_first(&site, &run);
+        let mut gate = site.faults.pause_after("UpdateItem", if in_journal { 2 } else { 1 });
+        let logging = if in_journal { log_to_journal(&site, &run) } else { log_first(&site, &run) };
         gate.reached().await;
         delete(&other, &run).await;
         gate.open();
@@ -77,18 +79,17 @@ async fn deleted_between_a_point_and_its_answer() {
     }
 }
 
-/// A call that relies on the run being active is under way while it is deleted; the deletion is answered when there is none any more that
-/// began before.
+/// Calls rely on a run being active; its deletion is answered when none does any more that began before.
 #[tokio::test]
 async fn a_deletion_is_answered_when_no_lease_lasts() {
     let (site, other, run) = run().await;
     for _ in 0..3 {
-        fill(&other, &run).await;
+        log_many(&other, &run, 50).await.ok();
     }
-    site.server.log_metric(&run, "loss", (1, 1, 1.0)).await.ok();
+    site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.ok();
     delete(&other, &run).await;
-    site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.refused_as_deleted();
-    assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0)]);
+    site.server.log_metric(&run, "loss", (3, 3, 3.0)).await.refused_as_deleted();
+    assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0), (2, 2, 2.0)]);
 }
 
 #[tokio::test]

@@ -4,14 +4,18 @@
 //! own; the stream's consumer packs them (`fts-indexer/src/pack.rs`). Many points of one metric in a call are packed here. Adding to a
 //! set needs no knowledge of what is there, and may be repeated.
 
+use std::collections::BTreeSet;
+
 use entities::attributes::{CALLS, CLOSING, JOURNAL, LEASED, OVERDUE};
 use entities::journal::Series;
 use entities::points::{self, Point};
-use entities::{ExperimentState, Marked, Moment, RunLocation, SEAL_AT, metric_attribute, pack_set, run_stage, segments};
+use entities::{
+    ExperimentState, Marked, Moment, RunLocation, SEAL_AT, metric_attribute, pack_set, run_stage, segments,
+};
 use experiments::check_run_is_active;
-use key_schema::rows;
+use key_schema::{Key, rows};
 use mlflow_api::{Error, Result};
-use table::{Condition, Failure, Item, Update, bytes_set, number};
+use table::{Condition, Failure, Item, Update, Value, bytes_set, number};
 
 use crate::store::Store;
 use crate::store::run::{LoggedRun, RunDocument};
@@ -53,8 +57,8 @@ impl Store {
         series: Series,
         mut change: Change,
     ) -> Result<()> {
-        let (waiting, segments) = split_bulk(document.at, series);
-        let is_inline = run.takes(&waiting);
+        let Split { waiting, segments, sealed } = Split::of(document.at, series);
+        let is_inline = (sealed.is_empty() || run.is_empty()) && run.takes(&waiting, self.points_in_document);
         if is_inline {
             let points = waiting.iter().map(|(metric, points)| (metric_attribute(metric), pack_set(points)));
             change.add.extend(points);
@@ -65,15 +69,21 @@ impl Store {
             self.logged_runs.keep(document.at, LoggedRun::of(since, &item));
         }
         if !is_inline {
-            self.journal_add(document, run, &waiting).await?;
+            self.journal_add(document, run, &waiting, &sealed).await?;
         }
         Ok(self.table.write_many(segments, &[]).await?)
     }
 
     /// Adds points to the journal. They are found once the run's document is marked, and says that there is a journal; where it does
     /// already and the mark stays, there is nothing to write to it.
-    async fn journal_add(&self, document: &RunDocument<'_>, run: &LoggedRun, series: &Series) -> Result<()> {
-        let addition = self.logged_runs.addition(document.at, run, series);
+    async fn journal_add(
+        &self,
+        document: &RunDocument<'_>,
+        run: &LoggedRun,
+        series: &Series,
+        sealed: &BTreeSet<String>,
+    ) -> Result<()> {
+        let addition = self.logged_runs.addition(document.at, run, series, sealed);
         if let Some((names, row)) = addition.names {
             self.table.put(row, &Condition::Always).await?;
             self.logged_runs.names_are_there(document.at, names);
@@ -95,29 +105,53 @@ impl Store {
             }
             Err(Failure::Refused { item, .. }) => {
                 // It was deleted, or removed for good, while we wrote.
-                match self.table.update(&Update::new(tail).delete(CALLS, calls)).await {
-                    Ok(_) | Err(Failure::Refused { .. }) => {}
-                    Err(failure) => return Err(failure.into()),
-                }
+                self.journal_remove(&tail, calls).await?;
                 document.check(item.as_ref())?;
                 Err(Error::unavailable("the run kept changing"))
             }
             Err(failure) => Err(failure.into()),
         }
     }
+
+    /// Takes a call out of its tail. A tail has one at least.
+    async fn journal_remove(&self, tail: &Key, calls: Value) -> Result<()> {
+        let is_alone = Condition::Equals(CALLS.into(), calls.clone());
+        match self.table.delete(tail, &is_alone).await {
+            Err(Failure::Refused { item: Some(_), .. }) => {
+                let update = Update::new(tail.clone()).delete(CALLS, calls);
+                match self.table.update(&update.only_if(Condition::Not(Box::new(is_alone)))).await {
+                    Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
+                    Err(failure) => Err(failure.into()),
+                }
+            }
+            Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
 }
 
-/// Which points wait for a segment and which, being many of one metric, are one already. The latest of those waits as well.
-fn split_bulk(at: &RunLocation, series: Series) -> (Series, Vec<Item>) {
-    let mut sealed = Vec::new();
-    let mut waiting = Series::new();
-    for (metric, mut points) in series {
-        points::sort_by_time(&mut points);
-        if points.len() >= SEAL_AT {
-            sealed.extend(segments(at, &metric, &points));
-            points = points.into_iter().max_by(Point::by_step).into_iter().collect();
+/// The points of a call.
+struct Split {
+    /// Those that wait for a segment, and the latest of those that are one already.
+    waiting: Series,
+    /// Many points of a metric.
+    segments: Vec<Item>,
+    /// The metrics of which these are.
+    sealed: BTreeSet<String>,
+}
+
+impl Split {
+    fn of(at: &RunLocation, series: Series) -> Self {
+        let mut split = Self { waiting: Series::new(), segments: Vec::new(), sealed: BTreeSet::new() };
+        for (metric, mut points) in series {
+            points::sort_by_time(&mut points);
+            if points.len() >= SEAL_AT {
+                split.segments.extend(segments(at, &metric, &points));
+                split.sealed.insert(metric.clone());
+                points = points.into_iter().max_by(Point::by_step).into_iter().collect();
+            }
+            split.waiting.insert(metric, points);
         }
-        waiting.insert(metric, points);
+        split
     }
-    (waiting, sealed)
 }

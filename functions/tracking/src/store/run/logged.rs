@@ -6,7 +6,7 @@
 //! all leases from before have run out, as for experiments (`docs/adr/0004-leases.md`); `docs/adr/0031-journal.md` says who may take
 //! the mark off, and when.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use key_schema::{Digest, Key, WideDigest, rows};
 use table::Item;
 
 /// Bytes of points that a run's document takes: those of a short run's only call. Each change of the document is paid for by its size.
-const INLINE_BYTES: usize = 1 << 10;
+pub(crate) const POINTS_IN_DOCUMENT: usize = 1 << 10;
 /// Metrics that the document takes in one update: an expression has 4 KB.
 const INLINE_METRICS: usize = 60;
 /// Bytes that a write unit pays for.
@@ -67,11 +67,16 @@ impl LoggedRun {
         }
     }
 
-    /// Whether the document has room for these points.
-    pub(crate) fn takes(&self, series: &Series) -> bool {
+    /// Whether no points are in the document.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inline == 0
+    }
+
+    /// Whether the document has room for these points, where it takes so many bytes of them.
+    pub(crate) fn takes(&self, series: &Series, most: usize) -> bool {
         let size = |(metric, points): (&String, &Vec<_>)| metric.len() + 2 + points.len() * 19;
         let size: usize = series.iter().map(size).sum();
-        !self.is_leased && series.len() <= INLINE_METRICS && self.inline + size <= INLINE_BYTES
+        !self.is_leased && series.len() <= INLINE_METRICS && self.inline + size <= most
     }
 
     /// Whether points that were added to the journal are found without a mark for them.
@@ -151,10 +156,16 @@ impl LoggedRuns {
     }
 
     /// Where to add the points of a call.
-    pub(crate) fn addition(&self, at: &RunLocation, run: &LoggedRun, series: &Series) -> Addition {
+    pub(crate) fn addition(
+        &self,
+        at: &RunLocation,
+        run: &LoggedRun,
+        series: &Series,
+        sealed: &BTreeSet<String>,
+    ) -> Addition {
         let mut runs = self.held();
         let held = runs.entry(at.clone()).or_insert_with(|| Held::new(run.clone()));
-        let (element, names) = held.element(at, series);
+        let (element, names) = held.element(at, series, sealed);
         let size = element.len() + 1;
         let empty = |tail: &Digest| Item::new(rows::MetricJournal::key(&at.run, tail)).size() + CALLS.len() + 3;
         if held.tail_bytes + size > WRITE_UNIT {
@@ -189,9 +200,14 @@ impl Held {
     }
 
     /// The element of a call, and the row of its names if it needs one that may not be there.
-    fn element(&mut self, at: &RunLocation, series: &Series) -> (Vec<u8>, Option<(WideDigest, Item)>) {
-        let packed = pack_call(series);
-        let step = if packed.len() > MANY_NAMES { Step::of(series) } else { None };
+    fn element(
+        &mut self,
+        at: &RunLocation,
+        series: &Series,
+        sealed: &BTreeSet<String>,
+    ) -> (Vec<u8>, Option<(WideDigest, Item)>) {
+        let packed = pack_call(series, sealed);
+        let step = if packed.len() > MANY_NAMES && sealed.is_empty() { Step::of(series) } else { None };
         let Some(step) = step else { return (packed, None) };
         if self.names.len() >= MOST_NAMES && !self.names.contains_key(&step.names) {
             self.names.clear();

@@ -13,5 +13,5 @@ mod tag;
 pub(crate) use datasets_read::RunDatasets;
 pub(crate) use document::RunDocument;
 pub use info::{NewRun, RunChange};
-pub(crate) use logged::{LoggedRun, LoggedRuns};
+pub(crate) use logged::{LoggedRun, LoggedRuns, POINTS_IN_DOCUMENT};
 pub(crate) use tag::add_tag;
