@@ -18,7 +18,8 @@ use crate::attributes::{
 use crate::links;
 use crate::maps::{entries, entry_name};
 use crate::metrics::pack_set;
-use crate::run_items::{RunItems, RunLocation};
+use crate::run_items::RunItems;
+use crate::run_location::RunLocation;
 use crate::stage::stage_from;
 use crate::unreadable::unreadable;
 

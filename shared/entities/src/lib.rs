@@ -18,6 +18,7 @@ mod metrics;
 pub mod points;
 mod run;
 mod run_items;
+mod run_location;
 mod run_metrics;
 mod searched;
 mod stage;
@@ -40,7 +41,8 @@ pub use mark::{Marked, marked_item};
 pub use metric_segment::{SEAL_AT, segments};
 pub use metrics::{latest, pack_set, waiting};
 pub use run::{run_artifact_uri, run_info, run_whole};
-pub use run_items::{RunItems, RunLocation, locate_run, read_all_runs, read_run_items, read_runs};
+pub use run_items::{RunItems, read_all_runs, read_run_items, read_runs};
+pub use run_location::{RunLocation, locate_run};
 pub use run_metrics::{MetricsPlace, RunMetrics, packed, place_of_metrics, read_run_metric, read_run_metrics};
 pub use searched::{Searched, find, searched_dataset};
 pub use stage::{

@@ -5,7 +5,7 @@ use table::{Item, bytes};
 
 use crate::attributes::POINTS;
 use crate::points::{self, Point};
-use crate::run_items::RunLocation;
+use crate::run_location::RunLocation;
 
 /// Points of a metric from which on they are worth a segment. It is an item of its own and costs at least a write unit; a waiting point
 /// costs its bytes whenever the metrics document is written. The two meet at about ten.

@@ -9,7 +9,8 @@ use crate::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS
 use crate::links::{run_inputs, run_outputs};
 use crate::maps::entries;
 use crate::points::Point;
-use crate::run_items::{RunItems, RunLocation};
+use crate::run_items::RunItems;
+use crate::run_location::RunLocation;
 use crate::stage::{ExperimentState, experiment_state, run_stage};
 
 /// A run's info from its item.

@@ -4,59 +4,17 @@ use std::collections::BTreeMap;
 
 use futures::future::{try_join, try_join_all};
 use futures::stream::{self, Stream, TryStreamExt};
-use key_schema::{Key, KeyRange, index, ranges, rows};
-use mlflow_api::{Error, ExperimentId, RunId};
+use key_schema::{Key, KeyRange, ranges, rows};
+use mlflow_api::{Error, ExperimentId};
 use table::{Item, Query, Result, Table};
 
 use crate::attributes::{LINKS, PARAM_ROWS, TAG_ROWS};
 use crate::points::Point;
+use crate::run_location::RunLocation;
 use crate::run_metrics::{MetricsPlace, RunMetrics, place_of_metrics, read_run_metrics};
 
 /// Runs whose rows are read at a time.
 const ROWS_AT_A_TIME: usize = 16;
-
-/// Where a run is: its experiment, and its id.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RunLocation {
-    /// Its experiment.
-    pub experiment: ExperimentId,
-    /// Its id.
-    pub run: RunId,
-}
-
-impl RunLocation {
-    /// The key of its document.
-    #[must_use]
-    pub fn key(&self) -> Key {
-        rows::Run::key(&self.experiment, &self.run)
-    }
-
-    /// The key of its metrics document.
-    #[must_use]
-    pub fn metrics_key(&self) -> Key {
-        rows::RunMetrics::key(&self.run)
-    }
-
-    /// MLflow's error for a run that is not there.
-    #[must_use]
-    pub fn not_found(&self) -> Error {
-        RunId::not_found(self.run.as_str())
-    }
-}
-
-/// Where the run of an id is. No request for an id made here, one for any other; whether there is such a run, only its item
-/// says.
-pub async fn locate_run(table: &Table, text: &str) -> mlflow_api::Result<RunLocation> {
-    let run = RunId::parse(text).ok_or_else(|| RunId::not_found(text))?;
-    if let Some(experiment) = run.experiment() {
-        return Ok(RunLocation { experiment, run });
-    }
-    let query = Query::of(index::RunLocation::all(&run)).limit(1);
-    let page = table.query_page(&query).await?;
-    let row = page.items.first().and_then(Item::key).and_then(|key| rows::Run::parse(&key));
-    let row = row.ok_or_else(|| RunId::not_found(text))?;
-    Ok(RunLocation { experiment: row.experiment, run })
-}
 
 /// The items of one run.
 #[derive(Clone, Debug, Default)]
@@ -204,6 +162,7 @@ impl RowsOfRun {
 #[cfg(test)]
 mod tests {
     use key_schema::WideDigest;
+    use mlflow_api::RunId;
 
     use super::*;
 

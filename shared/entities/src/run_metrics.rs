@@ -15,7 +15,7 @@ use crate::attributes::{JOURNAL, PACKED, WIDE, metric_attribute, metric_of};
 use crate::journal::{Journal, Series, is_names, is_tail, read_journal};
 use crate::metrics::{latest, waiting};
 use crate::points::Point;
-use crate::run_items::RunLocation;
+use crate::run_location::RunLocation;
 
 /// Where the metrics of a run are that are not in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
