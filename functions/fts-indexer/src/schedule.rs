@@ -109,7 +109,9 @@ impl Schedule {
     /// When a run that is indexed now is due again; `None` where every change has it indexed.
     pub(crate) fn next(&self, run: &Item) -> Option<i64> {
         let has_ended = is_urgent(|name| run.text(name).map(str::to_owned), |_| false);
-        (!has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(self.interval_ms()))
+        // A leased run is looked at by ticks alone: due after a whole interval, it would miss the next.
+        let interval = if run.has(LEASED) { self.interval_ms() / 2 } else { self.interval_ms() };
+        (!has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(interval))
     }
 
     /// When a run is due that need not be indexed now, by its items.
