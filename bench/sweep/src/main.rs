@@ -51,7 +51,8 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
             name: "short",
             throughput: Throughput::OF_A_PARTITION,
             load: Load::Short { per_second, batch: [10, 5, 3] },
-            warm_up: SECOND * 20,
+            // With the sample, longer than a change may wait: one that waits for longer is seen.
+            warm_up: SECOND * 70,
             sample,
         },
     ])
