@@ -10,8 +10,8 @@ use entities::attributes::{CALLS, PACKED, WIDE};
 use entities::journal::Series;
 use entities::points::{self, Point};
 use entities::{
-    RunItems, RunLocation, SEAL_AT, latest, metric_attribute, metric_of, pack_set, packed, segments,
-    waiting as points_in,
+    MetricsPlace, RunItems, RunLocation, RunMetrics, SEAL_AT, latest, metric_attribute, metric_of, pack_set, packed,
+    place_of_metrics, read_journal_and_documents, segments, waiting as points_in,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Bucket, Key, rows};
@@ -58,17 +58,26 @@ pub(crate) fn is_due(items: &RunItems) -> Result<bool> {
     Ok(false)
 }
 
-/// Packs a run. A request per 25 segments, one for each document and for each tail: a write unit per KB of them.
+/// Packs a run. A request per 25 segments, one for each document and for each tail: a write unit per KB of them; one more to read the
+/// documents of a run without a journal.
 ///
 /// # Errors
-/// Those of the table; [`Failure::Unavailable`] where somebody else packs the run as well.
+/// Those of the table; [`Failure::Unexpected`] where somebody else packs the run as well: it is to be read anew.
 pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems) -> table::Result<Packed> {
-    let packing = plan(at, items).map_err(failed)?;
+    let read;
+    let metrics = if place_of_metrics(&items.run) == MetricsPlace::Journal {
+        &items.metrics
+    } else {
+        // There may be documents of which the run's own says nothing: somebody has packed it, and got no further.
+        read = read_journal_and_documents(table, at).await?;
+        &read
+    };
+    let packing = plan(at, &items.run, metrics).map_err(failed)?;
     table.write_many(packing.segments, &[]).await?;
     for (document, condition) in packing.documents {
         put(table, document, &condition).await?;
     }
-    let deletions = items.metrics.tails.iter().filter_map(|tail| Some(delete(table, tail.key()?, tail)));
+    let deletions = metrics.tails.iter().filter_map(|tail| Some(delete(table, tail.key()?, tail)));
     stream::iter(deletions.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
     Ok(packing.packed)
 }
@@ -77,7 +86,7 @@ async fn put(table: &Table, document: Item, condition: &Condition) -> table::Res
     match table.put(document.clone(), condition).await {
         // The answer to an attempt was lost.
         Err(Failure::Refused { item: Some(found), .. }) if found == document => Ok(()),
-        Err(Failure::Refused { .. }) => Err(Failure::Unavailable("somebody else packs the run".to_owned())),
+        Err(Failure::Refused { .. }) => Err(Failure::Unexpected("somebody else packs the run".to_owned())),
         outcome => outcome,
     }
 }
@@ -92,17 +101,17 @@ async fn delete(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
     }
 }
 
-fn plan(at: &RunLocation, items: &RunItems) -> Result<Packing> {
+fn plan(at: &RunLocation, run: &Item, metrics: &RunMetrics) -> Result<Packing> {
     let known: BTreeMap<Key, &Item> =
-        items.metrics.documents.iter().filter_map(|document| Some((document.key()?, document))).collect();
+        metrics.documents.iter().filter_map(|document| Some((document.key()?, document))).collect();
     let first_key = at.metrics_key();
     let first = known.get(&first_key).copied();
-    let times = items.metrics.packed() + 1;
+    let times = metrics.packed() + 1;
     let mut room = DOCUMENT_KEYS.saturating_sub(first.map_or(0, metric_count));
     let mut sealed = Vec::new();
     let mut documents: BTreeMap<Key, BTreeMap<String, Vec<Point>>> = BTreeMap::new();
-    let mut waiting = items.metrics.all_waiting(&items.run)?;
-    for metric in items.metrics.journal.sealed.keys() {
+    let mut waiting = metrics.all_waiting(run)?;
+    for metric in metrics.journal.sealed.keys() {
         waiting.entry(metric.clone()).or_default();
     }
     for (metric, mut points) in waiting {
@@ -110,7 +119,7 @@ fn plan(at: &RunLocation, items: &RunItems) -> Result<Packing> {
         if points.len() >= SEAL_AT {
             seal(at, &metric, &mut points, &mut sealed);
         }
-        let in_segments = items.metrics.journal.sealed.get(&metric).into_iter().flatten();
+        let in_segments = metrics.journal.sealed.get(&metric).into_iter().flatten();
         if let Some(newest) = in_segments.copied().max_by(Point::by_step)
             && points.iter().all(|point| point.by_step(&newest).is_lt())
         {
@@ -141,9 +150,9 @@ fn plan(at: &RunLocation, items: &RunItems) -> Result<Packing> {
     let document = document(at, &first_key, &mut of_first, times, &mut sealed);
     written.push((if is_wide { document.with(WIDE, number(1)) } else { document }, is_as_read(first)));
     let mut from_document = Series::new();
-    for metric in latest(&items.run) {
+    for metric in latest(run) {
         let (metric, _) = metric?;
-        from_document.insert(metric.to_owned(), points_in(&items.run, metric)?);
+        from_document.insert(metric.to_owned(), points_in(run, metric)?);
     }
     Ok(Packing { segments: sealed, documents: written, packed: Packed { times, from_document } })
 }

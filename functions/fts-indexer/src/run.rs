@@ -3,12 +3,12 @@
 //! For each run: what the index holds of it follows from its copy, what it should hold from its documents. In this order,
 //! so that it may end anywhere and be done again:
 //!
-//! 1. the new copy is written, with the entries that have to go; from here on it is known what the index may hold,
-//! 2. the entries that are missing are put, then those that have to go are deleted,
-//! 3. its journal is packed ([`pack`](crate::pack)),
+//! 1. its journal is packed ([`pack`](crate::pack)),
+//! 2. the new copy is written, with the entries that have to go; from here on it is known what the index may hold,
+//! 3. the entries that are missing are put, then those that have to go are deleted,
 //! 4. the mark is taken off its document, if that is still what was read; it gets the number of this indexing.
 //!
-//! A document that has the number of its copy says that step 2 was finished. If it does not, every entry is put again.
+//! A document that has the number of its copy says that step 3 was finished. If it does not, every entry is put again.
 //!
 //! While calls add to a run's journal, its mark stays ([`Mark`]): they rely on it, and write nothing to the document.
 
@@ -30,10 +30,12 @@ use table::{Condition, Failure, Item, Result, Table, Update, Write, number, text
 use crate::Indexer;
 use crate::entries::{ListOf, failed, run_entries};
 use crate::pack::{self, Packed, pack};
-use crate::schedule::Mark;
+use crate::schedule::{Mark, Schedule};
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
+/// Metrics of which the last update takes points out of a run's document: an expression has 4 KB.
+const UPDATE_METRICS: usize = 60;
 
 /// What has to be done for one run.
 struct Plan {
@@ -58,14 +60,15 @@ struct Plan {
 
 impl Plan {
     /// The last write: what is said in the run's document of this indexing and of its mark.
-    fn conclusion(&self, times_packed: i64, packed: &Packed) -> Update {
+    fn conclusion(&self, times_packed: i64, packed: Option<&Packed>, closing: Option<i64>) -> Update {
         let update = Update::new(self.at.key()).set(INDEXED, text(&self.indexing)).remove(REBUILD).remove(OVERDUE);
         let update = match self.due {
             Some(due) => update.set(DUE, number(due)),
             None => update.remove(DUE),
         };
         let update = if times_packed > 0 { update.set(PACKED, number(times_packed)) } else { update };
-        let points = packed.from_document.iter();
+        // What is left is in the metrics documents as well, and read once.
+        let points = packed.into_iter().flat_map(|packed| &packed.from_document).take(UPDATE_METRICS);
         let update =
             points.fold(update, |update, (metric, points)| update.delete(metric_attribute(metric), pack_set(points)));
         let update = match self.mark {
@@ -73,41 +76,50 @@ impl Plan {
                 let update = update.not_indexed(RunsChanged::INDEX).remove(JOURNAL).remove(LEASED);
                 update.remove(CLOSING).remove(SEEN)
             }
-            Mark::Stays { closing: None } => update.set(SEEN, number(self.revision)),
-            Mark::Stays { closing: Some(time) } => update.set(SEEN, number(self.revision)).set(CLOSING, number(time)),
+            Mark::Stays { .. } => update.set(SEEN, number(self.revision)),
+        };
+        let update = match closing {
+            Some(time) => update.set(CLOSING, number(time)),
+            None => update,
         };
         update.only_if(Condition::Equals(REVISION.into(), number(self.revision)))
     }
 }
 
 impl Indexer {
-    /// Indexes runs, but for those that are not due; returns these, and when they are. Three requests per 100 runs to read them and
-    /// their copies, one a run for its new copy, one for each mark, and one per 25 entries; for the first run of an experiment in a process,
-    /// one for its directory of lists.
+    /// Indexes runs, but for those that are not due; returns these, those whose mark stays, and when they are to be looked at. Three
+    /// requests per 100 runs to read them and their copies, one a run for its journal, those of packing, one a run for its new copy, one for
+    /// each mark, and one per 25 entries; for the first run of an experiment in a process, one for its directory of lists.
     pub(crate) async fn index_runs(
         &self,
         runs: &[RunLocation],
         fields: &IndexedFields,
     ) -> Result<Vec<(RunLocation, i64)>> {
+        let before_read = self.schedule.now();
         let items: HashMap<_, _> = read_runs(&self.table, runs).try_collect().await?;
         let places = |at: &RunLocation| items.get(at).map(|items| RunCopy::keys(at, &items.run)).unwrap_or_default();
         let mut copies = self.table.get_many(&runs.iter().flat_map(places).collect::<Vec<_>>()).await?;
-        let (mut plans, mut later) = (Vec::new(), Vec::new());
-        for at in runs {
-            if let Some(due) = items.get(at).and_then(|items| self.schedule.not_before(items)) {
-                later.push((at.clone(), due));
-                continue;
-            }
+        let mut plans = Vec::new();
+        let put_off = items.iter().filter_map(|(at, items)| Some((at.clone(), self.schedule.not_before(items)?)));
+        let put_off: HashMap<_, _> = put_off.collect();
+        let mut later = put_off.clone();
+        let mut packed = self.pack_runs(items.iter().filter(|(at, _)| !put_off.contains_key(*at))).await?;
+        for at in runs.iter().filter(|at| !put_off.contains_key(*at)) {
             let olds: Vec<_> = places(at).iter().filter_map(|key| copies.remove(key).map(RunCopy)).collect();
             match items.get(at) {
                 Some(items) => {
-                    match plan(at, items, &olds, fields, (self.schedule.next(&items.run), self.schedule.mark(items))) {
-                        Ok(plan) => plans.extend(plan),
+                    let due = self.schedule.next(&items.run);
+                    match plan(at, items, &olds, fields, (due, Schedule::mark(items, before_read))) {
+                        Ok(plan) => plans.extend(plan.filter(|_| packed.contains_key(at))),
                         // It stays marked: searches look at it themselves, and say so.
                         Err(error) => tracing::error!(%error, "a run cannot be indexed"),
                     }
+                    if items.run.has(LEASED) {
+                        // Nothing in the stream says that calls have added to the journal: somebody has to look.
+                        later.insert(at.clone(), due.unwrap_or_else(|| self.schedule.closing()));
+                    }
                 }
-                // Gone since, or a late metric made a document anew. Its removal is a record of its own.
+                // Gone since. Its removal is a record of its own.
                 None => self.clear_up_run(at, None).await?,
             }
         }
@@ -136,26 +148,62 @@ impl Indexer {
         // A run that moves within a list is in it twice rather than not at all.
         self.table.write_many(puts, &[]).await?;
         self.table.write_many(Vec::new(), &deletes).await?;
-        let concluded = plans.iter().filter_map(|plan| Some(self.conclude(plan, items.get(&plan.at)?)));
-        stream::iter(concluded.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
-        // Nothing in the stream says that calls have added to the journal: somebody has to look.
-        later.extend(plans.iter().filter_map(|plan| match plan.mark {
-            Mark::Goes => None,
-            Mark::Stays { closing } => Some((plan.at.clone(), closing.or(plan.due).unwrap_or(self.schedule.now()))),
-        }));
-        Ok(later)
+        let concluded = plans.iter().filter_map(|plan| {
+            let packed = packed.remove(&plan.at).flatten();
+            Some(self.conclude(plan, items.get(&plan.at)?, packed))
+        });
+        let closing = stream::iter(concluded.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+        let closing: Vec<_> = closing.try_collect().await?;
+        for (at, time) in closing.into_iter().flatten() {
+            match time {
+                Some(time) => later.insert(at, time),
+                None => later.remove(&at),
+            };
+        }
+        Ok(later.into_iter().collect())
     }
 
-    /// Packs a run's journal, and says in its document that it is indexed. A document that has changed since keeps its mark, and has a record
-    /// of its own in the stream.
-    async fn conclude(&self, plan: &Plan, items: &RunItems) -> Result<()> {
-        let (mut packed, mut times) = (Packed::default(), items.metrics.packed());
-        if pack::is_due(items).map_err(failed)? {
-            packed = pack(&self.table, &plan.at, items).await?;
-            times = packed.times;
-        }
-        match self.table.update(&plan.conclusion(times, &packed)).await {
-            Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
+    /// Packs those of the runs that are to be packed. One is left out that could not be: it keeps its mark.
+    async fn pack_runs<'a>(
+        &self,
+        runs: impl Iterator<Item = (&'a RunLocation, &'a RunItems)>,
+    ) -> Result<HashMap<RunLocation, Option<Packed>>> {
+        let runs: Vec<_> = runs.filter(|(_, items)| items.run.is_in(RunsChanged::INDEX)).collect();
+        let packed = runs.into_iter().map(|(at, items)| async move {
+            let packed = if pack::is_due(items).map_err(failed)? {
+                match pack(&self.table, at, items).await {
+                    Err(Failure::TooLarge) => {
+                        tracing::error!(?at, "a run has more metrics than can be packed");
+                        return Ok(None);
+                    }
+                    packed => Some(packed?),
+                }
+            } else {
+                None
+            };
+            Ok(Some((at.clone(), packed)))
+        });
+        let packed = stream::iter(packed.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+        Ok(packed.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
+    }
+
+    /// Says in a run's document that it is indexed. A document that has changed since keeps its mark, and has a record of its own in the
+    /// stream. Returns a run whose mark is gone, or of which calls are not to rely on it any more, and when somebody has to look at it then.
+    async fn conclude(
+        &self,
+        plan: &Plan,
+        items: &RunItems,
+        packed: Option<Packed>,
+    ) -> Result<Option<(RunLocation, Option<i64>)>> {
+        let times = packed.as_ref().map_or_else(|| items.metrics.packed(), |packed| packed.times);
+        let closing = (plan.mark == Mark::Stays { closes: true }).then(|| self.schedule.closing());
+        match self.table.update(&plan.conclusion(times, packed.as_ref(), closing)).await {
+            Ok(_) if plan.mark == Mark::Goes => Ok(Some((plan.at.clone(), None))),
+            Ok(_) => {
+                let closing = closing.or_else(|| items.run.number(CLOSING));
+                Ok(closing.map(|time| (plan.at.clone(), Some(time))))
+            }
+            Err(Failure::Refused { .. }) => Ok(None),
             Err(failure) => Err(failure),
         }
     }

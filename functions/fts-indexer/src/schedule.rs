@@ -26,17 +26,18 @@ pub const INTERVAL: Duration = Duration::from_mins(1);
 /// Entities that are remembered to have a row, at most: some MB. Where one is forgotten, its row is written once more.
 const MOST_REMEMBERED: usize = 50_000;
 
-/// How long after it was said that calls may not rely on a run's mark any more there may be calls that have not seen that, in ms. They
-/// rely on it for 20 seconds (`MARK_STAYS` of tracking) after they have read the run.
-const CLOSING_TIME: i64 = 30_000;
+/// How long after it is said that calls may not rely on a run's mark any more there may be calls that have not seen that, in ms. They
+/// rely on it for 20 seconds (`MARK_STAYS` of tracking) after they have read the run. And between the moment from which this is
+/// counted and the write that says so may be 20 seconds, in which that is tried again.
+const CLOSING_TIME: i64 = 60_000;
 
 /// What becomes of a run's mark when the run was indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// It is taken off: what is logged from now on marks the run anew.
     Goes,
-    /// It stays, because calls add to the journal without a mark of their own; until this time, in ms, if they are not to do so any more.
-    Stays { closing: Option<i64> },
+    /// It stays, because calls add to the journal without a mark of their own. It may be said now that they are not to do so any more.
+    Stays { closes: bool },
 }
 
 /// How often runs are indexed, and which were put off. Cheap to clone.
@@ -124,17 +125,20 @@ impl Schedule {
         run.is_in(RunsChanged::INDEX).then_some(due)
     }
 
-    /// What becomes of a run's mark when it is indexed now.
-    pub(crate) fn mark(&self, items: &RunItems) -> Mark {
+    /// What becomes of a run's mark when it is indexed, whose items were read after this time, in ms.
+    pub(crate) fn mark(items: &RunItems, before_read: i64) -> Mark {
         let run = &items.run;
         let closing = run.number(CLOSING);
-        if !run.has(LEASED) || closing.is_some_and(|closing| closing <= self.now()) {
+        if !run.has(LEASED) || closing.is_some_and(|closing| closing <= before_read) {
             return Mark::Goes;
         }
         let has_ended = is_urgent(|name| run.text(name).map(str::to_owned), |_| false);
-        let closes = has_ended || items.metrics.tails.is_empty();
-        let new = || self.now().saturating_add(CLOSING_TIME + self.grace_ms());
-        Mark::Stays { closing: closing.or_else(|| closes.then(new)) }
+        Mark::Stays { closes: closing.is_none() && (has_ended || items.metrics.tails.is_empty()) }
+    }
+
+    /// From when on a mark may go of which it is said now that calls may not rely on it, in ms.
+    pub(crate) fn closing(&self) -> i64 {
+        self.now().saturating_add(CLOSING_TIME + self.grace_ms())
     }
 
     /// Sorts the runs of a batch by what its records say. Those that wait already, and have a row, are left out.

@@ -43,7 +43,9 @@ pub use metrics::{latest, pack_set, waiting};
 pub use run::{run_artifact_uri, run_info, run_whole};
 pub use run_items::{RunItems, read_all_runs, read_run_items, read_runs};
 pub use run_location::{RunLocation, locate_run};
-pub use run_metrics::{MetricsPlace, RunMetrics, packed, place_of_metrics, read_run_metric, read_run_metrics};
+pub use run_metrics::{
+    MetricsPlace, RunMetrics, packed, place_of_metrics, read_journal_and_documents, read_run_metric, read_run_metrics,
+};
 pub use searched::{Searched, find, searched_dataset};
 pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, stage_from,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use key_schema::{Bucket, Key, KeyRange, ranges, rows};
+use key_schema::{Bucket, KeyRange, ranges, rows};
 use mlflow_api::Result;
 use table::{Failure, Item, Query, Table};
 
@@ -110,22 +110,16 @@ impl RunMetrics {
         Ok(all)
     }
 
-    /// How often points had been packed.
+    /// How often points had been packed, or were being packed: the documents are written one after the other.
     #[must_use]
     pub fn packed(&self) -> i64 {
-        // The first document is written last.
-        let first = self.documents.iter().find(|document| document.key().as_ref().is_some_and(is_first));
-        first.map(packed).unwrap_or_default()
+        self.documents.iter().map(packed).max().unwrap_or_default()
     }
 
     /// Its items.
     pub fn items(&self) -> impl Iterator<Item = &Item> {
         self.documents.iter().chain(&self.tails)
     }
-}
-
-fn is_first(key: &Key) -> bool {
-    rows::RunMetrics::parse(key).is_some()
 }
 
 /// Reads what a run's partition holds of its metrics. `first` is its first metrics document, if that was read with the run or after it.
@@ -141,7 +135,7 @@ pub async fn read_run_metrics(
 ) -> table::Result<RunMetrics> {
     match place_of_metrics(run) {
         MetricsPlace::Nowhere => Ok(RunMetrics::default()),
-        MetricsPlace::Journal => sorted(table.query(Query::of(ranges::journal_and_metrics(&at.run))).await?),
+        MetricsPlace::Journal => read_journal_and_documents(table, at).await,
         MetricsPlace::Documents => {
             // The two may have been read at different moments: one from before the run was packed is not what the run's document speaks of.
             match first.filter(|first| packed(first) >= packed(run)) {
@@ -150,6 +144,14 @@ pub async fn read_run_metrics(
             }
         }
     }
+}
+
+/// Reads a run's journal and its metrics documents, whatever its own document says. One request per MB.
+///
+/// # Errors
+/// As there.
+pub async fn read_journal_and_documents(table: &Table, at: &RunLocation) -> table::Result<RunMetrics> {
+    sorted(table.query(Query::of(ranges::journal_and_metrics(&at.run))).await?)
 }
 
 /// The same of one metric: of a wide run at rest, a document in place of all of them.

@@ -157,6 +157,88 @@ async fn each_point_is_read_once_wherever_packing_stops() {
     }
 }
 
+/// A point comes to the run's document between the look at it and the last word about it; then the run ends, and logs nothing more.
+#[tokio::test]
+async fn a_run_that_was_packed_and_not_concluded_is_packed_again() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    let other = site.other().await;
+    for step in 1..=12 {
+        other.log_metric(&run, "loss", at(step)).await.ok();
+    }
+    // Its conclusion is the only update of a pass.
+    let mut gate = site.faults.pause_before("UpdateItem", 1);
+    let packing = tokio::spawn({
+        let (indexer, records) = (Indexer::new(site.faulty()), changes(&site).await);
+        async move { indexer.handle(Batch { records }).await }
+    });
+    gate.reached().await;
+    other.log_metric(&run, "loss", at(13)).await.ok();
+    gate.open();
+    assert!(packing.await.unwrap().batch_item_failures.is_empty());
+    assert!(is_marked(&site, &run).await);
+    end(&other, &run).await;
+    index(&site).await;
+    assert!(!is_marked(&site, &run).await);
+    assert_eq!(other.history(&run, "loss").await, (1..=13).map(at).collect::<Vec<_>>());
+    assert_eq!(point(&other.data(&run, "metrics").await["loss"]), at(13));
+}
+
+/// The longest names that a batch may have do not fit into one item.
+#[tokio::test]
+async fn the_longest_names_have_room() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    let names: Vec<_> = (0..900).map(|number| format!("{}{number:03}", "𝕞".repeat(247))).collect();
+    for step in 1..=2 {
+        let points: Vec<_> = names.iter().map(|name| (name.as_str(), at(step))).collect();
+        site.server.log_points(&run, &points).await.ok();
+    }
+    let metrics = site.server.data(&run, "metrics").await;
+    assert!(metrics.len() == 900 && metrics.values().all(|metric| point(metric) == at(2)));
+    index(&site).await;
+    assert_eq!(site.server.data(&run, "metrics").await, metrics);
+    assert_eq!(site.server.history(&run, &names[899]).await, [at(1), at(2)]);
+}
+
+/// Many processes add points to a document, each of which sees room for its own.
+#[tokio::test]
+async fn a_document_with_more_points_than_it_should_have_is_packed() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    let mut held = Vec::new();
+    for part in 0..6 {
+        let server = site.other().await;
+        let names: Vec<_> = (0..30).map(|number| format!("m{}", part * 30 + number)).collect();
+        let mut gate = site.faults.pause_before("UpdateItem", 1);
+        let faulty = Server::on(&site.faulty(), Duration::from_millis(20)).await;
+        drop(server);
+        let logging = tokio::spawn({
+            let run = run.clone();
+            async move {
+                let points: Vec<_> = names.iter().map(|name| (name.as_str(), at(1))).collect();
+                faulty.log_points(&run, &points).await
+            }
+        });
+        gate.reached().await;
+        held.push((gate, logging));
+    }
+    for (gate, logging) in held {
+        gate.open();
+        logging.await.unwrap().ok();
+    }
+    for step in 1..=12 {
+        site.server.log_metric(&run, "m0", at(step)).await.ok();
+    }
+    for _ in 0..3 {
+        index(&site).await;
+    }
+    settle(&site).await;
+    assert!(!is_marked(&site, &run).await);
+    assert_eq!(site.server.data(&run, "metrics").await.len(), 180);
+    assert_eq!(site.server.history(&run, "m0").await, (1..=12).map(at).collect::<Vec<_>>());
+}
+
 /// A call adds to a tail that was read to be packed: the tail stays, and is packed the next time.
 #[tokio::test]
 async fn a_late_addition_to_a_tail_survives() {

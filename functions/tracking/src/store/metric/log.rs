@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use entities::attributes::{CALLS, CLOSING, JOURNAL, LEASED, OVERDUE};
+use entities::attributes::{CALLS, CLOSING, DUE, JOURNAL, LEASED, OVERDUE};
 use entities::journal::Series;
 use entities::points::{self, Point};
 use entities::{
@@ -20,6 +20,9 @@ use table::{Condition, Failure, Item, Update, Value, bytes_set, number};
 use crate::store::Store;
 use crate::store::run::{LoggedRun, RunDocument};
 use documents::{Change, Document};
+
+/// Bytes of points that go into one item: that has room for 400 KB.
+const PART_BYTES: usize = 200 << 10;
 
 impl Store {
     /// The run to log to, which is active, and its experiment. One request where a lease on one of them has run out, else none.
@@ -69,7 +72,9 @@ impl Store {
             self.logged_runs.keep(document.at, LoggedRun::of(since, &item));
         }
         if !is_inline {
-            self.journal_add(document, run, &waiting, &sealed).await?;
+            for part in parts(waiting) {
+                self.journal_add(document, run, &part, &sealed).await?;
+            }
         }
         Ok(self.table.write_many(segments, &[]).await?)
     }
@@ -95,7 +100,8 @@ impl Store {
         }
         let update = Update::new(document.key()).marked(&document.at.run).only_if(document.writable());
         let update = update.add(JOURNAL, number(1)).remove(CLOSING);
-        let update = if run.is_to_be_leased() { update.set(LEASED, number(1)) } else { update };
+        // From now on nothing in the stream tells of it: it is indexed at once, and from then on when ticks say so.
+        let update = if run.is_to_be_leased() { update.set(LEASED, number(1)).remove(DUE) } else { update };
         let update = if addition.asks_for_packing { update.set(OVERDUE, number(1)) } else { update };
         let since = Moment::now();
         match self.table.update(&update).await {
@@ -128,6 +134,22 @@ impl Store {
             Err(failure) => Err(failure.into()),
         }
     }
+}
+
+/// The points of a call in parts that an item has room for. One, where names are not very many and very long.
+fn parts(series: Series) -> Vec<Series> {
+    let (mut parts, mut part, mut size) = (Vec::new(), Series::new(), 0);
+    for (metric, points) in series {
+        let more = metric.len() + 4 + points.len() * 28;
+        if size + more > PART_BYTES && !part.is_empty() {
+            parts.push(std::mem::take(&mut part));
+            size = 0;
+        }
+        size += more;
+        part.insert(metric, points);
+    }
+    parts.push(part);
+    parts
 }
 
 /// The points of a call.

@@ -28,13 +28,15 @@ const MANY_NAMES: usize = 768;
 /// packing and indexing costs by the number of metrics.
 const UNPACKED_BYTES: usize = 128 << 10;
 const UNPACKED_CALLS: usize = 100;
+/// Bytes after which it asks in any case.
+const MOST_UNPACKED: usize = 4 << 20;
 /// How long after it was read that a run's mark stays a call may rely on it and answer. The mark stays for at least 30 seconds
 /// (`CLOSING_TIME` of the indexer).
 const MARK_STAYS: Duration = Duration::from_secs(20);
 /// Runs remembered at a time; beyond that, those not used for a while are forgotten, then all.
 const MOST_RUNS: usize = 10_000;
 const UNUSED: Duration = Duration::from_mins(1);
-/// Sets of names remembered of a run.
+/// Sets of names of a run that a process writes rows of: they stay, and who reads the journal reads them.
 const MOST_NAMES: usize = 8;
 
 /// A run as a process read it.
@@ -174,7 +176,7 @@ impl LoggedRuns {
         }
         held.tail_bytes += size;
         held.unpacked += size;
-        let asks_for_packing = held.unpacked >= UNPACKED_BYTES.max(UNPACKED_CALLS * size);
+        let asks_for_packing = held.unpacked >= UNPACKED_BYTES.max(UNPACKED_CALLS * size).min(MOST_UNPACKED);
         if asks_for_packing {
             held.unpacked = 0;
         }
@@ -210,7 +212,7 @@ impl Held {
         let step = if packed.len() > MANY_NAMES && sealed.is_empty() { Step::of(series) } else { None };
         let Some(step) = step else { return (packed, None) };
         if self.names.len() >= MOST_NAMES && !self.names.contains_key(&step.names) {
-            self.names.clear();
+            return (packed, None);
         }
         match self.names.get(&step.names) {
             None => {
