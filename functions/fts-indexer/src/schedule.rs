@@ -89,7 +89,9 @@ impl Urgency {
 /// Whether a document says that its run has ended, or is to be indexed at once.
 pub(crate) fn is_urgent(text: impl Fn(&str) -> Option<String>, has: impl Fn(&str) -> bool) -> bool {
     let has_ended = text(STATUS).as_deref().and_then(RunStatus::from_name).is_some_and(RunStatus::has_ended);
-    has_ended || has(REBUILD) || has(OVERDUE)
+    // One that was leased since it was indexed: from now on only ticks tell of it.
+    let was_leased = has(LEASED) && !has(DUE);
+    has_ended || has(REBUILD) || has(OVERDUE) || was_leased
 }
 
 impl Schedule {
