@@ -116,7 +116,8 @@ impl Indexer {
                     }
                     if items.run.has(LEASED) {
                         // Nothing in the stream says that calls have added to the journal: somebody has to look.
-                        later.insert(at.clone(), due.unwrap_or_else(|| self.schedule.closing()));
+                        let early = self.schedule.early_ms(&items.run);
+                        later.insert(at.clone(), due.map_or_else(|| self.schedule.closing(), |due| due - early));
                     }
                 }
                 // Gone since. Its removal is a record of its own.

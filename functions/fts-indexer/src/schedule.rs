@@ -112,9 +112,7 @@ impl Schedule {
     /// When a run that is indexed now is due again; `None` where every change has it indexed.
     pub(crate) fn next(&self, run: &Item) -> Option<i64> {
         let has_ended = is_urgent(|name| run.text(name).map(str::to_owned), |_| false);
-        // A leased run is looked at by ticks alone: due after a whole interval, it would miss the next.
-        let interval = if run.has(LEASED) { self.interval_ms() / 2 } else { self.interval_ms() };
-        (!has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(interval))
+        (!has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(self.interval_ms()))
     }
 
     /// When a run is due that need not be indexed now, by its items.
@@ -136,6 +134,12 @@ impl Schedule {
         }
         let has_ended = is_urgent(|name| run.text(name).map(str::to_owned), |_| false);
         Mark::Stays { closes: closing.is_none() && (has_ended || items.metrics.tails.is_empty()) }
+    }
+
+    /// How long before it is due a run is looked at by a tick: a leased one is looked at by ticks alone, and would miss the next one if
+    /// it had to be due.
+    pub(crate) fn early_ms(&self, run: &Item) -> i64 {
+        if run.has(LEASED) { self.interval_ms() / 2 } else { 0 }
     }
 
     /// From when on a mark may go of which it is said now that calls may not rely on it, in ms.

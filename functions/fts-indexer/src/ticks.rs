@@ -86,7 +86,8 @@ impl Indexer {
 
     fn due(&self, run: Option<&Item>) -> Due {
         let Some(run) = run else { return Due::Never };
-        let later = [DUE, CLOSING].into_iter().filter_map(|time| run.number(time)).max();
+        let due = run.number(DUE).map(|due| due.saturating_sub(self.schedule.early_ms(run)));
+        let later = due.max(run.number(CLOSING));
         match later.filter(|due| *due > self.schedule.now()) {
             // Whoever relies on this row has it looked at again then.
             Some(due) => Due::Later(due),

@@ -1,6 +1,6 @@
 //! The indexer's copy of a run: one item that holds what a search answers with.
 //!
-//! A run is spread over two documents and more, because it is written in parts. Once the indexer has it, its values stand
+//! A run is spread over a document, its rows and its metrics, because it is written in parts. Once the indexer has it, its values stand
 //! together in a copy, and a page of a hundred runs is a hundred items. A copy is right as long as its run carries no mark.
 
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Points of a metric: their two orders, and their packed forms.
 //!
-//! A point waits in the run's metrics document as an element of a set of byte strings, 15 to 26 bytes each. A set makes logging
-//! what it has to be: commutative, and safe to repeat. When enough have come together they are packed into a segment.
+//! A point waits in a document as an element of a set of byte strings, 15 to 26 bytes each. A set makes logging what it has to be:
+//! commutative, and safe to repeat. When enough have come together they are packed into a segment.
 
 use std::cmp::Ordering;
 

@@ -47,7 +47,7 @@ pub fn stage_from(name: &str) -> LifecycleStage {
     if name == LifecycleStage::Deleted.name() { LifecycleStage::Deleted } else { LifecycleStage::Active }
 }
 
-/// The stage of a run, from its own item (or its metrics document) and its experiment's state.
+/// The stage of a run, from its own item and its experiment's state.
 #[must_use]
 pub fn run_stage(item: &Item, experiment: &ExperimentState) -> LifecycleStage {
     // Of a later version than the experiment's, if our lease is older than the run's last change.

@@ -142,7 +142,7 @@ pub fn check_is_active(experiment: ExperimentId, stage: LifecycleStage) -> Resul
     }
 }
 
-/// The condition under which a run's item (or its metrics document) may be written: it is there, and active.
+/// The condition under which a run's item may be written: it is there, and active.
 #[must_use]
 pub fn run_is_active(experiment: &ExperimentState) -> Condition {
     let overruled = Condition::Below(STAGE_VERSION.into(), number(experiment.version));
