@@ -73,8 +73,8 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         store.run_update(run, &change).await.unwrap();
     }
     ledger.row("its end", budget([7.0, 6.0, 4.0], [7.0, 6.0, 4.0]), &indexing, runs, act).await;
-    let (ten, cold_ten) = ([1167.0, 1860.0, 596.0], [1168.0, 1860.0, 597.0]);
-    let (hundred, cold_hundred) = ([1558.0, 14805.0, 830.0], [1563.0, 14895.0, 831.0]);
+    let (ten, cold_ten) = ([1458.0, 1999.0, 824.0], [1459.0, 1999.0, 825.0]);
+    let (hundred, cold_hundred) = ([1864.0, 15142.0, 1328.0], [1869.0, 15232.0, 1329.0]);
     hour(ledger, &requests, &indexing, experiment, 10, budget(cold_ten, ten)).await;
     hour(ledger, &requests, &indexing, experiment, 100, budget(cold_hundred, hundred)).await;
 }
