@@ -30,8 +30,8 @@ const UNPACKED_BYTES: usize = 128 << 10;
 const UNPACKED_CALLS: usize = 100;
 /// Bytes after which it asks in any case.
 const MOST_UNPACKED: usize = 4 << 20;
-/// How long after it was read that a run's mark stays a call may rely on it and answer. The mark stays for at least 30 seconds
-/// (`CLOSING_TIME` of the indexer).
+/// How long after it was read that a run's mark stays a call may rely on it and answer. The mark stays for at least 60 seconds
+/// after it was said that it goes (`CLOSING_TIME` of the indexer).
 const MARK_STAYS: Duration = Duration::from_secs(20);
 /// Runs remembered at a time; beyond that, those not used for a while are forgotten, then all.
 const MOST_RUNS: usize = 10_000;
