@@ -78,6 +78,11 @@ fn a_text_of_too_many_levels_is_refused() {
     assert!(syntax::statements(&"(".repeat(200)).is_some());
 }
 
+/// Whether times compare so in some round: another program may take the processor in one of them, and hardly in all.
+fn in_some_round(compares: impl Fn() -> bool) -> bool {
+    (0..20).any(|_| compares())
+}
+
 /// The fastest of some attempts, for what is compared with another time.
 fn fastest(work: impl Fn()) -> Duration {
     let attempt = || {
@@ -91,7 +96,6 @@ fn fastest(work: impl Fn()) -> Duration {
 /// Grouping takes a few times as long as splitting, whatever the text, and splitting goes through it once.
 #[test]
 fn reading_is_linear() {
-    let (mut split, mut all) = (Duration::ZERO, Duration::ZERO);
     let texts: [fn(usize) -> String; 8] = [
         |size| "a.b = 1 AND ".repeat(size / 2),
         |size| "a = ".repeat(size) + "1",
@@ -102,12 +106,10 @@ fn reading_is_linear() {
         |size| format!("x{} DESC", " ".repeat(3 * size)),
         |size| "/* c */ ".repeat(size),
     ];
-    for text in texts {
-        let text = text(2_400);
-        split += fastest(|| drop(lexer::tokens(&text)));
-        all += fastest(|| drop(syntax::statements(&text)));
-    }
-    assert!(all < split * 6, "{split:?}, {all:?}");
+    let texts = texts.map(|text| text(2_400));
+    let of_all = |read: fn(&str)| texts.iter().map(|text| fastest(|| read(text))).sum::<Duration>();
+    let is_linear = || of_all(|text| drop(syntax::statements(text))) < of_all(|text| drop(lexer::tokens(text))) * 6;
+    assert!(in_some_round(is_linear));
 }
 
 /// The terms that are looked up are chosen among many in a few times the time that it takes to make them.
@@ -116,8 +118,11 @@ fn planning_a_long_pattern_is_linear() {
     let text: String = (0..16_000).filter_map(|code| char::from_u32(0x4e00 + code)).collect();
     let pattern = format!("%{text}%");
     let filter = parse_run_filter(&format!("run_name LIKE '{pattern}'")).unwrap();
-    let terms = fastest(|| drop(tokens::pattern_terms(&pattern)));
-    let planned =
-        fastest(|| drop(Options::of(&filter.asks(), &RunOrder::default().sorting(), &IndexedFields::default())));
-    assert!(planned < terms * 12, "{terms:?}, {planned:?}");
+    let is_linear = || {
+        let terms = fastest(|| drop(tokens::pattern_terms(&pattern)));
+        let planned =
+            fastest(|| drop(Options::of(&filter.asks(), &RunOrder::default().sorting(), &IndexedFields::default())));
+        planned < terms * 12
+    };
+    assert!(in_some_round(is_linear));
 }
