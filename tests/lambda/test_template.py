@@ -192,6 +192,17 @@ def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
     assert queue == {"SqsManagedSseEnabled": True, "MessageRetentionPeriod": 14 * 24 * 60 * 60}
 
 
+def test_a_partition_that_is_nearly_full_is_told_of(resources):
+    alarm = resources["PartitionNearlyFull"]["Properties"]
+    for name, log in (("TrackingPartitionsMetric", "TrackingLog"), ("IndexerPartitionsMetric", "IndexerLog")):
+        properties = resources[name]["Properties"]
+        assert properties["LogGroupName"] == {"Ref": log}
+        said = re.search(r'\$\.fields\.message = "(.+)"', properties["FilterPattern"])
+        assert f'"{said[1]}");' in (REPOSITORY / "shared/table/src/collection_size.rs").read_text()
+        [metric] = properties["MetricTransformations"]
+        assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+
+
 def test_the_indexer_gets_what_the_local_feed_delivers(mapping):
     patterns = [json.loads(item["Pattern"]) for item in mapping["FilterCriteria"]["Filters"]]
     cases = json.loads((REPOSITORY / "tests/lambda/filter_cases.json").read_text())

@@ -26,6 +26,9 @@ impl Table {
     /// `TABLE_NAME` is not set.
     pub async fn from_environment() -> Result<Self, String> {
         let name = std::env::var("TABLE_NAME").map_err(|_| "the environment variable TABLE_NAME is not set")?;
-        Ok(Self::new(client(std::env::var("DYNAMODB_ENDPOINT").ok()).await, name))
+        let endpoint = std::env::var("DYNAMODB_ENDPOINT").ok();
+        let is_in_aws = endpoint.is_none();
+        let table = Self::new(client(endpoint).await, name);
+        Ok(if is_in_aws { table.telling_of_full_partitions() } else { table })
     }
 }

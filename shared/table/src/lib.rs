@@ -6,6 +6,7 @@
 
 mod batch;
 mod change;
+mod collection_size;
 mod connect;
 mod create;
 mod creation;

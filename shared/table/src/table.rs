@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
-    ConsumedCapacity, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure as OnRefusal,
+    ConsumedCapacity, ItemCollectionMetrics, ReturnConsumedCapacity, ReturnItemCollectionMetrics, ReturnValue,
+    ReturnValuesOnConditionCheckFailure as OnRefusal,
 };
 use key_schema::Key;
 use key_schema::definition::{PK, SK};
 
+use crate::collection_size::CollectionSizes;
 use crate::expression::Expressions;
 use crate::meter::{Direction, Meter, ReadBytes};
 use crate::{Condition, Failure, Item, Result, Retry, Update, Value, declared};
@@ -21,13 +23,21 @@ pub struct Table {
     pub(crate) retry: Retry,
     meter: Option<Meter>,
     read_bytes: Option<ReadBytes>,
+    collection_sizes: Option<CollectionSizes>,
 }
 
 impl Table {
     /// The table `name`, reached through `client`. The client's own retries should be off: this crate has its own.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into(), retry: Retry::default(), meter: None, read_bytes: None }
+        Self {
+            client,
+            name: name.into(),
+            retry: Retry::default(),
+            meter: None,
+            read_bytes: None,
+            collection_sizes: None,
+        }
     }
 
     /// The same table, its calls counted by `meter`.
@@ -40,6 +50,13 @@ impl Table {
     #[must_use]
     pub fn counting(&self, read_bytes: &ReadBytes) -> Self {
         Self { read_bytes: Some(read_bytes.clone()), ..self.clone() }
+    }
+
+    /// The same table, which says in the log when a partition that is written to is nearly full. The embedded engine would have to read the
+    /// whole partition for that with each write.
+    #[must_use]
+    pub fn telling_of_full_partitions(self) -> Self {
+        Self { collection_sizes: Some(CollectionSizes::default()), ..self }
     }
 
     /// The same table with another patience.
@@ -109,11 +126,13 @@ impl Table {
                     .set_expression_attribute_values(expressions.values())
                     .return_values_on_condition_check_failure(OnRefusal::AllOld)
                     .set_return_consumed_capacity(self.wanted())
+                    .set_return_item_collection_metrics(self.sizes_wanted())
                     .send()
             })
             .await
             .inspect_err(|failure| self.count_refusal(failure))?;
         self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
+        self.look_at_sizes(answer.item_collection_metrics());
         Ok(())
     }
 
@@ -142,11 +161,13 @@ impl Table {
                     .return_values(ReturnValue::AllNew)
                     .return_values_on_condition_check_failure(OnRefusal::AllOld)
                     .set_return_consumed_capacity(self.wanted())
+                    .set_return_item_collection_metrics(self.sizes_wanted())
                     .send()
             })
             .await
             .inspect_err(|failure| self.count_refusal(failure))?;
         self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
+        self.look_at_sizes(answer.item_collection_metrics());
         let item = answer.attributes.map(Item);
         let item = item.ok_or_else(|| Failure::Unexpected("an update returned no item".to_owned()))?;
         declared::check([&item])?;
@@ -185,6 +206,17 @@ impl Table {
     /// Which report of consumed capacity to ask for.
     pub(crate) fn wanted(&self) -> Option<ReturnConsumedCapacity> {
         self.meter.as_ref().map(|_| ReturnConsumedCapacity::Indexes)
+    }
+
+    /// Whether to ask for the sizes of partitions.
+    pub(crate) fn sizes_wanted(&self) -> Option<ReturnItemCollectionMetrics> {
+        self.collection_sizes.as_ref().map(|_| ReturnItemCollectionMetrics::Size)
+    }
+
+    pub(crate) fn look_at_sizes<'a>(&self, metrics: impl IntoIterator<Item = &'a ItemCollectionMetrics>) {
+        if let Some(sizes) = &self.collection_sizes {
+            sizes.look(metrics);
+        }
     }
 
     fn count_refusal(&self, failure: &Failure) {

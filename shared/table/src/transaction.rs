@@ -49,10 +49,14 @@ impl Table {
                     .set_transact_items(Some(self.named(parts.clone())))
                     .client_request_token(&token)
                     .set_return_consumed_capacity(self.wanted())
+                    .set_return_item_collection_metrics(self.sizes_wanted())
                     .send()
             })
             .await?;
         self.consumed(Direction::Write, answer.consumed_capacity());
+        self.look_at_sizes(
+            answer.item_collection_metrics().into_iter().flat_map(|of_tables| of_tables.values().flatten()),
+        );
         Ok(())
     }
 

@@ -64,6 +64,26 @@ impl Limited {
         }))
     }
 
+    /// Puts into an answer what DynamoDB says of the size of a collection that was written to, as if its limit were 10 GB. Transactions
+    /// and batches are answered without.
+    pub(super) async fn report_size(
+        &self,
+        body: &Value,
+        written: &Named,
+        answer: &mut Value,
+    ) -> Result<(), ConnectorError> {
+        let limit = self.state().collection_limit.clone().and_then(|limit_of| limit_of(&written.partition));
+        let Some(limit) = limit.filter(|_| body["ReturnItemCollectionMetrics"] == "SIZE") else { return Ok(()) };
+        let size = self.collection_size(&written.table, &written.partition).await?;
+        let at_least = 10 * size / i64::try_from(limit).unwrap_or(i64::MAX).max(1);
+        let partition = &self.schema(&written.table).await?.keys.partition;
+        answer["ItemCollectionMetrics"] = json!({
+            "ItemCollectionKey": { partition: { "S": written.partition } },
+            "SizeEstimateRangeGB": [at_least, at_least + 1],
+        });
+        Ok(())
+    }
+
     /// The bytes of a collection.
     pub(super) async fn collection_size(&self, table: &str, partition: &str) -> Result<i64, ConnectorError> {
         let schema = self.schema(table).await?;

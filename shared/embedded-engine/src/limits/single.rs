@@ -39,8 +39,13 @@ impl Limited {
         let mut read = read(&answer)?;
         let units = if answer.status == 200 { consumed::units(&read, direction) } else { of_refusal(&read) };
         self.charge(&partition, direction, units);
-        if answer.status == 200 && !is_wanted {
-            consumed::drop(&mut read);
+        if answer.status == 200 {
+            if !is_wanted {
+                consumed::drop(&mut read);
+            }
+            if let Some(written) = &written {
+                self.report_size(&body, written, &mut read).await?;
+            }
             answer.body = read.to_string();
         }
         Ok(answer)

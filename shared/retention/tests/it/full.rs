@@ -1,5 +1,8 @@
 //! An experiment whose partition takes nothing more by which it grows.
 
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
 use embedded_engine::limits::Limits;
 use retention::Named;
 use serde_json::{Value, json};
@@ -47,6 +50,48 @@ async fn logging_is_refused_and_a_run_can_be_ended() {
     assert_eq!(lab.post("runs/search", asked).await["runs"].as_array().unwrap().len(), 2);
     let running = json!({ "experiment_ids": [experiment], "filter": "attributes.status = 'RUNNING'" });
     assert_eq!(lab.post("runs/search", running).await.get("runs"), None);
+}
+
+/// What is logged, as text.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_log_tells_of_a_partition_that_is_nearly_full() {
+    let lab = Lab::new().await;
+    let experiment = lab.experiment("e").await;
+    let limits = Limits::new(&lab.site.engine);
+    let partition = format!("EXP#{experiment}");
+    limits.set_collection_limit(move |of| (of == partition).then_some(100_000));
+    let table = Table::new(limits.client(), TABLE).telling_of_full_partitions();
+    let lab = lab.over(&table);
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).without_time().finish();
+    // On this thread, which the test has for itself.
+    let _logging = tracing::subscriber::set_default(subscriber);
+    let said = || {
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        text.lines().filter(|line| line.contains("a partition is nearly full")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut size = 0;
+    while size < 90_000 {
+        lab.run(&experiment).await;
+        size = limits.collection_bytes(TABLE, &format!("EXP#{experiment}")).await.unwrap();
+        assert_eq!(said().is_empty(), size < 80_000, "{size} bytes");
+    }
+    assert_eq!(said().len(), 1, "once in 20 minutes");
+    assert!(said()[0].contains(&format!("EXP#{experiment}")) && said()[0].contains("gigabytes=8"), "{:?}", said());
 }
 
 #[tokio::test]
