@@ -10,6 +10,7 @@
 
 mod attempts;
 mod batch;
+mod charts;
 mod directory;
 mod entries;
 mod filter;
@@ -18,6 +19,7 @@ mod rebuild;
 mod removal;
 mod run;
 mod schedule;
+mod sealing;
 mod ticks;
 
 use std::collections::{BTreeSet, HashSet};

@@ -1,24 +1,25 @@
 //! Packing: what calls have added to a run's journal goes into its metrics documents, and what has come together there into segments.
 //!
 //! In this order, so that it may end anywhere and be done again, and so that nobody who reads misses a point
-//! (`entities/src/run_metrics.rs`): segments are put, then the documents, the first of them last, then the tails are deleted that are as
-//! they were read. The points in the run's own document go with the mark.
+//! (`entities/src/run_metrics.rs`): segments are put, then chart rows, then the documents, the first of them last, then the tails are deleted
+//! that are as they were read. The points in the run's own document go with the mark.
 
 use std::collections::BTreeMap;
 
-use entities::attributes::{CALLS, PACKED, WIDE};
+use entities::attributes::{CALLS, CHARTED, PACKED, WIDE};
 use entities::journal::Series;
-use entities::points::{self, Point};
 use entities::{
-    MetricsPlace, RunItems, RunLocation, RunMetrics, SEAL_AT, latest, metric_attribute, metric_of, pack_set, packed,
-    place_of_metrics, read_journal_and_documents, segments, waiting as points_in,
+    MetricsPlace, RunItems, RunLocation, RunMetrics, SEAL_AT, charted, latest, metric_attribute, metric_of, pack_set,
+    packed, place_of_metrics, read_journal_and_documents, waiting as points_in, with_charted,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Bucket, Key, rows};
 use mlflow_api::Result;
 use table::{Condition, Failure, Item, Table, number};
 
+use crate::charts::chart;
 use crate::entries::failed;
+use crate::sealing::Metric;
 
 /// Metrics in the first document. A run with more is wide: further ones are in 16 more documents, by their hash.
 const DOCUMENT_KEYS: usize = 128;
@@ -37,11 +38,20 @@ pub(crate) struct Packed {
 }
 
 /// What is to be written.
-struct Packing {
+struct Packing<'a> {
     segments: Vec<Item>,
-    /// Documents and what they replace, the first document last.
-    documents: Vec<(Item, Condition)>,
+    /// The first document last.
+    documents: Vec<Document<'a>>,
+    is_wide: bool,
     packed: Packed,
+}
+
+/// A metrics document that may have to be written.
+struct Document<'a> {
+    key: Key,
+    /// What it replaces.
+    known: Option<&'a Item>,
+    metrics: BTreeMap<String, Metric>,
 }
 
 /// Whether there is something to pack: a journal, or a metric in the document with enough points for a segment.
@@ -59,7 +69,7 @@ pub(crate) fn is_due(items: &RunItems) -> Result<bool> {
 }
 
 /// Packs a run. A request per 25 segments, one for each document and for each tail: a write unit per KB of them; one more to read the
-/// documents of a run without a journal.
+/// documents of a run without a journal; and what chart rows take ([`chart`]).
 ///
 /// # Errors
 /// Those of the table; [`Failure::Unexpected`] where somebody else packs the run as well: it is to be read anew.
@@ -72,10 +82,21 @@ pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems) -> t
         read = read_journal_and_documents(table, at).await?;
         &read
     };
-    let packing = plan(at, &items.run, metrics).map_err(failed)?;
+    let mut packing = plan(at, &items.run, metrics).map_err(failed)?;
     table.write_many(packing.segments, &[]).await?;
-    for (document, condition) in packing.documents {
-        put(table, document, &condition).await?;
+    let charts = packing.documents.iter_mut().flat_map(|document| {
+        let times = document.known.map_or(0, packed);
+        document.metrics.iter_mut().map(move |(name, metric)| chart(table, at, name, metric, times))
+    });
+    stream::iter(charts.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+    for document in packing.documents {
+        let (known, is_first) = (document.known, document.key == at.metrics_key());
+        let item = document.item(packing.packed.times);
+        let item = if is_first && packing.is_wide { item.with(WIDE, number(1)) } else { item };
+        // The first says how often the run was packed, also if nothing else of it changes.
+        if is_first || known.is_none_or(|known| metrics_of(known) != metrics_of(&item)) {
+            put(table, item, &is_as_read(known)).await?;
+        }
     }
     let deletions = metrics.tails.iter().filter_map(|tail| Some(delete(table, tail.key()?, tail)));
     stream::iter(deletions.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
@@ -101,32 +122,25 @@ async fn delete(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
     }
 }
 
-fn plan(at: &RunLocation, run: &Item, metrics: &RunMetrics) -> Result<Packing> {
+fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Packing<'a>> {
     let known: BTreeMap<Key, &Item> =
         metrics.documents.iter().filter_map(|document| Some((document.key()?, document))).collect();
     let first_key = at.metrics_key();
     let first = known.get(&first_key).copied();
-    let times = metrics.packed() + 1;
     let mut room = DOCUMENT_KEYS.saturating_sub(first.map_or(0, metric_count));
-    let mut sealed = Vec::new();
-    let mut documents: BTreeMap<Key, BTreeMap<String, Vec<Point>>> = BTreeMap::new();
+    let mut known_charted = BTreeMap::new();
+    for document in &metrics.documents {
+        known_charted.extend(charted(document)?);
+    }
+    let mut segments = Vec::new();
+    let mut documents = BTreeMap::from([(first_key.clone(), BTreeMap::new())]);
     let mut waiting = metrics.all_waiting(run)?;
     for metric in metrics.journal.sealed.keys() {
         waiting.entry(metric.clone()).or_default();
     }
-    for (metric, mut points) in waiting {
-        points::sort_by_time(&mut points);
-        if points.len() >= SEAL_AT {
-            seal(at, &metric, &mut points, &mut sealed);
-        }
-        let in_segments = metrics.journal.sealed.get(&metric).into_iter().flatten();
-        if let Some(newest) = in_segments.copied().max_by(Point::by_step)
-            && points.iter().all(|point| point.by_step(&newest).is_lt())
-        {
-            points.push(newest);
-        }
-        let attribute = metric_attribute(&metric);
-        let bucket = rows::RunMetricsBucket::key(&at.run, &Bucket::of(&metric));
+    for (name, points) in waiting {
+        let attribute = metric_attribute(&name);
+        let bucket = rows::RunMetricsBucket::key(&at.run, &Bucket::of(&name));
         // A metric stays where it is: who reads one document after the other would miss one that moves.
         let is_in_bucket = || known.get(&bucket).is_some_and(|document| document.has(&attribute));
         let is_in_first = first.is_some_and(|first| first.has(&attribute)) || (room > 0 && !is_in_bucket());
@@ -134,55 +148,47 @@ fn plan(at: &RunLocation, run: &Item, metrics: &RunMetrics) -> Result<Packing> {
             room -= 1;
         }
         let key = if is_in_first { first_key.clone() } else { bucket };
-        documents.entry(key).or_default().insert(metric, points);
+        let in_document = known.get(&key).map(|document| points_in(document, &name)).transpose()?.unwrap_or_default();
+        let mut metric =
+            Metric::new(points, &in_document, known_charted.get(name.as_str()).copied().unwrap_or_default());
+        if metric.points.len() >= SEAL_AT {
+            metric.seal(at, &name, &mut segments);
+        }
+        metric.announce(
+            metrics.journal.segments.get(&name).into_iter().flatten(),
+            metrics.journal.sealed.get(&name).into_iter().flatten(),
+        );
+        documents.entry(key).or_default().insert(name, metric);
     }
     let is_wide = documents.keys().chain(known.keys()).any(|key| *key != first_key);
-    // It says how often the run was packed, also if nothing else of it changes.
-    let mut of_first = documents.remove(&first_key).unwrap_or_default();
-    let mut written = Vec::new();
-    for (key, mut metrics) in documents {
-        let document = document(at, &key, &mut metrics, times, &mut sealed);
-        let known = known.get(&key).copied();
-        if known.is_none_or(|known| metrics_of(known) != metrics_of(&document)) {
-            written.push((document, is_as_read(known)));
+    let documents = documents.into_iter().map(|(key, metrics)| {
+        let mut document = Document { known: known.get(&key).copied(), key, metrics };
+        if document.item(0).size() > DOCUMENT_BYTES {
+            for (name, metric) in document.metrics.iter_mut().filter(|(_, metric)| metric.points.len() > 1) {
+                metric.seal(at, name, &mut segments);
+            }
         }
-    }
-    let document = document(at, &first_key, &mut of_first, times, &mut sealed);
-    written.push((if is_wide { document.with(WIDE, number(1)) } else { document }, is_as_read(first)));
+        document
+    });
+    let mut documents: Vec<_> = documents.collect();
+    documents.sort_by_key(|document| document.key == first_key);
     let mut from_document = Series::new();
     for metric in latest(run) {
         let (metric, _) = metric?;
         from_document.insert(metric.to_owned(), points_in(run, metric)?);
     }
-    Ok(Packing { segments: sealed, documents: written, packed: Packed { times, from_document } })
+    let packed = Packed { times: metrics.packed() + 1, from_document };
+    Ok(Packing { segments, documents, is_wide, packed })
 }
 
-/// Writes segments of all points of a metric, and leaves the latest.
-fn seal(at: &RunLocation, metric: &str, points: &mut Vec<Point>, sealed: &mut Vec<Item>) {
-    sealed.extend(segments(at, metric, points));
-    let newest = points.iter().copied().max_by(Point::by_step);
-    points.retain(|point| Some(*point) == newest);
-}
-
-fn document(
-    at: &RunLocation,
-    key: &Key,
-    metrics: &mut BTreeMap<String, Vec<Point>>,
-    times: i64,
-    sealed: &mut Vec<Item>,
-) -> Item {
-    let of = |metrics: &BTreeMap<String, Vec<Point>>| {
-        let item = Item::new(key.clone()).with(PACKED, number(times));
-        metrics.iter().fold(item, |item, (metric, points)| item.with(metric_attribute(metric), pack_set(points)))
-    };
-    let item = of(metrics);
-    if item.size() <= DOCUMENT_BYTES {
-        return item;
+impl Document<'_> {
+    /// As it is written, when points have been packed so often.
+    fn item(&self, times: i64) -> Item {
+        let item = Item::new(self.key.clone()).with(PACKED, number(times));
+        let sets = self.metrics.iter();
+        let item = sets.fold(item, |item, (name, metric)| item.with(metric_attribute(name), pack_set(&metric.points)));
+        with_charted(item, self.metrics.iter().map(|(name, metric)| (name, metric.charted)))
     }
-    for (metric, points) in metrics.iter_mut().filter(|(_, points)| points.len() > 1) {
-        seal(at, metric, points, sealed);
-    }
-    of(metrics)
 }
 
 fn is_as_read(known: Option<&Item>) -> Condition {
@@ -194,5 +200,5 @@ fn metric_count(document: &Item) -> usize {
 }
 
 fn metrics_of(document: &Item) -> BTreeMap<&String, &table::Value> {
-    document.0.iter().filter(|(name, _)| metric_of(name).is_some()).collect()
+    document.0.iter().filter(|(name, _)| metric_of(name).is_some() || *name == CHARTED).collect()
 }

@@ -45,7 +45,7 @@ impl Indexer {
         self.delete_range(ranges::rows_of_run(&at.experiment, &at.run), None).await?;
         self.delete_range(ranges::journal_and_metrics(&at.run), None).await?;
         // Model versions that name the run stay, and are found by it.
-        self.delete_range(rows::MetricSegment::all(&at.run).range(), None).await
+        self.delete_range(ranges::charts_and_segments(&at.run), None).await
     }
 
     /// Removes a logged model's rows and its points, unless the model is there. A request per 25 of them.

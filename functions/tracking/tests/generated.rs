@@ -55,3 +55,9 @@ fn the_capacity_ledger_is_up_to_date_and_within_its_budgets() {
 async fn a_hundred_thousand_runs_are_searched_at_the_cost_of_ten_thousand() {
     searches::at_scale().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "fills a table for a minute; part of `make test-slow`"]
+async fn a_hundred_runs_of_a_million_points_are_drawn_within_a_second() {
+    large::a_hundred_charts().await;
+}

@@ -6,38 +6,52 @@
 //! An element names its metrics. Where calls log the same many metrics at one step again and again, the names are a row of their own,
 //! found by their hash, and an element holds the hash and the values.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
-use key_schema::{Key, WideDigest, fnv1a_128, rows};
+use key_schema::{Digest, Key, WideDigest, fnv1a_128, rows};
 use mlflow_api::{Result, RunId};
 use table::{Item, bytes};
 
 use crate::attributes::{CALLS, NAMES};
+use crate::metric_segment::SegmentName;
 use crate::points::{Point, read_signed, write_signed};
 use crate::unreadable::unreadable;
 
 /// Points by metric.
 pub type Series = BTreeMap<String, Vec<Point>>;
 
+/// Segments by metric.
+pub type Sealed = BTreeMap<String, Vec<SegmentName>>;
+
 /// First byte of an element with names in it.
 const NAMED: u8 = 0;
 /// First byte of an element whose names are a row.
 const BY_HASH: u8 = 1;
 
-/// The points of a call as an element of a tail. Of the metrics in `sealed`, these are the latest of many that are in segments already.
+/// The points of a call as an element of a tail. Of the metrics in `sealed`, these are the latest of many that are in these segments already.
 #[must_use]
-pub fn pack_call(series: &Series, sealed: &BTreeSet<String>) -> Vec<u8> {
+pub fn pack_call(series: &Series, sealed: &Sealed) -> Vec<u8> {
     let mut packed = vec![NAMED];
     let (mut timestamp, mut step) = (0_i64, 0_i64);
     for (metric, points) in series {
         write_text(&mut packed, metric);
         let count = i64::try_from(points.len()).unwrap_or(i64::MAX);
-        write_signed(&mut packed, if sealed.contains(metric) { -count } else { count });
+        let segments = sealed.get(metric);
+        write_signed(&mut packed, if segments.is_some() { -count } else { count });
         for point in points {
             write_signed(&mut packed, point.timestamp.wrapping_sub(timestamp));
             write_signed(&mut packed, point.step.wrapping_sub(step));
             packed.extend_from_slice(&point.value.to_le_bytes());
             (timestamp, step) = (point.timestamp, point.step);
+        }
+        if let Some(segments) = segments {
+            write_length(&mut packed, segments.len());
+        }
+        for segment in segments.into_iter().flatten() {
+            write_signed(&mut packed, segment.place.0.wrapping_sub(timestamp));
+            write_signed(&mut packed, segment.place.1.wrapping_sub(step));
+            packed.extend_from_slice(&segment.digest.0.to_le_bytes());
+            write_length(&mut packed, segment.points);
         }
     }
     packed
@@ -103,6 +117,8 @@ pub struct Journal {
     pub waiting: Series,
     /// Those that are in segments.
     pub sealed: Series,
+    /// These segments. Where a call was sent twice, they may be there twice.
+    pub segments: Sealed,
 }
 
 /// The points of tails; `names` are the rows of names that they refer to.
@@ -142,11 +158,17 @@ fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, journal: &mut Jour
                 let metric = read_text(&mut rest)?;
                 let count = read_signed(&mut rest)?;
                 let series = if count < 0 { &mut journal.sealed } else { &mut journal.waiting };
-                let points = series.entry(metric).or_default();
+                let points = series.entry(metric.clone()).or_default();
                 for _ in 0..count.unsigned_abs() {
                     timestamp = timestamp.wrapping_add(read_signed(&mut rest)?);
                     step = step.wrapping_add(read_signed(&mut rest)?);
                     points.push(Point { timestamp, step, value: read_value(&mut rest)? });
+                }
+                if count < 0 {
+                    let segments = journal.segments.entry(metric).or_default();
+                    for _ in 0..read_length(&mut rest)? {
+                        segments.push(read_segment(&mut rest, timestamp, step)?);
+                    }
                 }
             }
         }
@@ -165,6 +187,14 @@ fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, journal: &mut Jour
         _ => return None,
     }
     Some(())
+}
+
+/// A segment, whose place is told by its distance from a point.
+fn read_segment(rest: &mut &[u8], timestamp: i64, step: i64) -> Option<SegmentName> {
+    let place = (timestamp.wrapping_add(read_signed(rest)?), step.wrapping_add(read_signed(rest)?));
+    let (digest, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(SegmentName { place, digest: Digest(u64::from_le_bytes(*digest)), points: read_length(rest)? })
 }
 
 fn write_length(packed: &mut Vec<u8>, length: usize) {
@@ -238,8 +268,8 @@ mod tests {
             for (metric, points) in &second {
                 both.entry(metric.clone()).or_default().extend(points);
             }
-            let read = read_journal(&[tail(vec![pack_call(&first, &BTreeSet::new())]), tail(vec![pack_call(&second, &BTreeSet::new())])], &[]).unwrap();
-            prop_assert_eq!(read, Journal { waiting: both, sealed: Series::new() });
+            let read = read_journal(&[tail(vec![pack_call(&first, &Sealed::new())]), tail(vec![pack_call(&second, &Sealed::new())])], &[]).unwrap();
+            prop_assert_eq!(read, Journal { waiting: both, ..Journal::default() });
         }
 
         #[test]
@@ -264,7 +294,7 @@ mod tests {
         let series: Series = (0..100)
             .map(|number| (format!("layer/{number:03}/grad_norm"), vec![Point::new(1_700_000_000_000, 9_999, 0.5)]))
             .collect();
-        assert!(pack_call(&series, &BTreeSet::new()).len() > 3_000);
+        assert!(pack_call(&series, &Sealed::new()).len() > 3_000);
         assert!(Step::of(&series).unwrap().into_element().len() < 850);
         let two = Series::from([
             ("a".to_owned(), vec![Point::new(1, 1, 1.0)]),
@@ -277,16 +307,18 @@ mod tests {
     fn what_is_in_segments_is_told_apart() {
         let points = vec![Point::new(1, 1, 1.0)];
         let series = Series::from([("a".to_owned(), points.clone()), ("b".to_owned(), points.clone())]);
-        let packed = pack_call(&series, &BTreeSet::from(["b".to_owned()]));
+        let name = |time| SegmentName { place: (time, -1), digest: Digest(u64::MAX - 7), points: 2_000 };
+        let sealed = Sealed::from([("b".to_owned(), vec![name(-5), name(7)])]);
+        let packed = pack_call(&series, &sealed);
         let read = read_journal(&[tail(vec![packed])], &[]).unwrap();
         let of = |metric: &str| Series::from([(metric.to_owned(), points.clone())]);
-        assert_eq!(read, Journal { waiting: of("a"), sealed: of("b") });
+        assert_eq!(read, Journal { waiting: of("a"), sealed: of("b"), segments: sealed });
     }
 
     #[test]
     fn a_call_that_lost_its_end_is_unreadable() {
         let series = Series::from([("a".to_owned(), vec![Point::new(1, 1, 1.0), Point::new(2, 2, 2.0)])]);
-        let mut packed = pack_call(&series, &BTreeSet::new());
+        let mut packed = pack_call(&series, &Sealed::new());
         packed.truncate(packed.len() - 4);
         assert!(read_journal(&[tail(vec![packed])], &[]).is_err());
     }

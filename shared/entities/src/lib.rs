@@ -3,6 +3,8 @@
 //! Functions that keep entities write these items; the indexer reads them, and leaves copies that searches read. So the ways
 //! to read them stand here, once. Keys and the names of attributes are `key-schema`'s matter, requests the matter of `table`.
 
+pub mod chart;
+mod charted;
 pub mod content;
 mod copy;
 pub mod fields;
@@ -29,6 +31,7 @@ pub use clock::{Moment, now_ms};
 pub use key_schema::attributes;
 pub use key_schema::attributes::{metric_attribute, metric_of};
 
+pub use charted::{Charted, charted, with_charted};
 pub use copy::{RUN, RunCopy, own_stage};
 pub use links::{dataset_digest, dataset_key, dataset_link, dataset_parts, run_inputs, run_outputs};
 pub use logged_model::{
@@ -38,7 +41,7 @@ pub use logged_model::{
 pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 pub use maps::{entries, entry_key, entry_name};
 pub use mark::{Marked, marked_item};
-pub use metric_segment::{SEAL_AT, segments};
+pub use metric_segment::{Place, SEAL_AT, SegmentName, read_segment, segments};
 pub use metrics::{latest, pack_set, waiting};
 pub use run::{run_artifact_uri, run_info, run_whole};
 pub use run_items::{RunItems, read_all_runs, read_run_items, read_runs};

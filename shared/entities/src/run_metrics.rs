@@ -12,6 +12,7 @@ use mlflow_api::Result;
 use table::{Failure, Item, Query, Table};
 
 use crate::attributes::{JOURNAL, PACKED, WIDE, metric_attribute, metric_of};
+use crate::charted::{Charted, charted};
 use crate::journal::{Journal, Series, is_names, is_tail, read_journal};
 use crate::metrics::{latest, waiting};
 use crate::points::Point;
@@ -94,6 +95,16 @@ impl RunMetrics {
             points.extend(waiting(document, metric)?);
         }
         Ok(points)
+    }
+
+    /// How far the history of a metric is in chart rows.
+    ///
+    /// # Errors
+    /// An internal one if it cannot be read.
+    pub fn charted(&self, metric: &str) -> Result<Charted> {
+        let document = self.documents.iter().find(|document| document.has(&metric_attribute(metric)));
+        let charted = document.map(charted).transpose()?.and_then(|charted| charted.get(metric).copied());
+        Ok(charted.unwrap_or_default())
     }
 
     /// All points that are in no segment yet, likewise, but those that are the latest of many in segments.

@@ -4,10 +4,12 @@ use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RunId};
 
 use crate::index::{ExperimentsByStage, LoggedModelsByStage, RunsByStage};
 use crate::rows::{
-    EvaluationDataset, EvaluationRecord, FullText, IndexedCopy, LoggedModel, MetricJournal, RankByMetric, RankByParam,
-    Run, RunInput, RunMetricsBucket, RunModelInput,
+    EvaluationDataset, EvaluationRecord, FullText, IndexedCopy, LoggedModel, MetricChart, MetricJournal, MetricSegment,
+    RankByMetric, RankByParam, Run, RunInput, RunMetricsBucket, RunModelInput,
 };
-use crate::{Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, TextSegment, TokenPart, Value, place};
+use crate::{
+    Ascending, Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, TextSegment, TokenPart, Value, place,
+};
 
 /// Every row of a run in its experiment's partition but its document.
 #[must_use]
@@ -19,6 +21,32 @@ pub fn rows_of_run(experiment: &ExperimentId, run: &RunId) -> KeyRange {
 #[must_use]
 pub fn journal_and_metrics(run: &RunId) -> KeyRange {
     MetricJournal::all(run).range().through(RunMetricsBucket::all(run))
+}
+
+/// The segments of a metric that begin after one time and step, and not after another.
+#[must_use]
+pub fn segments_between(
+    run: &RunId,
+    metric: &Name,
+    after: Option<(i64, i64)>,
+    through: Option<(i64, i64)>,
+) -> KeyRange {
+    let place = |(timestamp, step)| format!("{}#{}#", Ascending(timestamp).text(), Ascending(step).text());
+    let all = MetricSegment::all(run).metric(metric).range();
+    let all = match after {
+        Some(after) => all.after_beginning(&place(after)),
+        None => all,
+    };
+    match through {
+        Some(through) => all.until_beginning(&place(through)),
+        None => all,
+    }
+}
+
+/// The chart rows and the segments of all metrics of a run.
+#[must_use]
+pub fn charts_and_segments(run: &RunId) -> KeyRange {
+    MetricChart::all(run).range().through(MetricSegment::all(run))
 }
 
 /// What a run read and put out: the rows of its datasets, outputs and model inputs stand together.
@@ -109,10 +137,10 @@ mod tests {
     use super::*;
     use crate::index::IndexEntry;
     use crate::rows::{
-        EvaluationDatasetTag, JournalNames, LoggedModelMetrics, LoggedModelParam, LoggedModelTag, MetricSegment,
-        RunMetrics, RunOutput, RunParam, RunTag, VersionOfRun,
+        EvaluationDatasetTag, JournalNames, LoggedModelMetrics, LoggedModelParam, LoggedModelTag, RunMetrics,
+        RunOutput, RunParam, RunTag, VersionOfRun,
     };
-    use crate::{Ascending, Bucket, Descending, DescendingDouble, Digest, IndexKey, Key, WideDigest};
+    use crate::{Bucket, Descending, DescendingDouble, Digest, IndexKey, Key, Ordinal, WideDigest};
 
     const EXPERIMENT: ExperimentId = ExperimentId::DEFAULT;
 
@@ -167,8 +195,26 @@ mod tests {
         ];
         assert!(keys.is_sorted_by_key(|key| &key.sk));
         let segment = MetricSegment::key(&run, &name, &Ascending(1), &Ascending(2), &Digest(3));
-        let version = VersionOfRun::key(&Name::from("run"), &name, &crate::Ordinal(1));
-        check(&journal_and_metrics(&run), &keys, &[segment, version]);
+        let version = VersionOfRun::key(&Name::from("run"), &name, &Ordinal(1));
+        let row = MetricChart::key(&run, &name, &Ordinal(1), &Ordinal(u32::MAX));
+        check(&journal_and_metrics(&run), &keys, &[segment.clone(), row.clone(), version.clone()]);
+        check(&charts_and_segments(&run), &[segment, row], &[&keys[..], &[version]].concat());
+    }
+
+    #[test]
+    fn segments_lie_between_two_times() {
+        let run = RunId::parse("run").unwrap();
+        let (name, other) = (Name::from("m"), Name::from("m1"));
+        let key =
+            |time, step, digest| MetricSegment::key(&run, &name, &Ascending(time), &Ascending(step), &Digest(digest));
+        let before = [key(-1, 9, 9), key(5, 1, 9), key(5, 2, 0), key(5, 2, u64::MAX)];
+        let within = [key(5, 3, 0), key(6, -1, 7), key(7, 7, u64::MAX)];
+        let behind =
+            [key(7, 8, 0), key(8, 0, 0), MetricSegment::key(&run, &other, &Ascending(6), &Ascending(0), &Digest(0))];
+        let range = segments_between(&run, &name, Some((5, 2)), Some((7, 7)));
+        check(&range, &within, &[&before[..], &behind].concat());
+        check(&segments_between(&run, &name, Some((5, 2)), None), &[&within[..], &behind[..2]].concat(), &before);
+        check(&segments_between(&run, &name, None, Some((7, 7))), &[&before[..], &within].concat(), &behind);
     }
 
     #[test]

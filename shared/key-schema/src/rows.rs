@@ -165,17 +165,27 @@ rows! {
     /// The run's metrics as they were packed last: per metric the latest point and the points that wait for a segment, as a set.
     RunMetrics = "RUN#" <run: RunId> / "L#METRIC" {
         METRIC: Set "of a metric: the latest point, and the points that wait for a segment",
+        CHARTED: Bytes "of all its metrics: how many points are in segments and in chart rows, and up to where; missing where none is in a segment",
         PACKED: Count required "how often points were packed",
         WIDE: Number "there are further documents"
     };
     /// Further metrics of a wide run, spread by the metric's hash.
     RunMetricsBucket = "RUN#" <run: RunId> / "L#METRIC#" <bucket: Bucket> {
         METRIC: Set "of a metric: as in the first document",
+        CHARTED: Bytes "as in the first document",
         PACKED: Count required "how often points were packed, when this was written"
     };
     /// Points of one metric, packed; keyed by the first of them in MLflow's order of history (timestamp, step) and a digest of all.
     MetricSegment = "RUN#" <run: RunId> / "MHIST#" <metric: Name> "#" <timestamp: Ascending> "#" <step: Ascending> "#" <points: Digest> {
         POINTS: Bytes required "the points, packed"
+    };
+    /// What a chart of one metric is drawn from where its history is long: 256 points, evenly spaced, of about 1,000 in segments. Four rows
+    /// of a level make one of the next. Numbers count from 0 on each level.
+    MetricChart = "RUN#" <run: RunId> / "MCHART#" <metric: Name> "#" <level: Ordinal> "#" <number: Ordinal> {
+        POINTS: Bytes required "the points, packed, in the order of steps",
+        SPAN: Bytes required "how many these are, how many they stand for, and from where to where segments are that begin",
+        DIGESTS: Bytes "of the first level: the hashes of the segments",
+        PACKED: Count required "how often points had been packed into the metric's document when it was made"
     };
     /// A part of what is too big for a dataset's item. Hashes: of experiment, name and digest; and of the content.
     DatasetPart = "DATA#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };

@@ -21,20 +21,30 @@ impl Table {
     /// Reads items, consistently; those that are missing are missing in the answer. A key may come twice. One request per 100
     /// keys, or per 16 MB.
     pub async fn get_many(&self, keys: &[Key]) -> Result<HashMap<Key, Item>> {
+        self.get_all(keys, true).await
+    }
+
+    /// The same for half the read units, but perhaps as the items were a moment ago: for items that do not change, where it is noticed if one
+    /// of them is missing.
+    pub async fn get_many_eventually(&self, keys: &[Key]) -> Result<HashMap<Key, Item>> {
+        self.get_all(keys, false).await
+    }
+
+    async fn get_all(&self, keys: &[Key], is_consistent: bool) -> Result<HashMap<Key, Item>> {
         // DynamoDB refuses a request that names a key twice.
         let mut seen = HashSet::new();
         let keys: Vec<_> = keys.iter().filter(|key| seen.insert(*key)).collect();
-        let parts = try_join_all(keys.chunks(READS).map(|keys| self.get_part(keys))).await?;
+        let parts = try_join_all(keys.chunks(READS).map(|keys| self.get_part(keys, is_consistent))).await?;
         let items = parts.into_iter().flatten().filter_map(|item| Some((item.key()?, item)));
         Ok(items.collect())
     }
 
-    async fn get_part(&self, keys: &[&Key]) -> Result<Vec<Item>> {
+    async fn get_part(&self, keys: &[&Key], is_consistent: bool) -> Result<Vec<Item>> {
         let mut wanted: Vec<_> = keys.iter().map(|key| attributes(key)).collect();
         let mut found = Vec::new();
         let mut idle_rounds = 0;
         loop {
-            let request = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(true).build();
+            let request = KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(is_consistent).build();
             let request = request.map_err(|error| Failure::Unexpected(error.to_string()))?;
             let answer = self
                 .retry

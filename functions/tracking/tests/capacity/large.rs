@@ -1,10 +1,19 @@
 //! What runs cost that are larger than most.
 
-use ledger::{Ledger, budget};
+use std::time::{Duration, Instant};
+
+use entities::RunLocation;
+use entities::attributes::PACKED;
+use fts_indexer::Indexer;
+use key_schema::{ranges, rows};
+use ledger::{Bench, Ledger, budget};
+use mlflow_api::{ExperimentId, RunId};
+use table::{Query, Update, text};
 use tracking::store::{Batch, SampleRange};
 
-use super::filled::come_to_rest;
-use super::{metrics, params, steps, two_runs, with_experiment};
+use super::filled::{come_to_rest, index};
+use super::{TIME, metrics, params, run, steps, two_runs, with_experiment};
+use crate::calls::Calls;
 
 const PAGE: i64 = 25_000;
 
@@ -116,18 +125,85 @@ pub(crate) async fn params_and_points(ledger: &mut Ledger) {
             token.replace(next.unwrap_or_default());
         })
         .await;
-    ledger
-        .row(
-            "a sample of 320 of them",
-            budget([12.0, 0.0, 2725.0], [12.0, 0.0, 2725.0]),
-            &bench,
-            runs,
-            async |store, run| {
-                let range = SampleRange { start: 0, end: 999_999 };
+    charts(ledger, &bench, experiment, &pair).await;
+}
+
+/// Of runs that have a million points of one metric.
+async fn charts(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: ExperimentId, pair: &[String; 2]) {
+    let runs = pair.each_ref();
+    for (call, range, budget) in [
+        ("a chart of 1,000,000 points: 320 of them", None, budget([3.0, 0.0, 10.0], [3.0, 0.0, 10.0])),
+        ("the same of 200,000 of the steps", Some((300_000, 499_999)), budget([4.0, 0.0, 10.0], [4.0, 0.0, 10.0])),
+        ("the same of 5,000 of the steps", Some((312_500, 317_499)), budget([8.0, 0.0, 35.0], [8.0, 0.0, 35.0])),
+    ] {
+        ledger
+            .row(call, budget, bench, runs, async |store, run| {
+                let range = range.map(|(start, end)| SampleRange { start, end });
                 let runs = vec![(*run).clone()];
-                let sample = store.metric_history_sample(runs, "loss", Some(range), 320).await.unwrap();
+                let sample = store.metric_history_sample(runs, "loss", range, 320).await.unwrap();
                 assert_eq!(sample.len(), 320);
+            })
+            .await;
+    }
+    let indexing = Bench::new(bench.table().clone(), |table| table);
+    let call = "a pass that packs 1,000 more of them, and makes a chart row (mean over 16)";
+    ledger
+        .mean(
+            call,
+            budget([15.38, 11.32, 9.88], [15.38, 11.32, 9.88]),
+            &indexing,
+            runs,
+            16,
+            async |table, run, pass| {
+                let start = 1_000_000 + i64::from(pass) * 1_000;
+                bench.store.run_log_batch(run, &steps("loss", start..start + 1_000)).await.unwrap();
+                // Each by a process of its own: one would wait for what it has put off.
+                let indexer = Indexer::new(table.clone()).with_interval(Duration::ZERO);
+                index(&indexer, experiment, std::slice::from_ref(*run)).await;
             },
         )
         .await;
+}
+
+/// Draws a hundred runs of a million points each. Those of one are logged and packed; the others get copies of all that a chart reads of it.
+pub(crate) async fn a_hundred_charts() {
+    let (bench, experiment) = with_experiment().await;
+    let table = bench.table();
+    let first = run(&bench.store, experiment, TIME).await;
+    for start in (0..1_000_000).step_by(1_000) {
+        bench.store.run_log_batch(&first, &steps("loss", start..start + 1_000)).await.unwrap();
+    }
+    come_to_rest(table, experiment, std::slice::from_ref(&first)).await;
+    bench.store.run_log_batch(&first, &steps("loss", 1_000_000..1_000_500)).await.unwrap();
+    come_to_rest(table, experiment, std::slice::from_ref(&first)).await;
+    let id = RunId::parse(&first).unwrap();
+    let mut rows = Vec::new();
+    for range in [
+        ranges::journal_and_metrics(&id),
+        rows::MetricChart::all(&id).range(),
+        ranges::segments_between(&id, &"loss".into(), Some((TIME + 999_000_000, 999_000)), None),
+    ] {
+        rows.extend(table.query(Query::of(range)).await.unwrap());
+    }
+    assert!(rows.len() > 1_330, "{} rows", rows.len());
+    let mut runs = vec![first];
+    for number in 1..100 {
+        let copy = run(&bench.store, experiment, TIME + number).await;
+        let at = RunLocation { experiment, run: RunId::parse(&copy).unwrap() };
+        table.update(&Update::new(at.key()).set(PACKED, table::number(1))).await.unwrap();
+        let pk = at.metrics_key().pk;
+        table.write_many(rows.iter().map(|row| row.clone().with("PK", text(pk.clone()))).collect(), &[]).await.unwrap();
+        runs.push(copy);
+    }
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let begin = Instant::now();
+        let points = bench.store.metric_history_sample(runs.clone(), "loss", None, 320).await.unwrap();
+        times.push(begin.elapsed());
+        assert_eq!(points.len(), 32_000);
+        let steps = points.chunks(320).map(|points| (points[0].step, points[319].step));
+        assert!(steps.eq(std::iter::repeat_n((0, 1_000_499), 100)));
+    }
+    let most = std::env::var("CHART_MS").map_or(1_000, |most| most.parse().unwrap());
+    assert!(times.iter().all(|time| *time < Duration::from_millis(most)), "{times:?}");
 }

@@ -5,6 +5,7 @@ mod absent;
 mod attributes;
 #[path = "../calls/mod.rs"]
 mod calls;
+mod charts;
 mod conformance;
 mod cost;
 mod creations;

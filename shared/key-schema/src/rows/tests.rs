@@ -47,6 +47,7 @@ proptest! {
             ("IndexedCopy", IndexedCopy::key(&experiment, &OwnStage::Active, &chosen, &Descending(time), &other)),
             ("Postponed", Postponed::key(&Shard::of(&chosen.0), &Ascending(time), &chosen, &experiment, &other)),
             ("MetricSegment", MetricSegment::key(&run, &chosen, &Ascending(time), &Ascending(-time), &Digest(number))),
+            ("MetricChart", MetricChart::key(&run, &chosen, &Ordinal(1), &Ordinal(7))),
             ("EvaluationDatasetTag", EvaluationDatasetTag::key(&EvaluationDatasetId::new(time, 7), &chosen)),
             ("ExperimentEvaluationDataset", ExperimentEvaluationDataset::key(&chosen, &EvaluationDatasetId::new(time, 7))),
             ("WorkspaceEvaluationDataset", WorkspaceEvaluationDataset::key(&chosen, &EvaluationDatasetId::new(time, 7))),
@@ -131,6 +132,7 @@ fn the_longest_keys_fit_into_dynamodb() {
     for key in [
         RunParam::key(&experiment, &run, &longest),
         RunOutput::key(&experiment, &run, &longest),
+        MetricChart::key(&run, &longest, &Ordinal(u32::MAX), &Ordinal(u32::MAX)),
         MetricSegment::key(&run, &longest, &Ascending(0), &Ascending(0), &Digest(0)),
         ExperimentName::key(&longest, &longest),
         ModelName::key(&longest, &ModelKind::Prompt, &longest),

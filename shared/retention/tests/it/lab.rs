@@ -90,8 +90,8 @@ impl Lab {
         let many: Vec<_> =
             (0..12).map(|at| json!({ "key": "loss", "value": at, "timestamp": at, "step": at })).collect();
         let params = json!([{ "key": "p", "value": "1" }, { "key": "big", "value": "p".repeat(1_100) }]);
-        self.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics, "params": params })).await;
         self.post("runs/log-batch", json!({ "run_id": run, "metrics": many })).await;
+        self.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics, "params": params })).await;
         let dataset = json!({ "name": "d", "digest": "1", "source_type": "s", "source": "s", "profile": noise() });
         let inputs = json!({ "run_id": run, "datasets": [{ "dataset": dataset, "tags": [] }], "models": [{ "model_id": "m-1" }] });
         self.post("runs/log-inputs", inputs).await;

@@ -1,11 +1,10 @@
 //! The history of a metric: segments and waiting points, merged.
 
 use access::Granted;
-use entities::attributes::POINTS;
 use entities::points::{self, Point};
-use entities::{RunLocation, read_run_metric, unreadable};
+use entities::{RunLocation, RunMetrics, read_run_metric, read_segment, unreadable};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
-use key_schema::{Name, part, rows};
+use key_schema::{Name, rows};
 use mlflow_api::answer_size::{self, AnswerSize, LONGEST, PAGE, too_long};
 use mlflow_api::tracking::Metric;
 use mlflow_api::{Error, Result};
@@ -13,19 +12,20 @@ use search::{Fingerprint, decode_page_token, encode_page_token};
 use serde::{Deserialize, Serialize};
 use table::{Item, Query, ReadBytes};
 
+use super::chart::Chart;
 use crate::store::Store;
 
 /// Runs whose histories are read at a time. A history of 100,000 points takes some 20 MB while it is read, the embedded engine's part included:
 /// for a chart of 10 runs, 8 at a time took 122 MB and 0.21 s, and 4 take 82 to 107 MB and 0.25 s.
 const RUNS_AT_A_TIME: usize = 4;
-/// Bytes read for a sample at most: a sample is taken of whole histories, which are in memory then.
+/// Bytes read for samples at most: of what is in no chart row, a sample is taken of all points.
 const MOST_SAMPLED: usize = 32 << 20;
 
 /// A run's id as it was asked for, and the run, if there is one.
 pub type AskedRun = (String, Option<Granted<RunLocation>>);
 
 /// Steps of which a sample is taken, both included.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRange {
     /// First step.
     pub start: i64,
@@ -33,9 +33,15 @@ pub struct SampleRange {
     pub end: i64,
 }
 
+/// What is known of a metric before its segments are read.
+pub(super) struct Unsealed {
+    pub(super) run: Item,
+    pub(super) metrics: RunMetrics,
+}
+
 /// Where a page of history begins.
 #[derive(Serialize, Deserialize)]
-struct Cursor {
+pub(super) struct Cursor {
     /// After this point.
     last: CursorPoint,
     /// Which lies in or before the segment with this sort key.
@@ -99,7 +105,8 @@ impl Store {
         let search = Fingerprint::of_metric_history(run_id, metric);
         let cursor: Option<Cursor> = decode_page_token(search, page_token)?;
         let Some(at) = at else { return Ok((Vec::new(), None)) };
-        let (points, next) = self.history_from(at, metric, cursor, Some(max_results), None).await?;
+        let Some(unsealed) = self.unsealed(at, metric).await? else { return Ok((Vec::new(), None)) };
+        let (points, next) = self.history_from(at, metric, &unsealed, cursor, Some(max_results), None).await?;
         let token = next.map(|cursor| encode_page_token(search, &cursor)).transpose()?;
         Ok((points.into_iter().map(|point| metric_of(metric, point, None)).collect(), token))
     }
@@ -113,7 +120,14 @@ impl Store {
     ) -> Result<Vec<Metric>> {
         runs.sort_unstable();
         runs.dedup();
-        let mut histories = std::pin::pin!(self.histories(runs, metric, Some(max_results), None, |_| {}));
+        let (store, name) = (self.clone(), metric.to_owned());
+        let mut histories = std::pin::pin!(of_runs(runs, move |at| {
+            let (store, metric) = (store.clone(), name.clone());
+            async move {
+                let Some(unsealed) = store.unsealed(&at, &metric).await? else { return Ok(Vec::new()) };
+                Ok(store.history_from(&at, &metric, &unsealed, None, Some(max_results), None).await?.0)
+            }
+        }));
         let mut all = Vec::new();
         while all.len() < max_results
             && let Some((run_id, points)) = histories.try_next().await?
@@ -125,10 +139,12 @@ impl Store {
     }
 
     /// A sample of each run's history in the order of steps: at most `max_results` points a run, evenly spaced, the first
-    /// and the last among them.
+    /// and the last among them. Of up to about 10,000 points the sample is MLflow's. Of more, the points are about evenly spaced, and of a
+    /// range of steps the ends may not be among them. Three requests for a long history of which a sample of all is taken, and a read unit for about
+    /// 200 points of the sample; up to a request for each level of chart rows more for a range.
     ///
     /// # Errors
-    /// The histories have more than 32 MB, or the sample is longer than any answer may be.
+    /// What is read has more than 32 MB, or the sample is longer than any answer may be.
     pub async fn metric_history_sample(
         &self,
         runs: Vec<AskedRun>,
@@ -138,13 +154,12 @@ impl Store {
     ) -> Result<Vec<Metric>> {
         let (read, most) = (ReadBytes::default(), points_in_answer(metric)?);
         let store = Self { table: self.table.counting(&read), ..self.clone() };
-        let histories = store.histories(runs, metric, None, Some(read), move |points| {
-            points.retain(|point| range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
-            points.sort_unstable_by(Point::by_step);
-            // The histories of runs that come later are read meanwhile: of those that wait for their turn, only the sample is kept.
-            *points = sample(points, max_results);
-        });
-        let mut samples = std::pin::pin!(histories);
+        let name = metric.to_owned();
+        // The histories of runs that come later are read meanwhile: of those that wait for their turn, only the sample is kept.
+        let mut samples = std::pin::pin!(of_runs(runs, move |at| {
+            let (store, metric, read) = (store.clone(), name.clone(), read.clone());
+            async move { Chart { store: &store, at: &at, metric: &metric, range, max_results, read }.sample().await }
+        }));
         let mut all = Vec::new();
         while let Some((run_id, sample)) = samples.try_next().await? {
             if all.len() + sample.len() > most {
@@ -155,47 +170,24 @@ impl Store {
         Ok(all)
     }
 
-    /// The histories of runs, in their order, some read at a time; of each at least as many points as the limit, and what `keep` leaves of them.
-    fn histories<K: Fn(&mut Vec<Point>) + Copy + Send + 'static>(
-        &self,
-        runs: Vec<AskedRun>,
-        metric: &str,
-        limit: Option<usize>,
-        read: Option<ReadBytes>,
-        keep: K,
-    ) -> impl Stream<Item = Result<(String, Vec<Point>)>> + use<K> {
-        let (store, metric) = (self.clone(), metric.to_owned());
-        let histories = runs.into_iter().map(move |(run_id, at)| {
-            let (store, metric, read) = (store.clone(), metric.clone(), read.clone());
-            async move {
-                let mut points = match at {
-                    Some(at) => store.history_from(&at, &metric, None, limit, read.as_ref()).await?.0,
-                    None => Vec::new(),
-                };
-                keep(&mut points);
-                Ok((run_id, points))
-            }
-        });
-        stream::iter(histories).buffered(RUNS_AT_A_TIME)
-    }
-
     /// The points from where a page begins, in the order of history: all of them, or as many as the limit and where the next page
     /// begins.
     ///
     /// What waits is read before the segments: a point that is packed in between is found twice, never not at all. Segments
     /// are read in the order of their first points, and may overlap. Once the limit is reached, a segment that begins after
     /// the last point of the page can add nothing to it.
-    async fn history_from(
+    pub(super) async fn history_from(
         &self,
         at: &RunLocation,
         metric: &str,
+        unsealed: &Unsealed,
         from: Option<Cursor>,
         limit: Option<usize>,
         read: Option<&ReadBytes>,
     ) -> Result<(Vec<Point>, Option<Cursor>)> {
         let last = from.as_ref().map(|cursor| Point::from(cursor.last));
         let is_after = |point: &Point| last.is_none_or(|last| point.by_time(&last).is_gt());
-        let (mut points, packed) = self.waiting_points(at, metric).await?;
+        let (mut points, packed) = (unsealed.metrics.waiting(&unsealed.run, metric)?, unsealed.metrics.packed());
         points.retain(is_after);
         let segments = rows::MetricSegment::all(&at.run).metric(&Name::from(metric)).range();
         let first_segment = from.filter(|cursor| cursor.packed == packed).map(|cursor| cursor.segment);
@@ -208,16 +200,13 @@ impl Store {
         let mut ends: Vec<(Point, String)> = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
-            if read.is_some_and(|read| read.total() > MOST_SAMPLED) {
-                let megabytes = MOST_SAMPLED >> 20;
-                let message = format!("The histories of these runs have more than {megabytes} MB. Ask for fewer runs.");
-                return Err(Error::invalid(message));
-            }
+            check_read(read)?;
             let mut newest = None;
             for segment in &page.items {
-                let (unpacked, key) = read_segment(segment)?;
+                let unpacked = read_segment(segment)?.0;
+                let key = segment.key().ok_or_else(|| unreadable(segment, "the key of a segment"))?;
                 newest = unpacked.first().copied();
-                ends.extend(unpacked.last().map(|last| (*last, key)));
+                ends.extend(unpacked.last().map(|last| (*last, key.sk)));
                 points.extend(unpacked.into_iter().filter(is_after));
             }
             let Some(next) = page.next else { break };
@@ -241,27 +230,43 @@ impl Store {
         Ok((points, Some(Cursor { last: last.into(), segment, packed })))
     }
 
-    /// The points of a metric that are in no segment yet, and how often points had been packed. One request; one more while the run is
-    /// logged to, or if it is wide.
-    async fn waiting_points(&self, at: &RunLocation, metric: &str) -> Result<(Vec<Point>, i64)> {
+    /// What is known of a metric before its segments are read; `None` if there is no such run. One request; one more while the run is logged
+    /// to, or if it is wide.
+    pub(super) async fn unsealed(&self, at: &RunLocation, metric: &str) -> Result<Option<Unsealed>> {
         let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
-        let Some(run) = items.remove(&at.key()) else { return Ok((Vec::new(), 0)) };
+        let Some(run) = items.remove(&at.key()) else { return Ok(None) };
         let first = items.remove(&at.metrics_key());
         let metrics = read_run_metric(&self.table, at, &run, first, metric).await?;
-        Ok((metrics.waiting(&run, metric)?, metrics.packed()))
+        Ok(Some(Unsealed { run, metrics }))
     }
 }
 
-/// A segment's points and its sort key.
-fn read_segment(segment: &Item) -> Result<(Vec<Point>, String)> {
-    let read = || {
-        let packed = segment.0.get(POINTS)?.as_b().ok()?.as_ref();
-        let key = segment.key()?;
-        // Without the digest, a segment that lost its end would be a shorter one.
-        let is_whole = part::points_of_segment(&key.sk)? == points::digest(packed);
-        Some((is_whole.then(|| points::unpack(packed))??, key.sk))
-    };
-    read().ok_or_else(|| unreadable(segment, "a segment of points"))
+/// Reads something of runs, in their order, some at a time.
+fn of_runs<R, F>(runs: Vec<AskedRun>, read: R) -> impl Stream<Item = Result<(String, Vec<Point>)>>
+where
+    R: Fn(Granted<RunLocation>) -> F,
+    F: Future<Output = Result<Vec<Point>>>,
+{
+    let points = runs.into_iter().map(move |(run_id, at)| {
+        let points = at.map(&read);
+        async move {
+            let points = match points {
+                Some(points) => points.await?,
+                None => Vec::new(),
+            };
+            Ok((run_id, points))
+        }
+    });
+    stream::iter(points).buffered(RUNS_AT_A_TIME)
+}
+
+/// Whether no more was read for samples than may be.
+pub(super) fn check_read(read: Option<&ReadBytes>) -> Result<()> {
+    if read.is_none_or(|read| read.total() <= MOST_SAMPLED) {
+        return Ok(());
+    }
+    let megabytes = MOST_SAMPLED >> 20;
+    Err(Error::invalid(format!("The histories of these runs have more than {megabytes} MB. Ask for fewer runs.")))
 }
 
 fn metric_of(key: &str, point: Point, run_id: Option<&str>) -> Metric {
@@ -274,32 +279,9 @@ fn metric_of(key: &str, point: Point, run_id: Option<&str>) -> Metric {
     }
 }
 
-/// The first point of each of `count` evenly filled buckets, as SQL's `NTILE` fills them, and the last point of all, in place of
-/// the last bucket's where there are `count` already.
-fn sample(points: &[Point], count: usize) -> Vec<Point> {
-    let Some(last) = points.last() else { return Vec::new() };
-    let count = count.max(1);
-    let buckets = count.min(points.len());
-    let (size, larger) = (points.len() / buckets, points.len() % buckets);
-    let starts = (0..buckets).map(|bucket| bucket * size + bucket.min(larger));
-    let mut sample: Vec<_> = starts.map(|start| points[start]).collect();
-    if sample.last() != Some(last) {
-        if sample.len() >= count {
-            sample.pop();
-        }
-        sample.push(*last);
-    }
-    sample
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn steps(count: i64, wanted: usize) -> Vec<i64> {
-        let points: Vec<_> = (0..count).map(|step| Point::new(0, step, 0.0)).collect();
-        sample(&points, wanted).iter().map(|point| point.step).collect()
-    }
 
     #[test]
     fn a_page_of_the_longest_points_has_room() {
@@ -312,15 +294,5 @@ mod tests {
             assert!(points * size <= PAGE + points * 4, "{points} of {size}");
         }
         assert!(points_on_page("loss").unwrap() > 25_000, "MLflow's clients get the pages they ask for");
-    }
-
-    #[test]
-    fn samples_are_even_and_keep_both_ends() {
-        assert_eq!(steps(0, 5), Vec::<i64>::new());
-        assert_eq!(steps(3, 5), [0, 1, 2]);
-        assert_eq!(steps(10, 5), [0, 2, 4, 6, 9]);
-        assert_eq!(steps(7, 3), [0, 3, 6]);
-        assert_eq!(steps(11, 3), [0, 4, 10]);
-        assert_eq!(steps(5, 1), [4]);
     }
 }

@@ -4,10 +4,8 @@
 //! own; the stream's consumer packs them (`fts-indexer/src/pack.rs`). Many points of one metric in a call are packed here. Adding to a
 //! set needs no knowledge of what is there, and may be repeated.
 
-use std::collections::BTreeSet;
-
 use entities::attributes::{CALLS, CLOSING, DUE, JOURNAL, LEASED, OVERDUE};
-use entities::journal::Series;
+use entities::journal::{Sealed, Series};
 use entities::points::{self, Point};
 use entities::{
     ExperimentState, Marked, Moment, RunLocation, SEAL_AT, metric_attribute, pack_set, run_stage, segments,
@@ -71,12 +69,15 @@ impl Store {
             let item = documents::change(&self.table, document, change).await?;
             self.logged_runs.keep(document.at, LoggedRun::of(since, &item));
         }
-        if !is_inline {
-            for part in parts(waiting) {
-                self.journal_add(document, run, &part, &sealed).await?;
-            }
+        if is_inline {
+            return Ok(self.table.write_many(segments, &[]).await?);
         }
-        Ok(self.table.write_many(segments, &[]).await?)
+        // Before the journal names them: who packs it finds what it tells of.
+        self.table.write_many(segments, &[]).await?;
+        for part in parts(waiting) {
+            self.journal_add(document, run, &part, &sealed).await?;
+        }
+        Ok(())
     }
 
     /// Adds points to the journal. They are found once the run's document is marked, and says that there is a journal; where it does
@@ -86,7 +87,7 @@ impl Store {
         document: &RunDocument<'_>,
         run: &LoggedRun,
         series: &Series,
-        sealed: &BTreeSet<String>,
+        sealed: &Sealed,
     ) -> Result<()> {
         let addition = self.logged_runs.addition(document.at, run, series, sealed);
         if let Some((names, row)) = addition.names {
@@ -158,18 +159,20 @@ struct Split {
     waiting: Series,
     /// Many points of a metric.
     segments: Vec<Item>,
-    /// The metrics of which these are.
-    sealed: BTreeSet<String>,
+    /// What these are called.
+    sealed: Sealed,
 }
 
 impl Split {
     fn of(at: &RunLocation, series: Series) -> Self {
-        let mut split = Self { waiting: Series::new(), segments: Vec::new(), sealed: BTreeSet::new() };
+        let mut split = Self { waiting: Series::new(), segments: Vec::new(), sealed: Sealed::new() };
         for (metric, mut points) in series {
             points::sort_by_time(&mut points);
             if points.len() >= SEAL_AT {
-                split.segments.extend(segments(at, &metric, &points));
-                split.sealed.insert(metric.clone());
+                for (name, segment, _) in segments(at, &metric, &points) {
+                    split.segments.push(segment);
+                    split.sealed.entry(metric.clone()).or_default().push(name);
+                }
                 points = points.into_iter().max_by(Point::by_step).into_iter().collect();
             }
             split.waiting.insert(metric, points);

@@ -1,5 +1,6 @@
 //! Metrics of runs.
 
+mod chart;
 mod history;
 mod log;
 

@@ -6,12 +6,12 @@
 //! all leases from before have run out, as for experiments (`docs/adr/0004-leases.md`); `docs/adr/0031-journal.md` says who may take
 //! the mark off, and when.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use entities::attributes::{CALLS, CLOSING, JOURNAL, LEASED, STAGE, STAGE_VERSION};
-use entities::journal::{Series, Step, pack_call};
+use entities::attributes::{CALLS, CLOSING, JOURNAL, LEASED, PACKED, STAGE, STAGE_VERSION};
+use entities::journal::{Sealed, Series, Step, pack_call};
 use entities::{Moment, RunLocation, metric_of};
 use key_schema::{Digest, Key, WideDigest, rows};
 use table::Item;
@@ -51,6 +51,8 @@ pub(crate) struct LoggedRun {
     is_leased: bool,
     /// Bytes of points in the document.
     inline: usize,
+    /// Whether no points were logged before, or only such as are in the document.
+    is_new: bool,
 }
 
 impl LoggedRun {
@@ -66,12 +68,13 @@ impl LoggedRun {
             marks: run.number(JOURNAL).unwrap_or_default(),
             is_leased: run.has(LEASED) && !run.has(CLOSING),
             inline: points.size(),
+            is_new: !run.has(JOURNAL) && !run.has(PACKED),
         }
     }
 
-    /// Whether no points are in the document.
+    /// Whether no points were logged to it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.inline == 0
+        self.inline == 0 && self.is_new
     }
 
     /// Whether the document has room for these points, where it takes so many bytes of them.
@@ -158,13 +161,7 @@ impl LoggedRuns {
     }
 
     /// Where to add the points of a call.
-    pub(crate) fn addition(
-        &self,
-        at: &RunLocation,
-        run: &LoggedRun,
-        series: &Series,
-        sealed: &BTreeSet<String>,
-    ) -> Addition {
+    pub(crate) fn addition(&self, at: &RunLocation, run: &LoggedRun, series: &Series, sealed: &Sealed) -> Addition {
         let mut runs = self.held();
         let held = runs.entry(at.clone()).or_insert_with(|| Held::new(run.clone()));
         let (element, names) = held.element(at, series, sealed);
@@ -202,12 +199,7 @@ impl Held {
     }
 
     /// The element of a call, and the row of its names if it needs one that may not be there.
-    fn element(
-        &mut self,
-        at: &RunLocation,
-        series: &Series,
-        sealed: &BTreeSet<String>,
-    ) -> (Vec<u8>, Option<(WideDigest, Item)>) {
+    fn element(&mut self, at: &RunLocation, series: &Series, sealed: &Sealed) -> (Vec<u8>, Option<(WideDigest, Item)>) {
         let packed = pack_call(series, sealed);
         let step = if packed.len() > MANY_NAMES && sealed.is_empty() { Step::of(series) } else { None };
         let Some(step) = step else { return (packed, None) };

@@ -1,0 +1,205 @@
+//! Chart rows ([`entities::chart`]) of a metric whose history grows long.
+//!
+//! A row is put before the metrics document says that it is there, and on condition that there is none of its number from the same state of
+//! that document or a later one. Who finds one from the same state has been stopped before it wrote the document, or is not alone: it goes
+//! on behind that row. So the rows that a document counts are those that were made for it, wherever somebody stops.
+
+use std::collections::{HashMap, HashSet};
+
+use entities::attributes::PACKED;
+use entities::chart::{ChartRow, ROW_POINTS, ROW_STANDS_FOR, RowNumber};
+use entities::points::Point;
+use entities::{Charted, Place, RunLocation, SegmentName, read_segment};
+use key_schema::{Digest, Name, ranges};
+use table::{Condition, Failure, Item, Query, Result, Table, number};
+
+use crate::entries::failed;
+use crate::sealing::Metric;
+
+/// Puts a metric's segments into chart rows, if enough of them are in none, or some came late: they begin before others that are in rows. No
+/// request where neither is so; else one per MB of segments that are in no row, and one and four write units for each row of about
+/// 1,000 points, and a third of that for the levels above. `packed` is how often points had been packed into its document.
+///
+/// # Errors
+/// Those of the table; [`Failure::Unexpected`] where somebody else packs the run as well.
+pub(crate) async fn chart(table: &Table, at: &RunLocation, name: &str, metric: &mut Metric, packed: i64) -> Result<()> {
+    let came_late = metric.segments().any(|segment| metric.charted.has_passed(segment.place));
+    let is_due = |charted: &Charted| usize::try_from(charted.left).is_ok_and(|left| left >= ROW_STANDS_FOR);
+    if !came_late && !is_due(&metric.charted) {
+        return Ok(());
+    }
+    let mut rows =
+        Rows { table, at, name, packed, charted: metric.charted, made: HashMap::new(), digests: HashSet::new() };
+    rows.go_on().await?;
+    rows.add_late(metric).await?;
+    if is_due(&rows.charted) {
+        rows.add_segments().await?;
+    }
+    metric.charted = rows.charted;
+    Ok(())
+}
+
+/// The rows of a metric while some are added.
+struct Rows<'a> {
+    table: &'a Table,
+    at: &'a RunLocation,
+    name: &'a str,
+    packed: i64,
+    charted: Charted,
+    /// Rows that are known here.
+    made: HashMap<RowNumber, ChartRow>,
+    /// Segments in rows that somebody else has made.
+    digests: HashSet<u64>,
+}
+
+/// Points of segments that become a row together.
+#[derive(Default)]
+struct Group {
+    points: Vec<Point>,
+    digests: Vec<Digest>,
+    through: Option<Place>,
+}
+
+impl Rows<'_> {
+    /// Goes on behind rows that were made from the same state of the document.
+    async fn go_on(&mut self) -> Result<()> {
+        loop {
+            let next = self.next();
+            let Some(item) = self.table.get(&next.key(self.at, self.name)).await? else { return Ok(()) };
+            let row = ChartRow::read(next, &item).map_err(failed)?;
+            if row.packed != self.packed {
+                return Ok(());
+            }
+            self.digests.extend(row.digests.iter().map(|digest| digest.0));
+            self.count(row).await?;
+        }
+    }
+
+    /// Adds the points of segments that begin before others that are in rows: as they are, and not thinned.
+    async fn add_late(&mut self, metric: &Metric) -> Result<()> {
+        let Some(through) = self.charted.through() else { return Ok(()) };
+        let is_late = |segment: &SegmentName| segment.place <= through && !self.digests.contains(&segment.digest.0);
+        let announced: Vec<_> = metric.announced.iter().filter(|segment| is_late(segment)).collect();
+        let keys: Vec<_> = announced.iter().map(|segment| segment.key(self.at, self.name)).collect();
+        let found = self.table.get_many(&keys).await?;
+        let mut digests: Vec<_> = announced.iter().map(|segment| segment.digest).collect();
+        let mut points = Vec::new();
+        for key in &keys {
+            let segment = found.get(key).ok_or_else(|| Failure::Unexpected("a segment is missing".to_owned()))?;
+            points.extend(read_segment(segment).map_err(failed)?.0);
+        }
+        for (segment, sealed) in metric.sealed.iter().filter(|(segment, _)| is_late(segment)) {
+            digests.push(segment.digest);
+            points.extend(sealed);
+        }
+        points.sort_unstable_by(Point::by_step);
+        points.dedup();
+        let mut rest = points.as_slice();
+        while let Some((row, others)) =
+            rest.split_at_checked(rest.len().min(ROW_POINTS)).filter(|(row, _)| !row.is_empty())
+        {
+            rest = others;
+            // Whoever goes on behind the last of these rows, and only there, need not add the segments.
+            let digests = if rest.is_empty() { std::mem::take(&mut digests) } else { Vec::new() };
+            let stands_for = u64::try_from(row.len()).unwrap_or(u64::MAX);
+            self.add(row.to_vec(), stands_for, digests, through).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds the segments behind those that are in rows, but for the last ones that make no row yet.
+    async fn add_segments(&mut self) -> Result<()> {
+        let range = ranges::segments_between(&self.at.run, &Name::from(self.name), self.charted.through(), None);
+        let mut query = Query::of(range);
+        let mut group = Group::default();
+        let mut left = 0_usize;
+        loop {
+            let page = self.table.query_page(&query).await?;
+            for segment in &page.items {
+                let (points, digest) = read_segment(segment).map_err(failed)?;
+                let Some(first) = points.first() else { continue };
+                let place = (first.timestamp, first.step);
+                // Those that begin at the same place are in one row: there is no telling them apart by it.
+                if left >= ROW_STANDS_FOR && group.through != Some(place) {
+                    self.add_group(std::mem::take(&mut group)).await?;
+                    left = 0;
+                }
+                left += points.len();
+                group.points.extend(points);
+                group.digests.push(digest);
+                group.through = Some(place);
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => break,
+            }
+        }
+        if left >= ROW_STANDS_FOR {
+            self.add_group(group).await?;
+            left = 0;
+        }
+        self.charted.left = u64::try_from(left).unwrap_or(u64::MAX);
+        Ok(())
+    }
+
+    async fn add_group(&mut self, group: Group) -> Result<()> {
+        let Some(through) = group.through else { return Ok(()) };
+        let (points, stands_for) = ChartRow::points_of(group.points);
+        self.add(points, stands_for, group.digests, through).await
+    }
+
+    async fn add(&mut self, points: Vec<Point>, stands_for: u64, digests: Vec<Digest>, through: Place) -> Result<()> {
+        let (after, packed) = (self.charted.through(), self.packed);
+        let row = ChartRow { number: self.next(), points, stands_for, after, through, digests, packed };
+        // One from the same state is somebody else's.
+        self.put(&row, packed).await?;
+        self.count(row).await
+    }
+
+    /// Counts a row of the first level that is there, and puts those of further levels that are complete with it.
+    async fn count(&mut self, row: ChartRow) -> Result<()> {
+        self.charted.rows += 1;
+        self.charted.points += row.stands_for;
+        self.charted.through = row.through;
+        self.charted.left = self.charted.left.saturating_sub(row.stands_for);
+        let mut last = row.number;
+        self.made.insert(last, row);
+        while let Some(next) = last.completed() {
+            let parts = self.parts_of(next).await?;
+            let row = ChartRow::of_parts(next, &parts, self.packed);
+            let row = row.ok_or_else(|| Failure::Unexpected("a row of no rows".to_owned()))?;
+            // From the same state it is the same.
+            self.put(&row, self.packed + 1).await?;
+            self.made.insert(next, row);
+            last = next;
+        }
+        Ok(())
+    }
+
+    async fn parts_of(&mut self, number: RowNumber) -> Result<Vec<ChartRow>> {
+        let missing: Vec<_> = number.parts().filter(|part| !self.made.contains_key(part)).collect();
+        let keys: Vec<_> = missing.iter().map(|part| part.key(self.at, self.name)).collect();
+        let mut found = self.table.get_many(&keys).await?;
+        for (part, key) in missing.into_iter().zip(&keys) {
+            let row = found.remove(key).ok_or_else(|| Failure::Unexpected("a row of a chart is missing".to_owned()))?;
+            self.made.insert(part, ChartRow::read(part, &row).map_err(failed)?);
+        }
+        Ok(number.parts().filter_map(|part| self.made.remove(&part)).collect())
+    }
+
+    /// Puts a row, unless there is one that was made when points had been packed as often as this, or more often.
+    async fn put(&self, row: &ChartRow, packed: i64) -> Result<()> {
+        let item: Item = row.item(self.at, self.name);
+        let is_older = Condition::Any(vec![Condition::item_missing(), Condition::Below(PACKED.into(), number(packed))]);
+        match self.table.put(item.clone(), &is_older).await {
+            // The answer to an attempt was lost.
+            Err(Failure::Refused { item: Some(found), .. }) if found == item => Ok(()),
+            Err(Failure::Refused { .. }) => Err(Failure::Unexpected("somebody else packs the run".to_owned())),
+            outcome => outcome,
+        }
+    }
+
+    fn next(&self) -> RowNumber {
+        RowNumber { level: 1, number: self.charted.rows }
+    }
+}

@@ -1,0 +1,81 @@
+//! Sealing: what waits of a metric becomes segments, but for the latest point.
+
+use entities::points::{self, Point};
+use entities::{Charted, RunLocation, SegmentName, segments};
+use table::Item;
+
+/// A metric of a run that is being packed.
+#[derive(Debug)]
+pub(crate) struct Metric {
+    /// The points that wait, and the latest.
+    pub(crate) points: Vec<Point>,
+    /// The one of these that is in a segment, if one is known to be.
+    kept: Option<Point>,
+    /// How far its history is in chart rows.
+    pub(crate) charted: Charted,
+    /// The segments that are written now.
+    pub(crate) sealed: Vec<(SegmentName, Vec<Point>)>,
+    /// Those that calls have written since it was packed last.
+    pub(crate) announced: Vec<SegmentName>,
+}
+
+impl Metric {
+    /// A metric of which these points wait, some of them in its document.
+    pub(crate) fn new(mut points: Vec<Point>, in_document: &[Point], mut charted: Charted) -> Self {
+        points::sort_by_time(&mut points);
+        let kept = if charted.is_kept { in_document.first().copied() } else { None };
+        charted.is_kept = kept.is_some() && points.len() == 1;
+        Self { points, kept, charted, sealed: Vec::new(), announced: Vec::new() }
+    }
+
+    /// Makes segments of all its points, and leaves the latest. What comes later than points that are in chart rows goes into segments of
+    /// its own.
+    pub(crate) fn seal(&mut self, at: &RunLocation, name: &str, items: &mut Vec<Item>) {
+        let points: Vec<_> = self.points.iter().copied().filter(|point| Some(*point) != self.kept).collect();
+        let late = points.partition_point(|point| self.charted.has_passed((point.timestamp, point.step)));
+        let (late, others) = points.split_at(late);
+        for (segment, item, points) in segments(at, name, late).chain(segments(at, name, others)) {
+            self.charted.left += count(&segment);
+            self.sealed.push((segment, points.to_vec()));
+            items.push(item);
+        }
+        self.kept = self.points.iter().copied().max_by(Point::by_step);
+        self.points.retain(|point| Some(*point) == self.kept);
+        self.charted.is_kept = self.kept.is_some();
+    }
+
+    /// Its segments that its document does not tell of yet.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &SegmentName> {
+        self.sealed.iter().map(|(segment, _)| segment).chain(&self.announced)
+    }
+
+    /// Notes segments that calls have written, and the latest points in them.
+    pub(crate) fn announce<'a>(
+        &mut self,
+        announced: impl Iterator<Item = &'a SegmentName>,
+        latest: impl Iterator<Item = &'a Point>,
+    ) {
+        for segment in announced {
+            // A call that was sent again.
+            if !self.announced.contains(segment) {
+                self.charted.left += count(segment);
+                self.announced.push(*segment);
+            }
+        }
+        let Some(newest) = latest.copied().max_by(Point::by_step) else { return };
+        if self.points.iter().any(|point| point.by_step(&newest).is_ge()) {
+            return;
+        }
+        if self.charted.is_kept || self.points.is_empty() {
+            // Both are in segments: the later one is enough.
+            self.points.clear();
+            self.charted.is_kept = true;
+            self.kept = Some(newest);
+        }
+        self.points.push(newest);
+    }
+}
+
+fn count(segment: &SegmentName) -> u64 {
+    u64::try_from(segment.points).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,195 @@
+//! Charts: samples of histories, of long ones from chart rows ([`entities::chart`]).
+
+use std::collections::HashMap;
+
+use access::Granted;
+use entities::chart::{ChartRow, ROW_POINTS, RowNumber, Weighted, cover, sample};
+use entities::points::Point;
+use entities::{Charted, Place, RunLocation, read_segment, unreadable};
+use futures::future::try_join;
+use key_schema::{Key, Name, ranges};
+use mlflow_api::Result;
+use table::{Item, Query, ReadBytes};
+
+use super::history::{SampleRange, Unsealed, check_read};
+use crate::store::Store;
+
+/// Points of a history, or of the steps that are drawn of it, up to which the sample is taken of all of them.
+const EXACT: u64 = 10_000;
+/// Rows that are read for the steps of a chart at most. More overlap only where steps do not go with time: then the history is read whole.
+const MOST_ROWS: usize = 400;
+
+/// The chart of a metric of one run.
+pub(super) struct Chart<'a> {
+    pub(super) store: &'a Store,
+    pub(super) at: &'a Granted<RunLocation>,
+    pub(super) metric: &'a str,
+    pub(super) range: Option<SampleRange>,
+    pub(super) max_results: usize,
+    pub(super) read: ReadBytes,
+}
+
+impl Chart<'_> {
+    /// The sample: at most so many points, in the order of steps.
+    pub(super) async fn sample(&self) -> Result<Vec<Point>> {
+        let Some(unsealed) = self.store.unsealed(self.at, self.metric).await? else { return Ok(Vec::new()) };
+        let charted = unsealed.metrics.charted(self.metric)?;
+        let drawn = if charted.points > EXACT { self.points_of_rows(&unsealed, &charted).await? } else { None };
+        let mut points: Vec<Weighted> = if let Some(points) = drawn {
+            points
+        } else {
+            let whole = self.store.history_from(self.at, self.metric, &unsealed, None, None, Some(&self.read));
+            whole.await?.0.into_iter().map(|point| (point, 1)).collect()
+        };
+        points.retain(|(point, _)| self.range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
+        // Of one that is there twice, that which stands for more.
+        points.sort_unstable_by(|(one, weight), (other, more)| one.by_step(other).then(more.cmp(weight)));
+        points.dedup_by(|(one, _), (other, _)| one == other);
+        Ok(sample(&points, self.max_results))
+    }
+
+    /// Points that stand for the whole history, or for what is drawn of it: those in rows, in segments that are in no row, and those that wait.
+    /// `None` if that would be too many rows.
+    async fn points_of_rows(&self, unsealed: &Unsealed, charted: &Charted) -> Result<Option<Vec<Weighted>>> {
+        let Some(through) = charted.through() else { return Ok(None) };
+        let top = cover(charted.rows, self.enough().div_ceil(u32::try_from(ROW_POINTS).unwrap_or(u32::MAX)));
+        let (rows, tail) = try_join(self.cover_rows(&top, through), self.segments(Some(through), None)).await?;
+        let mut points = tail;
+        points.extend(unsealed.metrics.waiting(&unsealed.run, self.metric)?);
+        points.extend(self.late(unsealed, through).await?);
+        let Some(rows) = self.narrow(rows).await? else { return Ok(None) };
+        let drawn: u64 = rows.iter().map(|row| self.about(row)).sum();
+        let is_exact = self.range.is_some() && drawn <= EXACT && rows.iter().all(|row| row.number.level == 1);
+        let (exact, thinned): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_exact && !row.is_whole());
+        for (after, through) in spans(&exact) {
+            points.extend(self.segments(after, Some(through)).await?);
+        }
+        let points = points.into_iter().map(|point| (point, 1));
+        Ok(Some(points.chain(thinned.iter().flat_map(ChartRow::weighted)).collect()))
+    }
+
+    /// Points from which a sample is about evenly spaced.
+    fn enough(&self) -> u32 {
+        u32::try_from(self.max_results.saturating_mul(3) / 2).unwrap_or(u32::MAX)
+    }
+
+    /// About how many points that are drawn the row stands for.
+    fn about(&self, row: &ChartRow) -> u64 {
+        self.range.map_or(row.stands_for, |range| row.about(range.start, range.end))
+    }
+
+    /// The rows of which something is drawn, the coarsest replaced by those that they are made of until there are enough points of the steps,
+    /// or, where these are few, until they are of the first level. A request for each level. `None` if these are too many.
+    async fn narrow(&self, mut rows: Vec<ChartRow>) -> Result<Option<Vec<ChartRow>>> {
+        let Some(range) = self.range else { return Ok(Some(rows)) };
+        loop {
+            rows.retain(|row| row.overlaps(range.start, range.end));
+            let coarsest = rows.iter().map(|row| row.number.level).max().unwrap_or(1);
+            let drawn: u64 = rows.iter().map(|row| self.about(row)).sum();
+            let is_drawn = |point: &&Point| (range.start..=range.end).contains(&point.step);
+            let count = rows.iter().flat_map(|row| &row.points).filter(is_drawn).count();
+            let is_scarce = u32::try_from(count).is_ok_and(|count| count < self.enough());
+            if coarsest == 1 || (drawn > EXACT && !is_scarce) {
+                return Ok(Some(rows));
+            }
+            let (coarse, fine): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.number.level == coarsest);
+            let parts: Vec<_> = coarse.iter().flat_map(|row| row.number.parts()).collect();
+            if parts.len() > MOST_ROWS {
+                return Ok(None);
+            }
+            let spans: HashMap<_, _> = coarse.iter().map(|row| (row.number, (row.after, row.through))).collect();
+            let read = self.rows(&parts, |read| {
+                // They are those of which the rows above were made: together from where to where these go.
+                read.chunk_by(|one, other| one.number.number / 4 == other.number.number / 4).all(|parts| {
+                    let above = parts.last().and_then(|last| last.number.completed());
+                    let span = parts.first().zip(parts.last()).map(|(first, last)| (first.after, last.through));
+                    above.and_then(|above| spans.get(&above)) == span.as_ref() && is_chain(parts)
+                })
+            });
+            let read = read.await?;
+            rows = fine;
+            rows.extend(read);
+        }
+    }
+
+    /// The rows that stand together for what is in rows.
+    async fn cover_rows(&self, top: &[RowNumber], through: Place) -> Result<Vec<ChartRow>> {
+        let fit = |rows: &[ChartRow]| {
+            let ends = rows.first().zip(rows.last());
+            is_chain(rows) && ends.is_some_and(|(first, last)| first.after.is_none() && last.through == through)
+        };
+        self.rows(top, fit).await
+    }
+
+    /// Reads rows, in the order of their numbers. They do not change once the metrics document counts them; but an eventually consistent
+    /// read may miss one, or find one of its number that was put by somebody who was stopped. Then they are read anew.
+    async fn rows(&self, numbers: &[RowNumber], fit: impl Fn(&[ChartRow]) -> bool) -> Result<Vec<ChartRow>> {
+        let keys: Vec<_> = numbers.iter().map(|number| number.key(self.at, self.metric)).collect();
+        let read = |found: &HashMap<Key, Item>| {
+            let rows = numbers.iter().zip(&keys).map(|(number, key)| Some(ChartRow::read(*number, found.get(key)?)));
+            rows.collect::<Option<Result<Vec<_>>>>().transpose()
+        };
+        let found = self.store.table.get_many_eventually(&keys).await?;
+        check_read(Some(&self.read))?;
+        if let Some(rows) = read(&found)?
+            && fit(&rows)
+        {
+            return Ok(rows);
+        }
+        let found = self.store.table.get_many(&keys).await?;
+        let rows = read(&found)?.filter(|rows| fit(rows));
+        let missing = || Item::new(self.at.metrics_key());
+        rows.ok_or_else(|| unreadable(&missing(), "rows of a chart that are not those"))
+    }
+
+    /// The points of segments that begin after one place and not after another.
+    async fn segments(&self, after: Option<Place>, through: Option<Place>) -> Result<Vec<Point>> {
+        let range = ranges::segments_between(&self.at.run, &Name::from(self.metric), after, through);
+        let mut query = Query::of(range);
+        let mut points = Vec::new();
+        loop {
+            let page = self.store.table.query_page(&query).await?;
+            check_read(Some(&self.read))?;
+            for segment in &page.items {
+                points.extend(read_segment(segment)?.0);
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(points),
+            }
+        }
+    }
+
+    /// The points of segments that calls have written and that are in no row, though others behind them are. No request where there is none.
+    async fn late(&self, unsealed: &Unsealed, through: Place) -> Result<Vec<Point>> {
+        let announced = unsealed.metrics.journal.segments.get(self.metric).into_iter().flatten();
+        let late: Vec<_> = announced.filter(|segment| segment.place <= through).collect();
+        let keys: Vec<_> = late.iter().map(|segment| segment.key(self.at, self.metric)).collect();
+        let found = self.store.table.get_many(&keys).await?;
+        let mut points = Vec::new();
+        for key in &keys {
+            let missing = || unreadable(&Item::new(key.clone()), "a segment of points");
+            points.extend(read_segment(found.get(key).ok_or_else(missing)?)?.0);
+        }
+        Ok(points)
+    }
+}
+
+/// Whether each row goes on where the one before ends.
+fn is_chain(rows: &[ChartRow]) -> bool {
+    rows.windows(2).all(|pair| pair[1].after == Some(pair[0].through))
+}
+
+/// From where to where the segments are of rows of the first level, neighbours together.
+fn spans(rows: &[ChartRow]) -> Vec<(Option<Place>, Place)> {
+    let mut spans: Vec<_> = rows.iter().map(|row| (row.after, row.through)).collect();
+    spans.sort_unstable();
+    let mut joined: Vec<(Option<Place>, Place)> = Vec::new();
+    for (after, through) in spans {
+        match joined.last_mut() {
+            Some((_, last)) if after.is_some_and(|after| after <= *last) => *last = through.max(*last),
+            _ => joined.push((after, through)),
+        }
+    }
+    joined
+}

@@ -1,0 +1,252 @@
+//! Charts of long histories: what is drawn, wherever those who log, pack and read stop.
+
+use std::ops::Range;
+
+use embedded_engine::faults::Trouble;
+use entities::chart::sample;
+use entities::points::Point as Packed;
+use fts_indexer::{Batch as Records, Indexer};
+use table::Retry;
+use tracking::store::{Batch, LoggedMetric};
+
+use crate::indexed::{changes, index};
+use crate::server::{Point, Server, Site, points};
+
+const TIME: i64 = 1_700_000_000_000;
+/// Points that a sample may have.
+const MOST: i64 = 2_500;
+
+async fn run(site: &Site) -> String {
+    site.server.run(&site.server.experiment("e").await).await
+}
+
+fn at(step: i64) -> Point {
+    (TIME + step * 1_000, step, 0.5)
+}
+
+async fn log_at(server: &Server, run: &str, points: impl Iterator<Item = Point>) {
+    let metric = |(timestamp, step, value)| LoggedMetric { key: "m".to_owned(), value, timestamp, step, model: None };
+    let metrics = points.map(metric).collect();
+    server.store.run_log_batch(run, &Batch { metrics, ..Batch::default() }).await.unwrap();
+}
+
+/// Steps in calls of so many.
+async fn log(server: &Server, run: &str, steps: Range<i64>, in_call: usize) {
+    let steps: Vec<_> = steps.collect();
+    for call in steps.chunks(in_call) {
+        log_at(server, run, call.iter().map(|step| at(*step))).await;
+    }
+}
+
+async fn chart(server: &Server, run: &str, range: Option<Range<i64>>, most: i64) -> Vec<Point> {
+    let most = most.to_string();
+    let range = range.map(|range| (range.start.to_string(), (range.end - 1).to_string()));
+    let mut arguments = vec![("run_ids", run), ("metric_key", "m"), ("max_results", most.as_str())];
+    if let Some((start, end)) = &range {
+        arguments.extend([("start_step", start.as_str()), ("end_step", end)]);
+    }
+    points(&server.get("metrics/get-history-bulk-interval", &arguments).await.ok())
+}
+
+fn steps(points: &[Point]) -> Vec<i64> {
+    points.iter().map(|point| point.1).collect()
+}
+
+fn mlflows(all: Range<i64>, most: usize) -> Vec<i64> {
+    let all: Vec<_> = all.map(|step| (Packed::new(TIME + step * 1_000, step, 0.5), 1)).collect();
+    sample(&all, most).iter().map(|point| point.step).collect()
+}
+
+/// Every point is drawn where all have room.
+async fn check_all(server: &Server, run: &str, all: Range<i64>) {
+    let mut from = all.start;
+    while from < all.end {
+        let window = from..(from + MOST).min(all.end);
+        let drawn = chart(server, run, Some(window.clone()), MOST).await;
+        assert!(drawn.iter().copied().eq(window.clone().map(at)), "{window:?}: {} points", drawn.len());
+        from = window.end;
+    }
+}
+
+async fn rows(site: &Site, level: u32) -> usize {
+    let level = format!("MCHART#m#{level:010}#");
+    site.dump().await.keys().filter(|key| key.contains(&level)).count()
+}
+
+#[tokio::test]
+async fn of_10_000_points_the_sample_is_mlflows() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    for part in 0..5 {
+        log(&site.server, &run, part * 2_000..(part + 1) * 2_000, 1_000).await;
+        index(&site).await;
+    }
+    assert!(rows(&site, 1).await >= 8 && rows(&site, 2).await >= 2);
+    for most in [1, 7, 320, 2_500] {
+        let drawn = chart(&site.server, &run, None, most).await;
+        assert_eq!(steps(&drawn), mlflows(0..10_000, usize::try_from(most).unwrap()), "{most}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_history_is_drawn_from_few_rows() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    let mut logged = 0;
+    for part in [3_000, 1_000, 11_000, 7_500, 500, 17_000] {
+        log(&site.server, &run, logged..logged + part, 1_000).await;
+        logged += part;
+        index(&site).await;
+    }
+    assert!(rows(&site, 3).await >= 2);
+    site.faults.reset_calls();
+    let drawn = chart(&site.server, &run, None, 320).await;
+    assert_eq!((drawn.len(), drawn[0], drawn[319]), (320, at(0), at(logged - 1)));
+    let gaps: Vec<_> = drawn.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
+    assert!(gaps.iter().all(|gap| (1..=250).contains(gap)), "a gap is 125 on the average: {gaps:?}");
+    // The run is marked: its journal is one request more.
+    let calls = ["BatchGetItem", "Query"].map(|name| site.faults.calls(name));
+    assert_eq!(calls, [2, 2]);
+    assert_eq!(chart(&site.server, &run, None, MOST).await.len(), 2_500);
+    assert_eq!(chart(&site.server, &run, None, 1).await, [at(logged - 1)]);
+
+    // While the indexer stands still, what is logged is drawn at once: behind what is there, and before it.
+    let other = site.other().await;
+    log(&other, &run, logged..logged + 2_500, 1_000).await;
+    site.server.log_metric(&run, "m", at(logged + 2_500)).await.ok();
+    log(&other, &run, -1_000..0, 1_000).await;
+    other.log_metric(&run, "m", at(-1_001)).await.ok();
+    for _ in 0..3 {
+        let drawn = chart(&site.server, &run, None, 320).await;
+        assert_eq!((drawn[0], *drawn.last().unwrap()), (at(-1_001), at(logged + 2_500)));
+        check_all(&site.server, &run, -1_001..logged + 2_501).await;
+        index(&site).await;
+    }
+}
+
+#[tokio::test]
+async fn a_range_costs_what_is_drawn_of_it() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    for part in 0..4 {
+        log(&site.server, &run, part * 16_000..(part + 1) * 16_000, 1_000).await;
+        index(&site).await;
+    }
+    for range in [12_345..12_355, 0..3, 31_000..32_000, 63_990..64_100, -5..7, 20_000..28_000] {
+        let within = range.start.max(0)..range.end.min(64_000);
+        site.faults.reset_calls();
+        let drawn = chart(&site.server, &run, Some(range.clone()), 320).await;
+        assert_eq!(steps(&drawn), mlflows(within, 320), "{range:?}");
+        assert!(site.faults.calls("BatchGetItem") + site.faults.calls("Query") <= 7, "{range:?}");
+    }
+    for range in [1_000..30_000, 15_000..63_000] {
+        let drawn = steps(&chart(&site.server, &run, Some(range.clone()), 320).await);
+        let even = (range.end - range.start) / 320;
+        assert!(drawn.len() >= 300 && drawn.windows(2).all(|pair| (1..=2 * even + 64).contains(&(pair[1] - pair[0]))));
+        assert!(drawn[0] - range.start <= 64 && range.end - drawn[drawn.len() - 1] <= 64, "{range:?}");
+    }
+    assert_eq!(chart(&site.server, &run, Some(70_000..80_000), 320).await, []);
+}
+
+/// Points of small calls, which the indexer makes segments of; a job that begins anew at an earlier step; and two processes whose points come
+/// in no order of time.
+#[tokio::test]
+async fn points_in_no_order_are_drawn_once() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    let mut expected = Vec::new();
+    let mut time = TIME;
+    for (number, from) in [0_i64, 5_000, 2_000, 4_000].into_iter().enumerate() {
+        for part in 0..20 {
+            for call in 0..20 {
+                let points = (0..9).map(|point| {
+                    time += 1_000;
+                    // Every tenth call comes a minute late.
+                    let timestamp = if call == 7 { time - 60_000 - point } else { time };
+                    (timestamp, from + (part * 20 + call) * 9 + point, f64::from(u8::try_from(number).unwrap()))
+                });
+                let points: Vec<_> = points.collect();
+                log_at(&site.server, &run, points.iter().copied()).await;
+                expected.extend(points);
+            }
+            index(&site).await;
+        }
+    }
+    assert!(rows(&site, 1).await > 10);
+    expected.sort_by_key(|(timestamp, step, _)| (*step, *timestamp));
+    for from in [0, 1_500, 3_000, 4_500, 6_000, 7_500] {
+        let of_range: Vec<_> = expected.iter().filter(|point| (from..from + 500).contains(&point.1)).copied().collect();
+        let drawn = chart(&site.server, &run, Some(from..from + 500), MOST).await;
+        assert_eq!(drawn, of_range, "{from}");
+    }
+    let drawn = chart(&site.server, &run, None, 320).await;
+    assert_eq!((drawn.len(), drawn[0], drawn[319]), (320, expected[0], expected[expected.len() - 1]));
+    assert_eq!(site.server.history(&run, "m").await.len(), expected.len());
+}
+
+/// The indexer stops at each of its requests in turn.
+#[tokio::test]
+async fn every_point_is_drawn_wherever_packing_stops() {
+    for failing in 1.. {
+        let site = Site::new().await;
+        let run = run(&site).await;
+        log(&site.server, &run, 0..9_000, 1_000).await;
+        index(&site).await;
+        log(&site.server, &run, 9_000..13_000, 1_000).await;
+        log(&site.server, &run, 13_000..13_050, 5).await;
+        log(&site.server, &run, -20..0, 20).await;
+        site.faults.trouble_at(Trouble::Disconnected, failing, u64::MAX);
+        let impatient = Retry { attempts: 1, ..Retry::default() };
+        let indexer = Indexer::new(site.faulty().with_retry(impatient)).with_interval(std::time::Duration::ZERO);
+        let answer = indexer.handle(Records { records: changes(&site).await }).await;
+        site.faults.work_again();
+        let other = site.other().await;
+        check_all(&other, &run, -20..13_050).await;
+        log(&other, &run, 13_050..14_100, 50).await;
+        log(&other, &run, -50..-20, 30).await;
+        check_all(&site.server, &run, -50..14_100).await;
+        index(&site).await;
+        check_all(&other, &run, -50..14_100).await;
+        assert!(rows(&site, 1).await >= 14);
+        let drawn = chart(&other, &run, None, 320).await;
+        assert_eq!((drawn.len(), drawn[0], drawn[319]), (320, at(-50), at(14_099)));
+        if answer.batch_item_failures.is_empty() {
+            assert!(failing > 12, "it has made requests");
+            return;
+        }
+    }
+}
+
+/// An indexer waits before one of its writes while another packs more, and then goes on.
+#[tokio::test]
+async fn two_that_pack_at_once_lose_no_point() {
+    for write in 1..=7 {
+        let site = Site::new().await;
+        let run = run(&site).await;
+        let other = site.other().await;
+        log(&other, &run, 0..9_000, 1_000).await;
+        index(&site).await;
+        log(&other, &run, 9_000..13_000, 1_000).await;
+        log(&other, &run, -20..0, 20).await;
+        let mut gate = site.faults.pause_before("PutItem", write);
+        let packing = tokio::spawn({
+            let indexer = Indexer::new(site.faulty()).with_interval(std::time::Duration::ZERO);
+            let records = changes(&site).await;
+            async move { indexer.handle(Records { records }).await }
+        });
+        gate.reached().await;
+        log(&other, &run, 13_000..13_060, 6).await;
+        log(&other, &run, 13_060..15_060, 1_000).await;
+        log(&other, &run, -40..-20, 20).await;
+        index(&site).await;
+        check_all(&other, &run, -40..15_060).await;
+        gate.open();
+        packing.await.unwrap();
+        check_all(&other, &run, -40..15_060).await;
+        log(&other, &run, 15_060..16_060, 1_000).await;
+        index(&site).await;
+        check_all(&other, &run, -40..16_060).await;
+        let drawn = chart(&other, &run, None, 320).await;
+        assert_eq!((drawn.len(), drawn[0], drawn[319]), (320, at(-40), at(16_059)));
+    }
+}

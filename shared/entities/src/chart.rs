@@ -1,0 +1,238 @@
+//! Chart rows: what a chart of a long history is drawn from.
+//!
+//! A row of the first level stands for about 1,000 points of a metric, which are whole segments, and has 256 of them, evenly spaced in the
+//! order of steps. Four rows of a level make one of the next, which has 256 points as well. So a million points are drawn from about ten
+//! rows. Rows are numbered in the order in which they were made, and do not change: their keys follow from how many there are.
+
+use std::ops::Range;
+
+use key_schema::{Digest, Key, Name, Ordinal, rows};
+use mlflow_api::Result;
+use table::{Item, bytes, number};
+
+use crate::attributes::{DIGESTS, PACKED, POINTS, SPAN};
+use crate::metric_segment::Place;
+use crate::points::{self, Point, read_signed, write_signed};
+use crate::run_location::RunLocation;
+use crate::unreadable::unreadable;
+
+/// Points in segments from which on they make a row.
+pub const ROW_STANDS_FOR: usize = 1_000;
+/// Points that a row has at most. With times and steps, 256 take less than 4 KB, which is a read unit.
+pub const ROW_POINTS: usize = 256;
+/// Rows that make one of the next level.
+pub const FAN: u32 = 4;
+
+/// A point, and how many points of the history it stands for.
+pub type Weighted = (Point, u64);
+
+/// Which row of a metric: its level, from 1 on, and its number there, from 0 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowNumber {
+    /// Its level.
+    pub level: u32,
+    /// Its number.
+    pub number: u32,
+}
+
+impl RowNumber {
+    /// The row's key.
+    #[must_use]
+    pub fn key(&self, at: &RunLocation, metric: &str) -> Key {
+        rows::MetricChart::key(&at.run, &Name::from(metric), &Ordinal(self.level), &Ordinal(self.number))
+    }
+
+    /// The rows that it was made of; of a row of the first level none.
+    pub fn parts(self) -> impl Iterator<Item = Self> {
+        let parts = if self.level > 1 { FAN } else { 0 };
+        (0..parts).map(move |part| Self { level: self.level - 1, number: self.number * FAN + part })
+    }
+
+    /// The row of the next level that is complete with this one.
+    #[must_use]
+    pub fn completed(self) -> Option<Self> {
+        let is_last = self.number % FAN == FAN - 1;
+        is_last.then_some(Self { level: self.level + 1, number: self.number / FAN })
+    }
+}
+
+/// Fewest rows that together stand for all of a history that has so many of the first level: the greater part in the coarsest level of
+/// which there are so many at least, then up to three of each finer one. In the order in which they were made.
+#[must_use]
+pub fn cover(rows: u32, at_least: u32) -> Vec<RowNumber> {
+    let mut level = 1;
+    let mut size = 1_u32;
+    while let Some(next) = size.checked_mul(FAN)
+        && rows / next >= at_least.max(1)
+    {
+        (level, size) = (level + 1, next);
+    }
+    let (mut cover, mut done) = (Vec::new(), 0);
+    while level > 0 {
+        let numbers: Range<u32> = done / size..rows / size;
+        done = numbers.end * size;
+        cover.extend(numbers.map(|number| RowNumber { level, number }));
+        (level, size) = (level - 1, (size / FAN).max(1));
+    }
+    cover
+}
+
+/// A row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChartRow {
+    /// Which one.
+    pub number: RowNumber,
+    /// Its points, in the order of steps, the first and the last of those it stands for among them.
+    pub points: Vec<Point>,
+    /// How many points it stands for.
+    pub stands_for: u64,
+    /// It stands for the segments that begin after this place,
+    pub after: Option<Place>,
+    /// and not after this one. Where the two are the same, it has all points of segments that came late.
+    pub through: Place,
+    /// Of the first level: the segments.
+    pub digests: Vec<Digest>,
+    /// How often points had been packed into the metric's document when it was made.
+    pub packed: i64,
+}
+
+impl ChartRow {
+    /// The row of points of the history, each of which stands for itself.
+    #[must_use]
+    pub fn points_of(mut points: Vec<Point>) -> (Vec<Point>, u64) {
+        points.sort_unstable_by(Point::by_step);
+        points.dedup();
+        let count = u64::try_from(points.len()).unwrap_or(u64::MAX);
+        let points: Vec<_> = points.into_iter().map(|point| (point, 1)).collect();
+        (sample(&points, ROW_POINTS), count)
+    }
+
+    /// The row of the next level, of all its parts.
+    #[must_use]
+    pub fn of_parts(number: RowNumber, parts: &[Self], packed: i64) -> Option<Self> {
+        let (first, last) = (parts.first()?, parts.last()?);
+        let mut points: Vec<_> = parts.iter().flat_map(Self::weighted).collect();
+        points.sort_by(|(one, _), (other, _)| one.by_step(other));
+        Some(Self {
+            number,
+            points: sample(&points, ROW_POINTS),
+            stands_for: parts.iter().map(|part| part.stands_for).sum(),
+            after: first.after,
+            through: last.through,
+            digests: Vec::new(),
+            packed,
+        })
+    }
+
+    /// Its points, each with how many it stands for.
+    pub fn weighted(&self) -> impl Iterator<Item = Weighted> {
+        let count = u64::try_from(self.points.len()).unwrap_or(u64::MAX).max(1);
+        let (whole, more) = (self.stands_for / count, self.stands_for % count);
+        // Where it does not divide, the rest goes to points that are evenly spaced.
+        let before = move |point: u64| {
+            whole * point + u64::try_from(u128::from(more) * u128::from(point) / u128::from(count)).unwrap_or(0)
+        };
+        (0..).zip(&self.points).map(move |(number, point)| (*point, before(number + 1) - before(number)))
+    }
+
+    /// Whether it has all the points that it stands for.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        u64::try_from(self.points.len()).is_ok_and(|count| count == self.stands_for)
+    }
+
+    /// Whether some of the points that it stands for may be of these steps, both included.
+    #[must_use]
+    pub fn overlaps(&self, start: i64, end: i64) -> bool {
+        let ends = self.points.first().zip(self.points.last());
+        ends.is_some_and(|(first, last)| first.step <= end && last.step >= start)
+    }
+
+    /// About how many of the points that it stands for are of these steps.
+    #[must_use]
+    pub fn about(&self, start: i64, end: i64) -> u64 {
+        self.weighted().filter(|(point, _)| (start..=end).contains(&point.step)).map(|(_, weight)| weight).sum()
+    }
+
+    /// The row as an item.
+    #[must_use]
+    pub fn item(&self, at: &RunLocation, metric: &str) -> Item {
+        let mut span = Vec::new();
+        write_signed(&mut span, i64::try_from(self.points.len()).unwrap_or(i64::MAX));
+        write_signed(&mut span, i64::try_from(self.stands_for).unwrap_or(i64::MAX));
+        for (timestamp, step) in std::iter::once(self.through).chain(self.after) {
+            write_signed(&mut span, timestamp);
+            write_signed(&mut span, step);
+        }
+        let item = Item::new(self.number.key(at, metric))
+            .with(POINTS, bytes(points::pack(&self.points)))
+            .with(SPAN, bytes(span))
+            .with(PACKED, number(self.packed));
+        if self.digests.is_empty() {
+            return item;
+        }
+        item.with(DIGESTS, bytes(self.digests.iter().flat_map(|digest| digest.0.to_le_bytes()).collect()))
+    }
+
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// An internal one if it cannot be read.
+    pub fn read(number: RowNumber, item: &Item) -> Result<Self> {
+        Self::from_item(number, item).ok_or_else(|| unreadable(item, "a row of a chart"))
+    }
+
+    fn from_item(number: RowNumber, item: &Item) -> Option<Self> {
+        let binary = |name: &str| Some(item.0.get(name)?.as_b().ok()?.as_ref());
+        let mut span = binary(SPAN)?;
+        let points = points::unpack(binary(POINTS)?)?;
+        let count = usize::try_from(read_signed(&mut span)?).ok()?;
+        let stands_for = u64::try_from(read_signed(&mut span)?).ok()?;
+        let through = (read_signed(&mut span)?, read_signed(&mut span)?);
+        let after = match span {
+            [] => None,
+            _ => Some((read_signed(&mut span)?, read_signed(&mut span)?)),
+        };
+        let digests = if item.has(DIGESTS) { binary(DIGESTS)? } else { &[] };
+        let (digests, rest) = digests.as_chunks();
+        let digests = digests.iter().map(|digest| Digest(u64::from_le_bytes(*digest))).collect();
+        let is_whole = points.len() == count && !points.is_empty() && span.is_empty() && rest.is_empty();
+        let packed = item.number(PACKED)?;
+        is_whole.then_some(Self { number, points, stands_for, after, through, digests, packed })
+    }
+}
+
+/// A sample of points that are in the order of steps: the first point of each of `count` buckets that are evenly filled, as SQL's `NTILE`
+/// fills them, and the last point of all, in place of the last bucket's where there are `count` already. A point that stands for many takes
+/// as much room as these would.
+#[must_use]
+pub fn sample(points: &[Weighted], count: usize) -> Vec<Point> {
+    let Some((last, _)) = points.last() else { return Vec::new() };
+    let count = count.max(1);
+    let total: u64 = points.iter().map(|(_, weight)| weight).sum();
+    let buckets = u64::try_from(count).unwrap_or(u64::MAX).min(total.max(1));
+    let (size, larger) = (total / buckets, total % buckets);
+    let mut starts = (0..buckets).map(|bucket| bucket * size + bucket.min(larger)).peekable();
+    let (mut sample, mut seen) = (Vec::new(), 0);
+    for (point, weight) in points {
+        seen += weight;
+        // The buckets that begin in what this point stands for.
+        let mut begins = false;
+        while starts.next_if(|start| *start < seen).is_some() {
+            begins = true;
+        }
+        if begins {
+            sample.push(*point);
+        }
+    }
+    if sample.last() != Some(last) {
+        if sample.len() >= count {
+            sample.pop();
+        }
+        sample.push(*last);
+    }
+    sample
+}
+
+#[cfg(test)]
+mod tests;
