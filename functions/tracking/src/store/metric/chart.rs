@@ -6,12 +6,15 @@ use access::Granted;
 use entities::chart::{ChartRow, ROW_POINTS, RowNumber, Weighted, cover, sample};
 use entities::points::Point;
 use entities::{Charted, Place, RunLocation, read_segment, unreadable};
+use futures::TryStreamExt;
 use futures::future::try_join;
 use key_schema::{Key, Name, ranges};
 use mlflow_api::Result;
+use mlflow_api::answer_size::{LONGEST, too_long};
+use mlflow_api::tracking::Metric;
 use table::{Item, Query, ReadBytes};
 
-use super::history::{SampleRange, Unsealed, check_read};
+use super::history::{AskedRun, Unsealed, check_read, metric_of, of_runs, points_in_answer};
 use crate::store::Store;
 
 /// Points of a history, or of the steps that are drawn of it, up to which the sample is taken of all of them.
@@ -19,19 +22,62 @@ const EXACT: u64 = 10_000;
 /// Rows that are read for the steps of a chart at most. More overlap only where steps do not go with time: then the history is read whole.
 const MOST_ROWS: usize = 400;
 
+/// Steps of which a sample is taken, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleRange {
+    /// First step.
+    pub start: i64,
+    /// Last step.
+    pub end: i64,
+}
+
 /// The chart of a metric of one run.
-pub(super) struct Chart<'a> {
-    pub(super) store: &'a Store,
-    pub(super) at: &'a Granted<RunLocation>,
-    pub(super) metric: &'a str,
-    pub(super) range: Option<SampleRange>,
-    pub(super) max_results: usize,
-    pub(super) read: ReadBytes,
+struct Chart<'a> {
+    store: &'a Store,
+    at: &'a Granted<RunLocation>,
+    metric: &'a str,
+    range: Option<SampleRange>,
+    max_results: usize,
+    read: ReadBytes,
+}
+
+impl Store {
+    /// A sample of each run's history in the order of steps: at most `max_results` points a run, evenly spaced, the first
+    /// and the last among them. Of up to about 10,000 points the sample is MLflow's. Of more, the points are about evenly spaced, and of a
+    /// range of steps the ends may not be among them. Three requests for a long history of which a sample of all is taken, and a read unit for about
+    /// 200 points of the sample; up to a request for each level of chart rows more for a range.
+    ///
+    /// # Errors
+    /// What is read has more than 32 MB, or the sample is longer than any answer may be.
+    pub async fn metric_history_sample(
+        &self,
+        runs: Vec<AskedRun>,
+        metric: &str,
+        range: Option<SampleRange>,
+        max_results: usize,
+    ) -> Result<Vec<Metric>> {
+        let (read, most) = (ReadBytes::default(), points_in_answer(metric)?);
+        let store = Self { table: self.table.counting(&read), ..self.clone() };
+        let name = metric.to_owned();
+        // The histories of runs that come later are read meanwhile: of those that wait for their turn, only the sample is kept.
+        let mut samples = std::pin::pin!(of_runs(runs, move |at| {
+            let (store, metric, read) = (store.clone(), name.clone(), read.clone());
+            async move { Chart { store: &store, at: &at, metric: &metric, range, max_results, read }.sample().await }
+        }));
+        let mut all = Vec::new();
+        while let Some((run_id, sample)) = samples.try_next().await? {
+            if all.len() + sample.len() > most {
+                return Err(too_long("The sample", LONGEST));
+            }
+            all.extend(sample.into_iter().map(|point| metric_of(metric, point, Some(&run_id))));
+        }
+        Ok(all)
+    }
 }
 
 impl Chart<'_> {
     /// The sample: at most so many points, in the order of steps.
-    pub(super) async fn sample(&self) -> Result<Vec<Point>> {
+    async fn sample(&self) -> Result<Vec<Point>> {
         let Some(unsealed) = self.store.unsealed(self.at, self.metric).await? else { return Ok(Vec::new()) };
         let charted = unsealed.metrics.charted(self.metric)?;
         let drawn = if charted.points > EXACT { self.points_of_rows(&unsealed, &charted).await? } else { None };

@@ -5,14 +5,13 @@ use entities::points::{self, Point};
 use entities::{RunLocation, RunMetrics, read_run_metric, read_segment, unreadable};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use key_schema::{Name, rows};
-use mlflow_api::answer_size::{self, AnswerSize, LONGEST, PAGE, too_long};
+use mlflow_api::answer_size::{self, AnswerSize, LONGEST, PAGE};
 use mlflow_api::tracking::Metric;
 use mlflow_api::{Error, Result};
 use search::{Fingerprint, decode_page_token, encode_page_token};
 use serde::{Deserialize, Serialize};
 use table::{Item, Query, ReadBytes};
 
-use super::chart::Chart;
 use crate::store::Store;
 
 /// Runs whose histories are read at a time. A history of 100,000 points takes some 20 MB while it is read, the embedded engine's part included:
@@ -23,15 +22,6 @@ const MOST_SAMPLED: usize = 32 << 20;
 
 /// A run's id as it was asked for, and the run, if there is one.
 pub type AskedRun = (String, Option<Granted<RunLocation>>);
-
-/// Steps of which a sample is taken, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SampleRange {
-    /// First step.
-    pub start: i64,
-    /// Last step.
-    pub end: i64,
-}
 
 /// What is known of a metric before its segments are read.
 pub(super) struct Unsealed {
@@ -138,38 +128,6 @@ impl Store {
         Ok(all)
     }
 
-    /// A sample of each run's history in the order of steps: at most `max_results` points a run, evenly spaced, the first
-    /// and the last among them. Of up to about 10,000 points the sample is MLflow's. Of more, the points are about evenly spaced, and of a
-    /// range of steps the ends may not be among them. Three requests for a long history of which a sample of all is taken, and a read unit for about
-    /// 200 points of the sample; up to a request for each level of chart rows more for a range.
-    ///
-    /// # Errors
-    /// What is read has more than 32 MB, or the sample is longer than any answer may be.
-    pub async fn metric_history_sample(
-        &self,
-        runs: Vec<AskedRun>,
-        metric: &str,
-        range: Option<SampleRange>,
-        max_results: usize,
-    ) -> Result<Vec<Metric>> {
-        let (read, most) = (ReadBytes::default(), points_in_answer(metric)?);
-        let store = Self { table: self.table.counting(&read), ..self.clone() };
-        let name = metric.to_owned();
-        // The histories of runs that come later are read meanwhile: of those that wait for their turn, only the sample is kept.
-        let mut samples = std::pin::pin!(of_runs(runs, move |at| {
-            let (store, metric, read) = (store.clone(), name.clone(), read.clone());
-            async move { Chart { store: &store, at: &at, metric: &metric, range, max_results, read }.sample().await }
-        }));
-        let mut all = Vec::new();
-        while let Some((run_id, sample)) = samples.try_next().await? {
-            if all.len() + sample.len() > most {
-                return Err(too_long("The sample", LONGEST));
-            }
-            all.extend(sample.into_iter().map(|point| metric_of(metric, point, Some(&run_id))));
-        }
-        Ok(all)
-    }
-
     /// The points from where a page begins, in the order of history: all of them, or as many as the limit and where the next page
     /// begins.
     ///
@@ -242,7 +200,7 @@ impl Store {
 }
 
 /// Reads something of runs, in their order, some at a time.
-fn of_runs<R, F>(runs: Vec<AskedRun>, read: R) -> impl Stream<Item = Result<(String, Vec<Point>)>>
+pub(super) fn of_runs<R, F>(runs: Vec<AskedRun>, read: R) -> impl Stream<Item = Result<(String, Vec<Point>)>>
 where
     R: Fn(Granted<RunLocation>) -> F,
     F: Future<Output = Result<Vec<Point>>>,
@@ -269,7 +227,7 @@ pub(super) fn check_read(read: Option<&ReadBytes>) -> Result<()> {
     Err(Error::invalid(format!("The histories of these runs have more than {megabytes} MB. Ask for fewer runs.")))
 }
 
-fn metric_of(key: &str, point: Point, run_id: Option<&str>) -> Metric {
+pub(super) fn metric_of(key: &str, point: Point, run_id: Option<&str>) -> Metric {
     Metric {
         key: key.to_owned(),
         value: point.value,

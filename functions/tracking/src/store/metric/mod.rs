@@ -4,5 +4,6 @@ mod chart;
 mod history;
 mod log;
 
-pub use history::{AskedRun, SampleRange};
+pub use chart::SampleRange;
+pub use history::AskedRun;
 pub(crate) use history::{points_in_answer, points_on_page};
