@@ -293,6 +293,8 @@ async fn a_run_that_is_gone_leaves_nothing() {
     site.log(&at, "loss", 1, 0.5).await;
     let segment = rows::MetricSegment::key(&at.run, &"loss".into(), &Ascending(1), &Ascending(1), &Digest(1));
     site.table.put(Item::new(segment), &table::Condition::item_missing()).await.unwrap();
+    let row = rows::MetricChart::key(&at.run, &"loss".into(), &Ordinal(1), &Ordinal(0));
+    site.table.put(Item::new(row), &table::Condition::item_missing()).await.unwrap();
     let row = rows::RunTag::key(&at.experiment, &at.run, &"big".into());
     site.table.put(Item::new(row), &table::Condition::item_missing()).await.unwrap();
     // What the registry keeps of the run is not the run's.
