@@ -1,5 +1,7 @@
 //! Sealing: what waits of a metric becomes segments, but for the latest point.
 
+use std::collections::HashSet;
+
 use entities::points::{self, Point};
 use entities::{Charted, RunLocation, SegmentName, segments};
 use table::Item;
@@ -55,9 +57,10 @@ impl Metric {
         announced: impl Iterator<Item = &'a SegmentName>,
         latest: impl Iterator<Item = &'a Point>,
     ) {
+        let mut known: HashSet<_> = self.announced.iter().map(|segment| (segment.place, segment.digest.0)).collect();
         for segment in announced {
-            // A call that was sent again.
-            if !self.announced.contains(segment) {
+            // Else the call was sent again.
+            if known.insert((segment.place, segment.digest.0)) {
                 self.charted.left += count(segment);
                 self.announced.push(*segment);
             }

@@ -21,6 +21,8 @@ use crate::store::Store;
 const EXACT: u64 = 10_000;
 /// Rows that are read for the steps of a chart at most. More overlap only where steps do not go with time: then the history is read whole.
 const MOST_ROWS: usize = 400;
+/// Segments that came late which are read at a time: a request.
+const LATE_AT_ONCE: usize = 100;
 
 /// Steps of which a sample is taken, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,12 +212,16 @@ impl Chart<'_> {
     async fn late(&self, unsealed: &Unsealed, through: Place) -> Result<Vec<Point>> {
         let announced = unsealed.metrics.journal.segments.get(self.metric).into_iter().flatten();
         let late: Vec<_> = announced.filter(|segment| segment.place <= through).collect();
-        let keys: Vec<_> = late.iter().map(|segment| segment.key(self.at, self.metric)).collect();
-        let found = self.store.table.get_many(&keys).await?;
         let mut points = Vec::new();
-        for key in &keys {
-            let missing = || unreadable(&Item::new(key.clone()), "a segment of points");
-            points.extend(read_segment(found.get(key).ok_or_else(missing)?)?.0);
+        // In portions: what is read is bounded, and looked at before there is more.
+        for late in late.chunks(LATE_AT_ONCE) {
+            let keys: Vec<_> = late.iter().map(|segment| segment.key(self.at, self.metric)).collect();
+            let found = self.store.table.get_many(&keys).await?;
+            check_read(Some(&self.read))?;
+            for key in &keys {
+                let missing = || unreadable(&Item::new(key.clone()), "a segment of points");
+                points.extend(read_segment(found.get(key).ok_or_else(missing)?)?.0);
+            }
         }
         Ok(points)
     }
