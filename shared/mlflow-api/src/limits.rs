@@ -101,6 +101,13 @@ pub fn run_tag(key: &str, value: &str, path: &str) -> Result<String> {
     Ok(truncated(TAG_VALUE, value).into_owned())
 }
 
+/// Checks a tag of a trace and cuts its value.
+pub fn trace_tag(key: &str, value: &str) -> Result<String> {
+    key_name(key, "key")?;
+    at_most("key", KEY, key)?;
+    Ok(truncated(TAG_VALUE, value).into_owned())
+}
+
 /// Checks an experiment tag.
 pub fn experiment_tag(key: &str, value: &str) -> Result<()> {
     key_name(key, "key")?;

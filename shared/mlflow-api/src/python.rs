@@ -30,6 +30,34 @@ pub fn repr(text: &str) -> String {
     printed
 }
 
+/// `repr` of bytes.
+#[must_use]
+pub fn repr_bytes(bytes: &[u8]) -> String {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
+    let mut printed = String::with_capacity(bytes.len() + 3);
+    printed.push('b');
+    printed.push(quote);
+    for byte in bytes {
+        match byte {
+            b'\\' => printed.push_str("\\\\"),
+            b'\n' => printed.push_str("\\n"),
+            b'\r' => printed.push_str("\\r"),
+            b'\t' => printed.push_str("\\t"),
+            b' '..=b'~' => {
+                if char::from(*byte) == quote {
+                    printed.push('\\');
+                }
+                printed.push(char::from(*byte));
+            }
+            _ => {
+                let _ = write!(printed, "\\x{byte:02x}");
+            }
+        }
+    }
+    printed.push(quote);
+    printed
+}
+
 /// `repr` of a list of strings.
 #[must_use]
 pub fn repr_list<T: AsRef<str>>(texts: &[T]) -> String {
@@ -157,6 +185,27 @@ pub(crate) fn write_json_text(text: &str, printed: &mut String) {
     printed.push('"');
 }
 
+/// A JSON string in which only what must be is escaped.
+pub(crate) fn write_unicode_text(text: &str, printed: &mut String) {
+    printed.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => printed.push_str("\\\""),
+            '\\' => printed.push_str("\\\\"),
+            '\n' => printed.push_str("\\n"),
+            '\r' => printed.push_str("\\r"),
+            '\t' => printed.push_str("\\t"),
+            '\u{8}' => printed.push_str("\\b"),
+            '\u{c}' => printed.push_str("\\f"),
+            ..' ' => {
+                let _ = write!(printed, "\\u{:04x}", u32::from(character));
+            }
+            _ => printed.push(character),
+        }
+    }
+    printed.push('"');
+}
+
 /// Name of the Python type that `json.loads` makes of a value.
 #[must_use]
 pub fn type_name(value: &Value) -> &'static str {
@@ -224,6 +273,8 @@ mod tests {
         assert_eq!(repr("it's \"x\""), "'it\\'s \"x\"'");
         assert_eq!(repr("a\n\\\0é"), "'a\\n\\\\\\x00é'");
         assert_eq!(repr_list(&["a", "b"]), "['a', 'b']");
+        assert_eq!(repr_bytes(b"it's \0\n\\\xff"), r#"b"it's \x00\n\\\xff""#);
+        assert_eq!(repr_bytes(b"'\""), r#"b'\'"'"#);
     }
 
     #[test]

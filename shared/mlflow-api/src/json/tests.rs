@@ -27,6 +27,13 @@ fn values_come_back_as_python_prints_them() {
 }
 
 #[test]
+fn texts_print_with_and_without_escapes() {
+    let value = Json::parse(r#"{"é": "\u00fc\u007f\u0001\n\"\ud83d\ude00"}"#).unwrap();
+    assert_eq!(value.print(), r#"{"\u00e9": "\u00fc\u007f\u0001\n\"\ud83d\ude00"}"#);
+    assert_eq!(value.print_unicode(), "{\"é\": \"ü\u{7f}\\u0001\\n\\\"😀\"}");
+}
+
+#[test]
 fn what_is_no_json_is_refused() {
     for text in [
         "",

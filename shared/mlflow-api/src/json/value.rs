@@ -104,7 +104,15 @@ impl Json {
     #[must_use]
     pub fn print(&self) -> String {
         let mut printed = String::new();
-        self.write(false, &mut printed);
+        self.write(Print { sorted: false, unicode: false }, &mut printed);
+        printed
+    }
+
+    /// `json.dumps(value, ensure_ascii=False)`.
+    #[must_use]
+    pub fn print_unicode(&self) -> String {
+        let mut printed = String::new();
+        self.write(Print { sorted: false, unicode: true }, &mut printed);
         printed
     }
 
@@ -112,7 +120,7 @@ impl Json {
     #[must_use]
     pub fn print_sorted(&self) -> String {
         let mut printed = String::new();
-        self.write(true, &mut printed);
+        self.write(Print { sorted: true, unicode: false }, &mut printed);
         printed
     }
 
@@ -181,7 +189,7 @@ impl Json {
         }
     }
 
-    fn write(&self, sorted: bool, printed: &mut String) {
+    fn write(&self, print: Print, printed: &mut String) {
         match self {
             Self::Null => printed.push_str("null"),
             Self::Bool(value) => printed.push_str(if *value { "true" } else { "false" }),
@@ -191,30 +199,45 @@ impl Json {
                 printed.push_str(if *number > 0.0 { "Infinity" } else { "-Infinity" });
             }
             Self::Float(number) => printed.push_str(&python::float(*number)),
-            Self::Text(text) => python::write_json_text(text, printed),
+            Self::Text(text) => print.text(text, printed),
             Self::List(items) => {
                 printed.push('[');
                 for (position, item) in items.iter().enumerate() {
                     printed.push_str(if position > 0 { ", " } else { "" });
-                    item.write(sorted, printed);
+                    item.write(print, printed);
                 }
                 printed.push(']');
             }
             Self::Object(object) => {
                 let mut entries: Vec<_> = object.iter().collect();
-                if sorted {
+                if print.sorted {
                     entries.sort_unstable_by_key(|(key, _)| *key);
                 }
                 printed.push('{');
                 for (position, (key, value)) in entries.into_iter().enumerate() {
                     printed.push_str(if position > 0 { ", " } else { "" });
-                    python::write_json_text(key, printed);
+                    print.text(key, printed);
                     printed.push_str(": ");
-                    value.write(sorted, printed);
+                    value.write(print, printed);
                 }
                 printed.push('}');
             }
         }
+    }
+}
+
+/// How a value is printed.
+#[derive(Clone, Copy)]
+struct Print {
+    /// Keys in order.
+    sorted: bool,
+    /// What is beyond ASCII as it is, not escaped.
+    unicode: bool,
+}
+
+impl Print {
+    fn text(self, text: &str, printed: &mut String) {
+        if self.unicode { python::write_unicode_text(text, printed) } else { python::write_json_text(text, printed) }
     }
 }
 

@@ -1,0 +1,43 @@
+//! The attributes of a span as MLflow has them while it stores it: a Python dictionary from names to JSON texts.
+
+use indexmap::IndexMap;
+use mlflow_api::Json;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+
+use crate::values::{decoded, entry, message};
+
+/// The trace's id, in MLflow's form.
+pub(crate) const REQUEST_ID: &str = "mlflow.traceRequestId";
+
+/// Attributes in their order. A text is what Python's `str` holds, as a rule JSON; anything else was taken over from an event as it was.
+pub(crate) type Attributes = IndexMap<String, Json>;
+
+/// The JSON text that MLflow makes of a value.
+pub(crate) fn dumped(value: &Json) -> Json {
+    Json::Text(value.print_unicode())
+}
+
+/// What an exporter sent, each value as a JSON text.
+pub(crate) fn received(attributes: &[KeyValue]) -> Attributes {
+    attributes.iter().map(|attribute| (attribute.key.clone(), dumped_once(decoded(attribute.value.as_ref())))).collect()
+}
+
+/// The JSON text of a value; a text that is JSON of a text, a list or a dictionary already stays as it is (`sanitize_attributes`).
+/// Not so that of a number: whoever sends "1" means the text.
+fn dumped_once(value: Json) -> Json {
+    match value {
+        Json::Text(text) if is_dumped(&text) => Json::Text(text),
+        other => dumped(&other),
+    }
+}
+
+fn is_dumped(text: &str) -> bool {
+    // Most texts are no JSON, and are not worth reading.
+    let begins = text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with(['"', '[', '{']);
+    begins && Json::parse(text).is_some()
+}
+
+/// The attributes as they are kept.
+pub(crate) fn kept(attributes: Attributes) -> Vec<KeyValue> {
+    attributes.into_iter().map(|(key, value)| entry(key, message(value))).collect()
+}

@@ -1,0 +1,84 @@
+//! From a span that an exporter sent to the one that is kept.
+
+use mlflow_api::Json;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use opentelemetry_proto::tonic::trace::v1::{Span, Status, span};
+
+use crate::attributes::{REQUEST_ID, dumped, kept, received};
+use crate::ids::{sized, trace_id_text};
+use crate::refusal::Refusal;
+use crate::values::{dictionary, entry, message};
+
+/// The name under which MLflow shows which program sent a root.
+const SERVICE_NAME: &str = "service.name";
+
+/// Makes of a span what MLflow's store would: attributes as JSON texts, what only some SDKs name translated, ids of full length, and
+/// nothing that MLflow drops (the kind, the state, counts of what was dropped). `service` is set on a root.
+pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<Span, Refusal> {
+    if sent.trace_id.is_empty() || sent.span_id.is_empty() {
+        return Err(Refusal::new(422, "Cannot convert OpenTelemetry span to MLflow span"));
+    }
+    let too_long = || Refusal::new(422, "Failed to log OpenTelemetry spans");
+    let trace_id: [u8; 16] = sized(&sent.trace_id).ok_or_else(too_long)?;
+    let span_id: [u8; 8] = sized(&sent.span_id).ok_or_else(too_long)?;
+    let parent: [u8; 8] = sized(&sent.parent_span_id).ok_or_else(too_long)?;
+    let root = parent == [0; 8];
+    let mut attributes = received(&sent.attributes);
+    attributes.insert(REQUEST_ID.to_owned(), dumped(&Json::Text(trace_id_text(&trace_id))));
+    if let Some(service) = service.filter(|_| root) {
+        attributes.insert(SERVICE_NAME.to_owned(), dumped(&Json::from(service)));
+    }
+    let events: Vec<_> = sent.events.into_iter().map(event).collect();
+    Ok(Span {
+        trace_id: trace_id.to_vec(),
+        span_id: span_id.to_vec(),
+        parent_span_id: if root { Vec::new() } else { parent.to_vec() },
+        name: sent.name,
+        start_time_unix_nano: sent.start_time_unix_nano,
+        end_time_unix_nano: sent.end_time_unix_nano,
+        attributes: kept(attributes),
+        events,
+        links: sent.links.iter().map(link).collect(),
+        status: sent.status.and_then(status),
+        ..Span::default()
+    })
+}
+
+/// Attributes of an event or a link, which MLflow keeps as they are; but bytes become a text, and a key comes once.
+fn plain(attributes: &[KeyValue]) -> Vec<KeyValue> {
+    dictionary(attributes).into_iter().map(|(key, value)| entry(key, message(value))).collect()
+}
+
+fn event(sent: span::Event) -> span::Event {
+    span::Event {
+        time_unix_nano: sent.time_unix_nano,
+        name: sent.name,
+        attributes: plain(&sent.attributes),
+        ..span::Event::default()
+    }
+}
+
+fn link(sent: &span::Link) -> span::Link {
+    let id = |id: &[u8], length: usize| {
+        let significant = &id[id.iter().position(|byte| *byte != 0).unwrap_or(id.len())..];
+        let mut whole = vec![0; length.saturating_sub(significant.len())];
+        whole.extend_from_slice(significant);
+        whole
+    };
+    span::Link {
+        trace_id: id(&sent.trace_id, 16),
+        span_id: id(&sent.span_id, 8),
+        attributes: plain(&sent.attributes),
+        ..span::Link::default()
+    }
+}
+
+/// A status; only an error has a message.
+fn status(sent: Status) -> Option<Status> {
+    match sent.code() {
+        StatusCode::Unset => None,
+        StatusCode::Ok => Some(Status { message: String::new(), ..sent }),
+        StatusCode::Error => Some(sent),
+    }
+}

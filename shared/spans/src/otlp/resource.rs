@@ -1,0 +1,25 @@
+//! What a sender says about itself, as tags of its traces.
+
+use mlflow_api::{Json, limits};
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+
+/// Tags of the attributes of a resource; none where it has no attributes. Left out is what describes the SDK, what MLflow keeps for
+/// itself, and what cannot be a tag.
+pub(super) fn tags(attributes: &[KeyValue]) -> Option<Vec<(String, String)>> {
+    let attributes = crate::values::dictionary(attributes);
+    let mut named = attributes.iter().filter(|(key, _)| !key.is_empty()).peekable();
+    named.peek()?;
+    let own = |key: &str| key.starts_with("telemetry.sdk.") || key.starts_with("mlflow.");
+    Some(
+        named
+            .filter(|(key, _)| !own(key))
+            .filter_map(|(key, value)| {
+                let value = match value {
+                    Json::Text(text) => text.clone(),
+                    other => other.print(),
+                };
+                limits::trace_tag(key, &value).ok().map(|value| (key.to_owned(), value))
+            })
+            .collect(),
+    )
+}

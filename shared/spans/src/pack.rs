@@ -1,0 +1,74 @@
+//! Spans as bytes for items of the table.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::Read;
+
+use opentelemetry_proto::tonic::trace::v1::ScopeSpans;
+use prost::Message;
+use sha2::{Digest, Sha256};
+
+use crate::Span;
+use crate::ids::hex;
+
+/// Bytes that what was packed may have: more than any export that is read becomes.
+const LARGEST: u64 = 256 << 20;
+
+/// zstd's default. Higher levels gain a percent or two on an export of some KB, and take several times as long.
+const LEVEL: i32 = 3;
+
+/// The spans of one export, compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// 32 hex digits that say what the spans are: the same for the same spans.
+    pub digest: String,
+    /// What was compressed, cut into parts; nearly always one. They belong together in this order.
+    pub parts: Vec<Vec<u8>>,
+}
+
+/// Packs the spans of one export into parts of at most so many bytes.
+#[must_use]
+pub fn pack(spans: &[Span], limit: usize) -> Packed {
+    let message = ScopeSpans { spans: spans.to_vec(), ..ScopeSpans::default() }.encode_to_vec();
+    let digest = hex(Sha256::digest(&message).get(..16).unwrap_or_default());
+    // Compressing in memory does not fail.
+    let compressed = zstd::encode_all(message.as_slice(), LEVEL).unwrap_or_default();
+    Packed { digest, parts: compressed.chunks(limit.max(1)).map(<[u8]>::to_vec).collect() }
+}
+
+/// Bytes that [`pack`] did not make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreadable;
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        text.write_str("packed spans cannot be read")
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// The spans of one export, of its parts joined in their order.
+pub fn unpack(joined: &[u8]) -> Result<Vec<Span>, Unreadable> {
+    let mut message = Vec::new();
+    let decoder = zstd::Decoder::with_buffer(joined).map_err(|_| Unreadable)?;
+    let read = decoder.take(LARGEST).read_to_end(&mut message).map_err(|_| Unreadable)?;
+    if read as u64 == LARGEST {
+        return Err(Unreadable);
+    }
+    ScopeSpans::decode(message.as_slice()).map(|scope| scope.spans).map_err(|_| Unreadable)
+}
+
+/// All spans of a trace, of its exports in the order in which they came: of spans with the same id the last. Roots come first, then
+/// by start, as MLflow sorts them.
+#[must_use]
+pub fn join(exports: impl IntoIterator<Item = Vec<Span>>) -> Vec<Span> {
+    let latest: HashMap<Vec<u8>, Span> =
+        exports.into_iter().flatten().map(|span| (span.span_id.clone(), span)).collect();
+    let mut spans: Vec<Span> = latest.into_values().collect();
+    spans.sort_by(|one, other| {
+        let key = |span: &Span| (!span.parent_span_id.is_empty(), span.start_time_unix_nano);
+        key(one).cmp(&key(other)).then_with(|| one.span_id.cmp(&other.span_id))
+    });
+    spans
+}
