@@ -6,6 +6,7 @@ use mlflow_api::python::repr;
 use mlflow_api::{Error, Result};
 
 use crate::bounds;
+use crate::filter::Comparator;
 use crate::print::join;
 use crate::syntax::{self, Kind, Node};
 
@@ -29,10 +30,19 @@ pub(crate) enum Naming {
 /// Takes a filter apart (`SearchUtils.parse_search_filter` and `_process_statement`). Each comparison is checked only
 /// when it is its turn, so that the first mistake in the text is the one reported.
 pub(crate) fn comparisons(filter: &str, naming: Naming) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
+    among(filter, naming, Left::Identifier)
+}
+
+/// Takes a filter of traces apart: `timestamp`, a type of SQL, may stand on the left, too.
+pub(crate) fn trace_comparisons(filter: &str) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
+    among(filter, Naming::Quoted, Left::IdentifierOrTimestamp)
+}
+
+fn among(filter: &str, naming: Naming, left: Left) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
     bounds::filter(filter)?;
     let mut clauses = Vec::new();
     let mut others = Vec::new();
-    for piece in join_keywords(only_statement(filter)?) {
+    for piece in pieces(only_statement(filter)?, left) {
         match piece {
             Piece::Clause { members, .. } => clauses.push(members),
             // MLflow does not look where the ANDs are.
@@ -80,14 +90,38 @@ pub(crate) enum Piece<'a> {
     Other(Node<'a>),
 }
 
-/// Finds the comparisons that are spelt with keywords: IN, NOT IN, IS NULL, IS NOT NULL
-/// (`_join_in_comparison_tokens`). Nodes an attempt has looked at in vain are not looked at again.
+/// What comparisons spelt with more than one token may have on the left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Identifier,
+    IdentifierOrTimestamp,
+}
+
+/// Finds the comparisons that are spelt with keywords: IN, NOT IN, IS NULL, IS NOT NULL.
 pub(crate) fn join_keywords(nodes: Vec<Node<'_>>) -> Vec<Piece<'_>> {
+    pieces(nodes, Left::Identifier)
+}
+
+/// Finds the comparisons that `sqlparse` does not (`_join_in_comparison_tokens`). Nodes an attempt has looked at in vain are not
+/// looked at again.
+fn pieces(nodes: Vec<Node<'_>>, left: Left) -> Vec<Piece<'_>> {
     let mut rest: VecDeque<_> = nodes.into_iter().filter(|node| !node.is_blank()).collect();
-    let mut pieces = Vec::new();
+    let mut joined = Vec::new();
     while rest.len() >= 3 {
+        if left == Left::IdentifierOrTimestamp && is_timestamp(&rest[0]) {
+            let taken: Vec<_> = rest.drain(..3).collect();
+            let compares = taken[1].kind == Kind::Comparator && Comparator::parse(taken[1].text).is_some();
+            if compares && taken[2].kind == Kind::Integer {
+                joined.push(Piece::Clause { members: taken, text: None });
+            } else {
+                // MLflow lists the first once more.
+                let first = taken[0].clone();
+                joined.extend(taken.into_iter().chain([first]).map(whole));
+            }
+            continue;
+        }
         if rest[0].kind != Kind::Identifier {
-            pieces.extend(rest.pop_front().map(whole));
+            joined.extend(rest.pop_front().map(whole));
             continue;
         }
         let is_list = |node: Option<&Node>| node.is_some_and(|node| node.kind == Kind::Parenthesis);
@@ -109,13 +143,18 @@ pub(crate) fn join_keywords(nodes: Vec<Node<'_>>) -> Vec<Piece<'_>> {
             taken.truncate(1);
             taken.push(Node::keyword(comparator));
             taken.extend(list);
-            pieces.push(Piece::Clause { members: taken, text: None });
+            joined.push(Piece::Clause { members: taken, text: None });
         } else {
-            pieces.extend(taken.into_iter().map(whole));
+            joined.extend(taken.into_iter().map(whole));
         }
     }
-    pieces.extend(rest.into_iter().map(whole));
-    pieces
+    joined.extend(rest.into_iter().map(whole));
+    joined
+}
+
+/// Whether this is `timestamp`, which SQL has as a type: no identifier, so no comparison is made around it. MLflow minds its case.
+fn is_timestamp(node: &Node) -> bool {
+    node.kind == Kind::TypeName && node.text == "timestamp"
 }
 
 fn whole(node: Node<'_>) -> Piece<'_> {
@@ -137,7 +176,7 @@ fn checked(members: Vec<Node<'_>>) -> Result<Comparison<'_>> {
         }
         _ => return Err(Error::invalid(format!("Invalid comparison clause. Expected 3 tokens found {count}"))),
     };
-    if left.kind == Kind::Identifier {
+    if left.kind == Kind::Identifier || is_timestamp(&left) {
         Ok(Comparison { left: left.text, comparator: comparator.text, right })
     } else {
         Err(Error::invalid(format!("Invalid comparison clause. Expected 'Identifier' found '{}'", left.text)))

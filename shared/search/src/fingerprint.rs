@@ -50,6 +50,17 @@ impl Fingerprint {
         hash.query(filter, order_by, ViewType::All)
     }
 
+    /// The fingerprint of a search of traces. The order of the experiments does not matter.
+    #[must_use]
+    pub fn of_trace_search(experiments: &[ExperimentId], filter: &str, order_by: &[String]) -> Self {
+        let mut experiments = experiments.to_vec();
+        experiments.sort_unstable();
+        experiments.dedup();
+        let hash = Hash::new("traces").count(experiments.len());
+        let hash = experiments.iter().fold(hash, |hash, id| hash.text(&id.to_string()));
+        hash.query(filter, order_by, ViewType::All)
+    }
+
     /// The fingerprint of the records of an evaluation dataset.
     #[must_use]
     pub fn of_dataset_records(dataset: &str) -> Self {

@@ -92,12 +92,12 @@ pub(crate) fn unquoted(text: &str) -> Option<&str> {
     between(text, '\'').or_else(|| between(text, '"'))
 }
 
-fn unquoted_key(key: &str) -> &str {
+pub(crate) fn unquoted_key(key: &str) -> &str {
     let key = unquoted(key).unwrap_or(key);
     between(key, '`').unwrap_or(key)
 }
 
-fn between(text: &str, quote: char) -> Option<&str> {
+pub(crate) fn between(text: &str, quote: char) -> Option<&str> {
     text.strip_prefix(quote)?.strip_suffix(quote)
 }
 

@@ -45,6 +45,7 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 pub mod tokens;
+pub mod trace;
 mod value;
 
 pub use evaluate::{DatasetInput, ExperimentFields, RunFields};

@@ -75,7 +75,7 @@ impl Cell {
         text.map_or(Self::Missing, |text| Self::Text(text.to_owned()))
     }
 
-    fn integer(number: Option<i64>) -> Self {
+    pub(crate) fn integer(number: Option<i64>) -> Self {
         number.map_or(Self::Missing, Self::Integer)
     }
 

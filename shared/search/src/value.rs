@@ -35,6 +35,24 @@ impl Number {
             }
         }
     }
+
+    /// Compares a stored float with this number. A NaN is less than any: it is in no place where it could be told apart.
+    #[must_use]
+    pub fn compare_float(self, stored: f64) -> Ordering {
+        match self {
+            Self::Integer(number) => Self::Float(stored).compare_stored(number).reverse(),
+            Self::Float(number) => stored.partial_cmp(&number).unwrap_or(Ordering::Less),
+        }
+    }
+
+    /// The greater of two.
+    pub(crate) fn max(self, other: Self) -> Self {
+        let is_less = match self {
+            Self::Integer(number) => other.compare_stored(number).is_lt(),
+            Self::Float(number) => other.compare_float(number).is_lt(),
+        };
+        if is_less { other } else { self }
+    }
 }
 
 impl fmt::Display for Number {

@@ -1,0 +1,208 @@
+//! Whether a trace passes.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use mlflow_api::ExperimentId;
+
+use super::filter::TraceFilter;
+use super::identifier::keys;
+use super::predicate::{
+    AssessmentKind, AssessmentPredicate, AssessmentTest, SpanField, SpanPredicate, TraceNumber, TracePredicate,
+    TraceText,
+};
+use crate::value::Number;
+
+/// Spans that begin this long, in ms, before the time that a filter asks for still count (`_SPAN_SEARCH_TIMESTAMP_TOLERANCE_MS`).
+const TOLERANCE: i64 = 10_000;
+
+/// What a search needs to know of a trace, beside its spans.
+pub trait TraceFields {
+    /// The experiment.
+    fn experiment(&self) -> ExperimentId;
+
+    /// An attribute that is a text.
+    fn text(&self, attribute: TraceText) -> Option<&str>;
+
+    /// When it began, in ms.
+    fn request_time(&self) -> i64;
+
+    /// How long it took, in ms.
+    fn duration(&self) -> Option<i64>;
+
+    /// A tag.
+    fn tag(&self, key: &str) -> Option<&str>;
+
+    /// Metadata.
+    fn metadata(&self, key: &str) -> Option<&str>;
+
+    /// The assessments.
+    fn assessments(&self) -> impl Iterator<Item = AssessmentFields<'_>>;
+
+    /// Whether it was linked to this run, beside what its metadata say.
+    fn is_linked_to_run(&self, run: &str) -> bool;
+
+    /// Whether it was linked to this prompt, `name/version`.
+    fn is_linked_to_prompt(&self, prompt: &str) -> bool;
+}
+
+/// What a search needs to know of an assessment.
+#[derive(Clone, Debug)]
+pub struct AssessmentFields<'a> {
+    /// Which kind.
+    pub kind: AssessmentKind,
+    /// The name.
+    pub name: &'a str,
+    /// The value, as Python's `json.dumps` writes it.
+    pub json: Cow<'a, str>,
+    /// The value, if it is a finite number.
+    pub number: Option<f64>,
+    /// Whether no other replaced it.
+    pub is_valid: bool,
+    /// Whether its metadata name a session (`mlflow.trace.session`): it is about all of the session then.
+    pub is_of_session: bool,
+}
+
+/// What a search needs to know of a span.
+pub trait SpanFields {
+    /// The name.
+    fn name(&self) -> Option<&str>;
+
+    /// The type.
+    fn kind(&self) -> Option<&str>;
+
+    /// The code of the status: `OK`, `ERROR` or `UNSET`.
+    fn status(&self) -> &str;
+
+    /// When it began, in nanoseconds.
+    fn start(&self) -> i64;
+
+    /// All of it, as MLflow's store has it: `json.dumps` of the span, nothing escaped beyond what JSON asks for.
+    fn content(&self) -> Cow<'_, str>;
+}
+
+/// The sessions that an assessment of one of their traces is about, for each condition on assessments.
+#[derive(Clone, Debug, Default)]
+pub struct Sessions(Vec<HashSet<String>>);
+
+impl Sessions {
+    /// Takes a trace of the searched experiments into account, whether or not it is found itself.
+    pub fn add(&mut self, filter: &TraceFilter, trace: &impl TraceFields) {
+        let Some(session) = trace.metadata(keys::SESSION) else { return };
+        if !trace.assessments().any(|assessment| assessment.is_of_session) {
+            return;
+        }
+        self.0.resize_with(filter.assessments().count(), HashSet::new);
+        for (predicate, sessions) in filter.assessments().zip(&mut self.0) {
+            if trace.assessments().any(|assessment| assessment.is_of_session && predicate.is_met_by(&assessment)) {
+                sessions.insert(session.to_owned());
+            }
+        }
+    }
+
+    fn cover(&self, place: usize, trace: &impl TraceFields) -> bool {
+        let session = || trace.metadata(keys::SESSION);
+        self.0.get(place).is_some_and(|sessions| session().is_some_and(|session| sessions.contains(session)))
+    }
+}
+
+impl TraceFilter {
+    fn assessments(&self) -> impl Iterator<Item = &AssessmentPredicate> {
+        self.predicates.iter().filter_map(|predicate| match predicate {
+            TracePredicate::Assessment(predicate) => Some(predicate),
+            _ => None,
+        })
+    }
+
+    /// Whether it asks for assessments, so that those of other traces of a session count, too ([`Sessions`]).
+    #[must_use]
+    pub fn asks_for_sessions(&self) -> bool {
+        self.assessments().next().is_some()
+    }
+
+    /// Whether it asks for spans.
+    #[must_use]
+    pub fn asks_for_spans(&self) -> bool {
+        !self.spans.is_empty()
+    }
+
+    /// Whether the trace passes, its spans left aside.
+    #[must_use]
+    pub fn matches(&self, trace: &impl TraceFields, sessions: &Sessions) -> bool {
+        let mut assessments = 0..;
+        self.predicates.iter().all(|predicate| match predicate {
+            TracePredicate::Assessment(predicate) => {
+                let place = assessments.next().unwrap_or_default();
+                let is_met = trace.assessments().any(|assessment| predicate.is_met_by(&assessment));
+                (is_met || sessions.cover(place, trace)) != (predicate.test == AssessmentTest::Absent)
+            }
+            _ => predicate.is_met_by(trace),
+        })
+    }
+
+    /// Whether one of the trace's spans passes, if any is asked for.
+    pub fn matches_spans<S: SpanFields>(&self, spans: impl IntoIterator<Item = S>) -> bool {
+        self.spans.is_empty() || spans.into_iter().any(|span| self.matches_span(&span))
+    }
+
+    fn matches_span(&self, span: &impl SpanFields) -> bool {
+        self.spans_from.is_none_or(|from| begins_late_enough(span.start(), from))
+            && self.spans.iter().all(|predicate| predicate.is_met_by(span))
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "Python's arithmetic, too")]
+fn begins_late_enough(start: i64, from: Number) -> bool {
+    match from {
+        Number::Integer(from) => i128::from(start) >= (i128::from(from) - i128::from(TOLERANCE)) * 1_000_000,
+        Number::Float(from) => Number::Float((from - TOLERANCE as f64) * 1e6).compare_stored(start).is_ge(),
+    }
+}
+
+impl TracePredicate {
+    fn is_met_by(&self, trace: &impl TraceFields) -> bool {
+        match self {
+            Self::Text { attribute, test } => trace.text(*attribute).is_some_and(|text| test.passes(text)),
+            Self::Number { attribute, test } => attribute.of(trace).is_some_and(|number| test.passes(number)),
+            Self::Tag { key, test } => test.passes(trace.tag(key)),
+            Self::Metadata { key, test } => test.passes(trace.metadata(key)),
+            Self::Run(run) => trace.metadata(keys::RUN) == Some(run) || trace.is_linked_to_run(run),
+            Self::Prompt(prompt) => trace.is_linked_to_prompt(prompt),
+            Self::Issue(issue) => trace
+                .assessments()
+                .any(|assessment| assessment.kind == AssessmentKind::Issue && assessment.name == issue),
+            // Those of other traces count, too.
+            Self::Assessment(_) => true,
+        }
+    }
+}
+
+impl TraceNumber {
+    pub(super) fn of(self, trace: &impl TraceFields) -> Option<i64> {
+        match self {
+            Self::RequestTime => Some(trace.request_time()),
+            Self::Duration => trace.duration(),
+            Self::EndTime => Some(trace.request_time().saturating_add(trace.duration().unwrap_or_default())),
+        }
+    }
+}
+
+impl AssessmentPredicate {
+    fn is_met_by(&self, assessment: &AssessmentFields) -> bool {
+        assessment.is_valid
+            && assessment.kind == self.kind
+            && assessment.name == self.name
+            && self.test.passes(&assessment.json, assessment.number)
+    }
+}
+
+impl SpanPredicate {
+    fn is_met_by(&self, span: &impl SpanFields) -> bool {
+        match self.field {
+            SpanField::Name => span.name().is_some_and(|name| self.test.passes(name)),
+            SpanField::Kind => span.kind().is_some_and(|kind| self.test.passes(kind)),
+            SpanField::Status => self.test.passes(span.status()),
+            SpanField::Content => self.test.passes(&span.content()),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Filters of traces: what they ask for, in the order and with the checks of `_get_filter_clauses_for_search_traces`.
+
+use mlflow_api::{Error, Result};
+
+use super::comparators;
+use super::identifier::{ATTRIBUTES, Family, Identifier, keys};
+use super::predicate::{AssessmentKind, AssessmentPredicate, SpanPredicate, TraceNumber, TracePredicate, TraceText};
+use super::test::{KeyTest, NumberTest, Test};
+use super::value;
+use crate::comparison::{Comparison, trace_comparisons};
+use crate::value::{Literal, Number};
+
+/// The conditions a trace must meet, all of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceFilter {
+    /// What the trace itself must be like.
+    pub predicates: Vec<TracePredicate>,
+    /// What one of its spans must be like.
+    pub spans: Vec<SpanPredicate>,
+    /// If spans are asked for: the time in ms before which, by some tolerance, spans that count do not begin.
+    pub(super) spans_from: Option<Number>,
+}
+
+/// A comparison as it was read; MLflow checks the comparators only when all are.
+struct Draft {
+    identifier: Identifier,
+    comparator: String,
+    /// None for IS NULL and IS NOT NULL.
+    value: Option<Literal>,
+}
+
+/// Reads a filter. An empty text is the filter that lets every trace pass.
+pub fn parse_trace_filter(filter: &str) -> Result<TraceFilter> {
+    let drafts: Vec<_> = trace_comparisons(filter)?.map(|comparison| read(&comparison?)).collect::<Result<_>>()?;
+    let mut parsed = TraceFilter::default();
+    for draft in drafts {
+        parsed.add(draft)?;
+    }
+    // Of several runs, MLflow takes the last.
+    let last = parsed.predicates.iter().rposition(|predicate| matches!(predicate, TracePredicate::Run(_)));
+    let mut place = 0..;
+    parsed.predicates.retain(|predicate| place.next() == last || !matches!(predicate, TracePredicate::Run(_)));
+    Ok(parsed)
+}
+
+fn read(comparison: &Comparison) -> Result<Draft> {
+    let identifier = Identifier::read(comparison.left, &ATTRIBUTES)?;
+    let value = match &comparison.right {
+        None => None,
+        Some(right) => {
+            let value = value::read(&identifier, comparison.comparator, right)?;
+            if identifier.family == Family::Span {
+                // Here it minds case.
+                comparators::span(&identifier.key, comparison.comparator)?;
+            }
+            Some(value)
+        }
+    };
+    Ok(Draft { identifier: identifier.resolved(), comparator: comparison.comparator.to_uppercase(), value })
+}
+
+impl TraceFilter {
+    fn add(&mut self, draft: Draft) -> Result<()> {
+        let Draft { identifier: Identifier { family, key }, comparator, value } = draft;
+        let predicate = match family {
+            Family::Issue => {
+                comparators::issue(&key, &comparator)?;
+                TracePredicate::Issue(text_of(value))
+            }
+            Family::Attribute => return self.add_attribute(&key, &comparator, value),
+            Family::Tag => {
+                comparators::tag(&comparator)?;
+                if key == keys::PROMPTS {
+                    TracePredicate::Prompt(comparators::prompt(&comparator, value)?)
+                } else {
+                    TracePredicate::Tag { test: KeyTest::new(&comparator, value)?, key }
+                }
+            }
+            Family::Metadata => {
+                comparators::metadata(&comparator)?;
+                if matches!(key.as_str(), keys::TOKEN_USAGE | keys::COST) {
+                    comparators::aggregates(&key, &comparator)?;
+                }
+                if key == keys::RUN && comparator == "=" {
+                    TracePredicate::Run(text_of(value))
+                } else {
+                    TracePredicate::Metadata { test: KeyTest::new(&comparator, value)?, key }
+                }
+            }
+            Family::Span => {
+                comparators::span(&key, &comparator)?;
+                self.spans.push(SpanPredicate::new(&key, &comparator, value)?);
+                return Ok(());
+            }
+            Family::Feedback | Family::Expectation => {
+                comparators::assessment(&key, &comparator)?;
+                let feedback = family == Family::Feedback;
+                let kind = if feedback { AssessmentKind::Feedback } else { AssessmentKind::Expectation };
+                TracePredicate::Assessment(AssessmentPredicate::new(kind, key, &comparator, value)?)
+            }
+        };
+        self.predicates.push(predicate);
+        Ok(())
+    }
+
+    fn add_attribute(&mut self, key: &str, comparator: &str, value: Option<Literal>) -> Result<()> {
+        let Some(attribute) = TraceNumber::parse(key) else {
+            comparators::text_attribute(comparator)?;
+            let attribute =
+                TraceText::parse(key).ok_or_else(|| Error::internal(format!("no such attribute: {key}")))?;
+            self.predicates.push(TracePredicate::Text { attribute, test: Test::new(comparator, value)? });
+            return Ok(());
+        };
+        comparators::number_attribute(comparator)?;
+        if attribute == TraceNumber::RequestTime
+            && comparator.starts_with('>')
+            && let Some(Literal::Number(from)) = value
+        {
+            self.spans_from = Some(self.spans_from.map_or(from, |earlier| earlier.max(from)));
+        }
+        let test = NumberTest::new(comparator, value, attribute == TraceNumber::EndTime)?;
+        self.predicates.push(TracePredicate::Number { attribute, test });
+        Ok(())
+    }
+}
+
+/// The text that the grammar lets through only.
+fn text_of(value: Option<Literal>) -> String {
+    if let Some(Literal::Text(text)) = value { text } else { String::new() }
+}

@@ -1,0 +1,154 @@
+//! What the left side of a comparison, or an ordering, of traces speaks of (`SearchTraceUtils._get_identifier`).
+
+use std::fmt;
+
+use mlflow_api::{Error, Result};
+
+use crate::identifier::{between, unquoted_key};
+use crate::print;
+
+/// Keys of tags and metadata that have a name of their own in the grammar.
+pub(crate) mod keys {
+    pub(crate) const NAME: &str = "mlflow.traceName";
+    pub(crate) const PROMPTS: &str = "mlflow.linkedPrompts";
+    pub(crate) const RUN: &str = "mlflow.sourceRun";
+    pub(crate) const SESSION: &str = "mlflow.trace.session";
+    pub(crate) const TOKEN_USAGE: &str = "mlflow.trace.tokenUsage";
+    pub(crate) const COST: &str = "mlflow.trace.cost";
+}
+
+/// Attributes a filter may name.
+pub(super) const ATTRIBUTES: [&str; 13] = [
+    "client_request_id",
+    "end_time",
+    "end_time_ms",
+    "execution_time",
+    "execution_time_ms",
+    "name",
+    "prompt",
+    "request_id",
+    "run_id",
+    "status",
+    "text",
+    "timestamp",
+    "timestamp_ms",
+];
+
+/// Attributes an ordering may name.
+pub(super) const ORDER_ATTRIBUTES: [&str; 11] = [
+    "end_time",
+    "end_time_ms",
+    "execution_time",
+    "execution_time_ms",
+    "experiment_id",
+    "name",
+    "request_id",
+    "run_id",
+    "status",
+    "timestamp",
+    "timestamp_ms",
+];
+
+const FAMILIES: [&str; 11] = [
+    "attribute",
+    "attributes",
+    "expectation",
+    "feedback",
+    "issue",
+    "metadata",
+    "request_metadata",
+    "span",
+    "tag",
+    "tags",
+    "trace",
+];
+
+/// The kinds of things a trace can be searched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Family {
+    Attribute,
+    Tag,
+    Metadata,
+    Span,
+    Feedback,
+    Expectation,
+    Issue,
+}
+
+impl Family {
+    fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "attribute" | "attributes" | "trace" => Self::Attribute,
+            "tag" | "tags" => Self::Tag,
+            "request_metadata" | "metadata" => Self::Metadata,
+            "span" => Self::Span,
+            "feedback" => Self::Feedback,
+            "expectation" => Self::Expectation,
+            "issue" => Self::Issue,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Attribute => "attribute",
+            Self::Tag => "tag",
+            Self::Metadata => "request_metadata",
+            Self::Span => "span",
+            Self::Feedback => "feedback",
+            Self::Expectation => "expectation",
+            Self::Issue => "issue",
+        })
+    }
+}
+
+/// A family and the key in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Identifier {
+    pub(super) family: Family,
+    pub(super) key: String,
+}
+
+impl Identifier {
+    /// Reads one; `attributes` are the valid ones.
+    pub(super) fn read(text: &str, attributes: &[&str]) -> Result<Self> {
+        let (family, key) = match text.split_once('.') {
+            None => (Family::Attribute, text),
+            Some((written, key)) => {
+                let name = between(written, '`').unwrap_or(written);
+                let family = Family::parse(name).ok_or_else(|| {
+                    let valid = print::set(&FAMILIES);
+                    Error::invalid(format!("Invalid entity type '{name}'. Valid values are {valid}"))
+                })?;
+                (family, key)
+            }
+        };
+        let key = unquoted_key(key);
+        if family == Family::Attribute && !attributes.contains(&key) {
+            let valid = print::set(attributes);
+            return Err(Error::invalid(format!("Invalid attribute key '{key}' specified. Valid keys are '{valid}'")));
+        }
+        Ok(Self { family, key: key.to_owned() })
+    }
+
+    /// Puts a tag, metadata or the spans' content in the place of a key that stands for it. MLflow looks at the key alone, so
+    /// `feedback.name` is the name of the trace, too (`_replace_key_to_tag_or_metadata`).
+    pub(super) fn resolved(self) -> Self {
+        let replaced = |family, key: &str| Self { family, key: key.to_owned() };
+        if self.family == Family::Span {
+            return self;
+        }
+        match self.key.to_lowercase().as_str() {
+            "name" => replaced(Family::Tag, keys::NAME),
+            "prompt" => replaced(Family::Tag, keys::PROMPTS),
+            "run_id" => replaced(Family::Metadata, keys::RUN),
+            "text" => replaced(Family::Span, "content"),
+            "timestamp" => replaced(self.family, "timestamp_ms"),
+            "execution_time" => replaced(self.family, "execution_time_ms"),
+            "end_time" => replaced(self.family, "end_time_ms"),
+            _ => self,
+        }
+    }
+}

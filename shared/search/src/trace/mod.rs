@@ -1,0 +1,41 @@
+//! Searching traces: filter, ordering, and what they look at (`SearchTraceUtils` in MLflow's `search_utils.py`, `search_traces` in its
+//! SQL store). Nothing here knows where traces are kept: a store asks [`TraceFilter::request_times`] which times to read,
+//! [`TraceFilter::matches`] which traces pass, and only then, if [`TraceFilter::asks_for_spans`], reads the spans of those.
+
+mod comparators;
+mod evaluate;
+mod expression;
+mod filter;
+mod identifier;
+mod order;
+mod predicate;
+mod test;
+mod times;
+mod value;
+
+pub use evaluate::{AssessmentFields, Sessions, SpanFields, TraceFields};
+pub use expression::Expression;
+pub use filter::{TraceFilter, parse_trace_filter};
+pub use order::{TraceOrder, TraceSortBy, parse_trace_order_by};
+pub use predicate::{
+    AssessmentKind, AssessmentPredicate, AssessmentTest, SpanField, SpanPredicate, TraceNumber, TracePredicate,
+    TraceText,
+};
+pub use test::{KeyTest, NumberTest, Test};
+
+use mlflow_api::Result;
+
+/// A search of traces as it was asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceSearch {
+    /// Which traces.
+    pub filter: TraceFilter,
+    /// In which order.
+    pub order: TraceOrder,
+}
+
+/// Reads filter and ordering of a search of traces. MLflow reads the ordering first; of several mistakes the first is reported.
+pub fn parse_trace_search(filter: &str, order_by: &[String]) -> Result<TraceSearch> {
+    let order = parse_trace_order_by(order_by)?;
+    Ok(TraceSearch { filter: parse_trace_filter(filter)?, order })
+}

@@ -1,0 +1,224 @@
+//! The conditions that filters of traces are made of.
+
+use mlflow_api::Result;
+use mlflow_api::python::json_spaced;
+use serde_json::Value;
+
+use super::test::{KeyTest, NumberTest, Test, listed};
+use crate::filter::Comparator;
+use crate::identifier::between;
+use crate::value::{Literal, Number};
+
+/// A condition on a trace. What is missing passes none but IS NULL.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TracePredicate {
+    /// On an attribute that is a text.
+    Text {
+        /// Which.
+        attribute: TraceText,
+        /// What is asked of it.
+        test: Test,
+    },
+    /// On an attribute that is a number.
+    Number {
+        /// Which.
+        attribute: TraceNumber,
+        /// What is asked of it.
+        test: NumberTest,
+    },
+    /// On a tag.
+    Tag {
+        /// The tag's name.
+        key: String,
+        /// What is asked of its value.
+        test: KeyTest,
+    },
+    /// On metadata.
+    Metadata {
+        /// Its name.
+        key: String,
+        /// What is asked of its value.
+        test: KeyTest,
+    },
+    /// The trace is of this run, or was linked to it.
+    Run(String),
+    /// It was linked to this prompt, by name and version.
+    Prompt(String),
+    /// It refers to this issue.
+    Issue(String),
+    /// It has, or lacks, such an assessment.
+    Assessment(AssessmentPredicate),
+}
+
+/// A trace's attributes that are texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TraceText {
+    /// The id.
+    Id,
+    /// The state.
+    State,
+    /// The id that the client gave it.
+    ClientRequestId,
+}
+
+impl TraceText {
+    pub(super) fn parse(key: &str) -> Option<Self> {
+        match key {
+            "request_id" => Some(Self::Id),
+            "status" => Some(Self::State),
+            "client_request_id" => Some(Self::ClientRequestId),
+            _ => None,
+        }
+    }
+}
+
+/// A trace's attributes that are numbers, in ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TraceNumber {
+    /// When it began.
+    RequestTime,
+    /// How long it took.
+    Duration,
+    /// When it ended; when it began, if that is not known.
+    EndTime,
+}
+
+impl TraceNumber {
+    pub(super) fn parse(key: &str) -> Option<Self> {
+        match key {
+            "timestamp_ms" => Some(Self::RequestTime),
+            "execution_time_ms" => Some(Self::Duration),
+            "end_time_ms" => Some(Self::EndTime),
+            _ => None,
+        }
+    }
+}
+
+/// A condition on a span.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpanPredicate {
+    /// What of the span.
+    pub field: SpanField,
+    /// What is asked of it.
+    pub test: Test,
+}
+
+/// What spans are searched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanField {
+    /// The name.
+    Name,
+    /// The type.
+    Kind,
+    /// The code of the status.
+    Status,
+    /// All of it, as MLflow keeps it: JSON.
+    Content,
+}
+
+impl SpanPredicate {
+    /// The condition that a checked key and comparator make. An attribute is looked for in the span's JSON, as MLflow does.
+    pub(super) fn new(key: &str, comparator: &str, value: Option<Literal>) -> Result<Self> {
+        let field = match key {
+            "name" => SpanField::Name,
+            "type" => SpanField::Kind,
+            "status" => SpanField::Status,
+            _ => SpanField::Content,
+        };
+        let Some(attribute) = key.strip_prefix("attributes.") else {
+            return Ok(Self { field, test: Test::new(comparator, value)? });
+        };
+        let attribute = between(attribute, '`').unwrap_or(attribute);
+        let value = match value {
+            // MLflow fails to make a list of its pattern.
+            Some(Literal::List(texts)) if !comparator.ends_with("IN") => Some(Literal::Text(listed(&texts))),
+            value => value,
+        };
+        let value = match value {
+            Some(Literal::Text(text)) if comparator == "RLIKE" => {
+                Some(Literal::Text(json_expression(attribute, &text)))
+            }
+            Some(Literal::Text(text)) => Some(Literal::Text(format!("%\"{attribute}\"{text}%"))),
+            _ => None,
+        };
+        Ok(Self { field, test: Test::new(comparator, value)? })
+    }
+}
+
+/// The expression that finds an attribute's value in the span's JSON, where it stands in quotes that are escaped.
+fn json_expression(attribute: &str, written: &str) -> String {
+    let (begins, written) = written.strip_prefix('^').map_or(("\"\\\\\".*", written), |rest| ("\"\\\\\"", rest));
+    let (ends, written) = written.strip_suffix('$').map_or(("", written), |rest| ("\\\\\"", rest));
+    format!("\"{attribute}\": {begins}{written}{ends}")
+}
+
+/// A condition on the assessments of a trace, or on those of its session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssessmentPredicate {
+    /// Which kind.
+    pub kind: AssessmentKind,
+    /// The name.
+    pub name: String,
+    /// What is asked of the value.
+    pub test: AssessmentTest,
+}
+
+/// The kinds of assessments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssessmentKind {
+    /// Feedback.
+    Feedback,
+    /// What was expected.
+    Expectation,
+    /// A reference to an issue, whose id is its name.
+    Issue,
+}
+
+/// What is asked of an assessment's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AssessmentTest {
+    /// There is one.
+    Present,
+    /// There is none.
+    Absent,
+    /// It is a number like this.
+    Number(Comparator, Number),
+    /// Its JSON is this text, or that of this text.
+    Equal(String),
+    /// Its JSON is neither.
+    NotEqual(String),
+    /// Its JSON is like this.
+    Json(Test),
+}
+
+impl AssessmentPredicate {
+    pub(super) fn new(kind: AssessmentKind, name: String, comparator: &str, value: Option<Literal>) -> Result<Self> {
+        let test = match (comparator, value) {
+            ("IS NULL", _) => AssessmentTest::Absent,
+            ("IS NOT NULL", _) => AssessmentTest::Present,
+            ("=", Some(Literal::Text(text))) => AssessmentTest::Equal(text),
+            ("!=", Some(Literal::Text(text))) => AssessmentTest::NotEqual(text),
+            (comparator, Some(Literal::Number(number))) if let Some(comparator) = Comparator::parse(comparator) => {
+                AssessmentTest::Number(comparator, number)
+            }
+            (comparator, value) => AssessmentTest::Json(Test::new(comparator, value)?),
+        };
+        Ok(Self { kind, name, test })
+    }
+}
+
+impl AssessmentTest {
+    /// Whether a value passes: its JSON, and the number that it is. IS NULL asks which there are, as IS NOT NULL does.
+    pub(super) fn passes(&self, json: &str, number: Option<f64>) -> bool {
+        let is = |text: &str| json == text || json == json_spaced(&Value::String(text.to_owned()));
+        match self {
+            Self::Present | Self::Absent => true,
+            Self::Number(comparator, value) => {
+                number.is_some_and(|stored| comparator.holds(value.compare_float(stored)))
+            }
+            Self::Equal(text) => is(text),
+            Self::NotEqual(text) => !is(text),
+            Self::Json(test) => test.passes(json),
+        }
+    }
+}

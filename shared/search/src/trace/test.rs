@@ -1,0 +1,119 @@
+//! What is asked of a text, a key or a number of a trace.
+
+use mlflow_api::python::repr;
+use mlflow_api::{Error, Result};
+
+use super::expression::Expression;
+use crate::filter::{Comparator, TextTest};
+use crate::print;
+use crate::value::{Literal, Number};
+
+/// What a text must be like.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// As in other searches.
+    Text(TextTest),
+    /// RLIKE.
+    Expression(Expression),
+}
+
+impl Test {
+    /// The test that a checked comparator and a value make.
+    pub(super) fn new(comparator: &str, value: Option<Literal>) -> Result<Self> {
+        let mismatch = || Error::invalid(format!("The comparator '{comparator}' does not take such a value."));
+        match (comparator, value) {
+            ("RLIKE", Some(Literal::Text(written))) => Ok(Self::Expression(Expression::new(&written)?)),
+            // MLflow passes a list on to the database, which fails.
+            (_, Some(value)) => TextTest::new(comparator, value)?.map(Self::Text).ok_or_else(mismatch),
+            (_, None) => Err(mismatch()),
+        }
+    }
+
+    /// Whether the text passes.
+    #[must_use]
+    pub fn passes(&self, value: &str) -> bool {
+        match self {
+            Self::Text(test) => test.passes(value),
+            Self::Expression(expression) => expression.is_in(value),
+        }
+    }
+}
+
+/// What is asked of a key that a trace may lack.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyTest {
+    /// IS NOT NULL.
+    Present,
+    /// IS NULL.
+    Absent,
+    /// The key is there and its value passes.
+    Value(Test),
+}
+
+impl KeyTest {
+    pub(super) fn new(comparator: &str, value: Option<Literal>) -> Result<Self> {
+        match comparator {
+            "IS NULL" => Ok(Self::Absent),
+            "IS NOT NULL" => Ok(Self::Present),
+            _ => Test::new(comparator, value).map(Self::Value),
+        }
+    }
+
+    /// Whether the value, or its absence, passes.
+    #[must_use]
+    pub fn passes(&self, value: Option<&str>) -> bool {
+        match self {
+            Self::Present => value.is_some(),
+            Self::Absent => value.is_none(),
+            Self::Value(test) => value.is_some_and(|value| test.passes(value)),
+        }
+    }
+}
+
+/// What a number must be like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NumberTest {
+    /// How to compare.
+    pub comparator: Comparator,
+    /// With what; none for a text that is no number, which SQL sorts after all numbers.
+    pub value: Option<Number>,
+}
+
+impl NumberTest {
+    /// The test that a checked comparator and a value make. SQLite reads a text as a number only if it is compared with a column, and
+    /// not with what is `computed`.
+    pub(super) fn new(comparator: &str, value: Option<Literal>, computed: bool) -> Result<Self> {
+        let mismatch = || Error::invalid(format!("The comparator '{comparator}' does not take such a value."));
+        let comparator = Comparator::parse(comparator).ok_or_else(mismatch)?;
+        let value = match value {
+            Some(Literal::Number(number)) => Some(number),
+            Some(Literal::Text(_)) if computed => None,
+            Some(Literal::Text(text)) => number_in(&text),
+            Some(Literal::List(_)) | None => return Err(mismatch()),
+        };
+        Ok(Self { comparator, value })
+    }
+
+    /// Whether the number passes.
+    #[must_use]
+    pub fn passes(&self, stored: i64) -> bool {
+        let ordering = self.value.map_or(std::cmp::Ordering::Less, |value| value.compare_stored(stored));
+        self.comparator.holds(ordering)
+    }
+}
+
+/// The number that SQLite reads in a text, if it is all of it.
+fn number_in(text: &str) -> Option<Number> {
+    let text = text.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);
+    let is_decimal = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E');
+    if !text.bytes().all(is_decimal) {
+        return None;
+    }
+    text.parse().map(Number::Integer).or_else(|_| text.parse().map(Number::Float)).ok()
+}
+
+/// A list as Python prints a tuple.
+pub(super) fn listed(texts: &[String]) -> String {
+    let printed = print::join(texts.iter().map(|text| repr(text)));
+    if texts.len() == 1 { format!("({printed},)") } else { format!("({printed})") }
+}
