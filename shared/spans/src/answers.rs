@@ -99,7 +99,9 @@ fn key_value(key: &str, value: Json) -> Value {
     if !key.is_empty() {
         fields.insert("key".to_owned(), key.into());
     }
-    fields.insert("value".to_owned(), any(value));
+    if value != Json::Null {
+        fields.insert("value".to_owned(), any(value));
+    }
     fields.into()
 }
 

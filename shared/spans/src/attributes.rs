@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use mlflow_api::Json;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 
+use crate::Span;
 use crate::values::{decoded, entry, message};
 
 /// The trace's id, in MLflow's form.
@@ -40,4 +41,21 @@ fn is_dumped(text: &str) -> bool {
 /// The attributes as they are kept.
 pub(crate) fn kept(attributes: Attributes) -> Vec<KeyValue> {
     attributes.into_iter().map(|(key, value)| entry(key, message(value))).collect()
+}
+
+/// A kept attribute.
+pub(crate) fn value_of(span: &Span, key: &str) -> Option<Json> {
+    let found = span.attributes.iter().find(|attribute| attribute.key == key)?;
+    Some(decoded(found.value.as_ref()))
+}
+
+/// A kept attribute as a text: what its JSON says if that is one, else the JSON itself.
+pub(crate) fn text_of(span: &Span, key: &str) -> Option<String> {
+    value_of(span, key).map(|value| match value {
+        Json::Text(text) => match Json::parse(&text) {
+            Some(Json::Text(inner)) => inner,
+            _ => text,
+        },
+        other => other.print(),
+    })
 }

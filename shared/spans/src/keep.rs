@@ -1,6 +1,7 @@
 //! From a span that an exporter sent to the one that is kept.
 
 use mlflow_api::Json;
+use mlflow_api::json::Object;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status, span};
@@ -8,6 +9,7 @@ use opentelemetry_proto::tonic::trace::v1::{Span, Status, span};
 use crate::attributes::{REQUEST_ID, dumped, kept, received};
 use crate::ids::{sized, trace_id_text};
 use crate::refusal::Refusal;
+use crate::translate::{Event, translate};
 use crate::values::{dictionary, entry, message};
 
 /// The name under which MLflow shows which program sent a root.
@@ -29,7 +31,8 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<Span, Refusal> {
     if let Some(service) = service.filter(|_| root) {
         attributes.insert(SERVICE_NAME.to_owned(), dumped(&Json::from(service)));
     }
-    let events: Vec<_> = sent.events.into_iter().map(event).collect();
+    let seen: Vec<_> = sent.events.iter().map(seen).collect();
+    let typed = translate(&mut attributes, &seen);
     Ok(Span {
         trace_id: trace_id.to_vec(),
         span_id: span_id.to_vec(),
@@ -38,23 +41,28 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<Span, Refusal> {
         start_time_unix_nano: sent.start_time_unix_nano,
         end_time_unix_nano: sent.end_time_unix_nano,
         attributes: kept(attributes),
-        events,
+        events: sent.events.iter().zip(seen).map(|(sent, seen)| event(sent, seen)).collect(),
         links: sent.links.iter().map(link).collect(),
         status: sent.status.and_then(status),
+        flags: typed.flags(),
         ..Span::default()
     })
 }
 
 /// Attributes of an event or a link, which MLflow keeps as they are; but bytes become a text, and a key comes once.
-fn plain(attributes: &[KeyValue]) -> Vec<KeyValue> {
-    dictionary(attributes).into_iter().map(|(key, value)| entry(key, message(value))).collect()
+fn plain(attributes: Object) -> Vec<KeyValue> {
+    attributes.into_iter().map(|(key, value)| entry(key, message(value))).collect()
 }
 
-fn event(sent: span::Event) -> span::Event {
+fn seen(sent: &span::Event) -> Event {
+    Event { name: sent.name.clone(), attributes: dictionary(&sent.attributes) }
+}
+
+fn event(sent: &span::Event, seen: Event) -> span::Event {
     span::Event {
         time_unix_nano: sent.time_unix_nano,
-        name: sent.name,
-        attributes: plain(&sent.attributes),
+        name: seen.name,
+        attributes: plain(seen.attributes),
         ..span::Event::default()
     }
 }
@@ -69,7 +77,7 @@ fn link(sent: &span::Link) -> span::Link {
     span::Link {
         trace_id: id(&sent.trace_id, 16),
         span_id: id(&sent.span_id, 8),
-        attributes: plain(&sent.attributes),
+        attributes: plain(dictionary(&sent.attributes)),
         ..span::Link::default()
     }
 }

@@ -8,16 +8,25 @@
 
 mod answers;
 mod attributes;
+mod facts;
 mod ids;
 mod keep;
 mod otlp;
 mod pack;
+mod preview;
+mod prices;
 mod refusal;
+mod summary;
+mod translate;
+mod usage;
 mod values;
 
 pub use answers::{artifact_json, json};
+pub use facts::{Facts, attribute, facts};
 pub use ids::{trace_id, trace_id_text};
 pub use opentelemetry_proto::tonic::trace::v1::Span;
 pub use otlp::{Export, answer, read};
 pub use pack::{Packed, Unreadable, join, pack, unpack};
 pub use refusal::Refusal;
+pub use summary::{Root, State, Summary, summarize};
+pub use usage::Usage;

@@ -1,9 +1,9 @@
 //! Spans as bytes for items of the table.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
 
+use indexmap::IndexMap;
 use opentelemetry_proto::tonic::trace::v1::ScopeSpans;
 use prost::Message;
 use sha2::{Digest, Sha256};
@@ -59,16 +59,13 @@ pub fn unpack(joined: &[u8]) -> Result<Vec<Span>, Unreadable> {
     ScopeSpans::decode(message.as_slice()).map(|scope| scope.spans).map_err(|_| Unreadable)
 }
 
-/// All spans of a trace, of its exports in the order in which they came: of spans with the same id the last. Roots come first, then
-/// by start, as MLflow sorts them.
+/// All spans of a trace, of its exports in the order in which they came: of spans with the same id the last. As MLflow sorts them,
+/// roots come first, then what began earlier, then what came earlier.
 #[must_use]
 pub fn join(exports: impl IntoIterator<Item = Vec<Span>>) -> Vec<Span> {
-    let latest: HashMap<Vec<u8>, Span> =
+    let latest: IndexMap<Vec<u8>, Span> =
         exports.into_iter().flatten().map(|span| (span.span_id.clone(), span)).collect();
     let mut spans: Vec<Span> = latest.into_values().collect();
-    spans.sort_by(|one, other| {
-        let key = |span: &Span| (!span.parent_span_id.is_empty(), span.start_time_unix_nano);
-        key(one).cmp(&key(other)).then_with(|| one.span_id.cmp(&other.span_id))
-    });
+    spans.sort_by_key(|span| (!span.parent_span_id.is_empty(), span.start_time_unix_nano));
     spans
 }

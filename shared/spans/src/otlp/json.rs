@@ -104,6 +104,7 @@ fn read_span(message: Message<'_>) -> Option<Span> {
         })?,
         status: message.read("status", "status", |value| {
             let status = Message::of(value)?;
+            // A name that nobody knows is ignored, like a field that nobody knows.
             let code = status.read("code", "code", status_code)?;
             Some(Some(Status { message: status.text("message")?, code }))
         })?,
@@ -113,7 +114,7 @@ fn read_span(message: Message<'_>) -> Option<Span> {
 
 fn status_code(value: &Value) -> Option<i32> {
     match value.as_str() {
-        Some(name) => StatusCode::from_str_name(name).map(i32::from).or_else(|| name.parse().ok()),
+        Some(name) => StatusCode::from_str_name(name).map(i32::from).or_else(|| Some(name.parse().unwrap_or_default())),
         None => i32::try_from(signed(value)?).ok(),
     }
 }

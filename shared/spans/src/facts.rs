@@ -1,0 +1,88 @@
+//! What filters, metrics and lists ask of a span.
+
+use mlflow_api::Json;
+use mlflow_api::limits::truncated;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+
+use crate::Span;
+use crate::attributes::{text_of, value_of};
+use crate::ids::hex;
+use crate::translate::{Typed, keys, parsed};
+
+/// Characters of the name of a model or of its provider.
+const MODEL_NAME: usize = 500;
+
+/// What MLflow's store has columns for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts<'a> {
+    /// Its id, in hex.
+    pub span_id: String,
+    /// The id of the span above, in hex; nothing for a root.
+    pub parent_id: Option<String>,
+    /// Its name.
+    pub name: &'a str,
+    /// Its type as it was sent: what MLflow adds for other SDKs is in the span, but no filter finds it.
+    pub span_type: Option<String>,
+    /// `OK`, `ERROR` or `UNSET`.
+    pub status: &'static str,
+    /// When it began, in nanoseconds since 1970.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: Option<u64>,
+    /// The model it called.
+    pub model: Option<String>,
+    /// Who runs the model.
+    pub provider: Option<String>,
+    /// Cost in US dollars of what was given to the model, of what it made, and of both.
+    pub cost: [Option<f64>; 3],
+}
+
+/// Reads them.
+#[must_use]
+pub fn facts(span: &Span) -> Facts<'_> {
+    let name = |key: &str| match value_of(span, key).map(|value| parsed(&value)) {
+        Some(Json::Text(name)) => Some(truncated(MODEL_NAME, &name).into_owned()),
+        Some(_) => text_of(span, key).map(|text| truncated(MODEL_NAME, &text).into_owned()),
+        None => None,
+    };
+    let cost = value_of(span, keys::COST).map(|value| parsed(&value));
+    let part = |name: &str| {
+        let number = match cost.as_ref()?.object()?.get(name)? {
+            Json::Float(number) => *number,
+            Json::Integer(text) | Json::Text(text) => text.trim().parse().ok()?,
+            _ => return None,
+        };
+        number.is_finite().then_some(number)
+    };
+    Facts {
+        span_id: hex(&span.span_id),
+        parent_id: (!span.parent_span_id.is_empty()).then(|| hex(&span.parent_span_id)),
+        name: &span.name,
+        span_type: match Typed::of(span) {
+            Typed::Sent => text_of(span, keys::SPAN_TYPE),
+            Typed::Found => None,
+            Typed::FoundForUnknown => Some("UNKNOWN".to_owned()),
+        },
+        status: match span.status.as_ref().map(opentelemetry_proto::tonic::trace::v1::Status::code) {
+            Some(StatusCode::Ok) => "OK",
+            Some(StatusCode::Error) => "ERROR",
+            _ => "UNSET",
+        },
+        start_ns: span.start_time_unix_nano,
+        end_ns: Some(span.end_time_unix_nano).filter(|end| *end > 0),
+        model: name(keys::MODEL),
+        provider: name(keys::PROVIDER),
+        cost: [part(keys::INPUT_COST), part(keys::OUTPUT_COST), part(keys::TOTAL_COST)],
+    }
+}
+
+/// An attribute as the text that MLflow stores for it, as a rule JSON.
+#[must_use]
+pub fn attribute<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
+    use opentelemetry_proto::tonic::common::v1::any_value::Value;
+    let found = span.attributes.iter().find(|attribute| attribute.key == key)?;
+    match found.value.as_ref()?.value.as_ref()? {
+        Value::StringValue(text) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,84 @@
+//! The short forms of a trace's request and response that lists show.
+
+use mlflow_api::Json;
+use mlflow_api::limits::truncated;
+
+/// Characters of a preview.
+const LONGEST: usize = 1000;
+
+/// What failed, so that there is no preview: a text that is something else.
+pub(crate) struct Odd;
+
+/// The preview of an attribute: of a chat the text of its last message from `role`, of anything else its JSON.
+pub(crate) fn preview(value: &Json, role: &str) -> Result<String, Odd> {
+    let (text, parsed) = match value {
+        Json::Text(text) => (text.clone(), Json::parse(text)),
+        // MLflow prints a dictionary, and cannot do with a list what it tries.
+        Json::Object(_) => (value.print(), Some(value.clone())),
+        _ => return Err(Odd),
+    };
+    let content = match parsed.as_ref().and_then(messages) {
+        Some(messages) => match last(&messages, role).and_then(content) {
+            Some(Json::Text(content)) if !content.is_empty() => content.clone(),
+            Some(odd) if odd.is_true() => return Err(Odd),
+            _ => text,
+        },
+        None => text,
+    };
+    if content.chars().nth(LONGEST).is_none() {
+        return Ok(content);
+    }
+    Ok(format!("{}...", truncated(LONGEST - 3, &content)))
+}
+
+/// The messages of `OpenAI`'s chat completions and responses; nothing where there are none.
+fn messages(value: &Json) -> Option<Vec<&Json>> {
+    let object = value.object()?;
+    let list = |name: &str| match object.get(name) {
+        Some(Json::List(items)) if !items.is_empty() => Some(items),
+        _ => None,
+    };
+    let among = |items| Some(of_list(items).collect::<Vec<_>>()).filter(|messages| !messages.is_empty());
+    if let Some(items) = list("messages") {
+        return among(items);
+    }
+    let choice = list("choices").and_then(|choices| choices.first()?.object()?.get("message"));
+    if let Some(message) = choice.filter(|message| is_message(message)) {
+        return Some(vec![message]);
+    }
+    if let Some(items) = list("input").or_else(|| list("output")) {
+        return among(items);
+    }
+    messages(object.get("request")?)
+}
+
+fn of_list(items: &[Json]) -> impl Iterator<Item = &Json> {
+    items.iter().filter(|item| is_message(item))
+}
+
+fn is_message(value: &Json) -> bool {
+    value.object().is_some_and(|object| object.get("role").is_some() && object.get("content").is_some())
+}
+
+fn last<'a>(messages: &[&'a Json], role: &str) -> Option<&'a Json> {
+    let from =
+        |message: &&&Json| message.object().and_then(|object| object.get("role")) == Some(&Json::Text(role.to_owned()));
+    messages.iter().rev().find(from).or(messages.last()).copied()
+}
+
+/// The text of a message, or of the first of its parts that is one.
+fn content(message: &Json) -> Option<&Json> {
+    match message.object()?.get("content")? {
+        text @ Json::Text(_) => Some(text),
+        Json::List(parts) => parts.iter().find_map(|part| match part {
+            Json::Text(_) => Some(part),
+            Json::Object(object) => {
+                let kind = object.get("type")?;
+                let text = ["text", "output_text"].into_iter().any(|name| *kind == Json::from(name));
+                text.then(|| object.get("text").unwrap_or(&Json::Null))
+            }
+            _ => None,
+        }),
+        _ => None,
+    }
+}

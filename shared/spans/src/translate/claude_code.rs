@@ -1,0 +1,122 @@
+//! Claude Code.
+
+use mlflow_api::{Json, python};
+
+use super::convention::{Convention, Event, Names, parsed, present};
+use super::gen_ai::dumped_ascii;
+use crate::attributes::{Attributes, dumped};
+
+const REDACTED: &str = "<REDACTED>";
+
+/// Spans have a type of their own, tokens and contents have names without a prefix.
+pub(super) struct ClaudeCode;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Interaction,
+    Request,
+    Tool,
+}
+
+impl Kind {
+    fn of(attributes: &Attributes) -> Option<Self> {
+        let Json::Text(kind) = parsed(attributes.get("span.type")?) else { return None };
+        // Some versions leave the prefix away.
+        match kind.strip_prefix("claude_code.").unwrap_or(&kind) {
+            "interaction" => Some(Self::Interaction),
+            "llm_request" => Some(Self::Request),
+            "tool" => Some(Self::Tool),
+            _ => None,
+        }
+    }
+}
+
+/// A count of a request to the model.
+fn count(attributes: &Attributes, name: &str) -> Option<i128> {
+    if Kind::of(attributes) != Some(Kind::Request) {
+        return None;
+    }
+    match parsed(attributes.get(name)?) {
+        Json::Integer(digits) => digits.parse().ok(),
+        Json::Text(text) => python::int(&text)?.parse().ok(),
+        Json::Bool(value) => Some(i128::from(value)),
+        #[expect(clippy::cast_possible_truncation, reason = "Python cuts the fraction off, too")]
+        Json::Float(number) if number.is_finite() => Some(number as i128),
+        _ => None,
+    }
+}
+
+fn integer(number: i128) -> Json {
+    Json::Integer(number.to_string())
+}
+
+/// An attribute, unless its owner did not want it to be shown.
+fn content(attributes: &Attributes, name: &str) -> Option<Json> {
+    present(attributes, name).filter(|value| parsed(value) != Json::from(REDACTED)).cloned()
+}
+
+impl Convention for ClaudeCode {
+    fn names(&self) -> &'static Names {
+        &Names::NONE
+    }
+
+    fn span_type(&self, attributes: &Attributes) -> Option<&'static str> {
+        Some(match Kind::of(attributes)? {
+            Kind::Interaction => "AGENT",
+            Kind::Request => "LLM",
+            Kind::Tool => "TOOL",
+        })
+    }
+
+    /// Claude does not count what is in its cache; MLflow does.
+    fn input_tokens(&self, attributes: &Attributes) -> Option<Json> {
+        let others = ["cache_read_tokens", "cache_creation_tokens"];
+        let cached: i128 = others.into_iter().filter_map(|name| count(attributes, name)).fold(0, i128::saturating_add);
+        count(attributes, "input_tokens").map(|tokens| integer(tokens.saturating_add(cached)))
+    }
+
+    fn output_tokens(&self, attributes: &Attributes) -> Option<Json> {
+        count(attributes, "output_tokens").map(integer)
+    }
+
+    fn cache_read(&self, attributes: &Attributes) -> Option<Json> {
+        count(attributes, "cache_read_tokens").map(integer)
+    }
+
+    fn cache_creation(&self, attributes: &Attributes) -> Option<Json> {
+        count(attributes, "cache_creation_tokens").map(integer)
+    }
+
+    fn input(&self, attributes: &mut Attributes) -> Option<Json> {
+        match Kind::of(attributes)? {
+            Kind::Interaction => content(attributes, "user_prompt").or_else(|| content(attributes, "new_context")),
+            Kind::Request => content(attributes, "new_context"),
+            Kind::Tool => content(attributes, "tool_input").or_else(|| {
+                let details = ["full_command", "file_path", "skill_name", "subagent_type"].into_iter();
+                let details: mlflow_api::json::Object =
+                    details.filter_map(|name| Some((name.to_owned(), parsed(&content(attributes, name)?)))).collect();
+                (!details.is_empty()).then(|| dumped_ascii(&Json::Object(details)))
+            }),
+        }
+    }
+
+    fn output(&self, attributes: &Attributes) -> Option<Json> {
+        match Kind::of(attributes)? {
+            Kind::Interaction => None,
+            Kind::Request => content(attributes, "response.model_output"),
+            Kind::Tool => content(attributes, "new_context"),
+        }
+    }
+
+    fn output_of_events(&self, events: &[Event], attributes: &Attributes) -> Option<Json> {
+        if Kind::of(attributes) != Some(Kind::Tool) {
+            return None;
+        }
+        let outputs = events.iter().filter(|event| event.name == "tool.output");
+        let values = outputs.flat_map(|event| {
+            ["output", "content", "diff"].into_iter().filter_map(|name| event.attributes.get(name)).map(parsed)
+        });
+        let mut shown = values.filter(|value| value.is_true() && *value != Json::from(REDACTED));
+        shown.next().map(|value| dumped(&value))
+    }
+}

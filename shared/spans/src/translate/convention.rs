@@ -1,0 +1,156 @@
+//! What the conventions of SDKs have in common: names of attributes, and how a value under one is taken.
+
+use mlflow_api::Json;
+use mlflow_api::json::Object;
+
+use crate::attributes::Attributes;
+
+/// An event of a span as translations see it.
+pub(crate) struct Event {
+    pub name: String,
+    pub attributes: Object,
+}
+
+/// Names of the attributes of a convention, those to be preferred first.
+pub(super) struct Names {
+    /// The kind of work, and the type that MLflow has for each.
+    pub kind: Option<&'static str>,
+    pub kinds: &'static [(&'static str, &'static str)],
+    pub input_tokens: Option<&'static str>,
+    pub output_tokens: Option<&'static str>,
+    pub total_tokens: Option<&'static str>,
+    pub cache_read: Option<&'static str>,
+    pub cache_creation: &'static [&'static str],
+    pub inputs: &'static [&'static str],
+    pub outputs: &'static [&'static str],
+    pub models: &'static [&'static str],
+    pub provider: Option<&'static str>,
+    pub tools: &'static [&'static str],
+}
+
+impl Names {
+    pub(super) const NONE: Self = Self {
+        kind: None,
+        kinds: &[],
+        input_tokens: None,
+        output_tokens: None,
+        total_tokens: None,
+        cache_read: None,
+        cache_creation: &[],
+        inputs: &[],
+        outputs: &[],
+        models: &[],
+        provider: None,
+        tools: &[],
+    };
+}
+
+/// How one SDK, or a family of them, names what MLflow shows.
+pub(super) trait Convention: Sync {
+    /// The names; where that is not all, the other methods are its own.
+    fn names(&self) -> &'static Names;
+
+    /// MLflow's type of the span.
+    fn span_type(&self, attributes: &Attributes) -> Option<&'static str> {
+        let kind = attributes.get(self.names().kind?)?;
+        mapped(self.names().kinds, &parsed(kind))
+    }
+
+    fn input_tokens(&self, attributes: &Attributes) -> Option<Json> {
+        attributes.get(self.names().input_tokens?).cloned()
+    }
+
+    fn output_tokens(&self, attributes: &Attributes) -> Option<Json> {
+        attributes.get(self.names().output_tokens?).cloned()
+    }
+
+    fn total_tokens(&self, attributes: &Attributes) -> Option<Json> {
+        attributes.get(self.names().total_tokens?).cloned()
+    }
+
+    fn cache_read(&self, attributes: &Attributes) -> Option<Json> {
+        attributes.get(self.names().cache_read?).cloned()
+    }
+
+    fn cache_creation(&self, attributes: &Attributes) -> Option<Json> {
+        self.names().cache_creation.iter().find_map(|name| attributes.get(*name)).cloned()
+    }
+
+    /// The value for the inputs. It may leave a note of the form of the messages.
+    fn input(&self, attributes: &mut Attributes) -> Option<Json> {
+        first(attributes, self.names().inputs)
+    }
+
+    fn output(&self, attributes: &Attributes) -> Option<Json> {
+        first(attributes, self.names().outputs)
+    }
+
+    fn input_of_events(&self, _: &[Event], _: &Attributes) -> Option<Json> {
+        None
+    }
+
+    fn output_of_events(&self, _: &[Event], _: &Attributes) -> Option<Json> {
+        None
+    }
+
+    fn model(&self, attributes: &Attributes) -> Option<Json> {
+        first(attributes, self.names().models).map(|value| parsed(&value))
+    }
+
+    fn provider(&self, attributes: &Attributes) -> Option<Json> {
+        present(attributes, self.names().provider?).map(parsed)
+    }
+
+    fn tools(&self, attributes: &Attributes) -> Option<Json> {
+        first(attributes, self.names().tools)
+    }
+
+    fn message_format(&self, _: &Attributes) -> Option<&'static str> {
+        None
+    }
+}
+
+/// The type of a kind.
+pub(super) fn mapped(kinds: &[(&str, &'static str)], kind: &Json) -> Option<&'static str> {
+    let Json::Text(kind) = kind else { return None };
+    kinds.iter().find(|(name, _)| name == kind).map(|(_, mapped)| *mapped)
+}
+
+/// What a value is the JSON of; itself where it is none.
+pub(crate) fn parsed(value: &Json) -> Json {
+    match value {
+        Json::Text(text) => Json::parse(text).unwrap_or_else(|| value.clone()),
+        other => other.clone(),
+    }
+}
+
+/// The first of several attributes that is there and not empty.
+pub(super) fn first(attributes: &Attributes, names: &[&str]) -> Option<Json> {
+    names.iter().find_map(|name| present(attributes, name)).cloned()
+}
+
+/// An attribute, unless it is the JSON of nothing: of null, false, zero, or what is empty.
+pub(super) fn present<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a Json> {
+    attributes.get(name).filter(|value| match value {
+        Json::Text(text) => is_something(text),
+        other => other.is_true(),
+    })
+}
+
+fn is_something(json: &str) -> bool {
+    let json = json.trim_matches([' ', '\t', '\n', '\r']);
+    let then = json.get(1..).unwrap_or_default().trim_start_matches([' ', '\t', '\n', '\r']);
+    match json.bytes().next() {
+        // Long ones are not worth reading only for this.
+        Some(b'"') => json != "\"\"",
+        Some(b'[') => !then.starts_with(']'),
+        Some(b'{') => !then.starts_with('}'),
+        Some(_) => Json::parse(json).is_none_or(|value| value.is_true()),
+        None => false,
+    }
+}
+
+/// An attribute of an event that is there and, to Python, true.
+pub(super) fn of_event<'a>(event: &'a Event, name: &str) -> Option<&'a Json> {
+    event.attributes.get(name).filter(|value| value.is_true())
+}

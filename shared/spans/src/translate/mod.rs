@@ -1,0 +1,185 @@
+//! What MLflow adds to a span when it stores it: its own attributes, made of those of other SDKs (`mlflow/tracing/otel/translation`).
+//!
+//! The conventions are asked in MLflow's order, and the first that knows an answer gives it.
+
+mod claude_code;
+mod convention;
+mod gen_ai;
+pub(crate) mod keys;
+mod named;
+mod others;
+
+use mlflow_api::Json;
+use mlflow_api::json::Object;
+use mlflow_api::python;
+
+use crate::Span;
+use crate::attributes::{Attributes, dumped};
+use crate::prices;
+use convention::Convention;
+pub(crate) use convention::{Event, parsed};
+
+static CONVENTIONS: [&dyn Convention; 12] = [
+    &named::OpenInference,
+    &gen_ai::GeminiCli,
+    &claude_code::ClaudeCode,
+    &gen_ai::GenAi,
+    &others::SpringAi,
+    &others::Traceloop,
+    &named::GoogleAdk,
+    &others::VercelAi,
+    &others::VoltAgent,
+    &gen_ai::LiveKit,
+    &named::Laminar,
+    &named::Langfuse,
+];
+
+/// Those that keep inputs and outputs in events.
+static OF_EVENTS: [&dyn Convention; 3] = [&others::SpringAi, &gen_ai::LiveKit, &claude_code::ClaudeCode];
+
+/// Where a span's type comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// It came with the span, or there is none.
+    Sent,
+    /// From a convention; the span came without.
+    Found,
+    /// From a convention; the span came as `UNKNOWN`.
+    FoundForUnknown,
+}
+
+impl Typed {
+    /// A kept span has it in a field that it has no other use for.
+    pub(crate) fn of(span: &Span) -> Self {
+        match span.flags {
+            1 => Self::Found,
+            2 => Self::FoundForUnknown,
+            _ => Self::Sent,
+        }
+    }
+
+    pub(crate) fn flags(self) -> u32 {
+        match self {
+            Self::Sent => 0,
+            Self::Found => 1,
+            Self::FoundForUnknown => 2,
+        }
+    }
+}
+
+/// Adds what is missing.
+pub(crate) fn translate(attributes: &mut Attributes, events: &[Event]) -> Typed {
+    let typed = set_type(attributes);
+    if !attributes.contains_key(keys::INPUTS)
+        && let Some(value) = input(attributes, events)
+    {
+        attributes.insert(keys::INPUTS.to_owned(), value);
+    }
+    set(attributes, keys::OUTPUTS, |attributes| {
+        found(|convention| convention.output(attributes).filter(Json::is_true))
+            .or_else(|| of_events(events, |convention| convention.output_of_events(events, attributes)))
+    });
+    set(attributes, keys::USAGE, |attributes| usage(attributes).map(|usage| dumped(&Json::Object(usage))));
+    set(attributes, keys::MESSAGE_FORMAT, |attributes| {
+        found(|convention| convention.message_format(attributes)).map(|format| dumped(&Json::from(format)))
+    });
+    set(attributes, keys::TOOLS, |attributes| found(|convention| convention.tools(attributes)));
+    set(attributes, keys::MODEL, |attributes| model(attributes).map(|model| dumped(&model)));
+    set(attributes, keys::PROVIDER, |attributes| {
+        found(|convention| convention.provider(attributes).filter(Json::is_true)).map(|provider| dumped(&provider))
+    });
+    set(attributes, keys::COST, |attributes| {
+        let loaded = |key| attributes.get(key).map(parsed);
+        let cost = prices::cost(&loaded(keys::MODEL)?, &loaded(keys::USAGE)?, loaded(keys::PROVIDER).as_ref())?;
+        Some(dumped(&cost))
+    });
+    typed
+}
+
+fn set(attributes: &mut Attributes, key: &str, value: impl Fn(&Attributes) -> Option<Json>) {
+    if !attributes.contains_key(key)
+        && let Some(value) = value(attributes)
+    {
+        attributes.insert(key.to_owned(), value);
+    }
+}
+
+fn found<T>(ask: impl FnMut(&'static dyn Convention) -> Option<T>) -> Option<T> {
+    CONVENTIONS.into_iter().find_map(ask)
+}
+
+fn of_events(events: &[Event], ask: impl FnMut(&'static dyn Convention) -> Option<Json>) -> Option<Json> {
+    if events.is_empty() { None } else { OF_EVENTS.into_iter().find_map(ask) }
+}
+
+fn set_type(attributes: &mut Attributes) -> Typed {
+    let sent = attributes.get(keys::SPAN_TYPE).map(parsed);
+    let typed = match &sent {
+        None | Some(Json::Null) => Typed::Found,
+        Some(sent) if *sent == Json::from("UNKNOWN") => Typed::FoundForUnknown,
+        Some(_) => return Typed::Sent,
+    };
+    let Some(found) = found(|convention| convention.span_type(attributes)) else { return Typed::Sent };
+    attributes.insert(keys::SPAN_TYPE.to_owned(), dumped(&Json::from(found)));
+    typed
+}
+
+fn input(attributes: &mut Attributes, events: &[Event]) -> Option<Json> {
+    let found = CONVENTIONS.into_iter().find_map(|convention| convention.input(attributes).filter(Json::is_true));
+    found.or_else(|| of_events(events, |convention| convention.input_of_events(events, attributes)))
+}
+
+/// The tokens, of the first convention that counts any.
+fn usage(attributes: &Attributes) -> Option<Object> {
+    found(|convention| {
+        let input = convention.input_tokens(attributes).and_then(|value| count(&value));
+        let output = convention.output_tokens(attributes).and_then(|value| count(&value));
+        let total = convention.total_tokens(attributes).and_then(|value| count(&value));
+        let sum = || Some(Json::Integer(whole(input.as_ref()?)?.checked_add(whole(output.as_ref()?)?)?.to_string()));
+        let total = total.or_else(sum);
+        if input.is_none() && output.is_none() && total.is_none() {
+            return None;
+        }
+        let cache_read = convention.cache_read(attributes).and_then(|value| count(&value));
+        let cache_creation = convention.cache_creation(attributes).and_then(|value| count(&value));
+        let counts = [
+            (keys::INPUT_TOKENS, input),
+            (keys::OUTPUT_TOKENS, output),
+            (keys::TOTAL_TOKENS, total),
+            (keys::CACHE_READ, cache_read),
+            (keys::CACHE_CREATION, cache_creation),
+        ];
+        Some(counts.into_iter().filter_map(|(key, count)| Some((key.to_owned(), count?))).collect())
+    })
+}
+
+/// A count, which may be a text. To Python, a boolean is a number.
+fn count(value: &Json) -> Option<Json> {
+    match value {
+        Json::Integer(_) | Json::Bool(_) => Some(value.clone()),
+        Json::Text(text) => match Json::parse(text) {
+            Some(number @ (Json::Integer(_) | Json::Bool(_))) => Some(number),
+            Some(Json::Text(inner)) => python::int(&inner).map(Json::Integer),
+            _ => python::int(text).map(Json::Integer),
+        },
+        _ => None,
+    }
+}
+
+fn whole(count: &Json) -> Option<i128> {
+    match count {
+        Json::Integer(digits) => digits.parse().ok(),
+        Json::Bool(value) => Some(i128::from(*value)),
+        _ => None,
+    }
+}
+
+/// The model's name: from a convention, or else the `model` of inputs or outputs.
+fn model(attributes: &Attributes) -> Option<Json> {
+    if let Some(model) = found(|convention| convention.model(attributes).filter(Json::is_true)) {
+        return Some(model);
+    }
+    let values = [keys::INPUTS, keys::OUTPUTS].into_iter().filter_map(|key| attributes.get(key)).map(parsed);
+    let mut models = values.filter_map(|value| value.object()?.get("model").filter(|model| model.is_true()).cloned());
+    models.next().filter(|model| matches!(model, Json::Text(_)))
+}

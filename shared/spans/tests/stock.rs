@@ -1,0 +1,175 @@
+//! What stock MLflow made of exports: `tests/compare/record_spans.py` records it.
+//!
+//! `SPANS_RECORD` names another file than the one that is kept.
+
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use spans::{Export, Span, Summary, artifact_json, facts, join, json, pack, read, summarize, trace_id_text, unpack};
+
+/// What is refused with another text: the two bytes `{"` begin no deflate stream to zlib, and one to this crate's library.
+const DIFFERENT: [&str; 1] = ["no deflate"];
+
+/// Characters of a tag's value in an answer. Twice as many are stored.
+const ANSWERED_TAG: usize = 4096;
+
+fn cases() -> Vec<Value> {
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/stock.jsonl");
+    let file = std::env::var("SPANS_RECORD").unwrap_or_else(|_| kept.to_owned());
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn bytes(body: &Value) -> Vec<u8> {
+    match body["base64"].as_str() {
+        Some(encoded) => STANDARD.decode(encoded).unwrap(),
+        None => body["text"].as_str().unwrap().as_bytes().to_vec(),
+    }
+}
+
+/// All exports of a case, or the refusal of the last.
+fn sent(case: &Value) -> Result<Vec<Export>, (u16, Value)> {
+    let mut exports = Vec::new();
+    for body in case["bodies"].as_array().unwrap() {
+        match read(case["content_type"].as_str(), case["content_encoding"].as_str(), &bytes(body)) {
+            Ok(more) => exports.extend(more),
+            Err(refusal) => return Err((refusal.status, serde_json::from_str(&refusal.body()).unwrap())),
+        }
+    }
+    for export in &exports {
+        if let Err(error) = summarize(&export.spans) {
+            return Err((error.code.http_status(), Value::from(error.message)));
+        }
+    }
+    Ok(exports)
+}
+
+#[test]
+fn answers_are_those_of_mlflow() {
+    let mut wrong = Vec::new();
+    let cases = cases();
+    assert!(cases.len() >= 60);
+    for case in &cases {
+        let name = case["name"].as_str().unwrap();
+        if DIFFERENT.contains(&name) {
+            continue;
+        }
+        for difference in compared(case) {
+            wrong.push(format!("{name}: {difference}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
+}
+
+fn compared(case: &Value) -> Vec<String> {
+    let status = case["status"].as_u64().unwrap();
+    let exports = match sent(case) {
+        Ok(_) if status != 200 => return vec![format!("taken, and not {status} {}", case["answer"])],
+        Ok(exports) => exports,
+        Err((ours, answer)) => {
+            let expected = case["answer"].get("message").unwrap_or(&case["answer"]);
+            let same = u64::from(ours) == status && answer == *expected;
+            return if same { Vec::new() } else { vec![format!("{ours} {answer}, and not {status} {expected}")] };
+        }
+    };
+    let mut wrong = Vec::new();
+    for trace in case["traces"].as_array().unwrap() {
+        let parts: Vec<&Export> =
+            exports.iter().filter(|export| trace_id_text(&export.trace_id) == trace["trace_id"]).collect();
+        let spans = join(parts.iter().map(|part| {
+            let packed = pack(&part.spans, 1000);
+            unpack(&packed.parts.concat()).unwrap()
+        }));
+        wrong.extend(compared_spans(&spans, trace));
+        wrong.extend(compared_info(&parts, &spans, &trace["info"]));
+    }
+    wrong
+}
+
+fn compared_spans(spans: &[Span], trace: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut expect = |what: &str, ours: String, stock: String| {
+        if ours != stock {
+            wrong.push(format!("{what}\n  ours  {ours}\n  stock {stock}"));
+        }
+    };
+    let ours: Vec<Value> = spans.iter().map(json).collect();
+    let stock = trace["spans"].as_array().cloned().unwrap_or_default();
+    expect("spans", ours.len().to_string(), stock.len().to_string());
+    for (ours, stock) in ours.iter().zip(&stock) {
+        expect("answer", ours.to_string(), stock.to_string());
+    }
+    let mut by_id: Vec<&Span> = spans.iter().collect();
+    by_id.sort_by_key(|span| span.span_id.clone());
+    let rows = trace["rows"].as_array().unwrap();
+    for ((span, row), stored) in by_id.into_iter().zip(rows).zip(trace["stored"].as_array().unwrap()) {
+        expect("stored", artifact_json(span), stored.as_str().unwrap().to_owned());
+        let facts = facts(span);
+        let ours = serde_json::json!({
+            "span_id": facts.span_id, "parent_span_id": facts.parent_id, "name": facts.name, "type": facts.span_type,
+            "status": facts.status, "start_time_unix_nano": facts.start_ns,
+            "end_time_unix_nano": facts.end_ns.unwrap_or_default(), "model_name": facts.model,
+            "model_provider": facts.provider, "input_cost": facts.cost[0], "output_cost": facts.cost[1],
+            "total_cost": facts.cost[2],
+        });
+        let mut row = row.clone();
+        // A type that came wrapped in JSON twice is unwrapped here as everywhere else; MLflow's filters then do not find it.
+        if let Some(Value::String(unwrapped)) = row["type"].as_str().and_then(|text| serde_json::from_str(text).ok()) {
+            row["type"] = unwrapped.into();
+        }
+        expect("row", ours.to_string(), row.to_string());
+    }
+    wrong
+}
+
+/// The parts of the trace's info that come from its spans.
+fn compared_info(parts: &[&Export], spans: &[Span], info: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut expect = |what: &str, ours: Value, stock: &Value| {
+        if ours != *stock {
+            wrong.push(format!("{what}: ours {ours}, stock {stock}"));
+        }
+    };
+    let all = summarize(spans).unwrap();
+    let first = |pick: &dyn Fn(&Summary) -> Option<String>| {
+        parts.iter().find_map(|part| pick(&summarize(&part.spans).unwrap())).map_or(Value::Null, Value::from)
+    };
+    expect("request preview", first(&|part| part.root.clone()?.request_preview), &info["request_preview"]);
+    expect("response preview", first(&|part| part.root.clone()?.response_preview), &info["response_preview"]);
+    let state = first(&|part| Some(part.root.clone()?.state.as_str().to_owned()));
+    let state = if state.is_null() { "IN_PROGRESS".into() } else { state };
+    expect("state", state, &info["state"]);
+    let metadata = &info["trace_metadata"];
+    let optional = |text: Option<String>| text.map_or(Value::Null, Value::from);
+    expect("session", first(&|part| part.session.clone()), &metadata["mlflow.trace.session"]);
+    expect("user", first(&|part| part.user.clone()), &metadata["mlflow.trace.user"]);
+    expect("tokens", optional(all.usage.tokens()), &metadata["mlflow.trace.tokenUsage"]);
+    expect("cost", optional(all.usage.cost()), &metadata["mlflow.trace.cost"]);
+    let mut merged = spans::Usage::default();
+    for part in parts {
+        merged.merge(summarize(&part.spans).unwrap().usage);
+    }
+    expect("merged tokens", optional(merged.tokens()), &metadata["mlflow.trace.tokenUsage"]);
+
+    let mut tags = serde_json::Map::new();
+    for part in parts {
+        tags.extend(part.resource.iter().map(|(key, value)| (key.clone(), value.clone().into())));
+        let summary = summarize(&part.spans).unwrap();
+        tags.extend(summary.tags.into_iter().map(|(key, value)| (key, value.into())));
+        tags.extend(summary.trace_name.map(|name| ("mlflow.traceName".to_owned(), name.into())));
+    }
+    let mut stock = info["tags"].as_object().unwrap().clone();
+    stock.retain(|key, _| !["mlflow.artifactLocation", "mlflow.trace.spansLocation"].contains(&key.as_str()));
+    let sorted = |map: serde_json::Map<String, Value>| {
+        let mut entries: Vec<_> = map.into_iter().collect();
+        for (_, value) in &mut entries {
+            *value = value.as_str().unwrap().chars().take(ANSWERED_TAG).collect::<String>().into();
+        }
+        entries.sort_by(|one, other| one.0.cmp(&other.0));
+        Value::from(serde_json::Map::from_iter(entries))
+    };
+    expect("tags", sorted(tags), &sorted(stock));
+    wrong
+}
