@@ -59,7 +59,7 @@ pub fn facts(span: &Span) -> Facts<'_> {
         parent_id: (!span.parent_span_id.is_empty()).then(|| hex(&span.parent_span_id)),
         name: &span.name,
         span_type: match Typed::of(span) {
-            Typed::Sent => text_of(span, keys::SPAN_TYPE),
+            Typed::Sent => text_of(span, keys::SPAN_TYPE).filter(|text| text != "null"),
             Typed::Found => None,
             Typed::FoundForUnknown => Some("UNKNOWN".to_owned()),
         },

@@ -101,6 +101,8 @@ impl Tokens {
             None => Some(0.0),
             Some(Json::Integer(digits)) => digits.parse().ok(),
             Some(Json::Float(number)) => Some(*number),
+            // To Python, a boolean is a number.
+            Some(Json::Bool(value)) => Some(f64::from(u8::from(*value))),
             Some(Json::Null) if ![keys::INPUT_TOKENS, keys::OUTPUT_TOKENS].contains(&key) => Some(0.0),
             Some(_) => None,
         };
