@@ -56,8 +56,9 @@ def record(url: str, database: sqlite3.Connection, case: Case) -> dict[str, Any]
             "rows": rows,
         })
         ids = [_bytes_of(span["span_id"]).hex() for span in trace_read.get("spans", [])]
-        if file.text != '{"spans":[' + ",".join(stored[identity] for identity in ids) + "]}":
-            made["traces"][-1]["file"] = file.text
+        text = file.content.decode()
+        if text != '{"spans":[' + ",".join(stored[identity] for identity in ids) + "]}":
+            made["traces"][-1]["file"] = text
     return made
 
 

@@ -261,6 +261,14 @@ def _of_shapes() -> Iterator[Case]:
     same_start = [span(n, 1, startTimeUnixNano=str(START)) for n in (9, 4, 7)]
     yield _case("equal starts", export([*same_start, span(1)]))
     yield _case("names in snake case", {"resourceSpans": [{"scopeSpans": [{"spans": [_snake(span(1))]}]}]})
+    yield _case("no end", export([span(1, endTimeUnixNano="0")]))
+    yield _case("a child without an end", export([span(1), span(2, 1, endTimeUnixNano="0")]))
+    yield _case("the end comes later", export([span(1, endTimeUnixNano="0")]), export([span(1)]))
+    yield _case("an end before the start", export([span(1, endTimeUnixNano=str(START - 5_000_000))]))
+    yield _case("no times", export([span(1, startTimeUnixNano="0", endTimeUnixNano="0")]))
+    yield _case("the largest times", export([span(1, startTimeUnixNano=str(2**63 - 1), endTimeUnixNano=str(2**63 - 1))]))
+    yield _case("a start too large", export([span(1, startTimeUnixNano=str(2**63))]))
+    yield _case("an end too large", export([span(1, endTimeUnixNano=str(2**64 - 1))]))
     yield _case("names of services", export([span(1), span(2, 1)], {"service.name": "claude-code"}))
     yield _case("no names of services", export([span(1), span(2, 1)], {"service.name": "my-service"}))
 

@@ -51,11 +51,16 @@ pub(crate) fn value_of(span: &Span, key: &str) -> Option<Json> {
 
 /// A kept attribute as a text: what its JSON says if that is one, else the JSON itself.
 pub(crate) fn text_of(span: &Span, key: &str) -> Option<String> {
-    value_of(span, key).map(|value| match value {
+    value_of(span, key).map(text)
+}
+
+/// A kept value as a text, likewise.
+pub(crate) fn text(value: Json) -> String {
+    match value {
         Json::Text(text) => match Json::parse(&text) {
             Some(Json::Text(inner)) => inner,
             _ => text,
         },
         other => other.print(),
-    })
+    }
 }

@@ -21,10 +21,14 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<Span, Refusal> {
     if sent.trace_id.is_empty() || sent.span_id.is_empty() {
         return Err(Refusal::new(422, "Cannot convert OpenTelemetry span to MLflow span"));
     }
-    let too_long = || Refusal::new(422, "Failed to log OpenTelemetry spans");
-    let trace_id: [u8; 16] = sized(&sent.trace_id).ok_or_else(too_long)?;
-    let span_id: [u8; 8] = sized(&sent.span_id).ok_or_else(too_long)?;
-    let parent: [u8; 8] = sized(&sent.parent_span_id).ok_or_else(too_long)?;
+    let failed = || Refusal::new(422, "Failed to log OpenTelemetry spans");
+    let trace_id: [u8; 16] = sized(&sent.trace_id).ok_or_else(failed)?;
+    let span_id: [u8; 8] = sized(&sent.span_id).ok_or_else(failed)?;
+    let parent: [u8; 8] = sized(&sent.parent_span_id).ok_or_else(failed)?;
+    // No date; MLflow's database has no room for them.
+    if [sent.start_time_unix_nano, sent.end_time_unix_nano].into_iter().any(|time| i64::try_from(time).is_err()) {
+        return Err(failed());
+    }
     let root = parent == [0; 8];
     let mut attributes = received(&sent.attributes);
     attributes.insert(REQUEST_ID.to_owned(), dumped(&Json::Text(trace_id_text(&trace_id))));

@@ -1,13 +1,15 @@
 //! What spans say about their trace, as MLflow's store works it out when it logs them.
 
+use indexmap::IndexMap;
 use mlflow_api::{Json, Result, limits};
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 
 use crate::Span;
-use crate::attributes::{text_of, value_of};
+use crate::attributes::{text, text_of, value_of};
 use crate::preview::preview;
 use crate::translate::keys;
 use crate::usage::Usage;
-use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use crate::values::decoded;
 
 /// Characters of a session's id.
 const SESSION: usize = 250;
@@ -123,19 +125,19 @@ impl Summary {
         let state = self.root.as_ref().map_or_else(|| State::of(span), |root| root.state);
         let (request_preview, response_preview) = previews(span);
         self.root = Some(Root { name: span.name.clone(), state, request_preview, response_preview });
-        for (key, value) in span.attributes.iter().filter_map(|attribute| {
-            let key = attribute.key.strip_prefix(TAG)?;
-            Some((key, text_of(span, &attribute.key)?))
-        }) {
+        let mut tags: IndexMap<String, String> = std::mem::take(&mut self.tags).into_iter().collect();
+        for attribute in &span.attributes {
+            let Some(key) = attribute.key.strip_prefix(TAG) else { continue };
+            let value = text(decoded(attribute.value.as_ref()));
             let Ok(value) = limits::trace_tag(key, &value) else { continue };
             if key == NAME_TAG {
                 limits::at_most("Trace name", TRACE_NAME, &value)?;
                 self.trace_name = Some(value);
                 continue;
             }
-            self.tags.retain(|(name, _)| name != key);
-            self.tags.push((key.to_owned(), value));
+            tags.insert(key.to_owned(), value);
         }
+        self.tags = tags.into_iter().collect();
         Ok(())
     }
 }

@@ -97,6 +97,13 @@ fn what_cannot_be_read_is_refused_as_mlflow_does() {
             422,
             "Cannot convert OpenTelemetry span to MLflow span",
         ),
+        (
+            json,
+            None,
+            br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"01","spanId":"01","endTimeUnixNano":"9223372036854775808"}]}]}]}"#,
+            422,
+            "Failed to log OpenTelemetry spans",
+        ),
     ] {
         assert_eq!(refused(content_type, encoding, body), (status, detail.to_owned()));
     }
