@@ -228,6 +228,8 @@ def _of_values() -> Iterator[Case]:
         {"name": "bytes", "timeUnixNano": "5", "attributes": [{"key": "bytes", "value": data}]}
     ]
     yield _case("bytes", export([with_bytes]), protobuf=True)
+    halves = {"object": '{"a": "cut \\ud83d"}', "list": '["\\ude00"]', "text": '"\\ud83d\\ud83d\\ude00"'}
+    yield _case("halves of surrogates", export([span(1, attributes=halves)]))
     twice = span(1)
     twice["attributes"] = attributes({"a": 1, "b": 2}) + attributes({"a": 3})
     yield _case("a key twice", export([twice]))
@@ -639,9 +641,27 @@ def _random(randomness: random.Random, count: int) -> Iterator[Case]:
                     given[key] = randomness.choice(odd)
             parent = randomness.choice([None, *range(1, one)]) if one > 1 else None
             status = {"code": randomness.randint(0, 2), "message": randomness.choice(["", "why"])}
-            spans.append(span(one, parent, attributes=given, status=status))
+            events = [_random_event(randomness, odd) for _ in range(randomness.choice([0, 0, 1, 3]))]
+            # MLflow cannot make a preview of what an event has as a list.
+            if any(event == "gen_ai.content.prompt" or event == "gen_ai.content.completion" for event, _ in events):
+                parent = parent or 9
+            spans.append(span(one, parent, attributes=given, status=status, events=events))
         randomness.shuffle(spans)
-        yield _case(f"random {randomness.random()}", export(spans), protobuf=randomness.random() < 0.5)
+        resource = dict(randomness.sample(list(VALUES.items()), 3)) if randomness.random() < 0.3 else None
+        name = f"random {randomness.random()}"
+        if len(spans) > 1 and randomness.random() < 0.2:
+            yield _case(name, export(spans[1:], resource), export(spans[:1]))
+        else:
+            yield _case(name, export(spans, resource), protobuf=randomness.random() < 0.5)
+
+
+def _random_event(randomness: random.Random, odd: list[Any]) -> tuple[str, dict[str, Any]]:
+    names = ["gen_ai.content.prompt", "gen_ai.content.completion", "gen_ai.system.message", "gen_ai.user.message"]
+    names += ["gen_ai.assistant.message", "gen_ai.choice", "tool.output", "exception"]
+    keys = ["gen_ai.prompt", "gen_ai.completion", "content", "role", "output", "diff", "other"]
+    words = [*odd, "words", '{"a": "ü"}', "<REDACTED>"]
+    chosen = randomness.sample(keys, randomness.randint(0, 4))
+    return randomness.choice(names), {key: randomness.choice(words) for key in chosen}
 
 
 def _is_kind(key: str) -> bool:

@@ -12,7 +12,18 @@ impl Json {
     /// Reads a text; `None` if it is no JSON, or JSON more than 128 deep.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let mut reader = Reader { text, rest: text.char_indices().peekable() };
+        Self::read(text, false)
+    }
+
+    /// The same, but half a surrogate pair becomes a question mark, as in a text that Python encodes with `errors="replace"`. JavaScript
+    /// writes such halves where it cuts a text.
+    #[must_use]
+    pub fn parse_lossy(text: &str) -> Option<Self> {
+        Self::read(text, true)
+    }
+
+    fn read(text: &str, lossy: bool) -> Option<Self> {
+        let mut reader = Reader { text, rest: text.char_indices().peekable(), lossy };
         let value = reader.value(0)?;
         reader.skip_space();
         reader.rest.next().is_none().then_some(value)
@@ -23,6 +34,7 @@ impl Json {
 struct Reader<'a> {
     text: &'a str,
     rest: Peekable<CharIndices<'a>>,
+    lossy: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -165,16 +177,24 @@ impl<'a> Reader<'a> {
             't' => '\t',
             'u' => {
                 let first = self.code()?;
-                if !(0xd800..0xdc00).contains(&first) {
-                    return char::from_u32(first);
-                }
-                (self.take('\\') && self.take('u')).then_some(())?;
-                let second = self.code().filter(|code| (0xdc00..0xe000).contains(code))?;
-                return char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+                let character = char::from_u32(first).or_else(|| self.pair(first));
+                return character.or(self.lossy.then_some('?'));
             }
             character @ ('"' | '\\' | '/') => character,
             _ => return None,
         })
+    }
+
+    /// The character whose first half this is. Nothing is taken where the second does not follow.
+    fn pair(&mut self, first: u32) -> Option<char> {
+        (0xd800..0xdc00).contains(&first).then_some(())?;
+        let before = self.rest.clone();
+        let second = (self.take('\\') && self.take('u')).then(|| self.code()).flatten();
+        if let Some(second) = second.filter(|code| (0xdc00..0xe000).contains(code)) {
+            return char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+        }
+        self.rest = before;
+        None
     }
 
     fn code(&mut self) -> Option<u32> {

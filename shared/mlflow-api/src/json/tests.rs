@@ -34,6 +34,24 @@ fn texts_print_with_and_without_escapes() {
 }
 
 #[test]
+fn halves_of_surrogates_become_question_marks_where_that_is_asked_for() {
+    for (text, read) in [
+        (r#""\ud83d""#, "?"),
+        (r#""a\ude00b""#, "a?b"),
+        (r#""\ud83d\ud83d\ude00""#, "?😀"),
+        (r#""\ud83d\n""#, "?\n"),
+        (r#""\ud83dx""#, "?x"),
+        (r#""\ud83d\u0041""#, "?A"),
+    ] {
+        assert_eq!(Json::parse(text), None, "{text}");
+        assert_eq!(Json::parse_lossy(text), Some(Json::from(read)), "{text}");
+    }
+    for text in [r#""\ud83d\u12""#, r#""\ud83d\x""#, r#""\ud8""#] {
+        assert_eq!(Json::parse_lossy(text), None, "{text}");
+    }
+}
+
+#[test]
 fn what_is_no_json_is_refused() {
     for text in [
         "",

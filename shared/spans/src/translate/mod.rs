@@ -157,7 +157,7 @@ fn usage(attributes: &Attributes) -> Option<Object> {
 fn count(value: &Json) -> Option<Json> {
     match value {
         Json::Integer(_) | Json::Bool(_) => Some(value.clone()),
-        Json::Text(text) => match Json::parse(text) {
+        Json::Text(text) => match Json::parse_lossy(text) {
             Some(number @ (Json::Integer(_) | Json::Bool(_))) => Some(number),
             Some(Json::Text(inner)) => python::int(&inner).map(Json::Integer),
             _ => python::int(text).map(Json::Integer),
@@ -179,7 +179,16 @@ fn model(attributes: &Attributes) -> Option<Json> {
     if let Some(model) = found(|convention| convention.model(attributes).filter(Json::is_true)) {
         return Some(model);
     }
-    let values = [keys::INPUTS, keys::OUTPUTS].into_iter().filter_map(|key| attributes.get(key)).map(parsed);
+    let values = [keys::INPUTS, keys::OUTPUTS].into_iter().filter_map(|key| attributes.get(key));
+    let values = values.filter(|value| may_name_model(value)).map(parsed);
     let mut models = values.filter_map(|value| value.object()?.get("model").filter(|model| model.is_true()).cloned());
     models.next().filter(|model| matches!(model, Json::Text(_)))
+}
+
+/// Inputs and outputs may be long, and most are of no model.
+fn may_name_model(value: &Json) -> bool {
+    match value {
+        Json::Text(text) => text.contains("\"model\"") || text.contains("\\u"),
+        _ => true,
+    }
 }
