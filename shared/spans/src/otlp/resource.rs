@@ -16,10 +16,22 @@ pub(super) fn tags(attributes: &[KeyValue]) -> Option<Vec<(String, String)>> {
             .filter_map(|(key, value)| {
                 let value = match value {
                     Json::Text(text) => text.clone(),
-                    other => other.print(),
+                    other => named_only(other.clone()).print(),
                 };
                 limits::trace_tag(key, &value).ok().map(|value| (key.to_owned(), value))
             })
             .collect(),
     )
+}
+
+/// A value without what has no name, at any depth: OpenTelemetry's SDK leaves that away.
+fn named_only(value: Json) -> Json {
+    match value {
+        Json::List(items) => Json::List(items.into_iter().map(named_only).collect()),
+        Json::Object(object) => {
+            let named = object.into_iter().filter(|(key, _)| !key.is_empty());
+            Json::Object(named.map(|(key, value)| (key, named_only(value))).collect())
+        }
+        other => other,
+    }
 }
