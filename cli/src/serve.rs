@@ -74,12 +74,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let evaluation = evaluation::store::Store::new(table.clone());
     let registry = registry::store::Store::new(table.clone(), &artifact_root).with_artifacts(artifacts.clone());
     let retention = Retention::new(table.clone().in_background(), artifacts.clone());
+    let traces = traces::store::Store::new(table.clone(), artifacts.clone());
     let files = artifacts::store::Store::new(table.clone(), artifacts).taking_at_most(options.max_artifact_size);
 
     let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
     let graphql = graphql::Store::new(table.clone(), &Frame::new(store.clone()), &Frame::new(registry.clone()));
     let graphql = graphql.map_err(|error| error.to_string())?.with_artifacts(&Frame::new(files.clone()));
-    let functions = functions(&store, &evaluation, &registry, &files, &graphql);
+    let functions = functions(&store, &evaluation, &registry, &traces, &files, &graphql);
     let app = if options.no_ui { functions } else { functions.merge(ui::router(&options.ui, elsewhere.as_deref())) };
     let app = local_guard::guarded(app, allowed);
     let address = (options.host.as_str(), options.port);
@@ -119,12 +120,14 @@ fn functions(
     tracking: &Store,
     evaluation: &evaluation::store::Store,
     registry: &registry::store::Store,
+    traces: &traces::store::Store,
     files: &artifacts::store::Store,
     graphql: &graphql::Store,
 ) -> Router {
     let others = [
         evaluation::router(evaluation),
         registry::router(registry),
+        traces::router(traces),
         artifacts::router(files),
         graphql::router(graphql),
     ];

@@ -30,10 +30,12 @@ fn built() -> BTreeSet<(String, String)> {
     let tracking = tracking::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let evaluation = evaluation::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let registry = registry::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
+    let traces = traces::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let artifacts = artifacts::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let graphql = graphql::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let ui = ui::PATHS.map(|path| ("GET", vec![path.to_owned()]));
-    let routes = tracking.into_iter().chain(evaluation).chain(registry).chain(artifacts).chain(graphql).chain(ui);
+    let routes =
+        tracking.into_iter().chain(evaluation).chain(registry).chain(traces).chain(artifacts).chain(graphql).chain(ui);
     // The list of MLflow's endpoints does not say which part of a path may hold slashes.
     routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0).replace("{*", "{"))).collect()
 }

@@ -9,9 +9,10 @@ fn routes() -> BTreeSet<(String, String)> {
     let tracking = tracking::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let evaluation = evaluation::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let registry = registry::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
+    let traces = traces::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let artifacts = artifacts::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
     let graphql = graphql::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let routes = tracking.into_iter().chain(evaluation).chain(registry).chain(artifacts).chain(graphql);
+    let routes = tracking.into_iter().chain(evaluation).chain(registry).chain(traces).chain(artifacts).chain(graphql);
     routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0))).collect()
 }
 

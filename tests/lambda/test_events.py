@@ -79,6 +79,19 @@ def test_create_evaluation_dataset(gateway, invoke):
     assert requests.get(f"{base}/scorers/list", {"experiment_id": "0"}, timeout=60).json() == {}
 
 
+def test_start_trace(gateway, invoke):
+    status, body = invoke("traces", "start-trace")
+    assert status == 200
+    trace = body["trace"]["trace_info"]
+    assert (trace["state"], trace["tags"]["mlflow.traceName"]) == ("OK", "agent")
+    # What the function has written, the same is asked for through the gateway, and spans come by it.
+    found = requests.get(f"{gateway}/ajax-api/3.0/mlflow/traces/{trace['trace_id']}", timeout=60).json()
+    assert found["trace"]["trace_info"] == trace
+    headers = {"x-mlflow-experiment-id": "0"}
+    refused = requests.post(f"{gateway}/v1/traces", json={}, headers=headers, timeout=60)
+    assert (refused.status_code, refused.json()) == (400, {"detail": "Invalid OpenTelemetry format - no spans found"})
+
+
 def test_an_unknown_path_of_the_evaluation_function(gateway):
     for path in ["datasets/a/none", "scorers/none", "scorers"]:
         answer = requests.get(f"{gateway}/api/3.0/mlflow/{path}", timeout=60)

@@ -107,6 +107,9 @@ fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
             of_run || is_of_registry || lists(Resource::RegisteredModel)
         }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
+        // Traces are guarded by their experiments, which their ids do not say.
+        "TRACE" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
+        "TR" => of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok())),
         // Parts of a dataset of an experiment, named by a hash.
         "DATA" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
         "RM" => {
@@ -153,6 +156,8 @@ fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<Mutex<F
     let tracking = frame(tracking::store::Store::new(table.clone(), ROOT), probe);
     let registry = frame(registry::store::Store::new(table.clone(), ROOT), probe);
     let evaluation = frame(evaluation::store::Store::new(table.clone()), probe);
+    let traces = traces::store::Store::new(table.clone(), Artifacts::in_directory(directory));
+    let traces = frame(traces, probe);
     let (record, findings) = (Arc::clone(&probe.record), Arc::clone(findings));
     let artifacts = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(directory));
     let artifacts = frame(artifacts, probe);
@@ -160,6 +165,7 @@ fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<Mutex<F
     let others = [
         service::router(evaluation::routes(), &evaluation),
         service::router(registry::routes(), &registry),
+        service::router(traces::routes(), &traces),
         service::router(artifacts::routes(), &artifacts),
         service::router(graphql::routes(), &frame(graphql, probe)),
     ];
@@ -237,6 +243,7 @@ pub(crate) async fn reads(walk: &mut Walk) {
     walk.send(&get(&format!("{all}/get")), &[], named).await;
     walk.send(&get(&format!("{all}/online-configs")), &[], json!({ "scorer_ids": [scorer] })).await;
 
+    reads_of_traces(walk).await;
     walk.post("registered-models/create", json!({ "name": "kept" })).await;
     let source = format!("{ROOT}/{experiment}/{run}/artifacts/m");
     walk.post("model-versions/create", json!({ "name": "kept", "source": source, "run_id": run })).await;
@@ -257,6 +264,27 @@ pub(crate) async fn reads(walk: &mut Walk) {
     walk.send(&get(&format!("{v2}/model-versions/search")), &[], json!({ "filter": "name = 'kept'" })).await;
     let by_run = json!({ "filter": format!("run_id = '{run}'") });
     walk.send(&get(&format!("{v2}/model-versions/search")), &[], by_run).await;
+}
+
+async fn reads_of_traces(walk: &mut Walk) {
+    let (all, digits) = ("/api/3.0/mlflow/traces", format!("{:032x}", 99));
+    let trace = format!("tr-{digits}");
+    walk.send("POST /v1/traces", &[], writes::export(&digits, 1)).await;
+    let feedback = json!({ "assessment": { "assessment_id": "a-1", "assessment_name": "n", "feedback": {} } });
+    walk.send(&format!("POST {all}/{{trace_id}}/assessments"), &[&trace], feedback).await;
+    let ids = [trace.as_str()];
+    walk.send(&format!("GET {all}/{{trace_id}}"), &ids, json!({})).await;
+    walk.send(&format!("GET {all}/get"), &[], json!({ "trace_id": trace })).await;
+    walk.send(&format!("GET {all}/batchGet"), &[], json!({ "trace_ids": [trace] })).await;
+    walk.send(&format!("POST {all}/batchGetInfos"), &[], json!({ "trace_ids": [trace] })).await;
+    walk.send(&format!("GET {all}/{{trace_id}}/assessments/{{assessment_id}}"), &[&trace, "a-1"], json!({})).await;
+    walk.send("GET /api/2.0/mlflow/traces/{request_id}/info", &ids, json!({})).await;
+    for version in ["2.0", "3.0"] {
+        let path = format!("/ajax-api/{version}/mlflow/get-trace-artifact");
+        walk.endpoints.insert(format!("GET {path}"));
+        let asked = format!("{path}?request_id={trace}");
+        assert_eq!(crate::site::send(&walk.router, "GET", &asked, &Value::Null).await.0, 200);
+    }
 }
 
 /// A query to each root of the schema that has an endpoint of its own, and to what a run leads to.
@@ -326,12 +354,14 @@ async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     let mut walk = Walk::new(probed(&probe, &table, directory.path(), &findings));
     writes::of_tracking(&mut walk).await;
     writes::of_evaluation(&mut walk).await;
+    writes::of_traces(&mut walk).await;
     writes::of_the_registry(&mut walk).await;
     reads(&mut walk).await;
     queries(&mut walk).await;
     artifacts_of_a_run(&mut walk).await;
 
     let routes = guarded(tracking::routes()).chain(guarded(registry::routes())).chain(guarded(evaluation::routes()));
+    let routes = routes.chain(guarded(traces::routes()));
     // The proxy reads nothing of the table.
     let artifacts = guarded(artifacts::routes()).filter(|route| !route.contains("/mlflow-artifacts/"));
     let routes = routes.chain(artifacts);

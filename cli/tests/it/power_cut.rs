@@ -22,7 +22,8 @@ use crate::site::{TABLE, Walk, functions};
 use crate::writes;
 
 /// Endpoints that only read, although their method is not GET.
-const READS: [&str; 7] = [
+const READS: [&str; 8] = [
+    "POST /api/3.0/mlflow/traces/batchGetInfos",
     "POST /ajax-api/2.0/mlflow/experiments/search-datasets",
     "POST /api/2.0/mlflow/experiments/search",
     "POST /api/2.0/mlflow/logged-models/search",
@@ -165,6 +166,7 @@ async fn every_kind_of_write_is_whole_after_a_power_cut() {
     let mut walk = Walk::new(functions(&table));
     writes::of_tracking(&mut walk).await;
     writes::of_evaluation(&mut walk).await;
+    writes::of_traces(&mut walk).await;
     writes::of_the_registry(&mut walk).await;
     assert_eq!(walk.endpoints, built(), "each endpoint that writes, and no other");
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use artifact_store::Artifacts;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use http::Request;
@@ -22,7 +23,13 @@ pub(crate) fn functions(table: &Table) -> Router {
     let evaluation = evaluation::store::Store::new(table.clone());
     let frames = (Frame::new(tracking.clone()), Frame::new(registry.clone()));
     let graphql = graphql::Store::new(table.clone(), &frames.0, &frames.1).unwrap();
-    let others = [evaluation::router(&evaluation), registry::router(&registry), graphql::router(&graphql)];
+    let traces = traces::store::Store::new(table.clone(), Artifacts::below(ROOT));
+    let others = [
+        evaluation::router(&evaluation),
+        registry::router(&registry),
+        traces::router(&traces),
+        graphql::router(&graphql),
+    ];
     service::joined(tracking::router(&tracking), others)
 }
 
@@ -62,6 +69,8 @@ impl Walk {
 /// Status and body of the answer to a request.
 pub(crate) async fn send(router: &Router, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
+    // Spans name their experiment in a header.
+    let request = if path == "/v1/traces" { request.header("x-mlflow-experiment-id", "0") } else { request };
     let request = request.body(Body::from(body.to_string())).unwrap();
     let answer = router.clone().oneshot(request).await.unwrap();
     let status = answer.status().as_u16();

@@ -155,6 +155,7 @@ async fn every_endpoint_answers_429_until_the_partitions_it_needs_take_requests(
     let mut walk = Walk::new(site.router.clone().layer(layer));
     writes::of_tracking(&mut walk).await;
     writes::of_evaluation(&mut walk).await;
+    writes::of_traces(&mut walk).await;
     writes::of_the_registry(&mut walk).await;
     needs::reads(&mut walk).await;
     needs::artifacts_of_a_run(&mut walk).await;

@@ -130,6 +130,83 @@ pub(crate) async fn of_evaluation(walk: &mut Walk) {
     walk.send(&format!("DELETE {all}/delete"), &[], named).await;
 }
 
+/// An export of a trace with two spans, the root and one below it, the first of which has this id.
+pub(crate) fn export(trace: &str, first: u64) -> Value {
+    let span = |id: u64, parent: Option<u64>, time: u64| {
+        let mut span = json!({
+            "traceId": trace,
+            "spanId": format!("{id:016x}"),
+            "name": format!("step {id}"),
+            "startTimeUnixNano": time.to_string(),
+            "endTimeUnixNano": (time + 5_000_000).to_string(),
+        });
+        if let Some(parent) = parent {
+            span["parentSpanId"] = format!("{parent:016x}").into();
+        }
+        span
+    };
+    let time = 1_700_000_000_000_000_000;
+    let spans = json!([span(first, None, time), span(first + 1, Some(first), time + 1_000_000)]);
+    json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] })
+}
+
+pub(crate) async fn of_traces(walk: &mut Walk) {
+    let all = "/api/3.0/mlflow/traces";
+    let one = format!("{all}/{{trace_id}}");
+    let digits = |number: u32| format!("{number:032x}");
+    for (number, first) in [(1, 1), (1, 7), (2, 1)] {
+        walk.send("POST /v1/traces", &[], export(&digits(number), first)).await;
+    }
+    let info = |number: u32| {
+        json!({
+            "trace_id": format!("tr-{}", digits(number)),
+            "trace_location": { "type": "MLFLOW_EXPERIMENT", "mlflow_experiment": { "experiment_id": "0" } },
+            "request_time": "2023-11-14T22:13:20.000Z",
+            "execution_duration": "0.005s",
+            "state": "OK",
+            "request_preview": "question",
+            "trace_metadata": { "mlflow.trace.session": "s" },
+            "tags": { "mlflow.traceName": "agent", "drop": "x" },
+        })
+    };
+    for number in [1, 3, 4] {
+        let body = json!({ "trace": { "trace_info": info(number) } });
+        walk.send(&format!("POST {all}"), &[], body).await;
+    }
+    let trace = format!("tr-{}", digits(1));
+    let ids = [trace.as_str()];
+    for path in [one.clone(), "/api/2.0/mlflow/traces/{request_id}".to_owned()] {
+        walk.send(&format!("PATCH {path}/tags"), &ids, json!({ "key": "drop", "value": "v" })).await;
+        walk.send(&format!("DELETE {path}/tags"), &ids, json!({ "key": "drop" })).await;
+    }
+    let assessments = format!("{one}/assessments");
+    let feedback = |value: bool| json!({ "assessment_name": "good", "feedback": { "value": value } });
+    let created = walk.send(&format!("POST {assessments}"), &ids, json!({ "assessment": feedback(true) })).await;
+    let first = text(&created, "/assessment/assessment_id").to_owned();
+    let mut other = feedback(false);
+    other["overrides"] = first.into();
+    let created = walk.send(&format!("POST {assessments}"), &ids, json!({ "assessment": other })).await;
+    let second = [trace.as_str(), text(&created, "/assessment/assessment_id")];
+    let change = json!({ "assessment": { "rationale": "why" }, "update_mask": "rationale" });
+    walk.send(&format!("PATCH {assessments}/{{assessment_id}}"), &second, change).await;
+    walk.send(&format!("DELETE {assessments}/{{assessment_id}}"), &second, json!({})).await;
+    let run = run(walk, "0").await;
+    walk.post("traces/link-to-run", json!({ "run_id": run, "trace_ids": [trace] })).await;
+    let prompts = json!([{ "name": "p", "version": "1" }]);
+    walk.post("traces/link-prompts", json!({ "trace_id": trace, "prompt_versions": prompts })).await;
+
+    let entries = json!([{ "key": "k", "value": "v" }]);
+    let new = json!({ "experiment_id": "0", "timestamp_ms": 5, "request_metadata": entries, "tags": entries });
+    let started = walk.post("traces", new).await;
+    let old = [text(&started, "/trace_info/request_id")];
+    let ended = json!({ "timestamp_ms": 9, "status": "OK", "request_metadata": entries, "tags": entries });
+    walk.send("PATCH /api/2.0/mlflow/traces/{request_id}", &old, ended).await;
+    let named = json!({ "experiment_id": "0", "request_ids": [format!("tr-{}", digits(2))] });
+    walk.post("traces/delete-traces", named).await;
+    let until = json!({ "experiment_id": "0", "max_timestamp_millis": 1_700_000_000_000_i64, "max_traces": 3 });
+    walk.send(&format!("POST {all}/delete-traces"), &[], until).await;
+}
+
 pub(crate) async fn of_the_registry(walk: &mut Walk) {
     let models = "/api/2.0/mlflow/registered-models";
     let versions = "/api/2.0/mlflow/model-versions";

@@ -30,10 +30,7 @@ pub fn rows() -> Vec<Route<Store>> {
         Route::json("GET", "gateway/endpoints/bindings/list", AjaxV3, "{}"),
         Route::json("GET", "gateway/model-definitions/list", AjaxV3, "{}"),
         Route::json("GET", "gateway/secrets/list", AjaxV3, "{}"),
-        // Traces, on the pages of experiments, runs and models.
-        Route::json("POST", "traces/search", AjaxV3, "{}"),
-        Route::json("POST", "traces/metrics", AjaxV3, "{}"),
-        Route::json("GET", "traces", AjaxV2, "{}"),
+        // On the pages of experiments.
         Route::json("POST", "issues/search", AjaxV3, "{}"),
         // Reviews.
         Route::json("GET", "label-schemas/list", AjaxV3, "{}"),

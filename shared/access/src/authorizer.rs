@@ -22,7 +22,7 @@ pub enum Caller {
 pub enum Guarded {
     /// The workspace, where something of a kind is created or listed.
     Workspace(Resource),
-    /// An experiment: guards its runs, logged models and scorers.
+    /// An experiment: guards its runs, logged models, traces and scorers.
     Experiment(ExperimentId),
     /// A registered model or a prompt: guards its versions.
     RegisteredModel(RegisteredModelName),

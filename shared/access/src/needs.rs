@@ -1,6 +1,6 @@
 //! What an endpoint needs.
 
-use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, RunId};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, RunId, TraceId};
 
 /// What is done to an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +26,8 @@ pub enum Resource {
     Run,
     /// A logged model; its experiment guards it.
     LoggedModel,
+    /// A trace; its experiment guards it, and its assessments with it.
+    Trace,
     /// A registered model or a prompt, named by its name. It guards its versions.
     RegisteredModel,
     /// An evaluation dataset, named by its id. It belongs to no experiment, but may be listed by several.
@@ -36,7 +38,7 @@ impl Resource {
     /// The kind of entity that guards it.
     const fn guard(self) -> Self {
         match self {
-            Self::Run | Self::LoggedModel => Self::Experiment,
+            Self::Run | Self::LoggedModel | Self::Trace => Self::Experiment,
             other => other,
         }
     }
@@ -87,6 +89,8 @@ pub enum Target {
     Run(RunId),
     /// A logged model.
     LoggedModel(ModelId),
+    /// A trace.
+    Trace(TraceId),
     /// A registered model or a prompt.
     RegisteredModel(RegisteredModelName),
     /// An evaluation dataset.
@@ -102,6 +106,7 @@ impl Target {
             Self::Experiment(_) | Self::ExperimentNamed(_) => Resource::Experiment,
             Self::Run(_) => Resource::Run,
             Self::LoggedModel(_) => Resource::LoggedModel,
+            Self::Trace(_) => Resource::Trace,
             Self::RegisteredModel(_) => Resource::RegisteredModel,
             Self::EvaluationDataset(_) => Resource::EvaluationDataset,
         }

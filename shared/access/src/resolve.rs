@@ -1,9 +1,11 @@
 //! From what a request names to what is stored.
 
-use entities::{ModelLocation, RunLocation, locate_model, locate_run};
+use std::collections::HashMap;
+
+use entities::{ModelLocation, RunLocation, StoredTrace, locate_model, locate_run, read_traces};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Name, rows};
-use mlflow_api::{ErrorCode, EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, Workspace};
+use mlflow_api::{ErrorCode, EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, TraceId, Workspace};
 use table::Table;
 
 use crate::authorizer::Guarded;
@@ -13,13 +15,14 @@ use crate::needs::Target;
 const AT_ONCE: usize = 16;
 
 /// What a target is in the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Place {
     /// Nothing there yet, or nothing in particular.
     Workspace,
     Experiment(ExperimentId),
     Run(RunLocation),
     LoggedModel(ModelLocation),
+    Trace(StoredTrace),
     RegisteredModel(RegisteredModelName),
     EvaluationDataset(EvaluationDatasetId),
 }
@@ -32,6 +35,7 @@ impl Place {
             Self::Experiment(experiment) => Guarded::Experiment(*experiment),
             Self::Run(at) => Guarded::Experiment(at.experiment),
             Self::LoggedModel(at) => Guarded::Experiment(at.experiment),
+            Self::Trace(trace) => Guarded::Experiment(trace.experiment()),
             Self::RegisteredModel(name) => Guarded::RegisteredModel(name.clone()),
             Self::EvaluationDataset(dataset) => Guarded::EvaluationDataset(dataset.clone()),
         }
@@ -39,13 +43,21 @@ impl Place {
 }
 
 /// Resolves targets, in their order; `None` where there is no such entity. Ids made by this server say where their entity is: no request.
-/// One request for each run or logged model whose id was made elsewhere, and one for each name of an experiment.
+/// One request for each run or logged model whose id was made elsewhere, one for each name of an experiment, and one for each hundred traces.
 pub(crate) async fn resolve(table: &Table, workspace: &Workspace, targets: Vec<&Target>) -> Result<Vec<Option<Place>>> {
-    let places: Vec<_> = targets.into_iter().map(|target| place(table, workspace, target)).collect();
+    let traces: Vec<_> =
+        targets.iter().filter_map(|target| if let Target::Trace(id) = target { Some(id) } else { None }).collect();
+    let traces = read_traces(table, &traces).await?;
+    let places: Vec<_> = targets.into_iter().map(|target| place(table, workspace, &traces, target)).collect();
     stream::iter(places).buffered(AT_ONCE).try_collect().await
 }
 
-async fn place(table: &Table, workspace: &Workspace, target: &Target) -> Result<Option<Place>> {
+async fn place(
+    table: &Table,
+    workspace: &Workspace,
+    traces: &HashMap<TraceId, StoredTrace>,
+    target: &Target,
+) -> Result<Option<Place>> {
     Ok(match target {
         Target::Any(_) => Some(Place::Workspace),
         Target::Experiment(experiment) => Some(Place::Experiment(*experiment)),
@@ -60,6 +72,7 @@ async fn place(table: &Table, workspace: &Workspace, target: &Target) -> Result<
             Err(error) => return Err(error),
         },
         Target::LoggedModel(model) => locate_model(table, model.as_str()).await?.map(Place::LoggedModel),
+        Target::Trace(trace) => traces.get(trace).cloned().map(Place::Trace),
         Target::RegisteredModel(name) => Some(Place::RegisteredModel(name.clone())),
         Target::EvaluationDataset(dataset) => Some(Place::EvaluationDataset(dataset.clone())),
     })

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 
-use entities::{ModelLocation, RunLocation};
+use entities::{ModelLocation, RunLocation, StoredTrace};
 use mlflow_api::{
-    Error, ErrorCode, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, Workspace,
+    Error, ErrorCode, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId,
+    Workspace,
 };
 use table::Table;
 
@@ -34,7 +35,7 @@ pub struct Scope {
     found: HashMap<Target, Outcome>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Outcome {
     Granted(Place),
     /// There is no such entity.
@@ -155,6 +156,22 @@ impl Scope {
     pub fn known_logged_model(&self, model: &ModelId) -> Result<Option<Granted<ModelLocation>>> {
         self.granted(&Target::LoggedModel(model.clone()), |place| match place {
             Place::LoggedModel(at) => Some(at.clone()),
+            _ => None,
+        })
+    }
+
+    /// A trace, as it was when the request began.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`, where there is none of this id.
+    pub fn trace(&self, trace: &TraceId) -> Result<Granted<StoredTrace>> {
+        self.known_trace(trace)?.ok_or_else(|| TraceId::not_found(trace.as_str()))
+    }
+
+    /// A trace; `None` where there is none of this id, or none that the caller may see.
+    pub fn known_trace(&self, trace: &TraceId) -> Result<Option<Granted<StoredTrace>>> {
+        self.granted(&Target::Trace(trace.clone()), |place| match place {
+            Place::Trace(trace) => Some(trace.clone()),
             _ => None,
         })
     }

@@ -2,6 +2,7 @@
 //! key, in [`rows`](crate::rows).
 
 use mlflow_api::registry::ModelStage;
+use mlflow_api::traces::TraceState;
 use mlflow_api::tracking::{LifecycleStage, RunStatus};
 use mlflow_api::{DatasetRecordId, ExperimentId, ScorerId};
 
@@ -31,6 +32,8 @@ pub enum Kind {
     RunStatus,
     /// The stage of a model version, by its name.
     VersionStage,
+    /// The state of a trace, by its name.
+    TraceState,
     /// The id of an experiment.
     ExperimentId,
     /// The id of a record of an evaluation dataset.
@@ -97,6 +100,7 @@ impl Kind {
             Self::Stage => LifecycleStage::from_name(text).is_some(),
             Self::RunStatus => RunStatus::from_name(text).is_some(),
             Self::VersionStage => ModelStage::from_name(text).is_some(),
+            Self::TraceState => TraceState::from_name(text).is_some(),
             Self::ExperimentId => text.parse().ok().and_then(ExperimentId::from_number).is_some(),
             Self::RecordId => DatasetRecordId::parse(text).is_some(),
             Self::ScorerId => ScorerId::parse(text).is_some(),
@@ -158,9 +162,12 @@ macro_rules! names {
 
 names! {
     ALIASES = "aliases",
+    ARRIVED = "arrived",
     ARTIFACT_URI = "artifact_uri",
+    ASSESSMENTS = "assessments",
     CALLS = "calls",
     CHARTED = "charted",
+    CLIENT_REQUEST = "client_request",
     CLOSING = "closing",
     CONFIG = "config",
     CONTENT = "content",
@@ -176,6 +183,7 @@ names! {
     DIGEST = "digest",
     DIGESTS = "digests",
     DUE = "due",
+    DURATION = "duration",
     EDITS = "edits",
     END_TIME = "end_time",
     ENTRIES = "entries",
@@ -196,6 +204,8 @@ names! {
     LINKS = "links",
     LINK_ROWS = "link_rows",
     LOCATION = "location",
+    MARKED_AT = "marked",
+    METADATA = "metadata",
     METRIC = ".<metric>",
     MODEL = "model",
     MODEL_TYPE = "model_type",
@@ -207,23 +217,29 @@ names! {
     PACKED = "packed",
     PARAMS = "params",
     PARAM_ROWS = "param_rows",
+    PARTS = "parts",
     POINTS = "points",
+    PROMPTS = "prompts",
     RATE = "rate",
     REBUILD = "rebuild",
     RECORD = "record",
     RECORDS = "records",
     RENAMED = "renamed",
+    REQUEST = "request",
+    RESPONSE = "response",
     REVISION = "rev",
     ROOM = "room",
     ROW_KEY = "key",
     ROW_VALUE = "value",
     RUN = "run",
     RUN_LINK = "run_link",
+    RUNS = "runs",
     SCHEMA_VERSION = "schema_version",
     SCORER = "scorer",
     SEARCHED = "searched",
     SEEN = "seen",
     SEGMENTS = "segments",
+    SHARDS = "shards",
     SOURCE = "source",
     SOURCE_RUN = "source_run",
     SOURCE_TYPE = "source_type",
@@ -231,6 +247,7 @@ names! {
     STAGE = "stage",
     STAGE_VERSION = "stage_version",
     STALE = "stale",
+    STATE = "state",
     START_TIME = "start_time",
     STATUS = "status",
     STEP = "step",

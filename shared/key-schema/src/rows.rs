@@ -2,7 +2,7 @@
 //!
 //! Rows of domains whose functions are not built yet stand here already, so that their place in the table is decided once.
 
-use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId};
+use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId};
 
 use crate::attributes::{
     Attribute, CREATION, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL, RUN_INFO, TAGGED, WITH_PARAMS,
@@ -110,10 +110,8 @@ rows! {
     LoggedModelParam = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#PARAM#" <param: Name> { ..KEY_VALUE };
     /// A tag of a logged model, likewise.
     LoggedModelTag = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#TAG#" <tag: Name> { ..KEY_VALUE };
-    /// A trace, a document: name, status, times, tags, metadata, assessments.
-    Trace = "EXP#" <experiment: ExperimentId> / "T#" <trace: Name>;
-    /// A tag of a trace that is too big for its document.
-    TraceTag = "EXP#" <experiment: ExperimentId> / "T#" <trace: Name> "#TAG#" <tag: Name>;
+    /// A UTC day on which traces of the experiment began, and over how many partitions they are spread. Written before the first of them.
+    TraceDay = "EXP#" <experiment: ExperimentId> / "TRDAY#" <day: Ascending> { SHARDS: Count required "how many partitions" };
     /// A dataset that runs read: name, digest, the contexts it was read in; source, schema and profile, compressed, unless they are
     /// big. Its key is a hash of name and digest.
     Dataset = "EXP#" <experiment: ExperimentId> / "D#" <dataset: WideDigest> {
@@ -191,10 +189,35 @@ rows! {
     DatasetPart = "DATA#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
     /// Points of a logged model's metrics that its document has no room for.
     LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest> { POINTS: Bytes required "the points, packed" };
-    /// Names the experiment of a trace, whose id the client chose.
-    TraceLocation = "TRACE#" <trace: Name> / "T#META";
-    /// Spans of a trace, packed, one item an export.
-    TraceSpans = "TRACE#" <trace: Name> / "T#SPANS#" <export: Digest>;
+    /// A trace but for its spans, a document. Its id is the client's, so that only this row says its experiment.
+    Trace = "TRACE#" <trace: TraceId> / "T#HEAD" {
+        EXPERIMENT: ExperimentId required "its experiment",
+        START_TIME: Number required "when it began, in ms",
+        DURATION: Number "how long it took, in ms",
+        STATE: TraceState required "MLflow's state",
+        REQUEST: Text "preview of the request",
+        RESPONSE: Text "preview of the response",
+        CLIENT_REQUEST: Text "the client's id of the request",
+        TAGS: Texts required "tags",
+        METADATA: Texts required "metadata",
+        ASSESSMENTS: Texts required "assessments by their ids, as JSON",
+        RUNS: TextSet "runs that it was linked to",
+        PROMPTS: TextSet "prompt versions that it was linked to, as name/version",
+        MARKED_AT: Number required "when its mark was put last, in ms",
+        EDITS: Number required "counts the writes to the document"
+    };
+    /// Spans of a trace, packed: those of one export, or a part of them. Its key is a hash of what the export holds, so that a repetition is
+    /// the same item.
+    TraceSpans = "TRACE#" <trace: TraceId> / "T#SPANS#" <export: WideDigest> "#" <part: Ordinal> {
+        ARRIVED: Number required "when it came, in ms: of two exports of a span, the later counts",
+        PARTS: Count required "of how many parts this is one",
+        CONTENT: Bytes required "the spans, packed"
+    };
+    /// A mark: a trace of the experiment that began at this time of this UTC day. Put before the trace gets the time; one whose trace is
+    /// missing, or began at another time, stands for nothing. Newest first.
+    TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
+        MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than a minute after that"
+    };
 
     // ---- evaluation datasets and scorers -----------------------------------------------------------------------------
     /// An evaluation dataset, a document: name, tags, schema, number of records, digest, times, users, experiments.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId};
+use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId};
 
 /// A value that can stand between two literals of a key.
 pub trait Segment: Sized {
@@ -94,7 +94,7 @@ impl Segment for ModelId {
     }
 }
 
-/// Ids that are texts of one form, made here.
+/// Ids that are texts of one form, and hold no `#`.
 macro_rules! id_segments {
     ($($id:ident),+) => {$(
         impl Segment for $id {
@@ -108,7 +108,7 @@ macro_rules! id_segments {
         }
     )+};
 }
-id_segments!(DatasetRecordId, EvaluationDatasetId, ScorerId);
+id_segments!(DatasetRecordId, EvaluationDatasetId, ScorerId, TraceId);
 
 /// A 64-bit integer, smallest first: 16 hexadecimal digits with the sign bit turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

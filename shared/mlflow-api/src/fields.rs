@@ -4,6 +4,7 @@ use crate::checks::FieldChecks;
 use crate::error::Result;
 use crate::ids::{ExperimentId, ModelId, RunId};
 use crate::ids_registry::RegisteredModelName;
+use crate::ids_trace::TraceId;
 use crate::message::{Content, Field, Kind, Message};
 
 /// A message with typed fields, as [`messages!`](crate::messages) declares it.
@@ -140,6 +141,7 @@ ids! {
     RunId: RunId::named;
     ModelId: ModelId::named;
     RegisteredModelName: |text| Ok(RegisteredModelName::named(text));
+    TraceId: TraceId::named;
 }
 
 /// Declares messages: fields in the order of MLflow's checks, each with its type and the checks made of it.

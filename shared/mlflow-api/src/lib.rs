@@ -5,6 +5,7 @@
 
 pub mod answer_size;
 pub mod artifact_path;
+pub mod assessments;
 pub mod checks;
 mod error;
 pub mod evaluation_datasets;
@@ -12,6 +13,7 @@ pub mod fields;
 mod ids;
 mod ids_evaluation;
 mod ids_registry;
+mod ids_trace;
 pub mod inputs;
 pub mod json;
 pub mod key_value;
@@ -21,11 +23,13 @@ mod limits_trace;
 pub mod location;
 pub mod logged_models;
 pub mod message;
+pub mod proto_json;
 pub mod python;
 pub mod registry;
 mod request;
 pub mod requests;
 pub mod scorers;
+pub mod traces;
 pub mod tracking;
 mod workspace;
 
@@ -33,6 +37,7 @@ pub use error::{Error, ErrorBody, ErrorCode, Result};
 pub use ids::{ExperimentId, ModelId, RunId};
 pub use ids_evaluation::{DatasetRecordId, EvaluationDatasetId, ScorerId};
 pub use ids_registry::RegisteredModelName;
+pub use ids_trace::{AssessmentId, TraceId};
 pub use json::Json;
 pub use request::Request;
 pub use workspace::Workspace;

@@ -21,6 +21,8 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// The header, if there is one.
     pub content_type: Option<String>,
+    /// Those of [`Request::HEADERS`] that there are.
+    pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Vec<u8>,
     /// Whether the body was held against a schema, as GraphQL's inputs are: MLflow makes none of the checks of [`messages!`](crate::messages)
@@ -29,6 +31,15 @@ pub struct Request {
 }
 
 impl Request {
+    /// The further headers that endpoints read.
+    pub const HEADERS: [&str; 3] = ["content-encoding", "x-mlflow-experiment-id", "x-mlflow-run-id"];
+
+    /// A header that is one of [`Request::HEADERS`].
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
     /// Decodes a query string: `+` is a space, bytes that are no UTF-8 stay encoded.
     #[must_use]
     pub fn parse_query(query: &str) -> Vec<(String, String)> {

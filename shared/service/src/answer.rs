@@ -30,6 +30,15 @@ pub enum Answer {
     Elsewhere(String),
     /// No body, status 200.
     Empty,
+    /// A body of another protocol than MLflow's.
+    Foreign {
+        /// Status.
+        status: StatusCode,
+        /// Type of the body.
+        content_type: &'static str,
+        /// Body.
+        body: Vec<u8>,
+    },
 }
 
 impl Answer {
@@ -46,6 +55,7 @@ impl Answer {
             Self::Attachment(attachment) => attachment.into_response(asked),
             Self::Elsewhere(url) => elsewhere(&url),
             Self::Empty => Response::default(),
+            Self::Foreign { status, content_type, body } => response(status, content_type, body.into()),
         }
     }
 }

@@ -41,6 +41,10 @@ impl Incoming {
             path: path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             query: Request::parse_query(parts.uri.query().unwrap_or_default()),
             content_type: parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),
+            headers: Request::HEADERS
+                .into_iter()
+                .filter_map(|name| Some((name, parts.headers.get(name)?.to_str().ok()?.to_owned())))
+                .collect(),
             body: Vec::new(),
             is_typed: false,
         };

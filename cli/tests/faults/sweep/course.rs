@@ -130,7 +130,8 @@ pub(crate) fn api_with_journal(table: &Table) -> Api {
 fn functions(table: &Table, tracking: &tracking::store::Store) -> Api {
     let registry = registry::store::Store::new(table.clone(), ROOT);
     let evaluation = evaluation::store::Store::with_lease(table.clone(), LEASE);
-    let others = [evaluation::router(&evaluation), registry::router(&registry)];
+    let traces = traces::store::Store::with_lease(table.clone(), artifact_store::Artifacts::below(ROOT), LEASE);
+    let others = [evaluation::router(&evaluation), registry::router(&registry), traces::router(&traces)];
     Api(service::joined(tracking::router(tracking), others))
 }
 

@@ -95,10 +95,12 @@ async fn every_write_survives_a_fault_at_each_of_its_requests() {
     let mut walk = Walk::new(router);
     writes::of_tracking(&mut walk).await;
     writes::of_evaluation(&mut walk).await;
+    writes::of_traces(&mut walk).await;
     writes::of_the_registry(&mut walk).await;
     more::writes(&mut walk).await;
 
     let writes = writing(tracking::routes()).chain(writing(registry::routes())).chain(writing(evaluation::routes()));
+    let writes = writes.chain(writing(traces::routes()));
     let unswept: Vec<_> = writes.filter(|route| !walk.endpoints.contains(route)).collect();
     assert_eq!(unswept, Vec::<String>::new(), "no write is sent to these");
     let findings = sweep.findings.lock().unwrap();

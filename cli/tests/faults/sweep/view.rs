@@ -16,6 +16,9 @@ pub(crate) async fn of(api: &Api, path: &str) -> View {
     if path.contains("/datasets/") {
         return reader.evaluation_datasets().await;
     }
+    if path.contains("/traces") {
+        return reader.traces().await;
+    }
     let experiments = reader
         .list("POST", "experiments/search", json!({ "view_type": "ALL", "max_results": 100 }), "experiments")
         .await?;
@@ -156,6 +159,27 @@ impl Reader<'_> {
             view.push(json!({ "dataset": found, "records": records, "experiments": experiments }));
         }
         Ok(view.into())
+    }
+
+    /// The traces of the walk whose ids its requests choose.
+    async fn traces(&self) -> View {
+        let all = "/api/3.0/mlflow/traces";
+        let ids: Vec<_> = (1..=4).map(|number| format!("tr-{number:032x}")).collect();
+        let infos = self.read("POST", &format!("{all}/batchGetInfos"), json!({ "trace_ids": ids })).await?;
+        let infos = infos["trace_infos"].as_array().cloned().unwrap_or_default();
+        let mut spans = Map::new();
+        for info in &infos {
+            let id = text(info, "/trace_id")?;
+            let found = self.read("GET", &format!("{all}/{id}"), json!({})).await?;
+            if found["trace"]["trace_info"] != *info {
+                return Err(format!("{id}{}", difference(info, &found["trace"]["trace_info"])));
+            }
+            if info["tags"]["mlflow.trace.spansLocation"].is_string() {
+                let asked = json!({ "trace_id": id, "allow_partial": "true" });
+                spans.insert(id, self.read("GET", &format!("{all}/get"), asked).await?["trace"]["spans"].take());
+            }
+        }
+        Ok(json!({ "infos": infos, "spans": spans }))
     }
 
     async fn scorers(&self, experiments: &[Value]) -> View {

@@ -26,6 +26,7 @@ proptest! {
         let experiment = ExperimentId::from_number(number >> 4).unwrap();
         let run = RunId::new(1_700_000_000_000, experiment, 7);
         let model = ModelId::new(1_700_000_000_000, experiment, 7);
+        let trace = TraceId::new(u128::from(number));
         let keys = [
             ("ExperimentTag", ExperimentTag::key(&experiment, &chosen)),
             ("RunParam", RunParam::key(&experiment, &run, &chosen)),
@@ -38,8 +39,10 @@ proptest! {
             ("LoggedModelParam", LoggedModelParam::key(&experiment, &model, &chosen)),
             ("LoggedModelTag", LoggedModelTag::key(&experiment, &model, &chosen)),
             ("LoggedModelMetrics", LoggedModelMetrics::key(&experiment, &model)),
-            ("Trace", Trace::key(&experiment, &chosen)),
-            ("TraceTag", TraceTag::key(&experiment, &chosen, &other)),
+            ("Trace", Trace::key(&trace)),
+            ("TraceSpans", TraceSpans::key(&trace, &WideDigest::of(&[&chosen.0]), &Ordinal(1))),
+            ("TraceDay", TraceDay::key(&experiment, &Ascending(time))),
+            ("TraceMark", TraceMark::key(&experiment, &Ascending(time), &Ordinal(7), &Descending(time), &trace)),
             ("RankByParam", RankByParam::key(&experiment, &Field(chosen.0.clone()), &Value(other.0.clone()), &Descending(time), &run)),
             ("RankByMetric", RankByMetric::key(&experiment, &Field(chosen.0.clone()), &DescendingDouble(0.5), &Descending(time), &run)),
             ("FullText", full_text(experiment, &chosen, &other, time)),
@@ -119,7 +122,6 @@ fn only_rows_of_one_entity_begin_alike() {
         "ModelVersion ModelVersionTag",
         "Run RunParam RunTag RunOutput RunInput RunModelInput",
         "RunMetrics RunMetricsBucket",
-        "Trace TraceTag",
     ];
     assert!(alike.iter().eq(expected.iter()), "{alike:#?}");
 }

@@ -9,3 +9,4 @@ pub mod metrics;
 pub mod registry;
 pub mod runs;
 pub mod scorers;
+pub mod traces;

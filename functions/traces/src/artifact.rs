@@ -1,0 +1,69 @@
+//! `get-trace-artifact`: a trace's spans as the file that the user interface reads, or an attachment.
+
+use access::{Needs, Scope, Target};
+use artifact_store::ArtifactPath;
+use bytes::Bytes;
+use futures::stream::{self, StreamExt};
+use mlflow_api::traces::{ARTIFACT_LOCATION_TAG, TraceInfo};
+use mlflow_api::{Error, ErrorCode, Request, Result, TraceId};
+use service::{Answer, Attachment, Endpoint};
+
+use crate::store::{Store, WholeTrace, has_spans_here};
+
+/// The file with a trace's spans, which clients upload where they send the server no spans.
+const FILE: &str = "traces.json";
+
+pub(crate) struct Get {
+    trace: TraceId,
+    attachment: Option<ArtifactPath>,
+}
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = Answer;
+
+    fn read(request: &Request) -> Result<Self> {
+        let id = request.argument("request_id").filter(|id| !id.is_empty()).ok_or_else(|| {
+            Error::new(ErrorCode::BadRequest, "Request must include the \"request_id\" query parameter.")
+        })?;
+        let path = request.argument("path").filter(|path| !path.is_empty());
+        let attachment = path.map(|path| ArtifactPath::of_file(&format!("attachments/{path}"))).transpose()?;
+        Ok(Self { trace: TraceId::named(id)?, attachment })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Trace(self.trace.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+        let trace = scope.trace(&self.trace)?;
+        let info = trace.info()?;
+        if let Some(attachment) = self.attachment {
+            return send(store, &info, &attachment).await;
+        }
+        if has_spans_here(&info) {
+            return Ok(Answer::Attachment(file(&store.trace_get(&trace, true).await?)));
+        }
+        send(store, &info, &ArtifactPath::of_file(FILE)?).await
+    }
+}
+
+/// A file of the trace's artifacts.
+async fn send(store: &Store, info: &TraceInfo, path: &ArtifactPath) -> Result<Answer> {
+    let location = info.tag(ARTIFACT_LOCATION_TAG);
+    let location = location.ok_or_else(|| Error::internal(format!("trace {} has no artifact location", info.id)))?;
+    store.artifacts().at(location)?.send(path).await
+}
+
+/// The spans as a file.
+fn file(trace: &WholeTrace) -> Attachment {
+    let spans: Vec<_> = trace.spans.iter().map(spans::artifact_json).collect();
+    let content = Bytes::from(format!("{{\"spans\":[{}]}}", spans.join(",")));
+    let length = content.len() as u64;
+    let tag = format!("\"{:032x}\"", key_schema::fnv1a_128(&content));
+    Attachment::new(FILE, "application/octet-stream", length, tag, move |range| {
+        let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(content.len());
+        let part = content.slice(at(range.start)..at(range.end));
+        stream::iter([Ok(part)]).boxed()
+    })
+}

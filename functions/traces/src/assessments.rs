@@ -1,0 +1,128 @@
+//! Assessments of traces. Their messages hold values of any type, so they are read from JSON.
+
+use access::{Needs, Scope, Target};
+use entities::now_ms;
+use mlflow_api::assessments::{Assessment, AssessmentChange, OneAssessment};
+use mlflow_api::checks::Check::Required;
+use mlflow_api::proto_json::{field, message, snake_case};
+use mlflow_api::tracking::Empty;
+use mlflow_api::{AssessmentId, Request, Result, TraceId};
+use rand::RngExt;
+use serde_json::{Map, Value};
+use service::Endpoint;
+
+use crate::named::trace;
+use crate::store::Store;
+
+pub(crate) struct Create {
+    trace: TraceId,
+    id: AssessmentId,
+    assessment: Assessment,
+}
+
+impl Endpoint for Create {
+    type Store = Store;
+    type Answer = OneAssessment;
+
+    fn read(request: &Request) -> Result<Self> {
+        let body = request.object(&[("assessment", &[Required])])?;
+        let empty = Map::new();
+        let (id, assessment) = Assessment::read(message(&body, "assessment").unwrap_or(&empty), now_ms())?;
+        let id = id.unwrap_or_else(|| AssessmentId::new(rand::rng().random()));
+        Ok(Self { trace: trace(request)?, id, assessment })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Trace(self.trace.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssessment> {
+        let assessment = store.assessment_create(&scope.trace(&self.trace)?, &self.id, &self.assessment).await?;
+        Ok(OneAssessment { assessment: assessment.json(&self.trace, &self.id) })
+    }
+}
+
+/// An assessment that a path names.
+struct Named {
+    trace: TraceId,
+    id: String,
+}
+
+impl Named {
+    fn of(request: &Request) -> Result<Self> {
+        Ok(Self { trace: trace(request)?, id: request.path_part("assessment_id").to_owned() })
+    }
+}
+
+pub(crate) struct Get(Named);
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneAssessment;
+
+    fn read(request: &Request) -> Result<Self> {
+        Named::of(request).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Trace(self.0.trace.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssessment> {
+        let (id, assessment) = store.assessment_get(&scope.trace(&self.0.trace)?, &self.0.id)?;
+        Ok(OneAssessment { assessment: assessment.json(&self.0.trace, &id) })
+    }
+}
+
+pub(crate) struct Modify {
+    named: Named,
+    change: AssessmentChange,
+}
+
+impl Endpoint for Modify {
+    type Store = Store;
+    type Answer = OneAssessment;
+
+    fn read(request: &Request) -> Result<Self> {
+        let body = request.object(&[("assessment", &[Required]), ("update_mask", &[Required])])?;
+        let mask = field(&body, "update_mask").and_then(Value::as_str).unwrap_or_default();
+        let paths: Vec<_> = mask.split(',').map(snake_case).collect();
+        let empty = Map::new();
+        let sent = message(&body, "assessment").unwrap_or(&empty);
+        let change = AssessmentChange::read(sent, paths.iter().map(String::as_str))?;
+        Ok(Self { named: Named::of(request)?, change })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Trace(self.named.trace.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssessment> {
+        let Named { trace, id } = self.named;
+        let (id, assessment) = store.assessment_update(&scope.trace(&trace)?, &id, self.change).await?;
+        Ok(OneAssessment { assessment: assessment.json(&trace, &id) })
+    }
+}
+
+pub(crate) struct Delete(Named);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        Named::of(request).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Trace(self.0.trace.clone()))
+    }
+
+    /// What is not there need not be deleted.
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        if let Some(trace) = scope.known_trace(&self.0.trace)? {
+            store.assessment_delete(&trace, &self.0.id).await?;
+        }
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,66 @@
+//! Deleting traces.
+
+use access::{Needs, Scope, Target};
+use mlflow_api::requests::traces as message;
+use mlflow_api::traces::DeletedTraces;
+use mlflow_api::{Error, ExperimentId, Request, Result, TraceId};
+use service::Endpoint;
+
+use crate::read::check_number;
+use crate::store::Store;
+
+/// Which traces are deleted.
+enum Which {
+    Named(Vec<TraceId>),
+    Until { latest: i64, most: Option<usize> },
+}
+
+pub(crate) struct Delete {
+    experiment: ExperimentId,
+    which: Which,
+}
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = DeletedTraces;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::DeleteTraces = request.read()?;
+        let named = &message.request_ids;
+        let which = match (message.max_timestamp_millis, named.is_empty()) {
+            (None, true) => {
+                return Err(Error::invalid("Either `max_timestamp_millis` or `trace_ids` must be specified."));
+            }
+            (Some(_), false) => {
+                return Err(Error::invalid("Only one of `max_timestamp_millis` and `trace_ids` can be specified."));
+            }
+            (None, false) => {
+                check_number(named.len())?;
+                if message.max_traces.is_some() {
+                    return Err(Error::invalid("`max_traces` can't be specified if `trace_ids` is specified."));
+                }
+                Which::Named(named.iter().filter_map(|id| TraceId::parse(id)).collect())
+            }
+            (Some(latest), true) => {
+                if let Some(most) = message.max_traces.filter(|most| *most <= 0) {
+                    return Err(Error::invalid(format!("`max_traces` must be a positive integer, received {most}.")));
+                }
+                Which::Until { latest, most: message.max_traces.and_then(|most| usize::try_from(most).ok()) }
+            }
+        };
+        Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, which })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::delete(Target::Experiment(self.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DeletedTraces> {
+        let experiment = scope.experiment(self.experiment)?;
+        let traces_deleted = match self.which {
+            Which::Named(traces) => store.traces_delete(&experiment, &traces).await?,
+            Which::Until { latest, most } => store.traces_delete_until(&experiment, latest, most).await?,
+        };
+        Ok(DeletedTraces { traces_deleted })
+    }
+}

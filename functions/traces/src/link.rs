@@ -1,0 +1,78 @@
+//! Links of traces to runs and to versions of prompts.
+
+use access::{Action, Needs, Scope, Target};
+use mlflow_api::requests::traces as message;
+use mlflow_api::tracking::Empty;
+use mlflow_api::{Error, Request, Result, RunId, TraceId, python};
+use service::Endpoint;
+
+use crate::store::Store;
+
+/// Traces that are linked to a run at a time (`MAX_TRACE_LINKS_PER_REQUEST`).
+const MOST: usize = 100;
+
+pub(crate) struct LinkToRun {
+    traces: Vec<TraceId>,
+    run: RunId,
+}
+
+impl Endpoint for LinkToRun {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::LinkToRun = request.read()?;
+        let count = message.trace_ids.len();
+        if count > MOST {
+            return Err(Error::invalid(format!(
+                "Cannot link more than {MOST} traces to a run in a single request. Provided {count} traces."
+            )));
+        }
+        let traces = message.trace_ids.iter().filter_map(|id| TraceId::parse(id)).collect();
+        Ok(Self { traces, run: RunId::named(&message.run_id)? })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Read, self.traces.iter().cloned().map(Target::Trace))
+            .and(Action::Update, [Target::Run(self.run.clone())])
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let mut traces = Vec::new();
+        for trace in &self.traces {
+            traces.extend(scope.known_trace(trace)?);
+        }
+        store.trace_link_to_run(&traces, self.run.as_str()).await?;
+        Ok(Empty {})
+    }
+}
+
+pub(crate) struct LinkPrompts {
+    trace: TraceId,
+    prompts: Vec<String>,
+}
+
+impl Endpoint for LinkPrompts {
+    type Store = Store;
+    type Answer = Empty;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::LinkPrompts = request.read()?;
+        let prompt = |prompt: &message::PromptVersion| {
+            let (name, version) = (&prompt.name, python::int(&prompt.version));
+            let version = version.ok_or_else(|| Error::invalid(format!("Invalid version '{}'.", prompt.version)))?;
+            Ok(format!("{name}/{version}"))
+        };
+        let prompts = message.prompt_versions.iter().map(prompt).collect::<Result<_>>()?;
+        Ok(Self { trace: TraceId::named(&message.trace_id)?, prompts })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Trace(self.trace.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        store.trace_link_prompts(&scope.trace(&self.trace)?, self.prompts).await?;
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,163 @@
+//! Reading traces.
+
+use access::{Action, Granted, Needs, Scope, Target};
+use entities::StoredTrace;
+use mlflow_api::requests::traces as message;
+use mlflow_api::traces::{OneTrace, OneTraceInfo, TraceInfos, Traces};
+use mlflow_api::{Error, ExperimentId, Request, Result, TraceId};
+use service::Endpoint;
+
+use crate::store::Store;
+
+/// Traces that one request may name.
+const MOST: usize = 1_000;
+
+/// Refuses a request that names too many traces.
+pub(crate) fn check_number(traces: usize) -> Result<()> {
+    if traces <= MOST { Ok(()) } else { Err(Error::invalid(format!("A request names at most {MOST} traces."))) }
+}
+
+pub(crate) struct GetInfo(TraceId);
+
+impl Endpoint for GetInfo {
+    type Store = Store;
+    type Answer = OneTrace;
+
+    fn read(request: &Request) -> Result<Self> {
+        crate::named::trace(request).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Trace(self.0.clone()))
+    }
+
+    async fn act(self, scope: &Scope, _: &Store) -> Result<OneTrace> {
+        Ok(OneTrace::without_spans(&scope.trace(&self.0)?.info()?))
+    }
+}
+
+pub(crate) struct GetInfoV2(TraceId);
+
+impl Endpoint for GetInfoV2 {
+    type Store = Store;
+    type Answer = OneTraceInfo;
+
+    fn read(request: &Request) -> Result<Self> {
+        crate::named::trace(request).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Trace(self.0.clone()))
+    }
+
+    async fn act(self, scope: &Scope, _: &Store) -> Result<OneTraceInfo> {
+        Ok(OneTraceInfo { trace_info: scope.trace(&self.0)?.info()?.json_v2() })
+    }
+}
+
+pub(crate) struct Get {
+    trace: TraceId,
+    allow_partial: bool,
+}
+
+/// MLflow has other words here than elsewhere.
+fn is_not_found(trace: &str) -> Error {
+    Error::not_found(format!("Trace with ID {trace} is not found."))
+}
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneTrace;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::GetTrace = request.read()?;
+        let trace = TraceId::parse(&message.trace_id).ok_or_else(|| is_not_found(&message.trace_id))?;
+        Ok(Self { trace, allow_partial: message.allow_partial })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Trace(self.trace.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
+        let trace = scope.known_trace(&self.trace)?.ok_or_else(|| is_not_found(self.trace.as_str()))?;
+        Ok(OneTrace { trace: store.trace_get(&trace, self.allow_partial).await?.parts() })
+    }
+}
+
+/// The traces that a request names; those that cannot be, or are of other experiments than it lets pass, are left out.
+struct Batch {
+    traces: Vec<TraceId>,
+    experiments: Option<Vec<ExperimentId>>,
+}
+
+impl Batch {
+    fn read(request: &Request) -> Result<Self> {
+        let message: message::BatchGet = request.read()?;
+        check_number(message.trace_ids.len())?;
+        let mut traces: Vec<TraceId> = Vec::new();
+        for id in message.trace_ids.iter().filter_map(|id| TraceId::parse(id)) {
+            if !traces.contains(&id) {
+                traces.push(id);
+            }
+        }
+        let experiments = message.experiment_ids.map(|ids| ids.iter().map(|id| ExperimentId::parse(id)).collect());
+        Ok(Self { traces, experiments: experiments.transpose()? })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Read, self.traces.iter().cloned().map(Target::Trace))
+    }
+
+    fn found(&self, scope: &Scope) -> Result<Vec<Granted<StoredTrace>>> {
+        let passes = |trace: &StoredTrace| {
+            self.experiments.as_ref().is_none_or(|experiments| experiments.contains(&trace.experiment()))
+        };
+        let mut found = Vec::new();
+        for id in &self.traces {
+            found.extend(scope.known_trace(id)?.filter(|trace| passes(trace)));
+        }
+        Ok(found)
+    }
+}
+
+pub(crate) struct BatchGet(Batch);
+
+impl Endpoint for BatchGet {
+    type Store = Store;
+    type Answer = Traces;
+
+    fn read(request: &Request) -> Result<Self> {
+        Batch::read(request).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        self.0.needs()
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Traces> {
+        let found = self.0.found(scope)?;
+        let traces = store.trace_get_many(&found.iter().map(|trace| &**trace).collect::<Vec<_>>()).await?;
+        Ok(Traces { traces: traces.iter().map(crate::store::WholeTrace::parts).collect() })
+    }
+}
+
+pub(crate) struct BatchGetInfos(Batch);
+
+impl Endpoint for BatchGetInfos {
+    type Store = Store;
+    type Answer = TraceInfos;
+
+    fn read(request: &Request) -> Result<Self> {
+        Batch::read(request).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        self.0.needs()
+    }
+
+    async fn act(self, scope: &Scope, _: &Store) -> Result<TraceInfos> {
+        let infos = self.0.found(scope)?.iter().map(|trace| Ok(trace.info()?.json())).collect::<Result<_>>()?;
+        Ok(TraceInfos { trace_infos: infos })
+    }
+}

@@ -1,0 +1,147 @@
+//! What clients say about traces as a whole.
+
+use access::{Needs, Scope, Target};
+use entities::now_ms;
+use mlflow_api::assessments::Assessment;
+use mlflow_api::checks::Check::Required;
+use mlflow_api::proto_json::{field, message, parse_duration, parse_time, text, texts};
+use mlflow_api::requests::traces as message_v2;
+use mlflow_api::traces::{OneTrace, OneTraceInfo, TraceState};
+use mlflow_api::{AssessmentId, Error, ExperimentId, Request, Result, TraceId};
+use rand::RngExt;
+use serde_json::{Map, Value};
+use service::Endpoint;
+
+use crate::store::{EndedTrace, StartedTrace, Store};
+
+pub(crate) struct Start {
+    experiment: ExperimentId,
+    started: StartedTrace,
+}
+
+/// The experiment of a trace's location.
+fn experiment(info: &Map<String, Value>) -> Result<ExperimentId> {
+    let location = message(info, "trace_location").and_then(|location| message(location, "mlflow_experiment"));
+    let experiment = location.and_then(|location| text(location, "experiment_id"));
+    let experiment = experiment.filter(|id| !id.is_empty());
+    ExperimentId::parse(experiment.ok_or_else(|| Error::invalid("The trace's location names no experiment."))?)
+}
+
+/// A time or a duration.
+fn ms(info: &Map<String, Value>, name: &str, parse: impl Fn(&str) -> Option<i64>) -> Result<Option<i64>> {
+    let Some(value) = field(info, name) else { return Ok(None) };
+    let ms = value.as_str().and_then(parse);
+    ms.map(Some).ok_or_else(|| Error::invalid(format!("The value of '{name}' is neither a time nor a duration.")))
+}
+
+impl Endpoint for Start {
+    type Store = Store;
+    type Answer = OneTrace;
+
+    fn read(request: &Request) -> Result<Self> {
+        let request = request.object(&[("trace", &[Required])])?;
+        let empty = Map::new();
+        let info = message(&request, "trace").and_then(|trace| message(trace, "trace_info")).unwrap_or(&empty);
+        let sent = text(info, "trace_id").unwrap_or_default();
+        let id = TraceId::parse(sent).ok_or_else(|| Error::invalid(format!("Invalid trace ID '{sent}'.")))?;
+        let now = now_ms();
+        let mut assessments = Vec::new();
+        for sent in field(info, "assessments").and_then(Value::as_array).into_iter().flatten() {
+            let (id, assessment) = Assessment::read(sent.as_object().unwrap_or(&empty), now)?;
+            assessments.push((id.unwrap_or_else(|| AssessmentId::new(rand::rng().random())), assessment));
+        }
+        let owned = |name: &str| text(info, name).map(str::to_owned);
+        let started = StartedTrace {
+            id,
+            request_time: ms(info, "request_time", parse_time)?.unwrap_or_default(),
+            duration: ms(info, "execution_duration", parse_duration)?,
+            state: field(info, "state").and_then(TraceState::read).unwrap_or_default(),
+            client_request_id: owned("client_request_id"),
+            request_preview: owned("request_preview"),
+            response_preview: owned("response_preview"),
+            metadata: texts(info, "trace_metadata"),
+            tags: texts(info, "tags"),
+            assessments,
+        };
+        Ok(Self { experiment: experiment(info)?, started })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Experiment(self.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
+        let info = store.trace_start(&scope.experiment(self.experiment)?, &self.started).await?;
+        Ok(OneTrace::without_spans(&info))
+    }
+}
+
+fn entries(entries: Vec<message_v2::Entry>) -> Vec<(String, String)> {
+    entries.into_iter().map(|entry| (entry.key, entry.value)).collect()
+}
+
+pub(crate) struct StartV2 {
+    experiment: ExperimentId,
+    started: StartedTrace,
+}
+
+impl Endpoint for StartV2 {
+    type Store = Store;
+    type Answer = OneTraceInfo;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message_v2::StartTrace = request.read()?;
+        let started = StartedTrace {
+            id: TraceId::made_here(rand::rng().random()),
+            request_time: message.timestamp_ms,
+            duration: None,
+            state: TraceState::InProgress,
+            client_request_id: None,
+            request_preview: None,
+            response_preview: None,
+            metadata: entries(message.request_metadata),
+            tags: entries(message.tags),
+            assessments: Vec::new(),
+        };
+        Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, started })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Experiment(self.experiment))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneTraceInfo> {
+        let info = store.trace_start_v2(&scope.experiment(self.experiment)?, &self.started).await?;
+        Ok(OneTraceInfo { trace_info: info.json_v2() })
+    }
+}
+
+pub(crate) struct EndV2 {
+    trace: TraceId,
+    ended: EndedTrace,
+}
+
+impl Endpoint for EndV2 {
+    type Store = Store;
+    type Answer = OneTraceInfo;
+
+    fn read(request: &Request) -> Result<Self> {
+        let message: message_v2::EndTrace = request.read()?;
+        let ended = EndedTrace {
+            end_time: message.timestamp_ms,
+            state: message.status.unwrap_or_default(),
+            metadata: entries(message.request_metadata),
+            tags: entries(message.tags),
+        };
+        Ok(Self { trace: crate::named::trace(request)?, ended })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Trace(self.trace.clone()))
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneTraceInfo> {
+        let info = store.trace_end_v2(&scope.trace(&self.trace)?, &self.ended).await?;
+        Ok(OneTraceInfo { trace_info: info.json_v2() })
+    }
+}

@@ -1,0 +1,142 @@
+//! Assessments of traces.
+
+use access::Granted;
+use entities::{StoredTrace, now_ms};
+use mlflow_api::assessments::{Assessment, AssessmentChange};
+use mlflow_api::{AssessmentId, Error, ErrorCode, Result, TraceId};
+
+use super::change::Change;
+use super::draft::Draft;
+use super::store::Store;
+
+/// MLflow's error for an assessment that is not there.
+fn no_assessment(trace: &TraceId, id: &str) -> Error {
+    Error::not_found(format!("Assessment with ID '{id}' not found for trace '{trace}'"))
+}
+
+/// The trace that is changed, which must be there.
+fn there<'a>(stored: Option<&'a StoredTrace>, trace: &TraceId) -> Result<&'a StoredTrace> {
+    stored.ok_or_else(|| TraceId::not_found(trace.as_str()))
+}
+
+/// The assessment that another overrides, with its id.
+fn overridden(stored: &StoredTrace, overrides: Option<&str>) -> Result<Option<(AssessmentId, Assessment)>> {
+    let Some(id) = overrides.and_then(AssessmentId::parse) else { return Ok(None) };
+    Ok(stored.assessment(&id)?.map(|assessment| (id, assessment)))
+}
+
+/// Whether two say the same, whenever they were made.
+fn is_same(known: &Assessment, other: &Assessment) -> bool {
+    *known == Assessment { created: known.created, updated: known.updated, is_valid: known.is_valid, ..other.clone() }
+}
+
+struct Create<'a> {
+    trace: &'a TraceId,
+    id: &'a AssessmentId,
+    assessment: &'a Assessment,
+}
+
+impl Change for Create<'_> {
+    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
+        let stored = there(stored, self.trace)?;
+        let mut draft = Draft::of(stored);
+        match stored.assessment(self.id)? {
+            // The same request, once more.
+            Some(known) if is_same(&known, self.assessment) => return Ok(draft),
+            Some(_) => {
+                let trace = self.trace;
+                let message = format!("Failed to create assessment for trace '{trace}' due to a constraint violation.");
+                return Err(Error::new(ErrorCode::BadRequest, message));
+            }
+            None => {}
+        }
+        if let Some(overrides) = &self.assessment.overrides {
+            let found = overridden(stored, Some(overrides))?;
+            let (id, old) = found.ok_or_else(|| no_assessment(self.trace, overrides))?;
+            draft.set_assessment(&id, &Assessment { is_valid: false, ..old });
+        }
+        draft.set_assessment(self.id, self.assessment);
+        Ok(draft)
+    }
+}
+
+struct Modify<'a> {
+    trace: &'a TraceId,
+    id: &'a AssessmentId,
+    change: AssessmentChange,
+    now: i64,
+}
+
+impl Change for Modify<'_> {
+    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
+        let stored = there(stored, self.trace)?;
+        let found = stored.assessment(self.id)?;
+        let mut assessment = found.ok_or_else(|| no_assessment(self.trace, self.id.as_str()))?;
+        self.change.clone().apply(&mut assessment, self.now)?;
+        let mut draft = Draft::of(stored);
+        draft.set_assessment(self.id, &assessment);
+        Ok(draft)
+    }
+}
+
+struct Delete<'a> {
+    trace: &'a TraceId,
+    id: &'a AssessmentId,
+}
+
+impl Change for Delete<'_> {
+    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
+        let stored = there(stored, self.trace)?;
+        let mut draft = Draft::of(stored);
+        let Some(assessment) = stored.assessment(self.id)? else { return Ok(draft) };
+        draft.remove_assessment(self.id);
+        if let Some((id, old)) = overridden(stored, assessment.overrides.as_deref())? {
+            draft.set_assessment(&id, &Assessment { is_valid: true, ..old });
+        }
+        Ok(draft)
+    }
+}
+
+impl Store {
+    /// Adds an assessment to a trace, under an id that the client or the caller has chosen; returns it as it is then. One request.
+    pub async fn assessment_create(
+        &self,
+        trace: &Granted<StoredTrace>,
+        id: &AssessmentId,
+        assessment: &Assessment,
+    ) -> Result<Assessment> {
+        let create = Create { trace: trace.id(), id, assessment };
+        let written = self.trace_change(trace.id(), Some((**trace).clone()), None, &create).await?;
+        written.assessment(id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))
+    }
+
+    /// An assessment of a trace. No request.
+    pub fn assessment_get(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<(AssessmentId, Assessment)> {
+        let missing = || no_assessment(trace.id(), id);
+        let id = AssessmentId::parse(id).ok_or_else(missing)?;
+        let assessment = trace.assessment(&id)?.ok_or_else(missing)?;
+        Ok((id, assessment))
+    }
+
+    /// Changes an assessment. One request.
+    pub async fn assessment_update(
+        &self,
+        trace: &Granted<StoredTrace>,
+        id: &str,
+        change: AssessmentChange,
+    ) -> Result<(AssessmentId, Assessment)> {
+        let id = AssessmentId::parse(id).ok_or_else(|| no_assessment(trace.id(), id))?;
+        let modify = Modify { trace: trace.id(), id: &id, change, now: now_ms() };
+        let written = self.trace_change(trace.id(), Some((**trace).clone()), None, &modify).await?;
+        let assessment = written.assessment(&id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))?;
+        Ok((id, assessment))
+    }
+
+    /// Deletes an assessment, if it is there; what it overrides is valid again. One request.
+    pub async fn assessment_delete(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<()> {
+        let Some(id) = AssessmentId::parse(id) else { return Ok(()) };
+        let delete = Delete { trace: trace.id(), id: &id };
+        self.trace_change(trace.id(), Some((**trace).clone()), None, &delete).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! A trace's document on its way to the table.
+
+use entities::attributes::{
+    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, START_TIME,
+    STATE, TAGS,
+};
+use entities::{StoredTrace, entry_name};
+use key_schema::rows;
+use mlflow_api::assessments::Assessment;
+use mlflow_api::traces::TraceState;
+use mlflow_api::{AssessmentId, ExperimentId, TraceId};
+use table::{Condition, Item, Map, Value, map, number, text};
+
+use super::mark::Mark;
+
+/// A document as it shall be. Written whole, on condition that it is still what was read.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    trace: TraceId,
+    experiment: ExperimentId,
+    item: Item,
+    before: Option<StoredTrace>,
+}
+
+impl Draft {
+    /// A trace that is not there yet.
+    pub(super) fn new(trace: &TraceId, experiment: ExperimentId, time: i64, state: TraceState) -> Self {
+        let empty = || map(Map::new());
+        let item = Item::new(rows::Trace::key(trace))
+            .with(EXPERIMENT, text(experiment.to_string()))
+            .with(START_TIME, number(time))
+            .with(STATE, text(state.name()))
+            .with(TAGS, empty())
+            .with(METADATA, empty())
+            .with(ASSESSMENTS, empty());
+        Self { trace: trace.clone(), experiment, item, before: None }
+    }
+
+    /// A trace that is there, to be changed.
+    pub(super) fn of(stored: &StoredTrace) -> Self {
+        Self {
+            trace: stored.id().clone(),
+            experiment: stored.experiment(),
+            item: stored.item().clone(),
+            before: Some(stored.clone()),
+        }
+    }
+
+    pub(super) fn experiment(&self) -> ExperimentId {
+        self.experiment
+    }
+
+    pub(super) fn time(&self) -> i64 {
+        self.item.number(START_TIME).unwrap_or_default()
+    }
+
+    pub(super) fn set_time(&mut self, time: i64) {
+        self.set(START_TIME, Some(number(time)));
+    }
+
+    pub(super) fn duration(&self) -> Option<i64> {
+        self.item.number(DURATION)
+    }
+
+    pub(super) fn set_duration(&mut self, duration: Option<i64>) {
+        self.set(DURATION, duration.map(number));
+    }
+
+    pub(super) fn state(&self) -> TraceState {
+        self.item.text(STATE).and_then(TraceState::from_name).unwrap_or_default()
+    }
+
+    pub(super) fn set_state(&mut self, state: TraceState) {
+        self.set(STATE, Some(text(state.name())));
+    }
+
+    pub(super) fn set_client_request(&mut self, id: Option<&str>) {
+        self.set(CLIENT_REQUEST, id.map(text));
+    }
+
+    pub(super) fn set_request(&mut self, preview: &str) {
+        self.set(REQUEST, Some(text(preview)));
+    }
+
+    pub(super) fn has_request(&self) -> bool {
+        self.item.has(REQUEST)
+    }
+
+    pub(super) fn has_response(&self) -> bool {
+        self.item.has(RESPONSE)
+    }
+
+    pub(super) fn set_response(&mut self, preview: &str) {
+        self.set(RESPONSE, Some(text(preview)));
+    }
+
+    pub(super) fn metadata(&self, key: &str) -> Option<&str> {
+        self.entry(METADATA, key)
+    }
+
+    pub(super) fn set_metadata(&mut self, key: &str, value: &str) {
+        self.set_entry(METADATA, key, value);
+    }
+
+    pub(super) fn remove_metadata(&mut self, key: &str) {
+        if let Some(Value::M(entries)) = self.item.0.get_mut(METADATA) {
+            entries.remove(entry_name(key).as_ref());
+        }
+    }
+
+    pub(super) fn set_tag(&mut self, key: &str, value: &str) {
+        self.set_entry(TAGS, key, value);
+    }
+
+    pub(super) fn set_assessment(&mut self, id: &AssessmentId, assessment: &Assessment) {
+        self.set_entry(ASSESSMENTS, id.as_str(), &assessment.stored().to_string());
+    }
+
+    pub(super) fn remove_assessment(&mut self, id: &AssessmentId) {
+        if let Some(Value::M(entries)) = self.item.0.get_mut(ASSESSMENTS) {
+            entries.remove(entry_name(id.as_str()).as_ref());
+        }
+    }
+
+    fn entry(&self, attribute: &str, key: &str) -> Option<&str> {
+        self.item.map(attribute)?.get(entry_name(key).as_ref())?.as_s().ok().map(String::as_str)
+    }
+
+    fn set_entry(&mut self, attribute: &str, key: &str, value: &str) {
+        let entries = self.item.0.entry(attribute.to_owned()).or_insert_with(|| map(Map::new()));
+        if let Value::M(entries) = entries {
+            entries.insert(entry_name(key).into_owned(), text(value));
+        }
+    }
+
+    fn set(&mut self, attribute: &str, value: Option<Value>) {
+        match value {
+            Some(value) => drop(self.item.0.insert(attribute.to_owned(), value)),
+            None => drop(self.item.0.remove(attribute)),
+        }
+    }
+
+    /// Whether it says anything new.
+    pub(super) fn is_changed(&self) -> bool {
+        self.before.as_ref().is_none_or(|before| *before.item() != self.item)
+    }
+
+    /// Its mark, and whether there is one already, as there is for every document.
+    pub(super) fn mark(&self) -> (Mark, bool) {
+        let is_there = self.before.as_ref().is_some_and(|before| before.request_time() == self.time());
+        (Mark { time: self.time(), trace: self.trace.clone() }, is_there)
+    }
+
+    /// What is written, and on what condition.
+    pub(super) fn finish(&self, marked_at: Option<i64>) -> (Item, Condition) {
+        let edits = self.before.as_ref().map(StoredTrace::edits);
+        let item = self.item.clone().with(EDITS, number(edits.unwrap_or_default() + 1));
+        let item = marked_at.into_iter().fold(item, |item, time| item.with(MARKED_AT, number(time)));
+        let condition = match edits {
+            None => Condition::item_missing(),
+            Some(edits) => Condition::Equals(EDITS.into(), number(edits)),
+        };
+        (item, condition)
+    }
+}

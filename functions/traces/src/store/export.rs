@@ -1,0 +1,186 @@
+//! Spans that came by `POST /v1/traces`.
+//!
+//! First the spans and a mark for each trace that is new, in one batch; then the document of each trace. Whatever is cut off, the same
+//! request once more completes.
+
+use access::Granted;
+use entities::{RunLocation, StoredTrace};
+use experiments::check_is_active;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use mlflow_api::limits::TAG_VALUE as VALUE;
+use mlflow_api::limits::truncated;
+use mlflow_api::traces::{
+    ARTIFACT_LOCATION_TAG, COST, FINALIZED, NAME_TAG, SESSION, SPANS_LOCATION_TAG, TOKEN_USAGE, TRACE_USER,
+    TRACKING_STORE, TraceState,
+};
+use mlflow_api::{Error, ExperimentId, Result, TraceId, location};
+use spans::{Export, Summary, Usage};
+
+use super::change::Change;
+use super::draft::Draft;
+use super::mark::Mark;
+use super::spans::items;
+use super::store::Store;
+
+/// Traces of one request whose documents are written at a time.
+const AT_ONCE: usize = 16;
+
+/// The artifact location of a trace.
+pub(super) fn artifact_location(experiment: &str, trace: &TraceId) -> String {
+    location::append(experiment, &format!("traces/{trace}/artifacts"))
+}
+
+/// The refusal to write to a trace of another experiment.
+pub(super) fn of_another(trace: &TraceId, experiment: ExperimentId) -> Error {
+    Error::invalid(format!("Trace with ID '{trace}' does not belong to experiment {experiment}."))
+}
+
+/// One trace of an export.
+struct Exported {
+    trace: TraceId,
+    experiment: ExperimentId,
+    artifact_location: String,
+    tags: Vec<(String, String)>,
+    summary: Summary,
+}
+
+impl Exported {
+    /// The state that the root says, if it is among the spans.
+    fn state(&self) -> Option<TraceState> {
+        self.summary.root.as_ref().and_then(|root| TraceState::from_name(root.state.as_str()))
+    }
+
+    /// A change that a client has finalized keeps its times, tokens and cost; MLflow looks for that only where the export has a session,
+    /// tokens or cost.
+    fn is_final(&self, draft: &Draft) -> bool {
+        let looks = self.summary.session.is_some() || !self.summary.usage.is_empty();
+        looks && draft.metadata(FINALIZED).is_some()
+    }
+
+    fn take_times(&self, draft: &mut Draft) {
+        let (time, start) = (draft.time(), draft.time().min(self.summary.start_ms));
+        let known_end = draft.duration().map(|duration| time.saturating_add(duration));
+        draft.set_time(start);
+        if let Some(end) = self.summary.end_ms {
+            draft.set_duration(Some(known_end.unwrap_or(end).max(end).saturating_sub(start)));
+        }
+    }
+
+    fn take_root(&self, draft: &mut Draft) {
+        if matches!(draft.state(), TraceState::InProgress | TraceState::Unspecified)
+            && let Some(state) = self.state()
+        {
+            draft.set_state(state);
+        }
+        let Some(root) = &self.summary.root else { return };
+        if let Some(preview) = root.request_preview.as_deref().filter(|_| !draft.has_request()) {
+            draft.set_request(preview);
+        }
+        if let Some(preview) = root.response_preview.as_deref().filter(|_| !draft.has_response()) {
+            draft.set_response(preview);
+        }
+    }
+
+    fn take_metadata(&self, draft: &mut Draft, usage: &Usage) {
+        let is_final = self.is_final(draft);
+        for (key, value) in [(TOKEN_USAGE, usage.tokens()), (COST, usage.cost())] {
+            if let Some(value) = value.filter(|_| !(is_final && draft.metadata(key).is_some())) {
+                draft.set_metadata(key, &value);
+            }
+        }
+        for (key, value) in [(SESSION, &self.summary.session), (TRACE_USER, &self.summary.user)] {
+            if let Some(value) = value.as_deref().filter(|_| draft.metadata(key).is_none()) {
+                draft.set_metadata(key, &truncated(VALUE, value));
+            }
+        }
+    }
+}
+
+impl Change for Exported {
+    async fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
+        let mut draft = match stored {
+            Some(stored) if stored.experiment() != self.experiment => {
+                return Err(of_another(&self.trace, self.experiment));
+            }
+            Some(stored) => Draft::of(stored),
+            None => {
+                let state = self.state().unwrap_or(TraceState::InProgress);
+                let mut draft = Draft::new(&self.trace, self.experiment, self.summary.start_ms, state);
+                draft.set_tag(ARTIFACT_LOCATION_TAG, &self.artifact_location);
+                draft
+            }
+        };
+        if !self.is_final(&draft) {
+            self.take_times(&mut draft);
+        }
+        self.take_root(&mut draft);
+        // Which calls of models are counted by others above them only all spans can tell.
+        let of_all = if stored.is_some() && !self.summary.usage.is_empty() {
+            Some(spans::summarize(&store.trace_spans(&self.trace).await?)?.usage)
+        } else {
+            None
+        };
+        self.take_metadata(&mut draft, of_all.as_ref().unwrap_or(&self.summary.usage));
+        draft.set_tag(SPANS_LOCATION_TAG, TRACKING_STORE);
+        for (key, value) in &self.tags {
+            draft.set_tag(key, value);
+        }
+        Ok(draft)
+    }
+}
+
+impl Store {
+    /// Keeps exported spans, and links traces whose roots are among them to a run, if one is given. Two requests for one trace that is new
+    /// or that this process wrote last, three for any other; one more per 25 items beyond the first, one per further trace, one per link,
+    /// one for a day's first trace and one for the experiment where no lease lasts.
+    pub async fn spans_log(
+        &self,
+        experiment: &Granted<ExperimentId>,
+        run: Option<&Granted<RunLocation>>,
+        exports: Vec<Export>,
+    ) -> Result<()> {
+        let id = **experiment;
+        let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
+        check_is_active(id, state.stage)?;
+        let (mut writes, mut exported, mut roots) = (Vec::new(), Vec::new(), Vec::new());
+        for export in exports {
+            let trace = TraceId::new(u128::from_be_bytes(export.trace_id));
+            let summary = spans::summarize(&export.spans)?;
+            let known = self.known.trace(&trace);
+            let is_marked = known.as_ref().is_some_and(|known| known.request_time() <= summary.start_ms);
+            let marked = (!is_marked).then_some(summary.start_ms);
+            if let Some(time) = marked {
+                writes.push(self.trace_mark(id, &Mark { time, trace: trace.clone() }).await?);
+            }
+            writes.extend(items(&trace, &export.spans)?);
+            if summary.root.is_some() {
+                roots.push(trace.clone());
+            }
+            let change = Exported {
+                artifact_location: artifact_location(&state.artifact_location, &trace),
+                trace,
+                experiment: id,
+                tags: tags(export.resource, &summary),
+                summary,
+            };
+            exported.push((change, known, marked));
+        }
+        self.table.write_many(writes, &[]).await?;
+        let changes: Vec<_> = exported
+            .iter()
+            .map(|(change, known, marked)| self.trace_change(&change.trace, known.clone(), *marked, change))
+            .collect();
+        stream::iter(changes).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
+        match run {
+            Some(run) => self.trace_link(&roots, run.run.as_str()).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The tags of an export: what its sender says about itself, and what the root says, which wins.
+fn tags(resource: Vec<(String, String)>, summary: &Summary) -> Vec<(String, String)> {
+    let of_root = summary.tags.iter().cloned();
+    let name = summary.trace_name.iter().map(|name| (NAME_TAG.to_owned(), name.clone()));
+    resource.into_iter().chain(of_root).chain(name).collect()
+}

@@ -1,0 +1,72 @@
+//! What this process remembers of the table. All of it may have changed since: writes carry conditions, and what is only ever added to is
+//! read again where that matters.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use entities::StoredTrace;
+use mlflow_api::{ExperimentId, TraceId};
+
+/// Traces remembered at a time, and days.
+const MOST: usize = 2_000;
+/// Largest document that is remembered, in bytes.
+const LARGEST: usize = 16 << 10;
+
+/// Documents of traces that this process wrote last: spans of a trace often come by several requests. And the days that are in the table,
+/// with the number of their partitions.
+#[derive(Clone, Default)]
+pub(super) struct Known(Arc<Mutex<Memory>>);
+
+#[derive(Default)]
+struct Memory {
+    traces: HashMap<TraceId, StoredTrace>,
+    days: HashMap<(ExperimentId, i64), u32>,
+}
+
+impl Known {
+    /// A trace as this process wrote it last.
+    pub(super) fn trace(&self, id: &TraceId) -> Option<StoredTrace> {
+        self.with(|memory| memory.traces.get(id).cloned())
+    }
+
+    /// Remembers a trace.
+    pub(super) fn keep_trace(&self, trace: &StoredTrace) {
+        let is_small = trace.item().size() <= LARGEST;
+        self.with(|memory| {
+            make_room(&mut memory.traces);
+            if is_small {
+                memory.traces.insert(trace.id().clone(), trace.clone());
+            } else {
+                memory.traces.remove(trace.id());
+            }
+        });
+    }
+
+    /// Forgets a trace.
+    pub(super) fn forget_trace(&self, id: &TraceId) {
+        self.with(|memory| memory.traces.remove(id));
+    }
+
+    /// Over how many partitions a day is spread, if it is in the table.
+    pub(super) fn shards(&self, experiment: ExperimentId, day: i64) -> Option<u32> {
+        self.with(|memory| memory.days.get(&(experiment, day)).copied())
+    }
+
+    /// Remembers a day.
+    pub(super) fn keep_day(&self, experiment: ExperimentId, day: i64, shards: u32) {
+        self.with(|memory| {
+            make_room(&mut memory.days);
+            memory.days.insert((experiment, day), shards);
+        });
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Memory) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn make_room<K, V>(map: &mut HashMap<K, V>) {
+    if map.len() >= MOST {
+        map.clear();
+    }
+}

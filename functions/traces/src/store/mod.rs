@@ -1,0 +1,26 @@
+//! What the traces domain keeps in the table. Methods are named noun first.
+//!
+//! A trace is a document under its id, which holds all but the spans. Spans stand beside it, an item for each export, and are never
+//! rewritten. Marks are the time order of an experiment's traces, in partitions by day, so that no partition grows without bound
+//! (`docs/adr/0033-traces.md`).
+
+mod assessment;
+mod change;
+mod delete;
+mod draft;
+mod export;
+mod known;
+mod link;
+mod mark;
+mod read;
+mod spans;
+mod start;
+#[expect(clippy::module_inception, reason = "the store itself, which the other files use")]
+mod store;
+mod tag;
+
+pub use mark::{Mark, TraceDay, day_of};
+pub use read::{WholeTrace, has_spans_here};
+pub use start::{EndedTrace, StartedTrace};
+pub use store::Store;
+pub(crate) use tag::no_tag;

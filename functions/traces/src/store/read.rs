@@ -1,0 +1,91 @@
+//! Reading traces.
+
+use std::collections::HashMap;
+
+use entities::{StoredTrace, read_traces};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use mlflow_api::traces::{SPANS_LOCATION_TAG, TRACKING_STORE, TraceInfo, TraceParts};
+use mlflow_api::{Error, Result, TraceId};
+use spans::Span;
+
+use super::store::Store;
+
+/// Traces whose spans are read at a time.
+const AT_ONCE: usize = 8;
+
+/// A trace with its spans.
+#[derive(Clone, Debug)]
+pub struct WholeTrace {
+    /// All but the spans.
+    pub info: TraceInfo,
+    /// Its spans, roots first, then by their start.
+    pub spans: Vec<Span>,
+}
+
+impl WholeTrace {
+    /// Its JSON.
+    #[must_use]
+    pub fn parts(&self) -> TraceParts {
+        TraceParts { trace_info: self.info.json(), spans: self.spans.iter().map(spans::json).collect() }
+    }
+
+    /// Whether all spans have come that its client has announced.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.spans.len() as u64 >= self.info.announced_spans()
+    }
+}
+
+/// Whether the spans of a trace are with it, and not in a file.
+#[must_use]
+pub fn has_spans_here(info: &TraceInfo) -> bool {
+    info.tag(SPANS_LOCATION_TAG) == Some(TRACKING_STORE)
+}
+
+/// MLflow's error for spans that are in a file.
+fn elsewhere() -> Error {
+    Error::new(mlflow_api::ErrorCode::BadRequest, "Trace data not stored in tracking store")
+}
+
+impl Store {
+    /// Those of these traces that are there. One request per hundred; a read unit per 4 KB of each.
+    pub async fn trace_heads(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
+        read_traces(&self.table, ids).await
+    }
+
+    /// A trace with its spans. One request, one more per MB of spans.
+    ///
+    /// # Errors
+    /// MLflow's, where its spans are in a file, and where not all have come, unless the caller takes what is there.
+    pub async fn trace_get(&self, trace: &StoredTrace, allow_partial: bool) -> Result<WholeTrace> {
+        let info = trace.info()?;
+        if !has_spans_here(&info) {
+            return Err(elsewhere());
+        }
+        let whole = WholeTrace { spans: self.trace_spans(trace.id()).await?, info };
+        if !allow_partial && (whole.spans.is_empty() || !whole.is_complete()) {
+            let id = trace.id();
+            let message = format!("Trace with ID {id} is not fully exported yet, please try again later.");
+            return Err(Error::not_found(message));
+        }
+        Ok(whole)
+    }
+
+    /// Traces with their spans, without those whose spans have not all come. One request for each.
+    ///
+    /// # Errors
+    /// MLflow's, where the spans of one are in a file.
+    pub async fn trace_get_many(&self, traces: &[&StoredTrace]) -> Result<Vec<WholeTrace>> {
+        let infos: Vec<_> = traces.iter().map(|trace| trace.info()).collect::<Result<_>>()?;
+        if !infos.iter().all(has_spans_here) {
+            return Err(elsewhere());
+        }
+        let reads = infos.into_iter().map(|info| async move {
+            let spans = self.trace_spans(&info.id).await?;
+            Ok::<_, Error>(WholeTrace { info, spans })
+        });
+        let reads: Vec<_> = reads.collect();
+        let whole: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
+        Ok(whole.into_iter().filter(|trace| trace.is_complete() && !trace.spans.is_empty()).collect())
+    }
+}

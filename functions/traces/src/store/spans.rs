@@ -1,0 +1,70 @@
+//! Spans in the table: an item, or several parts, for each export, which nothing rewrites.
+
+use std::collections::BTreeMap;
+
+use entities::attributes::{ARRIVED, CONTENT, PARTS};
+use entities::{now_ms, unreadable};
+use key_schema::{Ordinal, Segment, WideDigest, rows};
+use mlflow_api::{Error, Result, TraceId};
+use spans::Span;
+use table::{Item, Query, bytes, number};
+
+use super::store::Store;
+
+/// Bytes in one part: an item has room for 400 KB, its key and names included.
+const PART: usize = 380 << 10;
+
+/// The items of one export of a trace's spans.
+pub(super) fn items(trace: &TraceId, spans: &[Span]) -> Result<Vec<Item>> {
+    let packed = spans::pack(spans, PART);
+    let digest = WideDigest::read(&packed.digest).ok_or_else(|| Error::internal("a digest of another form"))?;
+    let parts = u32::try_from(packed.parts.len()).map_err(Error::internal)?;
+    let arrived = number(now_ms());
+    let item = |(part, content): (u32, Vec<u8>)| {
+        Item::new(rows::TraceSpans::key(trace, &digest, &Ordinal(part)))
+            .with(ARRIVED, arrived.clone())
+            .with(PARTS, number(parts))
+            .with(CONTENT, bytes(content))
+    };
+    Ok((0..).zip(packed.parts).map(item).collect())
+}
+
+/// The spans in the items of a trace. An export of which a part is missing, because it is still being written, counts for nothing.
+fn read(items: Vec<Item>) -> Result<Vec<Span>> {
+    let mut exports: BTreeMap<String, Vec<Item>> = BTreeMap::new();
+    for item in items {
+        let row = item.key().as_ref().and_then(rows::TraceSpans::parse);
+        let row = row.ok_or_else(|| unreadable(&item, "spans"))?;
+        exports.entry(row.export.text()).or_default().push(item);
+    }
+    let mut whole = Vec::new();
+    for (digest, parts) in exports {
+        let first = parts.first().map(|part| (part.number(ARRIVED), part.number(PARTS)));
+        let (Some(arrived), Some(count)) = first.unwrap_or_default() else { continue };
+        if usize::try_from(count).ok() != Some(parts.len()) {
+            continue;
+        }
+        let content = |part: &Item| part.0.get(CONTENT)?.as_b().ok().map(|bytes| bytes.as_ref().to_vec());
+        let joined: Vec<u8> = parts.iter().filter_map(content).flatten().collect();
+        let unpacked = spans::unpack(&joined);
+        let of_item = |part: &Item| unreadable(part, "spans");
+        let unpacked = unpacked.map_err(|_| parts.first().map_or_else(|| Error::internal("no parts"), of_item))?;
+        whole.push((arrived, digest, unpacked));
+    }
+    whole.sort_by(|(one, a, _), (other, b, _)| (one, a).cmp(&(other, b)));
+    Ok(spans::join(whole.into_iter().map(|(_, _, spans)| spans)))
+}
+
+impl Store {
+    /// All spans of a trace that have come, roots first, then by their start. One request, one more per MB; a read unit per 4 KB.
+    pub async fn trace_spans(&self, trace: &TraceId) -> Result<Vec<Span>> {
+        let items = self.table.query(Query::of(rows::TraceSpans::all(trace))).await?;
+        if items.iter().map(Item::size).sum::<usize>() < ASIDE {
+            return read(items);
+        }
+        tokio::task::spawn_blocking(move || read(items)).await.map_err(Error::internal)?
+    }
+}
+
+/// Bytes of spans from which on they are read where that holds nobody up.
+const ASIDE: usize = 64 << 10;

@@ -1,0 +1,252 @@
+//! What clients say about a trace as a whole: `StartTrace`, in both versions, and `EndTrace`.
+
+use access::Granted;
+use entities::StoredTrace;
+use experiments::check_is_active;
+use mlflow_api::assessments::Assessment;
+use mlflow_api::limits::TAG_VALUE as VALUE;
+use mlflow_api::traces::{
+    ARTIFACT_LOCATION_TAG, COST, FINALIZED, METADATA, NAME_TAG, SERVERS_TAGS, SESSION, TOKEN_USAGE, TraceInfo,
+    TraceState,
+};
+use mlflow_api::{AssessmentId, Error, ExperimentId, Result, TraceId, limits, proto_json};
+use serde_json::{Map, Value};
+
+use super::change::Change;
+use super::draft::Draft;
+use super::export::{artifact_location, of_another};
+use super::store::Store;
+use super::tag;
+
+/// A trace as its client describes it.
+#[derive(Clone, Debug)]
+pub struct StartedTrace {
+    /// Id.
+    pub id: TraceId,
+    /// When it began, in ms.
+    pub request_time: i64,
+    /// How long it took, in ms.
+    pub duration: Option<i64>,
+    /// State.
+    pub state: TraceState,
+    /// The client's id of the request.
+    pub client_request_id: Option<String>,
+    /// Preview of the request.
+    pub request_preview: Option<String>,
+    /// Preview of the response.
+    pub response_preview: Option<String>,
+    /// Metadata.
+    pub metadata: Vec<(String, String)>,
+    /// Tags.
+    pub tags: Vec<(String, String)>,
+    /// Assessments, each with an id.
+    pub assessments: Vec<(AssessmentId, Assessment)>,
+}
+
+impl StartedTrace {
+    /// Checks what MLflow checks.
+    fn check(&self) -> Result<()> {
+        if !proto_json::is_time(self.request_time) {
+            return Err(Error::invalid("The time of the trace is not between the years 1 and 9999."));
+        }
+        let tag = |key: &str| self.tags.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        tag::check_name(tag(NAME_TAG))?;
+        let session = self.metadata.iter().find(|(name, _)| name == SESSION);
+        session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", METADATA, session))
+    }
+}
+
+struct Start<'a> {
+    started: &'a StartedTrace,
+    experiment: ExperimentId,
+    artifact_location: String,
+    is_final: bool,
+}
+
+impl Change for Start<'_> {
+    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
+        let started = self.started;
+        let mut draft = match stored {
+            Some(stored) if stored.experiment() != self.experiment => {
+                return Err(of_another(&started.id, self.experiment));
+            }
+            Some(stored) => Draft::of(stored),
+            None => Draft::new(&started.id, self.experiment, started.request_time, started.state),
+        };
+        draft.set_time(started.request_time);
+        draft.set_duration(started.duration);
+        draft.set_state(started.state);
+        draft.set_client_request(started.client_request_id.as_deref());
+        if let Some(preview) = &started.request_preview {
+            draft.set_request(preview);
+        }
+        if let Some(preview) = &started.response_preview {
+            draft.set_response(preview);
+        }
+        set_tags(&mut draft, &started.tags);
+        draft.set_tag(ARTIFACT_LOCATION_TAG, &self.artifact_location);
+        set_metadata(&mut draft, &started.metadata);
+        if self.is_final {
+            draft.set_metadata(FINALIZED, "true");
+        }
+        for (id, assessment) in &started.assessments {
+            draft.set_assessment(id, assessment);
+        }
+        Ok(draft)
+    }
+}
+
+/// What an old client says when a trace has ended.
+#[derive(Clone, Debug)]
+pub struct EndedTrace {
+    /// When it ended, in ms.
+    pub end_time: i64,
+    /// State.
+    pub state: TraceState,
+    /// Metadata that is set.
+    pub metadata: Vec<(String, String)>,
+    /// Tags that are set.
+    pub tags: Vec<(String, String)>,
+}
+
+struct End<'a> {
+    trace: &'a TraceId,
+    ended: &'a EndedTrace,
+}
+
+impl Change for End<'_> {
+    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
+        let stored = stored.ok_or_else(|| TraceId::not_found(self.trace.as_str()))?;
+        let mut draft = Draft::of(stored);
+        draft.set_duration(Some(self.ended.end_time.saturating_sub(draft.time())));
+        draft.set_state(self.ended.state);
+        set_metadata(&mut draft, &self.ended.metadata);
+        set_tags(&mut draft, &self.ended.tags);
+        Ok(draft)
+    }
+}
+
+fn set_tags(draft: &mut Draft, tags: &[(String, String)]) {
+    for (key, value) in tags.iter().filter(|(key, _)| !SERVERS_TAGS.contains(&key.as_str())) {
+        draft.set_tag(key, &limits::truncated(VALUE, value));
+    }
+}
+
+fn set_metadata(draft: &mut Draft, metadata: &[(String, String)]) {
+    for (key, value) in metadata {
+        match key.as_str() {
+            TOKEN_USAGE => merge_numbers(draft, key, value, &TOKEN_KEYS, token_count),
+            COST => merge_numbers(draft, key, value, &COST_KEYS, finite),
+            _ => draft.set_metadata(key, &limits::truncated(VALUE, value)),
+        }
+    }
+}
+
+/// What MLflow keeps of token usage and of cost, in the order in which it prints them (`trace_analytics.py`).
+const TOKEN_KEYS: [&str; 6] = [
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "cache_creation_input_tokens_above_1hr",
+];
+const COST_KEYS: [&str; 3] = ["input_cost", "output_cost", "total_cost"];
+
+/// Sets those of the numbers of an entry of the metadata that the new value has.
+pub(super) fn merge_numbers(
+    draft: &mut Draft,
+    key: &str,
+    value: &str,
+    keys: &[&str],
+    number: impl Fn(&Value) -> Option<Value>,
+) {
+    let object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap_or_default();
+    let (mut known, new) = (draft.metadata(key).map(object).unwrap_or_default(), object(value));
+    for (name, value) in new.iter().filter(|(name, _)| keys.contains(&name.as_str())) {
+        match number(value) {
+            Some(number) => drop(known.insert(name.clone(), number)),
+            None => drop(known.remove(name)),
+        }
+    }
+    let ordered: Map<_, _> =
+        keys.iter().filter_map(|name| Some(((*name).to_owned(), known.get(*name)?.clone()))).collect();
+    if ordered.is_empty() {
+        draft.remove_metadata(key);
+    } else {
+        draft.set_metadata(key, &mlflow_api::python::json_spaced(&Value::Object(ordered)));
+    }
+}
+
+/// A whole number of 64 bits, from a number or a text (`token_count_or_none`).
+fn token_count(value: &Value) -> Option<Value> {
+    let number = match value {
+        Value::Number(number) => number.as_i64().map_or_else(|| whole(number.as_f64()?), Some),
+        Value::String(text) => text.trim().parse().ok().or_else(|| whole(text.trim().parse().ok()?)),
+        _ => None,
+    };
+    number.map(Value::from)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
+fn whole(number: f64) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    (number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number)).then_some(number as i64)
+}
+
+/// A finite number, from a number or a text (`finite_float_or_none`).
+fn finite(value: &Value) -> Option<Value> {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => mlflow_api::python::parse_float(text),
+        _ => None,
+    };
+    number.filter(|number| number.is_finite()).map(Value::from)
+}
+
+impl Store {
+    /// Keeps what a client says about a trace, which may be there already: what it says stands. Two requests, one if this process wrote
+    /// the trace last; one more for a mark if the trace is new or gets another time, one for the experiment where no lease lasts.
+    pub async fn trace_start(&self, experiment: &Granted<ExperimentId>, started: &StartedTrace) -> Result<TraceInfo> {
+        self.trace_start_as(experiment, started, true).await
+    }
+
+    /// Starts a trace for an old client, which will say later when it has ended. Two requests, and one for the experiment where no lease
+    /// lasts. The id is new.
+    pub async fn trace_start_v2(
+        &self,
+        experiment: &Granted<ExperimentId>,
+        started: &StartedTrace,
+    ) -> Result<TraceInfo> {
+        self.trace_start_as(experiment, started, false).await
+    }
+
+    async fn trace_start_as(
+        &self,
+        experiment: &Granted<ExperimentId>,
+        started: &StartedTrace,
+        is_final: bool,
+    ) -> Result<TraceInfo> {
+        started.check()?;
+        let id = **experiment;
+        let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
+        check_is_active(id, state.stage)?;
+        let artifact_location = artifact_location(&state.artifact_location, &started.id);
+        let start = Start { started, experiment: id, artifact_location, is_final };
+        let known = match self.known.trace(&started.id) {
+            Some(known) => Some(known),
+            None if is_final => self.trace_heads(&[&started.id]).await?.remove(&started.id),
+            None => None,
+        };
+        self.trace_change(&started.id, known, None, &start).await?.info()
+    }
+
+    /// Ends a trace for an old client. One request.
+    pub async fn trace_end_v2(&self, trace: &Granted<StoredTrace>, ended: &EndedTrace) -> Result<TraceInfo> {
+        let session = ended.metadata.iter().find(|(name, _)| name == SESSION);
+        session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", METADATA, session))?;
+        tag::check_name(ended.tags.iter().find(|(key, _)| key == NAME_TAG).map(|(_, name)| name.as_str()))?;
+        let end = End { trace: trace.id(), ended };
+        self.trace_change(trace.id(), Some((**trace).clone()), None, &end).await?.info()
+    }
+}

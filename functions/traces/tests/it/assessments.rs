@@ -1,0 +1,85 @@
+//! Assessments.
+
+use serde_json::{Value, json};
+
+use crate::server::{ALL, Answer, Server, Site, id, info};
+
+async fn call(server: &Server, method: &str, path: &str, body: Value) -> Answer {
+    server.call_at(method, &format!("{ALL}/{}/assessments{path}", id(1)), body.to_string()).await
+}
+
+async fn create(server: &Server, assessment: Value) -> Value {
+    call(server, "POST", "", json!({ "assessment": assessment })).await.ok()["assessment"].take()
+}
+
+#[tokio::test]
+async fn one_overrides_another_until_it_is_deleted() {
+    let site = Site::new().await;
+    let server = &site.server;
+    server.start(&info(1, "0")).await.ok();
+    let feedback = json!({ "assessment_name": "good", "feedback": { "value": 1 }, "rationale": "r", "source": { "source_type": "HUMAN", "source_id": "me" } });
+    let first = create(server, feedback.clone()).await;
+    assert_eq!(
+        (&first["feedback"], &first["valid"], &first["trace_id"]),
+        (&json!({ "value": 1.0 }), &json!(true), &json!(id(1)))
+    );
+    let path = format!("/{}", first["assessment_id"].as_str().unwrap());
+    let mut second = feedback;
+    second["overrides"] = first["assessment_id"].clone();
+    let second = create(server, second).await;
+    let valid = async || call(server, "GET", &path, json!({})).await.ok()["assessment"]["valid"].clone();
+    assert_eq!(valid().await, false);
+    assert_eq!(server.info(1).await["assessments"].as_array().unwrap().len(), 2);
+    let other = format!("/{}", second["assessment_id"].as_str().unwrap());
+    for _ in 0..2 {
+        call(server, "DELETE", &other, json!({})).await.ok();
+    }
+    assert_eq!(valid().await, true);
+    call(server, "GET", &other, json!({})).await.missing();
+}
+
+#[tokio::test]
+async fn values_keep_their_form() {
+    let site = Site::new().await;
+    site.server.start(&info(1, "0")).await.ok();
+    for (sent, kept) in [
+        (json!({ "feedback": { "value": [1, "a", null] } }), json!({ "feedback": { "value": [1.0, "a", null] } })),
+        (json!({ "feedback": {} }), json!({ "feedback": { "value": null } })),
+        (
+            json!({ "feedback": { "error": { "errorCode": "E", "stack_trace": "" } } }),
+            json!({ "feedback": { "value": null, "error": { "error_code": "E" } } }),
+        ),
+        (json!({ "expectation": { "value": "x" } }), json!({ "expectation": { "value": "x" } })),
+        (
+            json!({ "expectation": { "serialized_value": { "serialization_format": "JSON_FORMAT", "value": "{\"a\":[1]}" } } }),
+            json!({ "expectation": { "serialized_value": { "serialization_format": "JSON_FORMAT", "value": "{\"a\": [1]}" } } }),
+        ),
+        (json!({ "issue": { "issue_name": "i" } }), json!({ "issue": { "issue_name": "i" } })),
+    ] {
+        let created = create(&site.server, sent).await;
+        let kind = kept.as_object().unwrap().keys().next().unwrap();
+        assert_eq!(created[kind], kept[kind]);
+    }
+    for assessment in [json!({}), json!({ "expectation": {} })] {
+        call(&site.server, "POST", "", json!({ "assessment": assessment }))
+            .await
+            .refused(400, "INVALID_PARAMETER_VALUE");
+    }
+}
+
+#[tokio::test]
+async fn changes_are_of_the_same_kind() {
+    let site = Site::new().await;
+    site.server.start(&info(1, "0")).await.ok();
+    let named = json!({ "assessment_id": "a-1", "assessment_name": "n", "feedback": { "value": true }, "metadata": { "a": "1" } });
+    create(&site.server, named.clone()).await;
+    // The same once more is the same; another under its id is refused.
+    create(&site.server, named).await;
+    let change = json!({ "assessment": { "assessment_name": "m", "metadata": { "b": "2" }, "rationale": "no" }, "update_mask": "assessmentName,metadata" });
+    let changed = call(&site.server, "PATCH", "/a-1", change).await.ok()["assessment"].take();
+    assert_eq!((&changed["assessment_name"], &changed["metadata"]), (&json!("m"), &json!({ "a": "1", "b": "2" })));
+    assert!(changed.get("rationale").is_none());
+    let change = json!({ "assessment": { "expectation": { "value": 1 } }, "update_mask": "expectation" });
+    let refused = call(&site.server, "PATCH", "/a-1", change).await.refused(400, "INVALID_PARAMETER_VALUE");
+    assert_eq!(refused, "Cannot update expectation value on a Feedback assessment.");
+}

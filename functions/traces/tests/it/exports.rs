@@ -1,0 +1,145 @@
+//! Spans that exporters send.
+
+use serde_json::{Value, json};
+
+use crate::server::{ALL, Site, id, info, span};
+
+#[tokio::test]
+async fn spans_make_their_trace() {
+    let site = Site::new().await;
+    let server = &site.server;
+    assert_eq!(server.export(&[span(1, 2, Some(1), 10, 40)]).await.status, 200);
+    let begun = server.info(1).await;
+    assert_eq!((&begun["state"], &begun["execution_duration"]), (&json!("IN_PROGRESS"), &json!("0.030s")));
+    assert_eq!(begun["tags"]["mlflow.trace.spansLocation"], "TRACKING_STORE");
+    assert_eq!(server.export(&[span(1, 1, None, 0, 50)]).await.status, 200);
+    let ended = server.info(1).await;
+    assert_eq!((&ended["state"], &ended["execution_duration"]), (&json!("OK"), &json!("0.050s")));
+    assert_eq!(ended["request_time"], "2023-11-14T22:13:20Z");
+    assert_eq!(server.spans(1).await, ["step 1", "step 2"]);
+    // What came last of a span counts, and a repetition is no second span.
+    let mut renamed = span(1, 2, Some(1), 10, 40);
+    renamed["name"] = "other".into();
+    server.export(&[renamed]).await.ok();
+    assert_eq!(site.other().await.spans(1).await, ["step 1", "other"]);
+}
+
+#[tokio::test]
+async fn a_repetition_changes_nothing() {
+    let site = Site::new().await;
+    let spans = [span(1, 1, None, 0, 50), span(2, 1, None, 0, 50)];
+    site.server.export(&spans).await.ok();
+    let before = site.dump().await;
+    site.server.export(&spans).await.ok();
+    site.other().await.export(&spans).await.ok();
+    let items = |dump: &[Value]| dump.iter().map(|item| item["SK"].to_string()).collect::<Vec<_>>();
+    assert_eq!(items(&site.items().await).len(), 1 + 1 + 1 + 1 + 6, "{before:?}");
+    assert_eq!(site.server.spans(2).await, ["step 1"]);
+}
+
+#[tokio::test]
+async fn exporters_at_once_lose_no_span() {
+    let site = Site::new().await;
+    let servers = [site.other().await, site.other().await, site.other().await];
+    let mut exports = Vec::new();
+    for number in 0..24_u64 {
+        let server = servers[usize::try_from(number % 3).unwrap()].clone();
+        let spans = [span(1, number + 1, (number > 0).then_some(1), 100 - number, 100 + number)];
+        exports.push(tokio::spawn(async move { server.export(&spans).await }));
+    }
+    for export in exports {
+        assert_eq!(export.await.unwrap().status, 200);
+    }
+    let server = site.other().await;
+    assert_eq!(server.spans(1).await.len(), 24);
+    let trace = server.info(1).await;
+    assert_eq!(trace["request_time"], "2023-11-14T22:13:20.077Z");
+    assert_eq!((&trace["state"], &trace["execution_duration"]), (&json!("OK"), &json!("0.046s")));
+}
+
+#[tokio::test]
+async fn what_a_client_says_stands() {
+    let site = Site::new().await;
+    let server = &site.server;
+    server.start(&info(1, "0")).await.ok();
+    assert!(server.info(1).await["tags"].get("mlflow.trace.spansLocation").is_none(), "no span has come");
+    let mut root = span(1, 1, None, 0, 50);
+    root["attributes"] = json!([{ "key": "session.id", "value": { "stringValue": "s" } }]);
+    server.export(&[root]).await.ok();
+    let trace = server.info(1).await;
+    assert_eq!(trace["execution_duration"], "1.500s");
+    assert_eq!(trace["trace_metadata"]["mlflow.trace.session"], "s");
+    assert_eq!(trace["tags"]["mlflow.trace.spansLocation"], "TRACKING_STORE");
+}
+
+#[tokio::test]
+async fn a_trace_of_many_spans_and_a_long_one_come_back_whole() {
+    let site = Site::new().await;
+    let many: Vec<_> =
+        (1..=3_000).map(|number| span(1, number, (number > 1).then_some(1), number, number + 1)).collect();
+    for part in many.chunks(1_000) {
+        site.server.export(part).await.ok();
+    }
+    assert_eq!(site.server.spans(1).await.len(), 3_000);
+    let noise: String = (0..3_000_000_u32)
+        .map(|number| char::from(33 + u8::try_from(number.wrapping_mul(2_654_435_761) >> 25).unwrap() % 90))
+        .collect();
+    let mut long = span(2, 1, None, 0, 1);
+    long["attributes"] = json!([{ "key": "noise", "value": { "stringValue": noise } }]);
+    site.server.export(&[long]).await.ok();
+    let path = "/ajax-api/3.0/mlflow/get-trace-artifact";
+    let file = site.server.get_at(path, &[("request_id", &id(2))]).await.ok();
+    let kept: Value = serde_json::from_str(file["spans"][0]["attributes"]["noise"].as_str().unwrap()).unwrap();
+    assert_eq!(kept, noise);
+    let asked = json!({ "experiment_id": "0", "request_ids": [id(1), id(2)] });
+    let deleted = site.server.call_at("POST", &format!("{ALL}/delete-traces"), asked.to_string()).await.ok();
+    assert_eq!(deleted["traces_deleted"], 2);
+}
+
+#[tokio::test]
+async fn what_is_no_export_is_answered_as_mlflow_answers_it() {
+    let site = Site::new().await;
+    let request = |headers: &[(&str, &str)], body: &str| {
+        let request = http::Request::post("/v1/traces");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        request.body(axum::body::Body::from(body.to_owned())).unwrap()
+    };
+    let json_type = ("content-type", "application/json");
+    let experiment = ("x-mlflow-experiment-id", "0");
+    for (headers, body, status, detail) in [
+        (
+            vec![json_type],
+            "{}",
+            422,
+            json!([{ "type": "missing", "loc": ["header", "x-mlflow-experiment-id"], "msg": "Field required", "input": null }]),
+        ),
+        (vec![json_type, experiment], "{}", 400, json!("Invalid OpenTelemetry format - no spans found")),
+        (vec![json_type, experiment], "x", 400, json!("Invalid OpenTelemetry format")),
+        (
+            vec![experiment],
+            "",
+            400,
+            json!("Invalid Content-Type: None. Expected: application/x-protobuf or application/json"),
+        ),
+    ] {
+        let answer = site.server.send(request(&headers, body)).await;
+        assert_eq!((answer.status, &answer.body["detail"]), (status, &detail), "{body}");
+    }
+    let gone = ("x-mlflow-experiment-id", "77");
+    let spans = crate::server::export(&[span(1, 1, None, 0, 1)]);
+    site.server.send(request(&[json_type, gone], &spans)).await.missing();
+}
+
+#[tokio::test]
+async fn a_deleted_experiment_takes_no_spans() {
+    let site = Site::new().await;
+    let experiment = site.server.experiment("gone").await;
+    site.server.post("experiments/delete", json!({ "experiment_id": experiment })).await.ok();
+    let refused = site.server.start(&info(1, &experiment)).await.refused(400, "INVALID_PARAMETER_VALUE");
+    assert!(refused.contains("must be in the 'active' state"), "{refused}");
+    // Nor does a trace move to another experiment.
+    site.server.start(&info(2, "0")).await.ok();
+    let other = site.server.experiment("other").await;
+    let refused = site.server.start(&info(2, &other)).await.refused(400, "INVALID_PARAMETER_VALUE");
+    assert!(refused.contains("does not belong to experiment"), "{refused}");
+}

@@ -1,0 +1,8 @@
+//! The traces function over the embedded engine.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+mod assessments;
+mod deletion;
+mod exports;
+mod server;
+mod traces;

@@ -1,0 +1,129 @@
+//! The function over a table of the test's own.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use artifact_store::Artifacts;
+use serde_json::{Value, json};
+use table::Table;
+pub(crate) use test_site::Answer;
+use test_site::{Api, ROOT};
+
+/// Short, as most tests only wait for it.
+const LEASE: Duration = Duration::from_millis(20);
+/// The traces, in the third version.
+pub(crate) const ALL: &str = "/api/3.0/mlflow/traces";
+
+/// One process of the server: this function, and the one that keeps experiments.
+#[derive(Clone)]
+pub(crate) struct Server(Api);
+
+/// A server over a table of its own, with faults between them.
+pub(crate) struct Site {
+    base: test_site::Site,
+    /// The server whose requests meet the faults.
+    pub(crate) server: Server,
+}
+
+impl Deref for Site {
+    type Target = test_site::Site;
+
+    fn deref(&self) -> &test_site::Site {
+        &self.base
+    }
+}
+
+impl Site {
+    pub(crate) async fn new() -> Self {
+        let site = test_site::Site::new().await;
+        let server = Server::on(&site.faulty()).await;
+        site.faults.reset_calls();
+        Self { base: site, server }
+    }
+
+    /// Another process on the same table, whose requests meet no fault.
+    pub(crate) async fn other(&self) -> Server {
+        Server::on(&self.table).await
+    }
+}
+
+impl Deref for Server {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.0
+    }
+}
+
+/// The id of a trace with this number.
+pub(crate) fn id(number: u32) -> String {
+    format!("tr-{number:032x}")
+}
+
+/// A span of the trace with this number: from and to are in ms after a time in 2023.
+pub(crate) fn span(trace: u32, number: u64, parent: Option<u64>, from: u64, to: u64) -> Value {
+    let nanos = |ms: u64| ((1_700_000_000_000 + ms) * 1_000_000).to_string();
+    let mut span = json!({
+        "traceId": format!("{trace:032x}"), "spanId": format!("{number:016x}"), "name": format!("step {number}"),
+        "startTimeUnixNano": nanos(from), "endTimeUnixNano": nanos(to),
+    });
+    if let Some(parent) = parent {
+        span["parentSpanId"] = format!("{parent:016x}").into();
+    }
+    span
+}
+
+/// An export of these spans.
+pub(crate) fn export(spans: &[Value]) -> String {
+    json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string()
+}
+
+/// What a client says about the trace with this number.
+pub(crate) fn info(number: u32, experiment: &str) -> Value {
+    json!({
+        "trace_id": id(number),
+        "trace_location": { "type": "MLFLOW_EXPERIMENT", "mlflow_experiment": { "experiment_id": experiment } },
+        "request_time": "2023-11-14T22:13:20.000Z",
+        "execution_duration": "1.500s",
+        "state": "OK",
+    })
+}
+
+impl Server {
+    async fn on(table: &Table) -> Self {
+        let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
+        tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
+        let traces = traces::store::Store::with_lease(table.clone(), Artifacts::below(ROOT), LEASE);
+        Self(Api(service::joined(traces::router(&traces), [tracking::router(&tracking)])))
+    }
+
+    pub(crate) async fn experiment(&self, name: &str) -> String {
+        let answer = self.post("experiments/create", json!({ "name": name })).await.ok();
+        answer["experiment_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Exports spans to the default experiment.
+    pub(crate) async fn export(&self, spans: &[Value]) -> Answer {
+        self.call_at("POST", "/v1/traces", export(spans)).await
+    }
+
+    /// Says something about a trace.
+    pub(crate) async fn start(&self, info: &Value) -> Answer {
+        self.call_at("POST", ALL, json!({ "trace": { "trace_info": info } }).to_string()).await
+    }
+
+    /// A trace without its spans.
+    pub(crate) async fn info(&self, number: u32) -> Value {
+        let path = format!("{ALL}/{}", id(number));
+        self.get_at(&path, &[]).await.ok()["trace"]["trace_info"].take()
+    }
+
+    /// The names of a trace's spans.
+    pub(crate) async fn spans(&self, number: u32) -> Vec<String> {
+        let asked = [("trace_id", id(number)), ("allow_partial", "true".to_owned())];
+        let asked = asked.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let trace = self.get_at(&format!("{ALL}/get"), &asked).await.ok()["trace"].take();
+        let spans = trace["spans"].as_array().cloned().unwrap_or_default();
+        spans.iter().map(|span| span["name"].as_str().unwrap().to_owned()).collect()
+    }
+}

@@ -1,0 +1,339 @@
+//! Assessments of traces: feedback, expectations, references to issues (`assessments.proto`, and `assessment.py` beside it).
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Result};
+use crate::json::Json;
+use crate::proto_json::{field, message, parse_time, text, texts, time_text};
+use crate::{AssessmentId, TraceId};
+
+/// Longest stack trace of an error in answers, in characters, and what a longer one begins with.
+const STACK_TRACE: usize = 10_000;
+const STACK_TRACE_CUT: &str = "[Stack trace is truncated]\n...\n";
+/// Who may be the source of one.
+const SOURCES: [&str; 4] = ["SOURCE_TYPE_UNSPECIFIED", "HUMAN", "LLM_JUDGE", "CODE"];
+
+/// What an assessment says. Each holds its field of the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judgement {
+    /// What somebody thinks of the trace.
+    Feedback(Value),
+    /// What it should have been.
+    Expectation(Value),
+    /// An issue it shows.
+    Issue(Value),
+}
+
+impl Judgement {
+    /// Its field.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Feedback(_) => "feedback",
+            Self::Expectation(_) => "expectation",
+            Self::Issue(_) => "issue",
+        }
+    }
+
+    /// What stands in its field.
+    #[must_use]
+    pub const fn value(&self) -> &Value {
+        match self {
+            Self::Feedback(value) | Self::Expectation(value) | Self::Issue(value) => value,
+        }
+    }
+
+    /// From the message that has it.
+    fn read(assessment: &Map<String, Value>) -> Result<Self> {
+        if let Some(feedback) = message(assessment, "feedback") {
+            let mut value = Map::new();
+            value.insert("value".to_owned(), as_doubles(feedback.get("value").unwrap_or(&Value::Null)));
+            if let Some(error) = message(feedback, "error") {
+                value.insert("error".to_owned(), error_json(error));
+            }
+            return Ok(Self::Feedback(Value::Object(value)));
+        }
+        if let Some(expectation) = message(assessment, "expectation") {
+            return expectation_json(expectation).map(Self::Expectation);
+        }
+        match message(assessment, "issue") {
+            Some(issue) => Ok(Self::Issue(json!({"issue_name": text(issue, "issue_name").unwrap_or_default()}))),
+            None => Err(Error::invalid("Unknown assessment type: None")),
+        }
+    }
+}
+
+/// What a field of protobuf's type `Value` makes of its numbers.
+fn as_doubles(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => number.as_f64().map_or(Value::Null, Value::from),
+        Value::Array(items) => items.iter().map(as_doubles).collect(),
+        Value::Object(entries) => entries.iter().map(|(key, value)| (key.clone(), as_doubles(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+fn error_json(error: &Map<String, Value>) -> Value {
+    let mut printed = Map::new();
+    printed.insert("error_code".to_owned(), text(error, "error_code").unwrap_or_default().into());
+    if let Some(message) = text(error, "error_message").filter(|message| !message.is_empty()) {
+        printed.insert("error_message".to_owned(), message.into());
+    }
+    if let Some(stack) = text(error, "stack_trace").filter(|stack| !stack.is_empty()) {
+        let characters = stack.chars().count();
+        let stack = if characters > STACK_TRACE {
+            let kept = STACK_TRACE - STACK_TRACE_CUT.chars().count();
+            let end: String = stack.chars().skip(characters - kept).collect();
+            format!("{STACK_TRACE_CUT}{end}")
+        } else {
+            stack.to_owned()
+        };
+        printed.insert("stack_trace".to_owned(), stack.into());
+    }
+    Value::Object(printed)
+}
+
+/// A value that is no scalar is kept as JSON in a text.
+fn expectation_json(expectation: &Map<String, Value>) -> Result<Value> {
+    let json = match message(expectation, "serialized_value") {
+        None => {
+            let value = as_doubles(expectation.get("value").unwrap_or(&Value::Null));
+            if matches!(value, Value::Bool(_) | Value::Number(_) | Value::String(_)) {
+                return Ok(json!({ "value": value }));
+            }
+            Json::parse(&value.to_string())
+        }
+        Some(serialized) => {
+            let format = text(serialized, "serialization_format").unwrap_or_default();
+            if format != "JSON_FORMAT" {
+                return Err(Error::invalid(format!(
+                    "Unknown serialization format: {format}. Only JSON_FORMAT is supported."
+                )));
+            }
+            Json::parse(text(serialized, "value").unwrap_or_default())
+        }
+    };
+    let json = json.ok_or_else(|| Error::invalid("The value of an expectation is not valid JSON."))?;
+    Ok(match json {
+        Json::Null => return Err(Error::invalid("The `value` field must be specified.")),
+        Json::Text(text) => json!({ "value": text }),
+        Json::Bool(value) => json!({ "value": value }),
+        Json::Float(number) => json!({ "value": number }),
+        Json::Integer(digits) => json!({"value": digits.parse::<f64>().unwrap_or_default()}),
+        other => json!({"serialized_value": {"serialization_format": "JSON_FORMAT", "value": other.print()}}),
+    })
+}
+
+/// An assessment, but for its id and its trace's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assessment {
+    /// Name.
+    pub name: String,
+    /// The span it is about, if it is about one.
+    pub span: Option<String>,
+    /// Who made it: the kind, by its name, and which.
+    pub source: (String, Option<String>),
+    /// When it was made, in ms.
+    pub created: i64,
+    /// When it was changed last, in ms.
+    pub updated: i64,
+    /// What it says.
+    pub judgement: Judgement,
+    /// Why.
+    pub rationale: Option<String>,
+    /// Metadata.
+    pub metadata: Vec<(String, String)>,
+    /// The assessment that it overrides.
+    pub overrides: Option<String>,
+    /// Whether no other overrides it.
+    pub is_valid: bool,
+}
+
+impl Assessment {
+    /// From the message in a request, with the id that the client chose.
+    ///
+    /// # Errors
+    /// MLflow's for one that says nothing, or cannot be read.
+    pub fn read(assessment: &Map<String, Value>, now: i64) -> Result<(Option<AssessmentId>, Self)> {
+        let sent = |name: &str| text(assessment, name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let judgement = Judgement::read(assessment)?;
+        let source = message(assessment, "source");
+        let kind = source.and_then(|source| match field(source, "source_type")? {
+            Value::String(name) => SOURCES.into_iter().find(|known| known == name),
+            other => SOURCES.get(usize::try_from(other.as_u64()?).ok()?).copied(),
+        });
+        let source_id = source.and_then(|source| text(source, "source_id")).filter(|id| !id.is_empty());
+        let time = |name: &str| -> Result<i64> {
+            let Some(value) = field(assessment, name) else { return Ok(now) };
+            let time = value.as_str().and_then(parse_time);
+            let time = time.ok_or_else(|| Error::invalid(format!("The value of '{name}' is not a time.")))?;
+            Ok(if time == 0 { now } else { time })
+        };
+        let (is_feedback, is_expectation) =
+            (matches!(judgement, Judgement::Feedback(_)), matches!(judgement, Judgement::Expectation(_)));
+        let id = match sent("assessment_id") {
+            None => None,
+            Some(id) => Some(
+                AssessmentId::parse(&id)
+                    .ok_or_else(|| Error::invalid("The id of an assessment has more than 50 characters."))?,
+            ),
+        };
+        let read = Self {
+            name: text(assessment, "assessment_name").unwrap_or_default().to_owned(),
+            span: sent("span_id"),
+            source: (kind.unwrap_or(SOURCES[0]).to_owned(), source_id.map(str::to_owned)),
+            created: time("create_time")?,
+            updated: time("last_update_time")?,
+            // MLflow reads neither of an expectation, and the second of feedback only.
+            rationale: sent("rationale").filter(|_| !is_expectation),
+            overrides: sent("overrides").filter(|_| is_feedback),
+            metadata: texts(assessment, "metadata"),
+            judgement,
+            is_valid: true,
+        };
+        Ok((id, read))
+    }
+
+    /// Its JSON, as it is kept and as it is answered, but for ids.
+    #[must_use]
+    pub fn stored(&self) -> Value {
+        let mut printed = Map::new();
+        printed.insert("assessment_name".to_owned(), self.name.as_str().into());
+        printed.extend(self.span.iter().map(|span| ("span_id".to_owned(), span.as_str().into())));
+        let mut source = json!({ "source_type": self.source.0 });
+        if let Some(id) = &self.source.1 {
+            source["source_id"] = id.as_str().into();
+        }
+        printed.insert("source".to_owned(), source);
+        printed.insert("create_time".to_owned(), time_text(self.created).into());
+        printed.insert("last_update_time".to_owned(), time_text(self.updated).into());
+        printed.insert(self.judgement.name().to_owned(), self.judgement.value().clone());
+        printed.extend(self.rationale.iter().map(|why| ("rationale".to_owned(), why.as_str().into())));
+        if !self.metadata.is_empty() {
+            let entries = self.metadata.iter().map(|(key, value)| (key.clone(), value.as_str().into()));
+            printed.insert("metadata".to_owned(), Value::Object(entries.collect()));
+        }
+        printed.extend(self.overrides.iter().map(|id| ("overrides".to_owned(), id.as_str().into())));
+        printed.insert("valid".to_owned(), self.is_valid.into());
+        Value::Object(printed)
+    }
+
+    /// What [`Assessment::stored`] made; `None` for anything else.
+    #[must_use]
+    pub fn restore(stored: &str) -> Option<Self> {
+        let Value::Object(stored) = serde_json::from_str(stored).ok()? else { return None };
+        let source = message(&stored, "source")?;
+        let judgement = if let Some(value) = stored.get("feedback") {
+            Judgement::Feedback(value.clone())
+        } else if let Some(value) = stored.get("expectation") {
+            Judgement::Expectation(value.clone())
+        } else {
+            Judgement::Issue(stored.get("issue")?.clone())
+        };
+        let owned = |name: &str| text(&stored, name).map(str::to_owned);
+        Some(Self {
+            name: owned("assessment_name")?,
+            span: owned("span_id"),
+            source: (text(source, "source_type")?.to_owned(), text(source, "source_id").map(str::to_owned)),
+            created: parse_time(text(&stored, "create_time")?)?,
+            updated: parse_time(text(&stored, "last_update_time")?)?,
+            judgement,
+            rationale: owned("rationale"),
+            metadata: texts(&stored, "metadata"),
+            overrides: owned("overrides"),
+            is_valid: stored.get("valid")?.as_bool()?,
+        })
+    }
+
+    /// Its JSON in an answer.
+    #[must_use]
+    pub fn json(&self, trace: &TraceId, id: &AssessmentId) -> Value {
+        let mut printed = Map::new();
+        printed.insert("assessment_id".to_owned(), id.as_str().into());
+        printed.insert("trace_id".to_owned(), trace.as_str().into());
+        if let Value::Object(stored) = self.stored() {
+            printed.extend(stored);
+        }
+        Value::Object(printed)
+    }
+}
+
+/// What is changed of an assessment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AssessmentChange {
+    /// The new name.
+    pub name: Option<String>,
+    /// The new feedback.
+    pub feedback: Option<Judgement>,
+    /// The new expectation.
+    pub expectation: Option<Judgement>,
+    /// The new reason.
+    pub rationale: Option<String>,
+    /// Metadata that is set.
+    pub metadata: Vec<(String, String)>,
+}
+
+impl AssessmentChange {
+    /// From a message and the paths of its fields that count (`_update_assessment` in MLflow's `handlers.py`).
+    ///
+    /// # Errors
+    /// As [`Assessment::read`].
+    pub fn read<'a>(assessment: &Map<String, Value>, paths: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let mut change = Self::default();
+        // Where a path names what was not sent, Python reads an empty message.
+        let of = |kind: &str| {
+            let value = message(assessment, kind).cloned().unwrap_or_default();
+            Judgement::read(&Map::from_iter([(kind.to_owned(), Value::Object(value))]))
+        };
+        for path in paths {
+            match path {
+                "assessment_name" => {
+                    change.name = Some(text(assessment, path).unwrap_or_default().to_owned());
+                }
+                "expectation" => change.expectation = Some(of(path)?),
+                "feedback" => change.feedback = Some(of(path)?),
+                "rationale" => change.rationale = Some(text(assessment, path).unwrap_or_default().to_owned()),
+                "metadata" => change.metadata = texts(assessment, path),
+                _ => {}
+            }
+        }
+        Ok(change)
+    }
+
+    /// Makes the change.
+    ///
+    /// # Errors
+    /// MLflow's for a value of the other kind.
+    pub fn apply(self, to: &mut Assessment, now: i64) -> Result<()> {
+        let is_expectation = matches!(to.judgement, Judgement::Expectation(_));
+        if self.expectation.is_some() && self.feedback.is_some() {
+            return Err(Error::invalid("Cannot specify both `expectation` and `feedback` parameters."));
+        }
+        if self.expectation.is_some() && !is_expectation {
+            return Err(Error::invalid("Cannot update expectation value on a Feedback assessment."));
+        }
+        if self.feedback.is_some() && !matches!(to.judgement, Judgement::Feedback(_)) {
+            return Err(Error::invalid("Cannot update feedback value on an Expectation assessment."));
+        }
+        to.name = self.name.unwrap_or_else(|| to.name.clone());
+        to.judgement = self.expectation.or(self.feedback).unwrap_or_else(|| to.judgement.clone());
+        if !is_expectation {
+            to.rationale = self.rationale.or_else(|| to.rationale.clone());
+        }
+        for (key, value) in self.metadata {
+            match to.metadata.iter_mut().find(|(known, _)| *known == key) {
+                Some(entry) => entry.1 = value,
+                None => to.metadata.push((key, value)),
+            }
+        }
+        to.updated = now;
+        Ok(())
+    }
+}
+
+/// An assessment by itself.
+#[derive(Debug, Serialize)]
+pub struct OneAssessment {
+    /// The assessment.
+    pub assessment: Value,
+}

@@ -1,0 +1,106 @@
+//! Ids of traces and assessments. Clients choose them.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::ids::RunId;
+
+/// A trace's id: `tr-` and the 32 hexadecimal digits of OpenTelemetry's id, or any other text by the grammar of [`RunId::parse`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TraceId(String);
+
+const TRACE_PREFIX: &str = "tr-";
+const ASSESSMENT_PREFIX: &str = "a-";
+/// Longest id of an assessment, in characters (`SqlAssessments` in MLflow's `models.py`).
+const ASSESSMENT: usize = 50;
+
+impl TraceId {
+    /// The id of OpenTelemetry's.
+    #[must_use]
+    pub fn new(id: u128) -> Self {
+        Self(format!("{TRACE_PREFIX}{id:032x}"))
+    }
+
+    /// The id of a trace that an old client starts, which leaves it to the server (`generate_request_id_v2`); all bits are chance.
+    #[must_use]
+    pub fn made_here(random: u128) -> Self {
+        Self(format!("{random:032x}"))
+    }
+
+    /// Takes any id that may stand in a key.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        RunId::parse(text).map(|_| Self(text.to_owned()))
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id in a request. What no trace can have is the id of none.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`
+    pub fn named(text: &str) -> Result<Self> {
+        Self::parse(text).ok_or_else(|| Self::not_found(text))
+    }
+
+    /// The error for a trace that is not there.
+    #[must_use]
+    pub fn not_found(text: &str) -> Error {
+        Error::not_found(format!("Trace with ID '{text}' not found."))
+    }
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// An assessment's id: `a-` and 32 hexadecimal digits, or what the client chose. It is the id of one within its trace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AssessmentId(String);
+
+impl AssessmentId {
+    /// An id made here; all bits are chance.
+    #[must_use]
+    pub fn new(random: u128) -> Self {
+        Self(format!("{ASSESSMENT_PREFIX}{random:032x}"))
+    }
+
+    /// The id that a client chose.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        (!text.is_empty() && text.chars().count() <= ASSESSMENT).then(|| Self(text.to_owned()))
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AssessmentId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_taken_and_made() {
+        assert_eq!(TraceId::new(7).as_str(), "tr-00000000000000000000000000000007");
+        assert_eq!(TraceId::parse("tr-1").unwrap().to_string(), "tr-1");
+        assert_eq!(TraceId::made_here(u128::MAX).as_str().len(), 32);
+        assert_eq!(TraceId::named("a#b").unwrap_err().message, "Trace with ID 'a#b' not found.");
+        assert_eq!(AssessmentId::new(1).as_str().len(), 34);
+        assert_eq!((AssessmentId::parse(""), AssessmentId::parse(&"a".repeat(51))), (None, None));
+    }
+}

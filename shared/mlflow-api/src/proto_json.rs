@@ -1,0 +1,157 @@
+//! What protobuf's JSON has beside plain fields: both names of a field, times, durations.
+
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The times that protobuf can print, in ms: the years 1 to 9999.
+const TIMES_MS: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
+/// The durations that it can print, in ms: 10,000 years.
+const DURATIONS_MS: std::ops::RangeInclusive<i64> = -315_576_000_000_000..=315_576_000_000_000;
+
+/// A field by either of its names; `None` where it was not sent, or is null.
+#[must_use]
+pub fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let found = object.get(name).or_else(|| object.get(&camel_case(name)));
+    found.filter(|value| !value.is_null())
+}
+
+/// A text field that was sent.
+#[must_use]
+pub fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    field(object, name)?.as_str()
+}
+
+/// A message field; an empty one where it was not sent.
+#[must_use]
+pub fn message<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Map<String, Value>> {
+    field(object, name)?.as_object()
+}
+
+/// The entries of a map of texts.
+#[must_use]
+pub fn texts(object: &Map<String, Value>, name: &str) -> Vec<(String, String)> {
+    let entries = message(object, name).into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// protobuf's JSON name of a field.
+fn camel_case(name: &str) -> String {
+    let mut parts = name.split('_');
+    let mut camel = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut characters = part.chars();
+        camel.extend(characters.next().map(|first| first.to_ascii_uppercase()));
+        camel.extend(characters);
+    }
+    camel
+}
+
+/// The field of a `FieldMask`'s path, which its JSON has in camel case.
+#[must_use]
+pub fn snake_case(path: &str) -> String {
+    let mut snake = String::with_capacity(path.len() + 4);
+    for character in path.chars() {
+        if character.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(character.to_ascii_lowercase());
+    }
+    snake
+}
+
+/// Whether protobuf can print this time, in ms.
+#[must_use]
+pub fn is_time(ms: i64) -> bool {
+    TIMES_MS.contains(&ms)
+}
+
+/// A time, in ms, as protobuf prints it; one that it cannot print, as the nearest that it can.
+#[must_use]
+pub fn time_text(ms: i64) -> String {
+    let ms = ms.clamp(*TIMES_MS.start(), *TIMES_MS.end());
+    let nanos = i128::from(ms) * 1_000_000;
+    // It is within the range of the library.
+    let time = OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let (date, clock, millis) = (time.date(), time.time(), time.millisecond());
+    let (year, month, day) = date.to_calendar_date();
+    let (hour, minute, second) = clock.as_hms();
+    let fraction = if millis == 0 { String::new() } else { format!(".{millis:03}") };
+    format!("{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z", u8::from(month))
+}
+
+/// A time in protobuf's text, in ms.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<i64> {
+    let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    let ms = i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).ok()?;
+    is_time(ms).then_some(ms)
+}
+
+/// A duration, in ms, as protobuf prints it.
+#[must_use]
+pub fn duration_text(ms: i64) -> String {
+    let ms = ms.clamp(*DURATIONS_MS.start(), *DURATIONS_MS.end());
+    let sign = if ms < 0 { "-" } else { "" };
+    let (seconds, millis) = (ms.unsigned_abs() / 1_000, ms.unsigned_abs() % 1_000);
+    if millis == 0 { format!("{sign}{seconds}s") } else { format!("{sign}{seconds}.{millis:03}s") }
+}
+
+/// A duration in protobuf's text, in ms; what is less is cut off.
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<i64> {
+    let digits = text.strip_suffix('s')?;
+    let (sign, digits) = digits.strip_prefix('-').map_or((1, digits), |digits| (-1, digits));
+    let (seconds, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if seconds.is_empty() || !are_digits(seconds) || !are_digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let millis: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
+    let ms = seconds.parse::<i64>().ok()?.checked_mul(1_000)?.checked_add(millis)? * sign;
+    DURATIONS_MS.contains(&ms).then_some(ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_printed() {
+        for (text, ms) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2025-04-15T08:49:18.699Z", 1_744_706_958_699),
+            ("1969-12-31T23:59:59.999Z", -1),
+            ("0001-01-01T00:00:00Z", -62_135_596_800_000),
+            ("9999-12-31T23:59:59.999Z", 253_402_300_799_999),
+        ] {
+            assert_eq!(parse_time(text), Some(ms), "{text}");
+            assert_eq!(time_text(ms), text);
+        }
+        assert_eq!(parse_time("2025-04-15T10:49:18.699999999+02:00"), Some(1_744_706_958_699));
+        assert_eq!((parse_time(""), parse_time("yesterday")), (None, None));
+        assert_eq!(time_text(i64::MAX), "9999-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn durations_are_read_and_printed() {
+        for (text, ms) in [("0s", 0), ("1.500s", 1_500), ("-0.007s", -7), ("86400s", 86_400_000)] {
+            assert_eq!(parse_duration(text), Some(ms), "{text}");
+            assert_eq!(duration_text(ms), text);
+        }
+        assert_eq!(parse_duration("1.5s"), Some(1_500));
+        assert_eq!(parse_duration("1.123456789s"), Some(1_123));
+        for text in ["", "s", "1", "1.s5", "1e3s", "-s", "99999999999999s"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_have_two_names() {
+        let object = serde_json::json!({"traceId": "a", "span_id": null, "tags": {"k": "v", "n": 1}});
+        let object = object.as_object().unwrap();
+        assert_eq!((text(object, "trace_id"), text(object, "span_id")), (Some("a"), None));
+        assert_eq!(texts(object, "tags"), [("k".to_owned(), "v".to_owned())]);
+        assert_eq!(snake_case("assessmentName"), "assessment_name");
+    }
+}

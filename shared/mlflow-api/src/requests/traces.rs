@@ -1,0 +1,77 @@
+//! Requests about traces. `POST traces` in version 3 and assessments hold what no field of a message here can: they are read from JSON.
+
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::messages;
+use crate::traces::TraceState;
+
+/// `_assert_map_key_present` in MLflow's `handlers.py`.
+fn keys_are_there(entries: &Value) -> Result<(), Option<String>> {
+    let entries = entries.as_array().ok_or(None)?;
+    let has_key = |entry: &Value| entry.get("key").is_some_and(|key| !key.is_null() && key != "");
+    if entries.iter().all(has_key) { Ok(()) } else { Err(None) }
+}
+
+messages! {
+    /// An entry of metadata or a tag.
+    Entry {
+        key: String,
+        value: String,
+    }
+    /// `traces/get`
+    GetTrace {
+        trace_id: String [Text, Required],
+        allow_partial: bool [Bool],
+    }
+    /// `traces/batchGet`, `traces/batchGetInfos`. No list of experiments is no limit, an empty one lets nothing pass.
+    BatchGet {
+        trace_ids: Vec<String> [List, Required, TextItems],
+        experiment_ids: Option<Vec<String>> [List, TextItems],
+    }
+    /// `traces/delete-traces`
+    DeleteTraces {
+        experiment_id: String [Text, Required],
+        max_timestamp_millis: Option<i64> [Integer],
+        max_traces: Option<i32> [Integer],
+        request_ids: Vec<String> [List, TextItems],
+    }
+    /// `traces/{trace_id}/tags`, to set one
+    SetTag {
+        key: String [Text, Required],
+        value: String [Text],
+    }
+    /// `traces/{trace_id}/tags`, to delete one
+    DeleteTag {
+        key: String [Text, Required],
+    }
+    /// `traces/link-to-run`
+    LinkToRun {
+        trace_ids: Vec<String> [List, Required, TextItems],
+        run_id: String [Text, Required],
+    }
+    /// A version of a prompt.
+    PromptVersion {
+        name: String,
+        version: String,
+    }
+    /// `traces/link-prompts`
+    LinkPrompts {
+        trace_id: String [Text, Required],
+        prompt_versions: Vec<PromptVersion> [List, Required],
+    }
+    /// `traces`, in version 2
+    StartTrace {
+        experiment_id: String [Text],
+        timestamp_ms: i64 [Integer],
+        request_metadata: Vec<Entry> [Custom(keys_are_there)],
+        tags: Vec<Entry> [Custom(keys_are_there)],
+    }
+    /// `traces/{request_id}`, in version 2
+    EndTrace {
+        timestamp_ms: i64 [Integer],
+        status: Option<TraceState> [Text],
+        request_metadata: Vec<Entry> [Custom(keys_are_there)],
+        tags: Vec<Entry> [Custom(keys_are_there)],
+    }
+}
