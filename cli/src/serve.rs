@@ -17,6 +17,9 @@ use crate::connect::{Place, create};
 use crate::feed::{Feed, InProcess, TICK};
 use crate::{Failure, connections, housekeeping, say_address, signals};
 
+/// For how long a bucket may join the parts of an upload. Stock clients wait two minutes for an answer, and then ask again.
+const COMPLETION: Duration = Duration::from_secs(110);
+
 /// Options of `serve`.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -58,7 +61,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let Kept { directory, root: artifact_root, artifacts } = options.artifacts.open(&options.place.storage).await?;
-    let artifacts = artifacts.presigned_only(options.artifacts_presigned_only);
+    let artifacts = artifacts.presigned_only(options.artifacts_presigned_only).completing_within(COMPLETION);
     // Found out now, and not when the first file is sent.
     let elsewhere = match artifacts.prefix() {
         Some(prefix) => Some(prefix.origin().await.map_err(|error| error.cause.unwrap_or(error.message))?),

@@ -68,6 +68,16 @@ impl Artifacts {
         Self { is_presigned_only, ..self }
     }
 
+    /// The same artifacts, for a server without a bound on a call: a bucket may take this long to join the parts of an upload.
+    #[must_use]
+    pub fn completing_within(self, completion: Duration) -> Self {
+        let kept = self.kept.map(|kept| match kept {
+            Kept::Bucket(prefix) => Kept::Bucket(prefix.completing_within(completion)),
+            directory @ Kept::Directory { .. } => directory,
+        });
+        Self { kept, ..self }
+    }
+
     /// Whether clients that know how to are to use presigned URLs only: never where there are none.
     #[must_use]
     pub fn is_presigned_only(&self) -> bool {

@@ -47,6 +47,12 @@ impl Prefix {
         Self { bucket, prefix: String::new() }
     }
 
+    /// The same place, for a server without a bound on a call: its bucket may take this long to join the parts of an upload.
+    #[must_use]
+    pub fn completing_within(self, completion: Duration) -> Self {
+        Self { bucket: self.bucket.completing_within(completion), ..self }
+    }
+
     /// Scheme and host of its URLs, as a browser knows them.
     ///
     /// # Errors

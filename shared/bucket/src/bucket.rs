@@ -1,6 +1,7 @@
 //! Objects.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_smithy_xml::encode::ScopeWriter;
 use base64::Engine;
@@ -18,9 +19,16 @@ pub(crate) const UPLOAD_HEADER: &str = "x-amz-meta-mlflow-upload";
 /// Keys that one request deletes.
 const MOST_DELETED: usize = 1_000;
 
+/// For how long a bucket may join the parts of an upload: a function has 29 s for a call.
+const COMPLETION: Duration = Duration::from_secs(20);
+
 /// A bucket. Cheap to clone. Region, credentials and endpoint are the environment's, and are looked for when they are first needed.
 #[derive(Clone, Debug)]
-pub struct Bucket(Arc<Inner>);
+pub struct Bucket {
+    inner: Arc<Inner>,
+    /// For how long it may join parts.
+    pub(crate) completion: Duration,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -41,22 +49,29 @@ impl Bucket {
     /// The bucket of this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self(Arc::new(Inner { name: name.to_owned(), connection: OnceCell::new() }))
+        Self::of(Inner { name: name.to_owned(), connection: OnceCell::new() })
+    }
+
+    /// The same bucket, which may take this long to join the parts of an upload, where the usual 20 s are too short and nobody bounds a call.
+    #[must_use]
+    pub fn completing_within(self, completion: Duration) -> Self {
+        Self { completion, ..self }
+    }
+
+    fn of(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner), completion: COMPLETION }
     }
 
     /// The bucket `b` over anything that answers, for tests.
     #[must_use]
     pub fn over(connector: impl aws_smithy_runtime_api::client::http::HttpConnector + 'static) -> Self {
-        Self(Arc::new(Inner {
-            name: "b".to_owned(),
-            connection: OnceCell::new_with(Some(Connection::over(connector))),
-        }))
+        Self::of(Inner { name: "b".to_owned(), connection: OnceCell::new_with(Some(Connection::over(connector))) })
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.inner.name
     }
 
     /// Scheme and host of its URLs. No request, but credentials are looked for.
@@ -70,7 +85,7 @@ impl Bucket {
     }
 
     pub(crate) async fn connection(&self) -> Result<&Connection> {
-        self.0.connection.get_or_try_init(|| Connection::from_environment(&self.0.name)).await
+        self.inner.connection.get_or_try_init(|| Connection::from_environment(&self.inner.name)).await
     }
 
     /// What is said of an object; `None` if it is not there. One request.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
@@ -178,4 +179,24 @@ async fn presigned_urls_are_for_one_key_one_method_and_an_hour_at_most() {
     assert!(url.contains("X-Amz-Expires=300") && url.contains("X-Amz-SignedHeaders=content-type%3Bhost"), "{url}");
     let urls = bucket.presigned_parts("k", "n.i", 2, day).await.unwrap();
     assert!(urls.len() == 2 && urls[1].contains("?partNumber=2&uploadId=i&"), "{urls:?}");
+}
+
+/// Joins parts for as long as one waits, and says how often it was asked.
+#[derive(Clone, Debug, Default)]
+struct Joiner(Arc<Mutex<usize>>);
+
+impl HttpConnector for Joiner {
+    fn call(&self, _: HttpRequest) -> HttpConnectorFuture {
+        *self.0.lock().unwrap() += 1;
+        HttpConnectorFuture::new(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_bucket_joins_parts_for_as_long_as_its_server_says() {
+    let joiner = Joiner::default();
+    let bucket = Bucket::over(joiner.clone()).completing_within(Duration::from_millis(1));
+    let failure = bucket.complete_upload("k", "nonce.id", &[part()]).await.unwrap_err();
+    assert_eq!(failure, Failure::Unavailable("it took too long".to_owned()));
+    assert_eq!(*joiner.0.lock().unwrap(), 6);
 }

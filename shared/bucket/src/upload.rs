@@ -1,7 +1,5 @@
 //! Uploads in parts. An object is there when its upload is complete, and no byte of it before.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 
 use crate::bucket::{Bucket, UPLOAD_HEADER};
@@ -13,8 +11,6 @@ use crate::xml;
 pub const MOST_PARTS: u32 = 10_000;
 /// Bytes of a part that is not the last.
 pub const SMALLEST_PART: usize = 5 << 20;
-/// Joining thousands of parts takes a while.
-const COMPLETION: Duration = Duration::from_secs(20);
 
 /// A part that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +94,8 @@ impl Bucket {
             query: &query,
             headers: &headers,
             body: body.into(),
-            attempt: COMPLETION,
+            // Joining thousands of parts takes a while.
+            attempt: self.completion,
             ..Request::new("POST", key)
         };
         match self.connection().await?.send(request).await {
