@@ -19,6 +19,7 @@ use crate::log::Log;
 use crate::readers::Readers;
 use crate::side::SideConnection;
 use crate::stream_filter::{self, Filters, StreamFilter};
+use crate::threads::Threads;
 use crate::wire::Answer;
 use crate::{Error, Server, client_over};
 
@@ -44,6 +45,7 @@ pub struct Engine {
     log: Option<Arc<Log>>,
     readers: Option<Arc<Readers>>,
     filters: Arc<Filters>,
+    threads: Arc<Threads>,
 }
 
 impl fmt::Debug for Engine {
@@ -91,7 +93,7 @@ impl Engine {
         };
         let side = SideConnection::open(path)?;
         clustered::set_page_size(&side.connection())?;
-        let engine = Self::at(path, side)?;
+        let engine = Self::at(path, side, true)?;
         let readers = Readers::open(path)?;
         let log = log(&directory.join(LOG))?;
         // What was just made of the database.
@@ -103,7 +105,7 @@ impl Engine {
     pub fn memory() -> Result<Self, Error> {
         let location = place_in_memory();
         let side = SideConnection::open(&location)?;
-        Self::at(&location, side)
+        Self::at(&location, side, false)
     }
 
     /// A copy of this engine as it is now, in memory.
@@ -112,13 +114,15 @@ impl Engine {
         // Opened first: a place in memory lasts as long as it has connections.
         let side = SideConnection::open(&location)?;
         self.database.vacuum_into(&location)?;
-        Self::at(&location, side)
+        Self::at(&location, side, false)
     }
 
-    fn at(location: &str, side: SideConnection) -> Result<Self, Error> {
+    fn at(location: &str, side: SideConnection, has_readers: bool) -> Result<Self, Error> {
         let database = Database::new(location)?;
         side.index_streams()?;
-        Ok(Self { database, side: Arc::new(side), directory: None, log: None, readers: None, filters: Arc::default() })
+        let threads = Arc::new(Threads::start(has_readers)?);
+        let (side, filters) = (Arc::new(side), Arc::default());
+        Ok(Self { database, side, directory: None, log: None, readers: None, filters, threads })
     }
 
     /// A client of the AWS SDK that calls the engine without a socket, signs with no one's credentials and never retries.
@@ -150,15 +154,15 @@ impl Engine {
             log: self.log.clone(),
             readers: self.readers.clone(),
             filters: Arc::clone(&self.filters),
+            threads: Arc::clone(&self.threads),
         }
     }
 
     /// Runs one operation on DynamoDB's own JSON, by its name: for the operations on streams, which belong to another client
     /// of the SDK.
     pub async fn call(&self, operation: &'static str, request: Value) -> Result<Value, Error> {
-        let engine = self.in_process();
-        let Answer { status, body } =
-            tokio::task::spawn_blocking(move || engine.run(operation, request.to_string().as_bytes())).await?;
+        let answer = self.in_process().call(operation.to_owned(), request.to_string().into_bytes()).await;
+        let Answer { status, body } = answer.ok_or_else(|| io::Error::other("the engine has failed"))?;
         if status != 200 {
             return Err(Error::Refused(body));
         }

@@ -25,6 +25,7 @@ mod server;
 mod side;
 mod stream;
 mod stream_filter;
+mod threads;
 mod wire;
 mod without_keys;
 

@@ -48,9 +48,22 @@ impl Log {
     /// The disk refused, this time or before: what the operating system could not write it may have forgotten, so a later sync that
     /// succeeds says nothing.
     pub(crate) fn wait(&self) -> io::Result<()> {
+        self.wait_for(self.arrive())
+    }
+
+    /// A place in the queue for the disk, for what the caller has committed.
+    pub(crate) fn arrive(&self) -> u64 {
         let mut state = self.state();
         state.arrived += 1;
-        let place = state.arrived;
+        state.arrived
+    }
+
+    /// Blocks until what has this place is on the disk.
+    ///
+    /// # Errors
+    /// As [`Log::wait`].
+    pub(crate) fn wait_for(&self, place: u64) -> io::Result<()> {
+        let mut state = self.state();
         loop {
             if state.has_failed {
                 return Err(io::Error::other("the disk refused to take the log"));

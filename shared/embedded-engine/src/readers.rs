@@ -33,10 +33,14 @@ impl Readers {
         Ok(Self { location: location.to_owned(), databases, next: AtomicUsize::new(0) })
     }
 
-    /// One that reads, if an operation may be run beside the writes: one that has one answer from one place, or that may be
-    /// done in any order.
+    /// Whether an operation may be run beside the writes: one that has one answer from one place, or that may be done in any order.
+    pub(crate) fn run(operation: &str) -> bool {
+        ["GetItem", "Query", "BatchGetItem", "GetRecords"].contains(&operation)
+    }
+
+    /// One that reads, if an operation may be run beside the writes.
     pub(crate) fn for_operation(&self, operation: &str) -> Option<Database> {
-        if !["GetItem", "Query", "BatchGetItem", "GetRecords"].contains(&operation) {
+        if !Self::run(operation) {
             return None;
         }
         let databases = self.databases.read().unwrap_or_else(PoisonError::into_inner);

@@ -96,9 +96,9 @@ async fn answer(State((engine, access_key)): State<(InProcess, AccessKey)>, requ
     }
     let target = parts.headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
     let operation = wire::operation_named(target).to_owned();
-    match tokio::task::spawn_blocking(move || engine.run(&operation, &body)).await {
-        Ok(answer) => answer.into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    match engine.call(operation, body.to_vec()).await {
+        Some(answer) => answer.into_response(),
+        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 

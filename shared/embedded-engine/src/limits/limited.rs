@@ -12,7 +12,7 @@ use super::partitions::Partitions;
 use super::schema::Schema;
 use super::throughput::Direction;
 use crate::Engine;
-use crate::connector::InProcess;
+use crate::connector::{InProcess, failed};
 use crate::wire::Answer;
 
 /// Time since some beginning.
@@ -58,9 +58,8 @@ impl Limited {
 
     /// Runs one operation, whatever the limits say.
     pub(super) async fn run(&self, operation: &str, body: &Value) -> Result<Answer, ConnectorError> {
-        let (engine, operation, body) = (self.engine.clone(), operation.to_owned(), body.to_string());
-        let run = tokio::task::spawn_blocking(move || engine.run(&operation, body.as_bytes()));
-        run.await.map_err(|error| ConnectorError::other(error.into(), None))
+        let answer = self.engine.call(operation.to_owned(), body.to_string().into_bytes()).await;
+        answer.ok_or_else(failed)
     }
 
     /// The same; the JSON of its answer.
