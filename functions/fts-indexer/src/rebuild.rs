@@ -43,8 +43,8 @@ impl Indexer {
             let listed = read_all(&page.items, "a place in the list of runs", Item::entry::<RunsByTime>);
             let marks = listed.map_err(failed)?.into_iter().map(|RunsByTime { run, .. }| async move {
                 let update = Update::new(rows::Run::key(&experiment, &run)).set(REBUILD, number(1)).marked(&run);
-                match self.table.update(&update).await {
-                    Ok(_) => Ok(Some(run)),
+                match self.table.apply(&update).await {
+                    Ok(()) => Ok(Some(run)),
                     // Gone by now.
                     Err(Failure::Refused { .. }) => Ok(None),
                     Err(failure) => Err(failure),

@@ -198,9 +198,9 @@ impl Indexer {
     ) -> Result<Option<(RunLocation, Option<i64>)>> {
         let times = packed.as_ref().map_or_else(|| items.metrics.packed(), |packed| packed.times);
         let closing = (plan.mark == Mark::Stays { closes: true }).then(|| self.schedule.closing());
-        match self.table.update(&plan.conclusion(times, packed.as_ref(), closing)).await {
-            Ok(_) if plan.mark == Mark::Goes => Ok(Some((plan.at.clone(), None))),
-            Ok(_) => {
+        match self.table.apply(&plan.conclusion(times, packed.as_ref(), closing)).await {
+            Ok(()) if plan.mark == Mark::Goes => Ok(Some((plan.at.clone(), None))),
+            Ok(()) => {
                 let closing = closing.or_else(|| items.run.number(CLOSING));
                 Ok(closing.map(|time| (plan.at.clone(), Some(time))))
             }

@@ -99,9 +99,9 @@ impl Indexer {
     /// Marks a run so that it is indexed at once.
     async fn ask_for(&self, at: &RunLocation) -> Result<()> {
         let update = Update::new(at.key()).set(OVERDUE, number(1)).marked(&at.run);
-        match self.table.update(&update).await {
+        match self.table.apply(&update).await {
             // Gone by now.
-            Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
+            Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
             Err(failure) => Err(failure),
         }
     }

@@ -20,7 +20,7 @@ pub async fn append_to_tag(table: &Table, document: &impl Document, tag: &str, e
         let writes = appended_to_tag(table, document, tag, element).await?;
         let outcome = match writes.as_slice() {
             [] => return Ok(()),
-            [Write::Update(update)] => table.update(update).await.map(|_| ()),
+            [Write::Update(update)] => table.apply(update).await,
             writes => table.transact(writes).await,
         };
         match outcome {

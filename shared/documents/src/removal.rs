@@ -18,8 +18,8 @@ pub async fn remove_tag(table: &Table, document: &impl Document, key: &str) -> R
         .only_if(Condition::Exists(path().into()))
         .only_if(Condition::Missing(TAG_ROWS.into()));
     let alone = document.finished(alone);
-    let (item, after_lost_answer) = match table.update(&alone).await {
-        Ok(_) => return Ok(true),
+    let (item, after_lost_answer) = match table.apply(&alone).await {
+        Ok(()) => return Ok(true),
         Err(Failure::Refused { item, after_lost_answer }) => (item, after_lost_answer),
         Err(failure) => return Err(failure.into()),
     };

@@ -129,8 +129,8 @@ impl Store {
             Update::new(at.key()).set(STAGE, text(LifecycleStage::Deleted.name())).set(UPDATED, number(now_ms()));
         let places = places(at, created, run, Stage::Deleted { version: 0 });
         let update = places.into_iter().fold(update, Update::indexed);
-        match self.table.update(&update).await {
-            Ok(_) => Ok(()),
+        match self.table.apply(&update).await {
+            Ok(()) => Ok(()),
             Err(Failure::Refused { .. }) => Err(at.not_found()),
             Err(failure) => Err(failure.into()),
         }

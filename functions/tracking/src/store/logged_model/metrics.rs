@@ -102,9 +102,9 @@ impl Store {
         while !rest.is_empty() {
             let part: ModelSeries = rest.drain(..rest.len().min(UPDATE_METRICS)).collect();
             let removal = Update::new(at.metrics_key()).set(SEGMENTS, number(1));
-            match self.table.update(&with_points(removal, &part, Update::delete)).await {
+            match self.table.apply(&with_points(removal, &part, Update::delete)).await {
                 // The model is gone, its points with it.
-                Ok(_) | Err(Failure::Refused { .. }) => {}
+                Ok(()) | Err(Failure::Refused { .. }) => {}
                 Err(failure) => return Err(failure.into()),
             }
         }
