@@ -2,11 +2,13 @@
 
 import itertools
 import json
+import multiprocessing
 import os
 import sqlite3
 import statistics
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,13 +73,14 @@ def measure(url: str, directory: Path, pid: int, made: list[data.RunData]) -> Lo
     ended = threading.Event()
     prober = threading.Thread(target=lambda: load.during.update(_probe(url, experiment, ended.is_set)))
     prober.start()
-    start = time.monotonic()
-    try:
-        _send(url, experiment, made)
-    finally:
-        load.seconds, load.loadavg = time.monotonic() - start, os.getloadavg()[0]
-        ended.set()
-        prober.join()
+    # In a process of its own, or the search would wait for the interpreter that sends, and not for the server.
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as sender:
+        try:
+            load.seconds = sender.submit(_send, url, experiment, made).result()
+            load.loadavg = os.getloadavg()[0]
+        finally:
+            ended.set()
+            prober.join()
     end = time.monotonic()
     waits: list[float] = []
     waiter = threading.Thread(target=lambda: waits.append(wait_until_indexed(directory)))
@@ -107,8 +110,9 @@ def sizes(directory: Path) -> tuple[int, int, int]:
     return file.stat().st_size, log.stat().st_size if log.exists() else 0, free * page
 
 
-def _send(url: str, experiment: str, made: list[data.RunData]) -> None:
-    """All the runs, from several clients at a time."""
+def _send(url: str, experiment: str, made: list[data.RunData]) -> float:
+    """All the runs, from several clients at a time; the seconds that took."""
+    start = time.monotonic()
     rest, failed = iter(made), []
     taking = threading.Lock()
 
@@ -134,6 +138,7 @@ def _send(url: str, experiment: str, made: list[data.RunData]) -> None:
         thread.join()
     if failed:
         raise failed[0]
+    return time.monotonic() - start
 
 
 def _send_run(connection: Connection, experiment: str, run: data.RunData) -> None:
