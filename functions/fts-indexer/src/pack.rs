@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use entities::attributes::{CALLS, CHARTED, PACKED, WIDE};
-use entities::journal::Series;
+use entities::journal::{Series, is_call};
 use entities::{
     MetricsPlace, RunItems, RunLocation, RunMetrics, SEAL_AT, charted, latest, metric_attribute, metric_of, pack_set,
     packed, place_of_metrics, read_journal_and_documents, waiting as points_in, with_charted,
@@ -68,7 +68,7 @@ pub(crate) fn is_due(items: &RunItems) -> Result<bool> {
     Ok(false)
 }
 
-/// Packs a run. A request per 25 segments, one for each document and for each tail: a write unit per KB of them; one more to read the
+/// Packs a run. A request per 25 segments, one for each document and for each tail (large calls: per 25): a write unit per KB of them; one more to read the
 /// documents of a run without a journal; and what chart rows take ([`chart`]).
 ///
 /// # Errors
@@ -98,7 +98,12 @@ pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems) -> t
             put(table, item, &is_as_read(known)).await?;
         }
     }
-    let deletions = metrics.tails.iter().filter_map(|tail| Some(delete(table, tail.key()?, tail)));
+    let tails = metrics.tails.iter().filter_map(|tail| Some((tail.key()?, tail)));
+    let (calls, tails): (Vec<_>, Vec<_>) = tails.partition(|(key, _)| is_call(key));
+    // These are as they were read.
+    let calls: Vec<_> = calls.into_iter().map(|(key, _)| key).collect();
+    table.write_many(Vec::new(), &calls).await?;
+    let deletions = tails.into_iter().map(|(key, tail)| delete(table, key, tail));
     stream::iter(deletions.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
     Ok(packing.packed)
 }

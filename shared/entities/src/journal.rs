@@ -226,7 +226,13 @@ fn read_value(rest: &mut &[u8]) -> Option<f64> {
 /// Whether a key is that of a tail.
 #[must_use]
 pub fn is_tail(key: &Key) -> bool {
-    rows::MetricJournal::parse(key).is_some()
+    rows::MetricJournal::parse(key).is_some() || is_call(key)
+}
+
+/// Whether a key is that of a tail with one call, to which nobody adds.
+#[must_use]
+pub fn is_call(key: &Key) -> bool {
+    rows::JournalCall::parse(key).is_some()
 }
 
 /// Whether a key is that of a row of names.

@@ -137,8 +137,8 @@ mod tests {
     use super::*;
     use crate::index::IndexEntry;
     use crate::rows::{
-        EvaluationDatasetTag, JournalNames, LoggedModelMetrics, LoggedModelParam, LoggedModelTag, RunMetrics,
-        RunOutput, RunParam, RunTag, VersionOfRun,
+        EvaluationDatasetTag, JournalCall, JournalNames, LoggedModelMetrics, LoggedModelParam, LoggedModelTag,
+        RunMetrics, RunOutput, RunParam, RunTag, VersionOfRun,
     };
     use crate::{Bucket, Descending, DescendingDouble, Digest, IndexKey, Key, Ordinal, WideDigest};
 
@@ -189,6 +189,8 @@ mod tests {
         let keys = [
             MetricJournal::key(&run, &Digest(0)),
             MetricJournal::key(&run, &Digest(u64::MAX)),
+            JournalCall::key(&run, &Digest(0)),
+            JournalCall::key(&run, &Digest(u64::MAX)),
             JournalNames::key(&run, &WideDigest(7)),
             RunMetrics::key(&run),
             RunMetricsBucket::key(&run, &Bucket::of("m")),

@@ -158,6 +158,8 @@ rows! {
     /// The points of some calls that log metrics, up to a KB, or of one: the tail that a process adds to. The stream's consumer packs them
     /// into the metrics documents, and deletes it.
     MetricJournal = "RUN#" <run: RunId> / "J#" <tail: Digest> { CALLS: Set required "the points of each call, packed" };
+    /// The points of one call that is too large to share a tail: written at once, and never added to.
+    JournalCall = "RUN#" <run: RunId> / "JC#" <call: Digest> { CALLS: Set required "the points of the call, packed: a set of one" };
     /// Names of metrics that calls log together again and again: in the journal, a hash stands for them.
     JournalNames = "RUN#" <run: RunId> / "JN#" <names: WideDigest> { NAMES: Bytes required "the names, packed" };
     /// The run's metrics as they were packed last: per metric the latest point and the points that wait for a segment, as a set.

@@ -30,10 +30,12 @@ const CREATIONS: [&str; 7] = [
 ];
 
 /// Rows that a write may leave behind that was given up, by its path: without the item that names them, nobody is shown them.
-const LEFT_OVER: [(&str, &str); 11] = [
+const LEFT_OVER: [(&str, &str); 13] = [
     // The same points twice, in two tails, are read once.
     ("/runs/log-batch", "MetricJournal"),
     ("/runs/log-metric", "MetricJournal"),
+    ("/runs/log-batch", "JournalCall"),
+    ("/runs/log-metric", "JournalCall"),
     ("/runs/create", "RunTag"),
     ("/logged-models", "LoggedModelParam"),
     ("/datasets/create", "EvaluationDatasetTag"),

@@ -95,7 +95,11 @@ impl Store {
             self.logged_runs.names_are_there(document.at, names);
         }
         let (tail, calls) = (addition.tail, bytes_set([addition.element]));
-        self.table.update(&Update::upsert(tail.clone()).add(CALLS, calls.clone())).await?;
+        if addition.is_alone {
+            self.table.put(Item::new(tail.clone()).with(CALLS, calls.clone()), &Condition::Always).await?;
+        } else {
+            self.table.apply(&Update::upsert(tail.clone()).add(CALLS, calls.clone())).await?;
+        }
         if run.mark_stays() && !addition.asks_for_packing {
             return Ok(());
         }
@@ -126,8 +130,8 @@ impl Store {
         match self.table.delete(tail, &is_alone).await {
             Err(Failure::Refused { item: Some(_), .. }) => {
                 let update = Update::new(tail.clone()).delete(CALLS, calls);
-                match self.table.update(&update.only_if(Condition::Not(Box::new(is_alone)))).await {
-                    Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
+                match self.table.apply(&update.only_if(Condition::Not(Box::new(is_alone)))).await {
+                    Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
                     Err(failure) => Err(failure.into()),
                 }
             }

@@ -99,6 +99,8 @@ impl LoggedRun {
 pub(crate) struct Addition {
     /// The tail.
     pub(crate) tail: Key,
+    /// Whether it is the only call in it, and stays that: it is put, and nothing has to be read for it.
+    pub(crate) is_alone: bool,
     /// The element of it.
     pub(crate) element: Vec<u8>,
     /// The names it refers to, to be written before.
@@ -167,17 +169,27 @@ impl LoggedRuns {
         let (element, names) = held.element(at, series, sealed);
         let size = element.len() + 1;
         let empty = |tail: &Digest| Item::new(rows::MetricJournal::key(&at.run, tail)).size() + CALLS.len() + 3;
-        if held.tail_bytes + size > WRITE_UNIT {
-            held.tail = new_tail();
-            held.tail_bytes = empty(&held.tail);
+        let own = new_tail();
+        // Two of these have no room in a tail.
+        let is_alone = empty(&own) + 2 * size > WRITE_UNIT;
+        if !is_alone {
+            if held.tail_bytes + size > WRITE_UNIT {
+                held.tail = own;
+                held.tail_bytes = empty(&own);
+            }
+            held.tail_bytes += size;
         }
-        held.tail_bytes += size;
         held.unpacked += size;
         let asks_for_packing = held.unpacked >= UNPACKED_BYTES.max(UNPACKED_CALLS * size).min(MOST_UNPACKED);
         if asks_for_packing {
             held.unpacked = 0;
         }
-        Addition { tail: rows::MetricJournal::key(&at.run, &held.tail), element, names, asks_for_packing }
+        let tail = if is_alone {
+            rows::JournalCall::key(&at.run, &own)
+        } else {
+            rows::MetricJournal::key(&at.run, &held.tail)
+        };
+        Addition { tail, is_alone, element, names, asks_for_packing }
     }
 
     /// The row of these names was written.
