@@ -36,6 +36,7 @@ _LEARNED_FIELDS = {
     "run_uuid": (_RUN_ID, "run"),
     "experiment_id": (_EXPERIMENT_ID, "experiment"),
     "dataset_id": (re.compile(r"d-[0-9a-f]{32}"), "dataset"),
+    "request_id": (_RUN_ID, "trace"),
     "dataset_record_id": (re.compile(r"dr-[0-9a-f]{32}"), "record"),
     "scorer_id": (re.compile(_UUID), "scorer"),
     "model_id": (re.compile(r"m-[0-9a-f]{32}"), "model"),
@@ -120,6 +121,8 @@ class Placeholders:
             applied["online_scoring_config_id"] = "<configuration>"
         if "creation_timestamp_ms" in fields and "model_id" in fields and _GENERATED_NAME.fullmatch(fields.get("name", "")):
             applied["name"] = "<generated name>"
+        if fields.get("key") == "mlflow.artifactLocation" and isinstance(fields.get("value"), str):
+            applied["value"] = self._apply_to_string(fields["value"], "artifact_location")
         if "info" in fields:
             _hide_generated_name(applied)
         return applied

@@ -88,7 +88,7 @@ def test_each_route_asks_who_is_calling(template, resources):
 TABLE = [{"Fn::GetAtt": ["Table", "Arn"]}, {"Fn::Sub": "${Table.Arn}/index/*"}]
 #: The registry looks aliases and stages up, and runs whose ids were made elsewhere.
 REGISTRY_TABLE = TABLE[:1] + [{"Fn::Sub": f"${{Table.Arn}}/index/{index}"} for index in ["LSI1", "LSI2", "GSI1"]]
-#: The artifacts function looks up only where those of a run are.
+#: The artifacts function looks up only where those of a run are, the one of traces runs that they are linked to.
 RUNS = TABLE[:1] + [{"Fn::Sub": "${Table.Arn}/index/GSI1"}]
 ITEMS = {
     f"dynamodb:{action}Item" for action in ["BatchGet", "BatchWrite", "ConditionCheck", "Delete", "Get", "Put", "Update"]
@@ -121,11 +121,12 @@ def actions(named: str | list[str]) -> set[str]:
 def test_functions_may_do_only_what_they_do(resources):
     assert set(of_type(resources, "AWS::IAM::Role")) == {
         "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole",
-        "ArtifactsFunctionRole", "GraphqlFunctionRole",
+        "ArtifactsFunctionRole", "GraphqlFunctionRole", "TracesFunctionRole",
     }
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE), *READS_FILES]
     assert statements(resources, "EvaluationFunctionRole") == [(ITEMS, TABLE[0])]
     assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE), *READS_FILES]
+    assert statements(resources, "TracesFunctionRole") == [(ITEMS, RUNS), *READS_FILES]
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
     assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS), *WRITES_FILES]
     assert statements(resources, "GraphqlFunctionRole") == [(looks_up, TABLE), LISTS_FILES]
@@ -154,6 +155,7 @@ def test_functions_know_only_what_they_need(resources):
         "IndexerFunction": {"TABLE_NAME", "RUN_INDEXING_INTERVAL"},
         "ArtifactsFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "GraphqlFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
+        "TracesFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "UiFunction": {"ARTIFACTS_ORIGIN"},
     }
 
@@ -312,7 +314,7 @@ def test_a_bucket_of_ones_own_is_named_so_that_policies_and_certificates_fit(tem
 
 def test_clients_need_no_rights_to_the_bucket_unless_the_operator_says_so(template, resources):
     assert template["Parameters"]["ArtifactAccess"]["Default"] == "server"
-    for name in ["TrackingFunction", "RegistryFunction", "ArtifactsFunction", "GraphqlFunction"]:
+    for name in ["TrackingFunction", "RegistryFunction", "TracesFunction", "ArtifactsFunction", "GraphqlFunction"]:
         variables = resources[name]["Properties"]["Environment"]["Variables"]
         condition, _, served = variables["ARTIFACT_ROOT"]["Fn::If"]
         assert (condition, served) == ("IsDirect", "mlflow-artifacts:/")

@@ -180,7 +180,7 @@ pub(crate) async fn of_traces(walk: &mut Walk) {
         walk.send(&format!("DELETE {path}/tags"), &ids, json!({ "key": "drop" })).await;
     }
     let assessments = format!("{one}/assessments");
-    let feedback = |value: bool| json!({ "assessment_name": "good", "feedback": { "value": value } });
+    let feedback = |value: bool| json!({ "assessment_name": "good", "feedback": { "value": value }, "create_time": "2026-01-01T00:00:00Z" });
     let created = walk.send(&format!("POST {assessments}"), &ids, json!({ "assessment": feedback(true) })).await;
     let first = text(&created, "/assessment/assessment_id").to_owned();
     let mut other = feedback(false);
@@ -203,7 +203,7 @@ pub(crate) async fn of_traces(walk: &mut Walk) {
     walk.send("PATCH /api/2.0/mlflow/traces/{request_id}", &old, ended).await;
     let named = json!({ "experiment_id": "0", "request_ids": [format!("tr-{}", digits(2))] });
     walk.post("traces/delete-traces", named).await;
-    let until = json!({ "experiment_id": "0", "max_timestamp_millis": 1_700_000_000_000_i64, "max_traces": 3 });
+    let until = json!({ "experiment_id": "0", "max_timestamp_millis": 1_700_000_000_000_i64 });
     walk.send(&format!("POST {all}/delete-traces"), &[], until).await;
 }
 

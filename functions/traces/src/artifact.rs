@@ -8,6 +8,7 @@ use mlflow_api::traces::{ARTIFACT_LOCATION_TAG, TraceInfo};
 use mlflow_api::{Error, ErrorCode, Request, Result, TraceId};
 use service::{Answer, Attachment, Endpoint};
 
+use crate::read::is_not_found;
 use crate::store::{Store, WholeTrace, has_spans_here};
 
 /// The file with a trace's spans, which clients upload where they send the server no spans.
@@ -28,7 +29,7 @@ impl Endpoint for Get {
         })?;
         let path = request.argument("path").filter(|path| !path.is_empty());
         let attachment = path.map(|path| ArtifactPath::of_file(&format!("attachments/{path}"))).transpose()?;
-        Ok(Self { trace: TraceId::named(id)?, attachment })
+        Ok(Self { trace: TraceId::parse(id).ok_or_else(|| is_not_found(id))?, attachment })
     }
 
     fn needs(&self) -> Needs {
@@ -36,7 +37,7 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
-        let trace = scope.trace(&self.trace)?;
+        let trace = scope.known_trace(&self.trace)?.ok_or_else(|| is_not_found(self.trace.as_str()))?;
         let info = trace.info()?;
         if let Some(attachment) = self.attachment {
             return send(store, &info, &attachment).await;
@@ -60,8 +61,7 @@ fn file(trace: &WholeTrace) -> Attachment {
     let spans: Vec<_> = trace.spans.iter().map(spans::artifact_json).collect();
     let content = Bytes::from(format!("{{\"spans\":[{}]}}", spans.join(",")));
     let length = content.len() as u64;
-    let tag = format!("\"{:032x}\"", key_schema::fnv1a_128(&content));
-    Attachment::new(FILE, "application/octet-stream", length, tag, move |range| {
+    Attachment::new(FILE, "text/plain", length, String::new(), move |range| {
         let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(content.len());
         let part = content.slice(at(range.start)..at(range.end));
         stream::iter([Ok(part)]).boxed()

@@ -2,6 +2,7 @@
 
 use access::{Needs, Scope, Target};
 use entities::now_ms;
+use key_schema::fnv1a_128;
 use mlflow_api::assessments::{Assessment, AssessmentChange, OneAssessment};
 use mlflow_api::checks::Check::Required;
 use mlflow_api::proto_json::{field, message, snake_case};
@@ -28,8 +29,12 @@ impl Endpoint for Create {
         let body = request.object(&[("assessment", &[Required])])?;
         let empty = Map::new();
         let (id, assessment) = Assessment::read(message(&body, "assessment").unwrap_or(&empty), now_ms())?;
-        let id = id.unwrap_or_else(|| AssessmentId::new(rand::rng().random()));
-        Ok(Self { trace: trace(request)?, id, assessment })
+        let trace = trace(request)?;
+        let has_time = message(&body, "assessment").is_some_and(|sent| field(sent, "create_time").is_some());
+        let id = id.unwrap_or_else(|| {
+            AssessmentId::new(if has_time { digest(request, &trace) } else { rand::rng().random() })
+        });
+        Ok(Self { trace, id, assessment })
     }
 
     fn needs(&self) -> Needs {
@@ -40,6 +45,11 @@ impl Endpoint for Create {
         let assessment = store.assessment_create(&scope.trace(&self.trace)?, &self.id, &self.assessment).await?;
         Ok(OneAssessment { assessment: assessment.json(&self.trace, &self.id) })
     }
+}
+
+/// A digest of a request: what is made at one time and says the same is the same, so that a client may repeat it that got no answer.
+fn digest(request: &Request, trace: &TraceId) -> u128 {
+    fnv1a_128(&[trace.as_str().as_bytes(), &request.body].concat())
 }
 
 /// An assessment that a path names.

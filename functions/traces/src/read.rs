@@ -61,7 +61,7 @@ pub(crate) struct Get {
 }
 
 /// MLflow has other words here than elsewhere.
-fn is_not_found(trace: &str) -> Error {
+pub(crate) fn is_not_found(trace: &str) -> Error {
     Error::not_found(format!("Trace with ID {trace} is not found."))
 }
 

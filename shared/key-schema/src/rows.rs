@@ -206,7 +206,8 @@ rows! {
         RUNS: TextSet "runs that it was linked to",
         PROMPTS: TextSet "prompt versions that it was linked to, as name/version",
         MARKED_AT: Number required "when its mark was put last, in ms",
-        EDITS: Number required "counts the writes to the document"
+        EDITS: Number required "counts the writes to the document",
+        ..CREATION
     };
     /// Spans of a trace, packed: those of one export, or a part of them. Its key is a hash of what the export holds, so that a repetition is
     /// the same item.

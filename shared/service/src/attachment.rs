@@ -40,7 +40,8 @@ enum Asked {
 }
 
 impl Attachment {
-    /// A file of this name, type and length in bytes. The tag, in quotes, is another as soon as a byte of the file is; `read` yields the
+    /// A file of this name, type and length in bytes. The tag, in quotes, is another as soon as a byte of the file is; it is empty for one that is
+    /// made for each answer; `read` yields the
     /// bytes of a range.
     pub fn new(
         name: &str,
@@ -73,7 +74,9 @@ impl Attachment {
         set(CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'");
         set(ACCEPT_RANGES, "bytes");
         set(CACHE_CONTROL, "no-cache");
-        set(ETAG, &self.tag);
+        if !self.tag.is_empty() {
+            set(ETAG, &self.tag);
+        }
         match (status, &range) {
             (StatusCode::PARTIAL_CONTENT, Some(part)) => {
                 set(CONTENT_RANGE, &format!("bytes {}-{}/{length}", part.start, part.end.saturating_sub(1)));

@@ -16,7 +16,15 @@ use super::view;
 pub(crate) const LEASE: Duration = Duration::from_millis(2);
 
 /// Writes of several parts, of which each is whole by itself, as in MLflow: a client that has no answer may see some of them.
-const IN_PARTS: [&str; 4] = ["/runs/log-batch", "/runs/log-metric", "/runs/log-model", "/records"];
+const IN_PARTS: [&str; 7] = [
+    "/runs/log-batch",
+    "/runs/log-metric",
+    "/runs/log-model",
+    "/records",
+    "/v1/traces",
+    "/traces/delete-traces",
+    "/traces/link-to-run",
+];
 
 /// Creations are not repeated where they may have happened (`docs/adr/0017-creations.md`).
 const CREATIONS: [&str; 7] = [
@@ -64,6 +72,11 @@ impl Call {
 
     pub(super) fn is_read(&self) -> bool {
         self.method == "GET"
+    }
+
+    /// Whether nothing that [`view`] reads shows the write: only a search finds a trace that an old client has started.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.path == "/api/2.0/mlflow/traces"
     }
 
     fn is_creation(&self) -> bool {

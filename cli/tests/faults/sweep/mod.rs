@@ -46,7 +46,7 @@ struct Sweep {
 impl Sweep {
     /// Tries a write, unless one of its kind was tried before.
     async fn of(&self, write: course::Call) {
-        if write.is_read() {
+        if write.is_read() || write.is_unseen() {
             return;
         }
         // Copies are smaller so.

@@ -1,7 +1,7 @@
 //! What clients say about a trace as a whole: `StartTrace`, in both versions, and `EndTrace`.
 
 use access::Granted;
-use entities::StoredTrace;
+use entities::{StoredTrace, now_ms};
 use experiments::check_is_active;
 use mlflow_api::assessments::Assessment;
 use mlflow_api::limits::TAG_VALUE as VALUE;
@@ -208,37 +208,42 @@ impl Store {
     /// Keeps what a client says about a trace, which may be there already: what it says stands. Two requests, one if this process wrote
     /// the trace last; one more for a mark if the trace is new or gets another time, one for the experiment where no lease lasts.
     pub async fn trace_start(&self, experiment: &Granted<ExperimentId>, started: &StartedTrace) -> Result<TraceInfo> {
-        self.trace_start_as(experiment, started, true).await
+        let start = self.trace_started(experiment, started, true).await?;
+        let known = match self.known.trace(&started.id) {
+            Some(known) => Some(known),
+            None => self.trace_heads(&[&started.id]).await?.remove(&started.id),
+        };
+        self.trace_change(&started.id, known, None, &start).await?.info()
     }
 
     /// Starts a trace for an old client, which will say later when it has ended. Two requests, and one for the experiment where no lease
-    /// lasts. The id is new.
+    /// lasts. The id is new, so a client that does not know whether the trace is there must not repeat this.
     pub async fn trace_start_v2(
         &self,
         experiment: &Granted<ExperimentId>,
         started: &StartedTrace,
     ) -> Result<TraceInfo> {
-        self.trace_start_as(experiment, started, false).await
+        let start = self.trace_started(experiment, started, false).await?;
+        let draft = start.plan(self, None).await?;
+        let mark = self.trace_mark(draft.experiment(), &draft.mark().0).await?;
+        self.table.write_many(vec![mark], &[]).await?;
+        let (item, _) = draft.finish(Some(now_ms()));
+        self.table.create(item.clone(), Vec::new()).await?;
+        StoredTrace::of(item)?.info()
     }
 
-    async fn trace_start_as(
+    async fn trace_started<'a>(
         &self,
         experiment: &Granted<ExperimentId>,
-        started: &StartedTrace,
+        started: &'a StartedTrace,
         is_final: bool,
-    ) -> Result<TraceInfo> {
+    ) -> Result<Start<'a>> {
         started.check()?;
         let id = **experiment;
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
         let artifact_location = artifact_location(&state.artifact_location, &started.id);
-        let start = Start { started, experiment: id, artifact_location, is_final };
-        let known = match self.known.trace(&started.id) {
-            Some(known) => Some(known),
-            None if is_final => self.trace_heads(&[&started.id]).await?.remove(&started.id),
-            None => None,
-        };
-        self.trace_change(&started.id, known, None, &start).await?.info()
+        Ok(Start { started, experiment: id, artifact_location, is_final })
     }
 
     /// Ends a trace for an old client. One request.
