@@ -46,7 +46,7 @@ _EXPERIMENT_FIELDS = {"experiment_id", "experiment_ids"}
 _DIGEST = re.compile(r"[0-9a-f]{8}")
 #: JSON in a text: it is compared as JSON.
 _JSON_TEXTS = {"records", "tags", "schema", "profile"}
-_LOCATIONS = {"artifact_uri", "artifact_location", "source"}
+_LOCATIONS = {"artifact_uri", "artifact_location", "source", "mlflow.artifact_location"}
 #: MLflow returns these in whatever order its database finds them.
 _SETS = {"tags", "params", "model_outputs", "aliases", "latest_versions"}
 #: Times that servers choose.

@@ -277,6 +277,17 @@ async fn reads_of_traces(walk: &mut Walk) {
     walk.send(&format!("GET {all}/get"), &[], json!({ "trace_id": trace })).await;
     walk.send(&format!("GET {all}/batchGet"), &[], json!({ "trace_ids": [trace] })).await;
     walk.send(&format!("POST {all}/batchGetInfos"), &[], json!({ "trace_ids": [trace] })).await;
+    let places = json!([{ "mlflow_experiment": { "experiment_id": "0" } }]);
+    let filter = "feedback.n IS NULL AND span.name = 'x'";
+    walk.send(&format!("POST {all}/search"), &[], json!({ "locations": places, "filter": filter })).await;
+    walk.send("GET /api/2.0/mlflow/traces", &[], json!({ "experiment_ids": ["0"], "order_by": ["name"] })).await;
+    let count = json!([{ "aggregation_type": "COUNT" }]);
+    let of_spans = json!({
+        "experiment_ids": ["0"], "view_type": "SPANS", "metric_name": "span_count", "aggregations": count,
+    });
+    walk.send(&format!("POST {all}/metrics"), &[], of_spans).await;
+    let filters = json!({ "experiment_ids": ["0"], "filter_string1": "name = 'a'", "filter_string2": filter });
+    walk.send(&format!("POST {all}/calculate-filter-correlation"), &[], filters).await;
     walk.send(&format!("GET {all}/{{trace_id}}/assessments/{{assessment_id}}"), &[&trace, "a-1"], json!({})).await;
     walk.send("GET /api/2.0/mlflow/traces/{request_id}/info", &ids, json!({})).await;
     for version in ["2.0", "3.0"] {

@@ -22,7 +22,10 @@ use crate::site::{TABLE, Walk, functions};
 use crate::writes;
 
 /// Endpoints that only read, although their method is not GET.
-const READS: [&str; 8] = [
+const READS: [&str; 11] = [
+    "POST /api/3.0/mlflow/traces/search",
+    "POST /api/3.0/mlflow/traces/metrics",
+    "POST /api/3.0/mlflow/traces/calculate-filter-correlation",
     "POST /api/3.0/mlflow/traces/batchGetInfos",
     "POST /ajax-api/2.0/mlflow/experiments/search-datasets",
     "POST /api/2.0/mlflow/experiments/search",

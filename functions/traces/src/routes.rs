@@ -1,12 +1,12 @@
 //! The route table: method, path, permission, handler.
 
-use access::Permission::{Delete, Read, Update};
+use access::Permission::{Delete, List, Read, Update};
 use access::Resource::{Experiment, Trace};
 use service::Paths::{AjaxV2, AjaxV3, Bare, V3};
 use service::Route;
 
 use crate::store::Store;
-use crate::{artifact, assessments, delete, link, otlp, read, start, tags};
+use crate::{artifact, assessments, delete, figures, link, otlp, read, search, start, tags};
 
 /// The rows of this function.
 #[must_use]
@@ -15,6 +15,9 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<otlp::Export>("POST", "/v1/traces", Update(Experiment)).under(Bare),
         //
         Route::to::<start::Start>("POST", "traces", Update(Experiment)).under(V3),
+        Route::to::<search::Search>("POST", "traces/search", List(Experiment)).under(V3),
+        Route::to::<figures::Query>("POST", "traces/metrics", List(Experiment)).under(V3),
+        Route::to::<figures::Correlate>("POST", "traces/calculate-filter-correlation", List(Experiment)).under(V3),
         Route::to::<read::Get>("GET", "traces/get", Read(Trace)).under(V3),
         Route::to::<read::BatchGet>("GET", "traces/batchGet", Read(Trace)).under(V3),
         Route::to::<read::BatchGetInfos>("POST", "traces/batchGetInfos", Read(Trace)).under(V3),
@@ -31,6 +34,7 @@ pub fn routes() -> Vec<Route<Store>> {
             .under(V3),
         //
         Route::to::<start::StartV2>("POST", "traces", Update(Experiment)),
+        Route::to::<search::SearchV2>("GET", "traces", List(Experiment)),
         Route::to::<start::EndV2>("PATCH", "traces/{request_id}", Update(Trace)),
         Route::to::<read::GetInfoV2>("GET", "traces/{request_id}/info", Read(Trace)),
         Route::to::<delete::Delete>("POST", "traces/delete-traces", Delete(Experiment)),

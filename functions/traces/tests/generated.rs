@@ -9,11 +9,11 @@ use embedded_engine::Engine;
 use entities::StoredTrace;
 use ledger::{Bench, Ledger, Section, budget};
 use mlflow_api::assessments::Assessment;
-use mlflow_api::traces::TraceState;
+use mlflow_api::traces::{TraceInfo, TraceState};
 use mlflow_api::{AssessmentId, ExperimentId, TraceId, Workspace};
 use serde_json::json;
 use table::Table;
-use traces::store::{StartedTrace, Store};
+use traces::store::{StartedTrace, Store, TraceSearch};
 use tracking::store::NewExperiment;
 
 const HEAD: &str = "\
@@ -26,7 +26,8 @@ the columns mean, and what a million of calls cost, is in [capacity.md](capacity
 request and a write unit more.
 ";
 
-const SECTIONS: &[Section] = &[|ledger| Box::pin(writes(ledger)), |ledger| Box::pin(reads(ledger))];
+const SECTIONS: &[Section] =
+    &[|ledger| Box::pin(writes(ledger)), |ledger| Box::pin(reads(ledger)), |ledger| Box::pin(searches(ledger))];
 
 /// A table with an experiment, and processes whose leases outlast the test.
 async fn bench() -> (Bench<Store>, ExperimentId) {
@@ -207,6 +208,51 @@ async fn reads(ledger: &mut Ledger) {
                 assert_eq!(store.trace_get_many(&heads.values().collect::<Vec<_>>()).await.unwrap().len(), 10);
             },
         )
+        .await;
+}
+
+/// How many traces the first page of a search has.
+async fn found(store: &Store, experiment: ExperimentId, filter: &str, order_by: &[String]) -> usize {
+    let search = TraceSearch::read(&[&experiment.to_string()], filter, None, order_by, "").unwrap();
+    let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
+    store.trace_search(&[experiment], search, TraceInfo::json).await.unwrap().traces.len()
+}
+
+async fn searches(ledger: &mut Ledger) {
+    ledger.section("Searching 1,000 traces of one day");
+    let (bench, experiment) = bench().await;
+    // Exported, they began at different times.
+    for number in 1..=999 {
+        export(&bench.store, experiment, number, 0..2).await;
+    }
+    for number in [3, 500, 990] {
+        let trace = granted(&bench.store, number).await;
+        bench.store.trace_set_tag(&trace, "team", "search").await.unwrap();
+    }
+    let bench = &bench;
+    let latest = budget([3.0, 0.0, 110.0], [3.0, 0.0, 110.0]);
+    ledger
+        .row("the latest 100", latest, bench, [(), ()], async |store, ()| {
+            assert_eq!(found(store, experiment, "", &[]).await, 100);
+        })
+        .await;
+    let all = budget([20.0, 0.0, 1_040.0], [20.0, 0.0, 1_040.0]);
+    ledger
+        .row("3 of 1,000 by a tag", all, bench, [(), ()], async |store, ()| {
+            assert_eq!(found(store, experiment, "tag.team = 'search'", &[]).await, 3);
+        })
+        .await;
+    let spans = budget([24.0, 0.0, 1_040.0], [24.0, 0.0, 1_040.0]);
+    ledger
+        .row("by a tag and what a span is called", spans, bench, [(), ()], async |store, ()| {
+            let filter = "tag.team = 'search' AND span.name = 'step 1'";
+            assert_eq!(found(store, experiment, filter, &[]).await, 3);
+        })
+        .await;
+    ledger
+        .row("the slowest 100", all, bench, [(), ()], async |store, ()| {
+            assert_eq!(found(store, experiment, "", &["execution_time DESC".to_owned()]).await, 100);
+        })
         .await;
 }
 

@@ -112,6 +112,9 @@ rows! {
     LoggedModelTag = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A UTC day on which traces of the experiment began, and over how many partitions they are spread. Written before the first of them.
     TraceDay = "EXP#" <experiment: ExperimentId> / "TRDAY#" <day: Ascending> { SHARDS: Count required "how many partitions" };
+    /// A trace of the experiment that may have an assessment of its session. Put before the trace gets one; one whose trace has none stands
+    /// for nothing.
+    TraceOfSession = "EXP#" <experiment: ExperimentId> / "TRSESSION#" <trace: TraceId> {};
     /// A dataset that runs read: name, digest, the contexts it was read in; source, schema and profile, compressed, unless they are
     /// big. Its key is a hash of name and digest.
     Dataset = "EXP#" <experiment: ExperimentId> / "D#" <dataset: WideDigest> {

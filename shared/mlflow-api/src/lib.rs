@@ -29,6 +29,7 @@ pub mod registry;
 mod request;
 pub mod requests;
 pub mod scorers;
+pub mod trace_metrics;
 pub mod traces;
 pub mod tracking;
 mod workspace;

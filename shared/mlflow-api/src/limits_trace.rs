@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
+/// Traces on a page of a search.
+pub(crate) const SEARCH_RESULTS: i64 = 500;
+
 /// Checks the value of an experiment tag that has a form; any other passes.
 pub(crate) fn experiment_tag(key: &str, value: &str) -> Result<()> {
     let (field, wanted_type) = match key {

@@ -1,6 +1,7 @@
 //! Traces without their spans, in MLflow's third version and in its second (`TraceInfoV3` and `TraceInfo` in `service.proto`).
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::assessments::Assessment;
@@ -269,4 +270,15 @@ pub struct OneTraceInfo {
 pub struct DeletedTraces {
     /// How many.
     pub traces_deleted: u64,
+}
+
+/// `traces/search`, and `traces` in the second version
+#[derive(Debug, Serialize)]
+pub struct FoundTraces {
+    /// The page, each a [`TraceInfo`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<Box<RawValue>>,
+    /// Token of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }

@@ -38,6 +38,24 @@ pub(crate) fn trace_comparisons(filter: &str) -> Result<impl Iterator<Item = Res
     among(filter, Naming::Quoted, Left::IdentifierOrTimestamp)
 }
 
+/// The comparisons of a filter that is to have only one: nothing joins them, and none is spelt with keywords.
+pub(crate) fn single_comparisons(filter: &str) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
+    bounds::filter(filter)?;
+    let solid = only_statement(filter)?.into_iter().filter(|node| !node.is_blank());
+    let mut clauses = Vec::new();
+    let mut others = Vec::new();
+    for piece in solid.map(whole) {
+        match piece {
+            Piece::Clause { members, .. } => clauses.push(members),
+            Piece::Other(node) => others.push(node.text.to_owned()),
+        }
+    }
+    if others.is_empty() {
+        return Ok(clauses.into_iter().map(checked));
+    }
+    Err(Error::invalid(format!("Invalid clause(s) in filter string: {}", join(others))))
+}
+
 fn among(filter: &str, naming: Naming, left: Left) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
     bounds::filter(filter)?;
     let mut clauses = Vec::new();

@@ -96,7 +96,8 @@ impl TimeRange {
     }
 
     /// Whether no time can be one of them. Such a range is in no plan.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.from.zip(self.until).is_some_and(|(from, until)| from > until)
     }
 

@@ -1,8 +1,9 @@
 //! Changing a trace's document.
 
 use entities::{StoredTrace, now_ms};
+use key_schema::rows;
 use mlflow_api::{Result, TraceId};
-use table::Failure;
+use table::{Failure, Item};
 
 use super::draft::Draft;
 use super::store::Store;
@@ -32,6 +33,10 @@ impl Store {
                 return Ok(stored.clone());
             }
             let (mark, is_there) = draft.mark();
+            if draft.begins_to_judge_a_session() {
+                let row = Item::new(rows::TraceOfSession::key(&draft.experiment(), trace));
+                self.table.write_many(vec![row], &[]).await?;
+            }
             if !is_there && marked != Some(mark.time) {
                 let mark_row = self.trace_mark(draft.experiment(), &mark).await?;
                 self.table.write_many(vec![mark_row], &[]).await?;

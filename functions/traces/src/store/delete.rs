@@ -11,6 +11,7 @@ use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
 use table::{Item, Query};
 
+use super::draft::judges_a_session;
 use super::mark::Mark;
 use super::store::Store;
 
@@ -84,6 +85,10 @@ impl Store {
         }
         keys.push(rows::Trace::key(trace.id()));
         self.table.write_many(Vec::new(), &keys).await?;
+        if judges_a_session(trace.item()) {
+            let row = rows::TraceOfSession::key(&trace.experiment(), trace.id());
+            self.table.write_many(Vec::new(), &[row]).await?;
+        }
         let mark = Mark { time: trace.request_time(), trace: trace.id().clone() };
         self.trace_unmark(trace.experiment(), &mark).await
     }

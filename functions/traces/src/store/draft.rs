@@ -7,7 +7,7 @@ use entities::attributes::{
 use entities::{StoredTrace, entry_name};
 use key_schema::rows;
 use mlflow_api::assessments::Assessment;
-use mlflow_api::traces::TraceState;
+use mlflow_api::traces::{SESSION, TraceState};
 use mlflow_api::{AssessmentId, ExperimentId, TraceId};
 use table::{Condition, Item, Map, Value, map, number, text};
 
@@ -145,6 +145,11 @@ impl Draft {
         self.before.as_ref().is_none_or(|before| *before.item() != self.item)
     }
 
+    /// Whether one of its assessments is about its session, and none was before.
+    pub(super) fn begins_to_judge_a_session(&self) -> bool {
+        judges_a_session(&self.item) && !self.before.as_ref().is_some_and(|before| judges_a_session(before.item()))
+    }
+
     /// Its mark, and whether there is one already, as there is for every document.
     pub(super) fn mark(&self) -> (Mark, bool) {
         let is_there = self.before.as_ref().is_some_and(|before| before.request_time() == self.time());
@@ -162,4 +167,10 @@ impl Draft {
         };
         (item, condition)
     }
+}
+
+/// Whether an assessment in a document is about the trace's session. It may turn out to be about none.
+pub(super) fn judges_a_session(item: &Item) -> bool {
+    let mut assessments = item.map(ASSESSMENTS).into_iter().flat_map(|assessments| assessments.values());
+    assessments.any(|stored| stored.as_s().is_ok_and(|json| json.contains(SESSION)))
 }

@@ -13,6 +13,7 @@ mod known;
 mod link;
 mod mark;
 mod read;
+mod search;
 mod spans;
 mod start;
 #[expect(clippy::module_inception, reason = "the store itself, which the other files use")]
@@ -21,6 +22,8 @@ mod tag;
 
 pub use mark::{Mark, TraceDay, day_of};
 pub use read::{WholeTrace, has_spans_here};
+pub(crate) use search::known_experiments;
+pub use search::{Correlation, TraceSearch};
 pub use start::{EndedTrace, StartedTrace};
 pub use store::Store;
 pub(crate) use tag::no_tag;

@@ -30,6 +30,11 @@ impl Store {
         Self { experiments: Experiments::new(table.clone(), lease), table, known: Known::default(), artifacts }
     }
 
+    /// The same over a table that counts what is read.
+    pub(super) fn over(&self, table: Table) -> Self {
+        Self { table, ..self.clone() }
+    }
+
     /// Where artifacts are kept.
     pub(crate) fn artifacts(&self) -> &Artifacts {
         &self.artifacts

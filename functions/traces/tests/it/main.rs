@@ -4,5 +4,7 @@
 mod assessments;
 mod deletion;
 mod exports;
+mod recorded;
+mod search;
 mod server;
 mod traces;

@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
+use crate::checks::at_most;
 use crate::error::Result;
+use crate::limits_trace;
 use crate::messages;
+use crate::trace_metrics::{AggregationType, ViewOfMetrics};
 use crate::traces::TraceState;
 
 /// `_assert_map_key_present` in MLflow's `handlers.py`.
@@ -73,5 +76,55 @@ messages! {
         status: Option<TraceState> [Text],
         request_metadata: Vec<Entry> [Custom(keys_are_there)],
         tags: Vec<Entry> [Custom(keys_are_there)],
+    }
+    /// An experiment, as a place of traces.
+    ExperimentPlace {
+        experiment_id: String,
+    }
+    /// Where traces are.
+    TraceLocation {
+        mlflow_experiment: Option<ExperimentPlace>,
+    }
+    /// `traces/search`
+    SearchTraces {
+        locations: Vec<TraceLocation> [List, Required],
+        filter: String [Text],
+        max_results: Option<i32> [Integer, Custom(|value| at_most(value, limits_trace::SEARCH_RESULTS))],
+        order_by: Vec<String> [List, TextItems],
+        page_token: String [Text],
+    }
+    /// `traces`, in version 2
+    SearchTracesV2 {
+        experiment_ids: Vec<String> [List, TextItems, Required],
+        filter: String [Text],
+        max_results: Option<i32> [Integer, Custom(|value| at_most(value, limits_trace::SEARCH_RESULTS))],
+        order_by: Vec<String> [List, TextItems],
+        page_token: String [Text],
+    }
+    /// An aggregation of `traces/metrics`
+    MetricAggregation {
+        aggregation_type: Option<AggregationType>,
+        percentile_value: Option<f64>,
+    }
+    /// `traces/metrics`
+    QueryTraceMetrics {
+        experiment_ids: Vec<String> [List, Required, TextItems],
+        view_type: Option<ViewOfMetrics> [Required],
+        metric_name: String [Text, Required],
+        aggregations: Vec<MetricAggregation> [List, Required],
+        dimensions: Vec<String> [List, TextItems],
+        filters: Vec<String> [List, TextItems],
+        time_interval_seconds: Option<i64> [Integer],
+        start_time_ms: Option<i64> [Integer],
+        end_time_ms: Option<i64> [Integer],
+        max_results: Option<i32> [Integer],
+        page_token: String [Text],
+    }
+    /// `traces/calculate-filter-correlation`
+    CalculateCorrelation {
+        experiment_ids: Vec<String> [List, Required, TextItems],
+        filter_string1: String [Text, Required],
+        filter_string2: String [Text, Required],
+        base_filter: Option<String> [Text],
     }
 }

@@ -120,6 +120,12 @@ impl TraceFilter {
         self.assessments().next().is_some()
     }
 
+    /// Whether it asks for nothing.
+    #[must_use]
+    pub fn lets_all_pass(&self) -> bool {
+        self.predicates.is_empty() && self.spans.is_empty()
+    }
+
     /// Whether it asks for spans.
     #[must_use]
     pub fn asks_for_spans(&self) -> bool {

@@ -3,16 +3,19 @@
 //! [`TraceFilter::matches`] which traces pass, and only then, if [`TraceFilter::asks_for_spans`], reads the spans of those.
 
 mod comparators;
+mod correlation;
 mod evaluate;
 mod expression;
 mod filter;
 mod identifier;
+pub mod metrics;
 mod order;
 mod predicate;
 mod test;
 mod times;
 mod value;
 
+pub use correlation::CorrelationCounts;
 pub use evaluate::{AssessmentFields, Sessions, SpanFields, TraceFields};
 pub use expression::Expression;
 pub use filter::{TraceFilter, parse_trace_filter};

@@ -1,0 +1,129 @@
+//! Figures about traces.
+
+use access::{Action, Needs, Scope, Target};
+use mlflow_api::requests::traces as message;
+use mlflow_api::trace_metrics::{AggregationType, TraceCorrelation, TraceMetrics, ViewOfMetrics};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, python};
+use search::TimeRange;
+use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuestion};
+use search::trace::parse_trace_filter;
+use service::Endpoint;
+
+use crate::store::{Correlation, Store, known_experiments};
+
+/// Points of an answer where the request does not say (`MAX_RESULTS_QUERY_TRACE_METRICS`).
+const DEFAULT_POINTS: i32 = 1_000;
+
+fn experiments(ids: &[String]) -> Result<Vec<ExperimentId>> {
+    known_experiments(&ids.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn listed(experiments: &[ExperimentId]) -> Needs {
+    Needs::of(Action::List, experiments.iter().copied().map(Target::Experiment))
+}
+
+/// What MLflow's `MetricAggregation` takes.
+fn aggregation(sent: &message::MetricAggregation) -> Result<Aggregation> {
+    let kind = sent
+        .aggregation_type
+        .ok_or_else(|| Error::invalid("'AGGREGATION_TYPE_UNSPECIFIED' is not a valid AggregationType"))?;
+    let (plain, name) = match kind {
+        AggregationType::Percentile => {
+            return match sent.percentile_value {
+                None => Err(Error::invalid("Percentile value is required for PERCENTILE aggregation")),
+                Some(percent) if (0.0..=100.0).contains(&percent) => Ok(Aggregation::Percentile(percent)),
+                Some(percent) => Err(Error::invalid(format!(
+                    "Percentile value must be between 0 and 100, got {}",
+                    python::float(percent)
+                ))),
+            };
+        }
+        AggregationType::Count => (Aggregation::Count, "COUNT"),
+        AggregationType::Sum => (Aggregation::Sum, "SUM"),
+        AggregationType::Average => (Aggregation::Average, "AVG"),
+        AggregationType::Least => (Aggregation::Least, "MIN"),
+        AggregationType::Greatest => (Aggregation::Greatest, "MAX"),
+    };
+    if sent.percentile_value.is_some() {
+        let message = format!("Percentile value is only allowed for PERCENTILE aggregation type, got {name}");
+        return Err(Error::invalid(message));
+    }
+    Ok(plain)
+}
+
+pub(crate) struct Query {
+    experiments: Vec<ExperimentId>,
+    question: MetricsQuestion,
+}
+
+impl Endpoint for Query {
+    type Store = Store;
+    type Answer = TraceMetrics;
+
+    fn read(request: &Request) -> Result<Self> {
+        let asked: message::QueryTraceMetrics = request.read()?;
+        let view = match asked.view_type {
+            Some(ViewOfMetrics::Traces) => MetricView::Traces,
+            Some(ViewOfMetrics::Spans) => MetricView::Spans,
+            Some(ViewOfMetrics::Assessments) => MetricView::Assessments,
+            None => return Err(Error::invalid("'VIEW_TYPE_UNSPECIFIED' is not a valid MetricViewType")),
+        };
+        let is_split =
+            !asked.dimensions.is_empty() || asked.time_interval_seconds.is_some_and(|interval| interval != 0);
+        if asked.aggregations.is_empty() && !is_split {
+            let message = "Query contains no columns with which to SELECT from.";
+            return Err(Error::new(ErrorCode::BadRequest, message));
+        }
+        let question = MetricsQuestion::of(AskedMetrics {
+            view,
+            metric: &asked.metric_name,
+            aggregations: asked.aggregations.iter().map(aggregation).collect::<Result<_>>()?,
+            dimensions: &asked.dimensions,
+            filters: &asked.filters,
+            interval: asked.time_interval_seconds.unwrap_or_default(),
+            times: TimeRange { from: asked.start_time_ms, until: asked.end_time_ms },
+            max_results: asked.max_results.unwrap_or(DEFAULT_POINTS),
+        })?;
+        Ok(Self { experiments: experiments(&asked.experiment_ids)?, question })
+    }
+
+    fn needs(&self) -> Needs {
+        listed(&self.experiments)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<TraceMetrics> {
+        store.trace_metrics(&scope.listed_experiments(&self.experiments)?, self.question).await
+    }
+}
+
+pub(crate) struct Correlate {
+    experiments: Vec<ExperimentId>,
+    correlation: Correlation,
+}
+
+impl Endpoint for Correlate {
+    type Store = Store;
+    type Answer = TraceCorrelation;
+
+    fn read(request: &Request) -> Result<Self> {
+        let asked: message::CalculateCorrelation = request.read()?;
+        let experiments = experiments(&asked.experiment_ids)?;
+        let base = asked.base_filter.filter(|base| !base.is_empty());
+        // MLflow reads them together, and its messages show that.
+        let with_base = |filter: &str| match &base {
+            Some(base) => parse_trace_filter(&format!("{base} and {filter}")),
+            None => parse_trace_filter(filter),
+        };
+        let (first, second) = (with_base(&asked.filter_string1)?, with_base(&asked.filter_string2)?);
+        let base = base.as_deref().map(parse_trace_filter).transpose()?;
+        Ok(Self { experiments, correlation: Correlation { base, first, second } })
+    }
+
+    fn needs(&self) -> Needs {
+        listed(&self.experiments)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<TraceCorrelation> {
+        store.trace_correlation(&scope.listed_experiments(&self.experiments)?, &self.correlation).await
+    }
+}

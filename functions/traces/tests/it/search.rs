@@ -1,0 +1,78 @@
+//! Searching what changes.
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, Site, id, info, span};
+
+async fn found(server: &Server, filter: &str, page: u64) -> Vec<String> {
+    let places = json!([{ "mlflow_experiment": { "experiment_id": "0" } }]);
+    let mut body = json!({ "locations": places, "filter": filter, "max_results": page });
+    let mut found = Vec::new();
+    loop {
+        let answer = server.call_at("POST", "/api/3.0/mlflow/traces/search", body.to_string()).await.ok();
+        let traces = answer["traces"].as_array().cloned().unwrap_or_default();
+        found.extend(traces.iter().map(|trace| trace["trace_id"].as_str().unwrap().to_owned()));
+        match answer["next_page_token"].as_str() {
+            Some(token) => body["page_token"] = token.into(),
+            None => return found,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_trace_that_begins_at_another_time_is_found_once_and_at_that_time() {
+    let site = Site::new().await;
+    let server = &site.server;
+    for number in 1..=5_u32 {
+        server.export(&[span(number, 1, None, u64::from(number) * 10, 1_000)]).await.ok();
+    }
+    // The third is now the newest, a day later; the fourth began before them all.
+    for (number, time) in [(3, "2023-11-15T23:00:00.000Z"), (4, "2023-11-13T00:00:00.000Z")] {
+        let mut info = info(number, "0");
+        info["request_time"] = time.into();
+        server.start(&info).await.ok();
+    }
+    let order = [3, 5, 2, 1, 4].map(id);
+    for page in [1, 2, 500] {
+        assert_eq!(found(server, "", page).await, order, "{page}");
+    }
+    assert_eq!(found(server, "timestamp > 1700000000000 AND timestamp < 1700000000050", 500).await, [id(2), id(1)]);
+    assert_eq!(found(server, "timestamp < 1700000000000", 500).await, [id(4)]);
+}
+
+#[tokio::test]
+async fn another_process_finds_what_was_written_and_deleted() {
+    let site = Site::new().await;
+    let (server, other) = (&site.server, site.other().await);
+    for number in 1..=3 {
+        server.export(&[span(number, 1, None, 0, 10)]).await.ok();
+    }
+    assert_eq!(found(&other, "span.name = 'step 1'", 500).await, [1, 2, 3].map(id));
+    let path = format!("/api/3.0/mlflow/traces/{}/tags", id(2));
+    server.call_at("PATCH", &path, json!({ "key": "team", "value": "search" }).to_string()).await.ok();
+    assert_eq!(found(&other, "tag.team = 'search'", 500).await, [id(2)]);
+    let body = json!({ "experiment_id": "0", "request_ids": [id(2)] });
+    server.call_at("POST", "/api/3.0/mlflow/traces/delete-traces", body.to_string()).await.ok();
+    assert_eq!(found(&other, "", 500).await, [id(1), id(3)]);
+}
+
+#[tokio::test]
+async fn an_assessment_of_a_session_counts_for_all_of_its_traces_until_it_is_gone() {
+    let site = Site::new().await;
+    let server = &site.server;
+    for (number, session) in [(1, "s"), (2, "s"), (3, "t")] {
+        let mut info = info(number, "0");
+        info["trace_metadata"] = json!({ "mlflow.trace.session": session });
+        server.start(&info).await.ok();
+    }
+    let assessments = format!("/api/3.0/mlflow/traces/{}/assessments", id(1));
+    let assessment = json!({
+        "assessment_name": "good", "feedback": { "value": true }, "metadata": { "mlflow.trace.session": "s" },
+    });
+    let made = server.call_at("POST", &assessments, json!({ "assessment": assessment }).to_string()).await.ok();
+    assert_eq!(found(server, "feedback.good = 'true'", 500).await, [1, 2].map(id));
+    assert_eq!(found(server, "feedback.good IS NULL", 500).await, [id(3)]);
+    let made = made["assessment"]["assessment_id"].as_str().unwrap();
+    server.call_at("DELETE", &format!("{assessments}/{made}"), Value::Null.to_string()).await.ok();
+    assert_eq!(found(server, "feedback.good IS NOT NULL", 500).await, Vec::<String>::new());
+}

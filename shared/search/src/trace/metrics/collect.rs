@@ -1,0 +1,172 @@
+//! Puts together what was measured.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::kinds::Aggregation;
+use super::question::MetricsQuestion;
+
+/// Texts of one point that are told apart at most: the sessions of a count.
+const TEXTS: usize = 1_000_000;
+
+/// One point of the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricPoint {
+    /// What was measured.
+    pub metric: String,
+    /// What the point is about, by name; the time as ISO 8601 has it.
+    pub dimensions: Vec<(String, String)>,
+    /// Its values, by the name of the aggregation.
+    pub values: Vec<(String, f64)>,
+}
+
+/// Something that was measured.
+pub(super) enum Reading {
+    One,
+    Number(f64),
+    Text(String),
+}
+
+/// The figures of a question. Keeps the points that come first in the answer, and no more than are asked for.
+pub struct Metrics {
+    question: MetricsQuestion,
+    groups: BTreeMap<(i64, Vec<String>), Group>,
+    keeps_values: bool,
+}
+
+#[derive(Default)]
+struct Group {
+    count: u64,
+    sum: Sum,
+    least: Option<f64>,
+    greatest: Option<f64>,
+    values: Vec<f64>,
+    texts: HashSet<String>,
+}
+
+/// A sum with what rounding has lost, as in SQLite (Kahan, Babuška, Neumaier).
+#[derive(Default)]
+struct Sum {
+    sum: f64,
+    lost: f64,
+}
+
+impl Sum {
+    fn add(&mut self, value: f64) {
+        let sum = self.sum + value;
+        self.lost += if self.sum.abs() > value.abs() { (self.sum - sum) + value } else { (value - sum) + self.sum };
+        self.sum = sum;
+    }
+
+    fn total(&self) -> f64 {
+        self.sum + self.lost
+    }
+}
+
+impl Metrics {
+    /// Figures of nothing so far.
+    #[must_use]
+    pub fn of(question: MetricsQuestion) -> Self {
+        let keeps_values = question.aggregations.iter().any(|kind| matches!(kind, Aggregation::Percentile(_)));
+        Self { question, groups: BTreeMap::new(), keeps_values }
+    }
+
+    /// What is asked.
+    #[must_use]
+    pub fn question(&self) -> &MetricsQuestion {
+        &self.question
+    }
+
+    /// Counts what was measured at a time; nothing, or what lacks a dimension, is passed over.
+    pub(super) fn count(&mut self, time: i64, dimension: impl Fn(&str) -> Option<String>, reading: Option<Reading>) {
+        let Some(reading) = reading else { return };
+        let dimensions: Option<Vec<_>> = self.question.dimensions.iter().map(|name| dimension(name)).collect();
+        let Some(dimensions) = dimensions else { return };
+        let bucket = self.question.interval.map_or(0, |interval| time.div_euclid(interval).saturating_mul(interval));
+        let group = self.groups.entry((bucket, dimensions)).or_default();
+        group.add(reading, self.keeps_values);
+        // What comes behind the points that are asked for stays behind them.
+        if self.groups.len() > self.question.most {
+            self.groups.pop_last();
+        }
+    }
+
+    /// The points, by time and then by dimensions.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<MetricPoint> {
+        let is_split = self.question.interval.is_some() || !self.question.dimensions.is_empty();
+        if self.groups.is_empty() && !is_split && self.question.most > 0 {
+            // SQL counts nothing, where nothing is grouped.
+            self.groups.insert((0, Vec::new()), Group::default());
+        }
+        let groups = std::mem::take(&mut self.groups);
+        groups.into_iter().filter_map(|((bucket, dimensions), group)| self.point(bucket, dimensions, group)).collect()
+    }
+
+    fn point(&self, bucket: i64, dimensions: Vec<String>, mut group: Group) -> Option<MetricPoint> {
+        let question = &self.question;
+        group.values.sort_unstable_by(f64::total_cmp);
+        let values: Vec<_> = question
+            .aggregations
+            .iter()
+            .filter_map(|aggregation| Some((aggregation.label(), group.value(*aggregation)?)))
+            .collect();
+        let time = question.interval.map(|_| ("time_bucket".to_owned(), iso(bucket)));
+        let dimensions = time.into_iter().chain(question.dimensions.iter().cloned().zip(dimensions)).collect();
+        (!values.is_empty()).then(|| MetricPoint { metric: question.metric.clone(), dimensions, values })
+    }
+}
+
+impl Group {
+    fn add(&mut self, reading: Reading, keeps_values: bool) {
+        match reading {
+            Reading::One => self.count += 1,
+            Reading::Text(text) => {
+                if self.texts.len() < TEXTS && self.texts.insert(text) {
+                    self.count += 1;
+                }
+            }
+            Reading::Number(number) => {
+                self.count += 1;
+                self.sum.add(number);
+                self.least = Some(self.least.map_or(number, |least| least.min(number)));
+                self.greatest = Some(self.greatest.map_or(number, |greatest| greatest.max(number)));
+                if keeps_values {
+                    self.values.push(number);
+                }
+            }
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts are answered as floats")]
+    fn value(&self, aggregation: Aggregation) -> Option<f64> {
+        let any = self.count > 0;
+        match aggregation {
+            Aggregation::Count => Some(self.count as f64),
+            Aggregation::Sum => any.then(|| self.sum.total()),
+            Aggregation::Average => any.then(|| self.sum.total() / self.count as f64),
+            Aggregation::Least => self.least,
+            Aggregation::Greatest => self.greatest,
+            Aggregation::Percentile(percent) => percentile(&self.values, percent),
+        }
+    }
+}
+
+/// A percentile of sorted values, between two of them where it falls there.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a place among values in memory, never negative"
+)]
+fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
+    let place = percent / 100.0 * (sorted.len().checked_sub(1)? as f64);
+    let below = place as usize;
+    let (low, high) = (sorted.get(below)?, sorted.get(below + 1).or_else(|| sorted.get(below))?);
+    Some(low + (place - below as f64) * (high - low))
+}
+
+/// A time in whole seconds, as Python's `isoformat` has it.
+fn iso(ms: i64) -> String {
+    let time = mlflow_api::proto_json::time_text(ms);
+    format!("{}+00:00", time.trim_end_matches('Z'))
+}

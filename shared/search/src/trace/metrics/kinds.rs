@@ -1,0 +1,130 @@
+//! What can be measured, how it can be put together, and by what it can be split.
+
+use mlflow_api::python::float;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricView {
+    /// Traces.
+    Traces,
+    /// Spans.
+    Spans,
+    /// Assessments.
+    Assessments,
+}
+
+impl MetricView {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Traces => "TRACES",
+            Self::Spans => "SPANS",
+            Self::Assessments => "ASSESSMENTS",
+        }
+    }
+
+    /// What can be measured of it, in MLflow's order.
+    pub(super) const fn measures(self) -> &'static [(&'static str, Measure)] {
+        match self {
+            Self::Traces => &[
+                ("trace_count", Measure::Traces),
+                ("session_count", Measure::Sessions),
+                ("latency", Measure::Duration),
+                ("input_tokens", Measure::Tokens("input_tokens")),
+                ("output_tokens", Measure::Tokens("output_tokens")),
+                ("total_tokens", Measure::Tokens("total_tokens")),
+                ("cache_read_input_tokens", Measure::Tokens("cache_read_input_tokens")),
+                ("cache_creation_input_tokens", Measure::Tokens("cache_creation_input_tokens")),
+            ],
+            Self::Spans => &[
+                ("span_count", Measure::Spans),
+                ("latency", Measure::SpanDuration),
+                ("input_cost", Measure::Cost("input_cost")),
+                ("output_cost", Measure::Cost("output_cost")),
+                ("total_cost", Measure::Cost("total_cost")),
+            ],
+            Self::Assessments => {
+                &[("assessment_count", Measure::Assessments), ("assessment_value", Measure::AssessmentValue)]
+            }
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    Traces,
+    Sessions,
+    Duration,
+    Tokens(&'static str),
+    Spans,
+    SpanDuration,
+    Cost(&'static str),
+    Assessments,
+    AssessmentValue,
+}
+
+const OF_VALUES: &[&str] = &["AVG", "MAX", "MIN", "PERCENTILE"];
+const OF_SUMS: &[&str] = &["AVG", "MAX", "MIN", "PERCENTILE", "SUM"];
+
+impl Measure {
+    /// How it can be put together, sorted.
+    pub(super) const fn aggregations(self) -> &'static [&'static str] {
+        match self {
+            Self::Traces | Self::Sessions | Self::Spans | Self::Assessments => &["COUNT"],
+            Self::Duration | Self::SpanDuration | Self::AssessmentValue => OF_VALUES,
+            Self::Tokens(_) | Self::Cost(_) => OF_SUMS,
+        }
+    }
+
+    /// By what it can be split, sorted.
+    pub(super) const fn dimensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Traces => &["trace_name", "trace_status"],
+            Self::Sessions => &[],
+            Self::Duration | Self::Tokens(_) => &["trace_name"],
+            Self::Spans => &["span_model_name", "span_model_provider", "span_name", "span_status", "span_type"],
+            Self::SpanDuration => &["span_name", "span_status"],
+            Self::Cost(_) => &["span_model_name", "span_model_provider"],
+            Self::Assessments => &["assessment_name", "assessment_value"],
+            Self::AssessmentValue => &["assessment_name"],
+        }
+    }
+}
+
+/// How what was measured is put together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Aggregation {
+    /// How many.
+    Count,
+    /// All added.
+    Sum,
+    /// The mean.
+    Average,
+    /// Between 0 and 100: what is greater than so many percent of the values, by linear interpolation.
+    Percentile(f64),
+    /// The least.
+    Least,
+    /// The greatest.
+    Greatest,
+}
+
+impl Aggregation {
+    pub(super) const fn kind(self) -> &'static str {
+        match self {
+            Self::Count => "COUNT",
+            Self::Sum => "SUM",
+            Self::Average => "AVG",
+            Self::Percentile(_) => "PERCENTILE",
+            Self::Least => "MIN",
+            Self::Greatest => "MAX",
+        }
+    }
+
+    /// What its value is called in the answer.
+    pub(super) fn label(self) -> String {
+        match self {
+            Self::Percentile(percent) => format!("P{}", float(percent)),
+            other => other.kind().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What a trace adds to figures.
+
+use serde_json::Value;
+
+use super::super::evaluate::{AssessmentFields, SpanFields, TraceFields};
+use super::super::identifier::keys;
+use super::super::predicate::TraceText;
+use super::collect::{Metrics, Reading};
+use super::kinds::Measure;
+
+/// The attributes of a span that say what it cost, and of whom.
+const COST: &str = "mlflow.llm.cost";
+const MODEL: &str = "mlflow.llm.model";
+const PROVIDER: &str = "mlflow.llm.provider";
+/// Characters of the name of a model that count (`MODEL_DIMENSION_MAX_LENGTH`).
+const MODEL_NAME: usize = 500;
+
+/// What figures need to know of a span, beside what searches do.
+pub trait SpanFigures: SpanFields {
+    /// When it ended, in nanoseconds, if it has.
+    fn end(&self) -> Option<i64>;
+
+    /// An attribute, as the JSON text that MLflow keeps.
+    fn attribute(&self, key: &str) -> Option<&str>;
+}
+
+impl Metrics {
+    /// Takes a trace into account, with its spans where spans are counted.
+    pub fn add<S: SpanFigures>(&mut self, trace: &impl TraceFields, spans: impl IntoIterator<Item = S>) {
+        let question = self.question();
+        let is_asked = question.is_by_span_time() || question.times.contains(trace.request_time());
+        if !is_asked || !question.filters.iter().all(|filter| filter.lets_trace(trace)) {
+            return;
+        }
+        match question.measure {
+            Measure::Assessments | Measure::AssessmentValue => {
+                for assessment in trace.assessments() {
+                    self.add_assessment(trace, &assessment);
+                }
+            }
+            Measure::Spans | Measure::SpanDuration | Measure::Cost(_) => {
+                for span in spans {
+                    self.add_span(&span);
+                }
+            }
+            measure => {
+                let reading = match measure {
+                    Measure::Traces => Some(Reading::One),
+                    Measure::Sessions => trace.metadata(keys::SESSION).map(|session| Reading::Text(session.to_owned())),
+                    Measure::Tokens(kind) => tokens(trace, kind).map(Reading::Number),
+                    _ => trace.duration().map(number),
+                };
+                let dimension = |name: &str| match name {
+                    "trace_name" => trace.tag(keys::NAME).map(str::to_owned),
+                    _ => trace.text(TraceText::State).map(str::to_owned),
+                };
+                self.count(trace.request_time(), dimension, reading);
+            }
+        }
+    }
+
+    fn add_assessment(&mut self, trace: &impl TraceFields, assessment: &AssessmentFields) {
+        let question = self.question();
+        if !assessment.is_valid || !question.filters.iter().all(|filter| filter.lets_assessment(assessment)) {
+            return;
+        }
+        let reading = match question.measure {
+            Measure::Assessments => Some(Reading::One),
+            _ => aggregate_value(&assessment.json).map(Reading::Number),
+        };
+        let dimension = |name: &str| match name {
+            "assessment_name" => Some(assessment.name.to_owned()),
+            _ => Some(assessment.json.clone().into_owned()),
+        };
+        self.count(trace.request_time(), dimension, reading);
+    }
+
+    fn add_span(&mut self, span: &impl SpanFigures) {
+        let question = self.question();
+        let start = span.start().div_euclid(1_000_000);
+        let is_asked = !question.is_by_span_time() || question.times.contains(start);
+        if !is_asked || !question.filters.iter().all(|filter| filter.lets_span(span)) {
+            return;
+        }
+        let reading = match question.measure {
+            Measure::Spans => Some(Reading::One),
+            Measure::Cost(kind) => cost(span, kind).map(Reading::Number),
+            _ => span.end().map(|end| number(end.saturating_sub(span.start()) / 1_000_000)),
+        };
+        let dimension = |name: &str| match name {
+            "span_name" => span.name().map(str::to_owned),
+            "span_type" => span.kind().map(str::to_owned),
+            "span_status" => Some(span.status().to_owned()),
+            "span_model_name" => span.attribute(MODEL).map(text_of),
+            _ => span.attribute(PROVIDER).map(text_of),
+        };
+        self.count(start, dimension, reading);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures are floats")]
+fn number(value: i64) -> Reading {
+    Reading::Number(value as f64)
+}
+
+fn tokens(trace: &impl TraceFields, kind: &str) -> Option<f64> {
+    let usage: Value = serde_json::from_str(trace.metadata(keys::TOKEN_USAGE)?).ok()?;
+    usage.get(kind)?.as_f64()
+}
+
+fn cost(span: &impl SpanFigures, kind: &str) -> Option<f64> {
+    let costs: Value = serde_json::from_str(span.attribute(COST)?).ok()?;
+    costs.get(kind)?.as_f64().filter(|cost| cost.is_finite())
+}
+
+/// A text of a JSON text; anything else stays as it is written.
+fn text_of(json: &str) -> String {
+    let text = serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned());
+    text.chars().take(MODEL_NAME).collect()
+}
+
+/// What an assessment counts for (`assessment_aggregate`).
+fn aggregate_value(json: &str) -> Option<f64> {
+    match serde_json::from_str(json).ok()? {
+        Value::Bool(value) => Some(f64::from(u8::from(value))),
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => match text.trim().to_lowercase().as_str() {
+            "yes" => Some(1.0),
+            "no" => Some(0.0),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,15 @@
+//! Figures about traces, spans and assessments: counts, sums, percentiles, by dimensions and by time (`query_metrics` in MLflow's
+//! `sql_trace_metrics_utils.py`). What is asked is checked here, and what is counted; a store hands over traces one by one.
+
+mod collect;
+mod filter;
+mod kinds;
+mod measure;
+mod question;
+#[cfg(test)]
+mod tests;
+
+pub use collect::{MetricPoint, Metrics};
+pub use kinds::{Aggregation, MetricView};
+pub use measure::SpanFigures;
+pub use question::{AskedMetrics, MetricsQuestion};
