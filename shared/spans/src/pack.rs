@@ -15,8 +15,8 @@ use zstd::stream::write::Encoder;
 use crate::Span;
 use crate::ids::hex;
 
-/// Bytes that what was packed may have: more than any export that is read becomes.
-const LARGEST: u64 = 256 << 20;
+/// Bytes that what was packed may have: a little more than an export of a trace that is read.
+pub(crate) const LARGEST: usize = 64 << 20;
 
 /// zstd's default. Higher levels gain some percent on an export of some KB, and take several times as long.
 const LEVEL: i32 = 3;
@@ -74,8 +74,8 @@ pub fn unpack(joined: &[u8]) -> Result<Vec<Span>, Unreadable> {
     let mut message = Vec::new();
     let frame = joined.strip_prefix(&[FORMAT]).ok_or(Unreadable)?;
     let decoder = Decoder::with_prepared_dictionary(frame, &DECODING).map_err(|_| Unreadable)?;
-    let read = decoder.take(LARGEST).read_to_end(&mut message).map_err(|_| Unreadable)?;
-    if read as u64 == LARGEST {
+    let read = decoder.take(LARGEST as u64).read_to_end(&mut message).map_err(|_| Unreadable)?;
+    if read == LARGEST {
         return Err(Unreadable);
     }
     ScopeSpans::decode(message.as_slice()).map(|scope| scope.spans).map_err(|_| Unreadable)

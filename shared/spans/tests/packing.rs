@@ -74,6 +74,22 @@ fn a_small_body_that_becomes_large_is_refused() {
 }
 
 #[test]
+fn spans_that_become_larger_than_can_be_read_are_refused() {
+    // MLflow keeps a value as JSON, in which each of these takes six bytes.
+    let attributes = vec![attribute("mlflow.spanInputs", text(&"\u{1}".repeat(12 << 20)))];
+    let body = message(vec![Span { attributes, ..span_of(1, 1) }]);
+    assert_eq!(read(PROTOBUF, None, &body).unwrap_err().status, 413);
+}
+
+#[test]
+fn traces_of_a_request_are_counted() {
+    let span = |trace: u32| Span { trace_id: [[1; 12].as_slice(), &trace.to_be_bytes()].concat(), ..span_of(1, 1) };
+    let spans = |count| (1..=count).map(span).collect();
+    assert_eq!(read(PROTOBUF, None, &message(spans(5_000))).unwrap().len(), 5_000);
+    assert_eq!(read(PROTOBUF, None, &message(spans(5_001))).unwrap_err().status, 413);
+}
+
+#[test]
 fn a_span_with_many_attributes_takes_no_time() {
     let attributes =
         (0..100_000).map(|number| attribute(&format!("mlflow.traceTag.{number}"), text("value"))).collect();

@@ -1,6 +1,7 @@
 //! The body of `POST /v1/traces`: the OpenTelemetry protocol over HTTP, in protobuf and JSON.
 
 mod body;
+mod count;
 mod json;
 mod resource;
 
@@ -16,6 +17,11 @@ use crate::values::decoded;
 const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
 
+/// Traces of one request: each is a document and a place in the order of time.
+const MOST_TRACES: usize = 5_000;
+/// Bytes of the spans of one trace in a request, as they are kept. [`unpack`](crate::unpack) takes no more.
+const LONGEST_EXPORT: usize = crate::pack::LARGEST - (1 << 20);
+
 /// Programs whose name MLflow shows on the roots of their traces. It shows no others, as anybody may send any text.
 const SERVICES: [&str; 5] = ["claude-code", "codex_cli_rs", "codex_vscode", "gemini-cli", "qwen-code"];
 
@@ -30,7 +36,8 @@ pub struct Export {
     pub resource: Vec<(String, String)>,
 }
 
-/// Reads an export; its traces are in the order in which they come first. Refused is all of it or nothing.
+/// Reads an export; its traces are in the order in which they come first. Refused is all of it or nothing, with 413 where it is, or would become,
+/// too large.
 pub fn read(content_type: Option<&str>, content_encoding: Option<&str>, body: &[u8]) -> Result<Vec<Export>, Refusal> {
     let media_type = content_type.map(|text| text.split(';').next().unwrap_or_default().trim());
     if !matches!(media_type, Some(PROTOBUF | JSON)) {
@@ -40,8 +47,10 @@ pub fn read(content_type: Option<&str>, content_encoding: Option<&str>, body: &[
     }
     let body = body::decompressed(content_encoding, body)?;
     let data = if media_type == Some(JSON) {
+        count::check_json(&body)?;
         json::parse(&body).ok_or_else(Refusal::format)?
     } else {
+        count::check_protobuf(&body)?;
         TracesData::decode(&*body).map_err(|_| Refusal::format())?
     };
     if data.resource_spans.is_empty() {
@@ -60,6 +69,8 @@ pub fn answer() -> (&'static str, Vec<u8>) {
 #[derive(Default)]
 struct Part {
     spans: IndexMap<Vec<u8>, Span>,
+    /// Bytes of its spans: translating attributes may make more of them.
+    bytes: usize,
     resource: Option<Vec<(String, String)>>,
 }
 
@@ -76,11 +87,19 @@ fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
         for sent in group.scope_spans.into_iter().flat_map(|scope| scope.spans) {
             let span = keep(sent, service)?;
             let part = traces.entry(span.trace_id.clone()).or_default();
+            part.bytes += span.encoded_len();
             if part.resource.is_none() {
                 part.resource.clone_from(&tags);
             }
             part.spans.insert(span.span_id.clone(), span);
         }
+    }
+    if traces.len() > MOST_TRACES {
+        return Err(Refusal::new(413, format!("The request has spans of more than {MOST_TRACES} traces")));
+    }
+    if traces.values().any(|part| part.bytes > LONGEST_EXPORT) {
+        let detail = format!("The spans of a trace in the request are larger than {LONGEST_EXPORT} bytes");
+        return Err(Refusal::new(413, detail));
     }
     let export = |(trace_id, part): (Vec<u8>, Part)| {
         let trace_id = trace_id.try_into().unwrap_or_default();

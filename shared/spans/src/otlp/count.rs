@@ -1,0 +1,168 @@
+//! Counting what a body would become, before it is read: a span of two bytes takes some hundred in memory, and what repeats compresses to nearly
+//! nothing. Nothing is kept for what is counted.
+
+use prost::bytes::Buf;
+use prost::encoding::{WireType, decode_key, decode_varint};
+
+use crate::refusal::Refusal;
+
+/// Messages of an export: spans, events, links, attributes, and values in lists. Of values of JSON, which has some for each, twice as many.
+const MOST: usize = 1_000_000;
+const MOST_OF_JSON: usize = 2 * MOST;
+/// Levels of lists in lists; prost reads no more.
+const DEEPEST: usize = 100;
+
+/// The messages that are counted, by the message that they are in and the number of their field.
+#[derive(Clone, Copy)]
+enum Kind {
+    Traces,
+    ResourceSpans,
+    ScopeSpans,
+    Resource,
+    Span,
+    Event,
+    Link,
+    KeyValue,
+    AnyValue,
+    List,
+    KeyValues,
+}
+
+impl Kind {
+    /// What a field holds, where it is a message that is counted.
+    fn field(self, number: u32) -> Option<Self> {
+        Some(match (self, number) {
+            (Self::Traces, 1) => Self::ResourceSpans,
+            (Self::ResourceSpans | Self::ScopeSpans, 1) => Self::Resource,
+            (Self::ResourceSpans, 2) => Self::ScopeSpans,
+            (Self::ScopeSpans, 2) => Self::Span,
+            (Self::Span, 11) => Self::Event,
+            (Self::Span, 13) => Self::Link,
+            // The attributes of all of them, and of the program that a scope names.
+            (Self::Resource, 1 | 3) | (Self::Span, 9) | (Self::Event, 3) | (Self::Link, 4) | (Self::KeyValues, 1) => {
+                Self::KeyValue
+            }
+            (Self::KeyValue, 2) | (Self::List, 1) => Self::AnyValue,
+            (Self::AnyValue, 5) => Self::List,
+            (Self::AnyValue, 6) => Self::KeyValues,
+            _ => return None,
+        })
+    }
+}
+
+/// Refuses a message in protobuf that would become too much. One that cannot be read passes: reading it says so.
+pub(super) fn check_protobuf(body: &[u8]) -> Result<(), Refusal> {
+    let mut count = 0;
+    walk(body, Kind::Traces, &mut count, 0);
+    check(count, MOST)
+}
+
+/// The same for JSON, of which only the marks between values are looked at.
+pub(super) fn check_json(body: &[u8]) -> Result<(), Refusal> {
+    let (mut count, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in body {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'{' | b'[' | b',' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    check(count, MOST_OF_JSON)
+}
+
+fn check(count: usize, most: usize) -> Result<(), Refusal> {
+    if count <= most {
+        return Ok(());
+    }
+    Err(Refusal::new(413, format!("The request has more than {most} spans, attributes and other values")))
+}
+
+/// Counts the messages in one, as far as it can be read, and no further than is too many.
+fn walk(mut rest: &[u8], kind: Kind, count: &mut usize, depth: usize) {
+    while rest.has_remaining() && *count <= MOST {
+        let Ok((number, wire)) = decode_key(&mut rest) else { return };
+        let skipped = match wire {
+            WireType::Varint => decode_varint(&mut rest).map(|_| 0),
+            WireType::SixtyFourBit => Ok(8),
+            WireType::ThirtyTwoBit => Ok(4),
+            WireType::LengthDelimited => decode_varint(&mut rest),
+            // Groups, which nobody writes: the fields in one are taken for the message's own.
+            WireType::StartGroup | WireType::EndGroup => Ok(0),
+        };
+        let Ok(Some((field, after))) =
+            skipped.map(|length| rest.split_at_checked(usize::try_from(length).unwrap_or(usize::MAX)))
+        else {
+            return;
+        };
+        rest = after;
+        if wire == WireType::LengthDelimited
+            && let Some(inner) = kind.field(number)
+        {
+            *count += 1;
+            if depth < DEEPEST {
+                walk(field, inner, count, depth + 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry_proto::tonic::common::v1::any_value::Value;
+    use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
+    use opentelemetry_proto::tonic::trace::v1::span::{Event, Link};
+    use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
+    use prost::Message;
+    use prost::encoding::{encode_key, encode_varint};
+
+    use super::*;
+
+    fn traces(spans: Vec<Span>) -> TracesData {
+        let scope = ScopeSpans { spans, ..ScopeSpans::default() };
+        TracesData { resource_spans: vec![ResourceSpans { scope_spans: vec![scope], ..ResourceSpans::default() }] }
+    }
+
+    #[test]
+    fn messages_are_counted_where_they_are() {
+        let number = AnyValue { value: Some(Value::IntValue(1)) };
+        let list = AnyValue { value: Some(Value::ArrayValue(ArrayValue { values: vec![number.clone(), number] })) };
+        let attribute = KeyValue { key: "k".to_owned(), value: Some(list), ..KeyValue::default() };
+        let span = Span {
+            attributes: vec![attribute.clone()],
+            events: vec![Event { attributes: vec![attribute.clone()], ..Event::default() }],
+            links: vec![Link { attributes: vec![attribute], ..Link::default() }],
+            name: "\u{a}\u{2}\u{a}\u{2}".to_owned(),
+            start_time_unix_nano: 1,
+            ..Span::default()
+        };
+        let mut count = 0;
+        walk(&traces(vec![span]).encode_to_vec(), Kind::Traces, &mut count, 0);
+        // Resource, scope, span, event, link; and three attributes, each with its value, the list and two numbers.
+        assert_eq!(count, 5 + 3 * 5);
+    }
+
+    #[test]
+    fn what_would_become_too_much_is_refused_unread() {
+        let spans = [0x12, 0x00].repeat(MOST);
+        let many = [1, 2].into_iter().rev().fold(spans, |content, number| {
+            let mut field = Vec::new();
+            encode_key(number, WireType::LengthDelimited, &mut field);
+            encode_varint(content.len() as u64, &mut field);
+            [field, content].concat()
+        });
+        assert_eq!(check_protobuf(&many).unwrap_err().status, 413);
+        let body = format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{}{{}}]}}]}}]}}", "{},".repeat(MOST));
+        assert_eq!(check_json(body.as_bytes()).unwrap_err().status, 413);
+        let text = format!("{{\"resourceSpans\":[{{\"x\":\"{}\\\"{{\"}}]}}", "{,[".repeat(MOST));
+        assert!(check_json(text.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_read_passes() {
+        for body in [[0x0a, 0xff, 0xff].as_slice(), &[0x0b], &[0xff; 30], &[0x0a, 0x02, 0x12]] {
+            assert!(check_protobuf(body).is_ok());
+        }
+    }
+}
