@@ -8,10 +8,14 @@ import json
 import os
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 # Before mlflow is imported anywhere: nothing leaves this machine.
 os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true", GIT_PYTHON_REFRESH="quiet", MPLBACKEND="Agg")
+# What a page shows has been sent when the data is made.
+os.environ.update(MLFLOW_ENABLE_ASYNC_TRACE_LOGGING="false")
 os.environ.setdefault("USER", "tester")
 
 import matplotlib.pyplot
@@ -23,18 +27,18 @@ import mlflow.sklearn
 import numpy
 import pandas
 from mlflow import MlflowClient
-from mlflow.entities import Metric, Param, RunTag
+from mlflow.entities import AssessmentSource, Metric, Param, RunTag, SpanType
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from tests.browser.names import MANY_RUNS, MODEL, STEPS
+from tests.browser.names import HARD, MANY_RUNS, MODEL, QUESTIONS, SESSION, STEPS
 
 
 def make(url: str) -> dict[str, str]:
     """Everything, on an empty server; returns what the server has chosen: ids by our names."""
     mlflow.set_tracking_uri(url)
     client = MlflowClient(url)
-    return _training(client) | _artifacts() | _nested() | _curves(client) | _many(client) | _prompts() | _evaluation()
+    return _training(client) | _artifacts() | _nested() | _curves(client) | _many(client) | _prompts() | _evaluation() | _traces()
 
 
 def _training(client: MlflowClient) -> dict[str, str]:
@@ -177,6 +181,53 @@ def _evaluation() -> dict[str, str]:
         dataset.merge_records([record | {"tags": {"number": str(number)}}])
     mlflow.genai.datasets.create_dataset("nothing yet", experiment_id=experiment)
     return {"evaluation": experiment, "questions": dataset.dataset_id}
+
+
+def _traces() -> dict[str, str]:
+    """An agent that was asked some questions in two conversations, in a run; one was too hard, and some answers were judged."""
+    experiment = mlflow.set_experiment("agent").experiment_id
+    ids = {}
+    with mlflow.start_run(run_name="asked") as run:
+        for number, question in enumerate(QUESTIONS):
+            ids[f"trace {number}"] = _ask(number, question)
+    source = AssessmentSource("HUMAN", "tester")
+    mlflow.log_feedback(trace_id=ids["trace 0"], name="helpful", value=True, source=source, rationale="Short and right.")
+    mlflow.log_feedback(trace_id=ids["trace 1"], name="helpful", value=False, source=source)
+    mlflow.log_expectation(trace_id=ids["trace 0"], name="answer", value="Carpels.", source=source)
+    return {"agent": experiment, "asked": run.info.run_id} | ids
+
+
+def _ask(number: int, question: str) -> str:
+    """A trace with a retriever, a model and a tool that may fail, and its times: pages draw axes by them. Its id."""
+    begin = time.time_ns() // 10**9 * 10**9 - (len(QUESTIONS) - number) * 10**9
+    agent = mlflow.start_span_no_context(
+        "agent",
+        SpanType.AGENT,
+        inputs={"question": question},
+        tags={"topic": "botany" if number % 2 == 0 else "chemistry"},
+        metadata={"mlflow.trace.session": SESSION if number < 3 else "another session", "mlflow.trace.user": "tester"},
+        start_time_ns=begin,
+    )
+
+    def child(name: str, kind: str, milliseconds: tuple[int, int], inputs: object) -> Callable[..., None]:
+        start, end = (begin + 10**6 * at for at in milliseconds)
+        span = mlflow.start_span_no_context(name, kind, parent_span=agent, inputs=inputs, start_time_ns=start)
+        return lambda outputs, **more: span.end(outputs, end_time_ns=end, **more)
+
+    child("search", SpanType.RETRIEVER, (5, 105), {"query": question})(
+        [{"page_content": "Petals surround the carpels.", "metadata": {"source": "flora"}}]
+    )
+    usage = {"input_tokens": 10 + number, "output_tokens": 5, "total_tokens": 15 + number}
+    child("answer", SpanType.CHAT_MODEL, (110, 410 + 100 * number), {"messages": [{"role": "user", "content": question}]})(
+        {"choices": [{"message": {"role": "assistant", "content": f"Answer {number}."}}]},
+        attributes={"mlflow.chat.tokenUsage": usage},
+    )
+    state = "ERROR" if number == HARD else "OK"
+    child("calculator", SpanType.TOOL, (420 + 100 * number, 520 + 100 * number), {"number": number})(
+        {"result": number}, status=state
+    )
+    agent.end({"answer": f"Answer {number}."}, status=state, end_time_ns=begin + 10**6 * (600 + 100 * number))
+    return agent.trace_id
 
 
 if __name__ == "__main__":

@@ -4,3 +4,7 @@
 MANY_RUNS = 130
 STEPS = 1000
 MODEL = "iris classifier"
+#: What the agent was asked, the one that was too hard, and the conversation that has the first three.
+QUESTIONS = [f"What is in the middle of flower {number}?" for number in range(5)]
+HARD = 3
+SESSION = "first session"

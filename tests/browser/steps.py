@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from urllib.parse import quote
 
+from tests.browser.names import SESSION
 from tests.browser.visit import Visit
 
 Step = Callable[[Visit], None]
@@ -65,6 +66,15 @@ PAGES: dict[str, Step] = {
     "overview quality": _experiment("evaluation", "overview/quality"),
     "overview tool calls": _experiment("evaluation", "overview/tool-calls"),
     "sessions": _experiment("evaluation", "chat-sessions"),
+    "traces of an agent": _experiment("agent", "traces"),
+    "trace": _page(lambda ids: f"experiments/{ids['agent']}/traces/{ids['trace 0']}"),
+    "trace with an error": _page(lambda ids: f"experiments/{ids['agent']}/traces/{ids['trace 3']}"),
+    "traces of a run": _run("agent", "asked", "/traces"),
+    "sessions of an agent": _experiment("agent", "chat-sessions"),
+    "session": _page(lambda ids: f"experiments/{ids['agent']}/chat-sessions/{quote(SESSION)}"),
+    "overview of an agent": _experiment("agent", "overview/usage"),
+    "quality of an agent": _experiment("agent", "overview/quality"),
+    "tool calls of an agent": _experiment("agent", "overview/tool-calls"),
     "prompts of experiment": _experiment("evaluation", "prompts"),
     "run": _run("training", "autologged"),
     "run with children": _run("nested", "parent"),

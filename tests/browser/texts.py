@@ -17,7 +17,8 @@ _PLACEHOLDERS = [
     (r"^now$", "<time>"),
     (r"\b\d+(\.\d+)?(ms|s|min|m)\b( \d+(\.\d+)?s)?", "<duration>"),
     (r"\b\d+(\.\d+)?(B|KB)\b", "<size>"),
-    (r"\b[0-9a-f]{7}\b", "<commit>"),
+    # A commit, or the begin of the id of a trace.
+    (r"\b[0-9a-f]{7,8}\b", "<hex>"),
     # Runs are coloured by their ids.
     (r"#[0-9a-f]{6}\b", "<colour>"),
 ]
