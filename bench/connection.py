@@ -29,11 +29,16 @@ class Connection:
         """The same, of a request with JSON; the path is that of MLflow's API."""
         return self._exchange("POST", f"/api/2.0/mlflow/{path}", json.dumps(body).encode())
 
+    def send(self, path: str, body: bytes, headers: dict[str, str]) -> bytes:
+        """The same, of a body of another type, which the headers say."""
+        return self._exchange("POST", path, body, headers)
+
     def close(self) -> None:
         self._socket.close()
 
-    def _exchange(self, method: str, path: str, body: bytes) -> bytes:
-        head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
+    def _exchange(self, method: str, path: str, body: bytes, headers: dict[str, str] | None = None) -> bytes:
+        named = {"Host": self._host} | (headers or {"Content-Type": "application/json"})
+        head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in named.items())
         self._socket.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         received = b""
         while b"\r\n\r\n" not in received:
