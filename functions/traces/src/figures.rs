@@ -24,10 +24,8 @@ fn listed(experiments: &[ExperimentId]) -> Needs {
 
 /// What MLflow's `MetricAggregation` takes.
 fn aggregation(sent: &message::MetricAggregation) -> Result<Aggregation> {
-    let kind = sent
-        .aggregation_type
-        .ok_or_else(|| Error::invalid("'AGGREGATION_TYPE_UNSPECIFIED' is not a valid AggregationType"))?;
-    let (plain, name) = match kind {
+    // To MLflow, what names no type is the first.
+    let (plain, name) = match sent.aggregation_type.unwrap_or(AggregationType::Count) {
         AggregationType::Percentile => {
             return match sent.percentile_value {
                 None => Err(Error::invalid("Percentile value is required for PERCENTILE aggregation")),
@@ -63,10 +61,10 @@ impl Endpoint for Query {
     fn read(request: &Request) -> Result<Self> {
         let asked: message::QueryTraceMetrics = request.read()?;
         let view = match asked.view_type {
-            Some(ViewOfMetrics::Traces) => MetricView::Traces,
             Some(ViewOfMetrics::Spans) => MetricView::Spans,
             Some(ViewOfMetrics::Assessments) => MetricView::Assessments,
-            None => return Err(Error::invalid("'VIEW_TYPE_UNSPECIFIED' is not a valid MetricViewType")),
+            // To MLflow, what names no view is the first.
+            Some(ViewOfMetrics::Traces) | None => MetricView::Traces,
         };
         let is_split =
             !asked.dimensions.is_empty() || asked.time_interval_seconds.is_some_and(|interval| interval != 0);

@@ -11,6 +11,8 @@ use ledger::{Bench, Ledger, Section, budget};
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::{TraceInfo, TraceState};
 use mlflow_api::{AssessmentId, ExperimentId, TraceId, Workspace};
+use search::TimeRange;
+use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuestion};
 use serde_json::json;
 use table::Table;
 use traces::store::{StartedTrace, Store, TraceSearch};
@@ -218,6 +220,23 @@ async fn found(store: &Store, experiment: ExperimentId, filter: &str, order_by: 
     store.trace_search(&[experiment], search, TraceInfo::json).await.unwrap().traces.len()
 }
 
+/// How many there are.
+async fn counted(store: &Store, experiment: ExperimentId, view: MetricView, metric: &str) -> f64 {
+    let asked = AskedMetrics {
+        view,
+        metric,
+        aggregations: vec![Aggregation::Count],
+        dimensions: &[],
+        filters: &[],
+        interval: 0,
+        times: TimeRange::default(),
+        max_results: 1_000,
+    };
+    let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
+    let figures = store.trace_metrics(&[experiment], MetricsQuestion::of(asked).unwrap()).await.unwrap();
+    figures.data_points[0].values[0].1
+}
+
 async fn searches(ledger: &mut Ledger) {
     ledger.section("Searching 1,000 traces of one day");
     let (bench, experiment) = bench().await;
@@ -252,6 +271,17 @@ async fn searches(ledger: &mut Ledger) {
     ledger
         .row("the slowest 100", all, bench, [(), ()], async |store, ()| {
             assert_eq!(found(store, experiment, "", &["execution_time DESC".to_owned()]).await, 100);
+        })
+        .await;
+    ledger
+        .row("counting them", all, bench, [(), ()], async |store, ()| {
+            assert!((counted(store, experiment, MetricView::Traces, "trace_count").await - 1_000.0).abs() < 0.5);
+        })
+        .await;
+    let each = budget([1_020.0, 0.0, 2_040.0], [1_020.0, 0.0, 2_040.0]);
+    ledger
+        .row("counting their spans", each, bench, [(), ()], async |store, ()| {
+            assert!(counted(store, experiment, MetricView::Spans, "span_count").await > 1_000.0);
         })
         .await;
 }

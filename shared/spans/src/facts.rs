@@ -75,14 +75,3 @@ pub fn facts(span: &Span) -> Facts<'_> {
         cost: [part(keys::INPUT_COST), part(keys::OUTPUT_COST), part(keys::TOTAL_COST)],
     }
 }
-
-/// An attribute as the text that MLflow stores for it, as a rule JSON.
-#[must_use]
-pub fn attribute<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
-    use opentelemetry_proto::tonic::common::v1::any_value::Value;
-    let found = span.attributes.iter().find(|attribute| attribute.key == key)?;
-    match found.value.as_ref()?.value.as_ref()? {
-        Value::StringValue(text) => Some(text),
-        _ => None,
-    }
-}

@@ -22,7 +22,7 @@ mod usage;
 mod values;
 
 pub use answers::{artifact_json, json};
-pub use facts::{Facts, attribute, facts};
+pub use facts::{Facts, facts};
 pub use ids::{trace_id, trace_id_text};
 pub use opentelemetry_proto::tonic::trace::v1::Span;
 pub use otlp::{Export, answer, read};

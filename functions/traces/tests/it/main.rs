@@ -4,6 +4,7 @@
 mod assessments;
 mod deletion;
 mod exports;
+mod figures;
 mod recorded;
 mod search;
 mod server;

@@ -3,45 +3,36 @@
 use std::borrow::Cow;
 
 use search::trace::SpanFields;
-use search::trace::metrics::SpanFigures;
-use spans::Span;
-
-/// The attribute that holds a span's type, as JSON.
-const TYPE: &str = "mlflow.spanType";
+use search::trace::metrics::{SpanCost, SpanFigures};
+use spans::{Facts, Span};
 
 /// A span of a trace.
 pub(super) struct SeenSpan<'a> {
     span: &'a Span,
-    kind: Option<String>,
+    facts: Facts<'a>,
 }
 
 impl<'a> SeenSpan<'a> {
     pub(super) fn of(span: &'a Span) -> Self {
-        let kind =
-            spans::attribute(span, TYPE).map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.to_owned()));
-        Self { span, kind }
+        Self { span, facts: spans::facts(span) }
     }
 }
 
 impl SpanFields for SeenSpan<'_> {
     fn name(&self) -> Option<&str> {
-        Some(&self.span.name)
+        Some(self.facts.name)
     }
 
     fn kind(&self) -> Option<&str> {
-        self.kind.as_deref()
+        self.facts.span_type.as_deref()
     }
 
     fn status(&self) -> &str {
-        match self.span.status.as_ref().map_or(0, |status| status.code) {
-            1 => "OK",
-            2 => "ERROR",
-            _ => "UNSET",
-        }
+        self.facts.status
     }
 
     fn start(&self) -> i64 {
-        i64::try_from(self.span.start_time_unix_nano).unwrap_or(i64::MAX)
+        i64::try_from(self.facts.start_ns).unwrap_or(i64::MAX)
     }
 
     fn content(&self) -> Cow<'_, str> {
@@ -51,10 +42,23 @@ impl SpanFields for SeenSpan<'_> {
 
 impl SpanFigures for SeenSpan<'_> {
     fn end(&self) -> Option<i64> {
-        i64::try_from(self.span.end_time_unix_nano).ok().filter(|end| *end > 0)
+        self.facts.end_ns.and_then(|end| i64::try_from(end).ok())
     }
 
-    fn attribute(&self, key: &str) -> Option<&str> {
-        spans::attribute(self.span, key)
+    fn model(&self) -> Option<&str> {
+        self.facts.model.as_deref()
+    }
+
+    fn provider(&self) -> Option<&str> {
+        self.facts.provider.as_deref()
+    }
+
+    fn cost(&self, kind: SpanCost) -> Option<f64> {
+        let [input, output, total] = self.facts.cost;
+        match kind {
+            SpanCost::Input => input,
+            SpanCost::Output => output,
+            SpanCost::Total => total,
+        }
     }
 }

@@ -76,12 +76,17 @@ impl Metrics {
         &self.question
     }
 
-    /// Counts what was measured at a time; nothing, or what lacks a dimension, is passed over.
-    pub(super) fn count(&mut self, time: i64, dimension: impl Fn(&str) -> Option<String>, reading: Option<Reading>) {
+    /// Counts what was measured in the interval that begins then; nothing, or what lacks a dimension, is passed over.
+    pub(super) fn count(
+        &mut self,
+        bucket: impl Fn(i64) -> i64,
+        dimension: impl Fn(&str) -> Option<String>,
+        reading: Option<Reading>,
+    ) {
         let Some(reading) = reading else { return };
         let dimensions: Option<Vec<_>> = self.question.dimensions.iter().map(|name| dimension(name)).collect();
         let Some(dimensions) = dimensions else { return };
-        let bucket = self.question.interval.map_or(0, |interval| time.div_euclid(interval).saturating_mul(interval));
+        let bucket = self.question.interval.map_or(0, bucket);
         let group = self.groups.entry((bucket, dimensions)).or_default();
         group.add(reading, self.keeps_values);
         // What comes behind the points that are asked for stays behind them.

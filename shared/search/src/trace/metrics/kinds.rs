@@ -38,15 +38,26 @@ impl MetricView {
             Self::Spans => &[
                 ("span_count", Measure::Spans),
                 ("latency", Measure::SpanDuration),
-                ("input_cost", Measure::Cost("input_cost")),
-                ("output_cost", Measure::Cost("output_cost")),
-                ("total_cost", Measure::Cost("total_cost")),
+                ("input_cost", Measure::Cost(SpanCost::Input)),
+                ("output_cost", Measure::Cost(SpanCost::Output)),
+                ("total_cost", Measure::Cost(SpanCost::Total)),
             ],
             Self::Assessments => {
                 &[("assessment_count", Measure::Assessments), ("assessment_value", Measure::AssessmentValue)]
             }
         }
     }
+}
+
+/// Which cost of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanCost {
+    /// Of what was given to the model.
+    Input,
+    /// Of what it made.
+    Output,
+    /// Of both.
+    Total,
 }
 
 /// What is measured.
@@ -58,7 +69,7 @@ pub(super) enum Measure {
     Tokens(&'static str),
     Spans,
     SpanDuration,
-    Cost(&'static str),
+    Cost(SpanCost),
     Assessments,
     AssessmentValue,
 }

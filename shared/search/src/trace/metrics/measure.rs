@@ -6,22 +6,21 @@ use super::super::evaluate::{AssessmentFields, SpanFields, TraceFields};
 use super::super::identifier::keys;
 use super::super::predicate::TraceText;
 use super::collect::{Metrics, Reading};
-use super::kinds::Measure;
-
-/// The attributes of a span that say what it cost, and of whom.
-const COST: &str = "mlflow.llm.cost";
-const MODEL: &str = "mlflow.llm.model";
-const PROVIDER: &str = "mlflow.llm.provider";
-/// Characters of the name of a model that count (`MODEL_DIMENSION_MAX_LENGTH`).
-const MODEL_NAME: usize = 500;
+use super::kinds::{Measure, SpanCost};
 
 /// What figures need to know of a span, beside what searches do.
 pub trait SpanFigures: SpanFields {
     /// When it ended, in nanoseconds, if it has.
     fn end(&self) -> Option<i64>;
 
-    /// An attribute, as the JSON text that MLflow keeps.
-    fn attribute(&self, key: &str) -> Option<&str>;
+    /// The model that was called.
+    fn model(&self) -> Option<&str>;
+
+    /// Who runs the model.
+    fn provider(&self) -> Option<&str>;
+
+    /// What the call cost, in US dollars.
+    fn cost(&self, kind: SpanCost) -> Option<f64>;
 }
 
 impl Metrics {
@@ -54,7 +53,8 @@ impl Metrics {
                     "trace_name" => trace.tag(keys::NAME).map(str::to_owned),
                     _ => trace.text(TraceText::State).map(str::to_owned),
                 };
-                self.count(trace.request_time(), dimension, reading);
+                let bucket = |interval| bucket_of(trace.request_time(), interval);
+                self.count(bucket, dimension, reading);
             }
         }
     }
@@ -72,7 +72,8 @@ impl Metrics {
             "assessment_name" => Some(assessment.name.to_owned()),
             _ => Some(assessment.json.clone().into_owned()),
         };
-        self.count(trace.request_time(), dimension, reading);
+        let bucket = |interval| bucket_of(trace.request_time(), interval);
+        self.count(bucket, dimension, reading);
     }
 
     fn add_span(&mut self, span: &impl SpanFigures) {
@@ -84,17 +85,18 @@ impl Metrics {
         }
         let reading = match question.measure {
             Measure::Spans => Some(Reading::One),
-            Measure::Cost(kind) => cost(span, kind).map(Reading::Number),
+            Measure::Cost(kind) => span.cost(kind).map(Reading::Number),
             _ => span.end().map(|end| number(end.saturating_sub(span.start()) / 1_000_000)),
         };
         let dimension = |name: &str| match name {
             "span_name" => span.name().map(str::to_owned),
             "span_type" => span.kind().map(str::to_owned),
             "span_status" => Some(span.status().to_owned()),
-            "span_model_name" => span.attribute(MODEL).map(text_of),
-            _ => span.attribute(PROVIDER).map(text_of),
+            "span_model_name" => span.model().map(str::to_owned),
+            _ => span.provider().map(str::to_owned),
         };
-        self.count(start, dimension, reading);
+        let bucket = |interval| bucket_of_nanos(span.start(), interval);
+        self.count(bucket, dimension, reading);
     }
 }
 
@@ -108,15 +110,15 @@ fn tokens(trace: &impl TraceFields, kind: &str) -> Option<f64> {
     usage.get(kind)?.as_f64()
 }
 
-fn cost(span: &impl SpanFigures, kind: &str) -> Option<f64> {
-    let costs: Value = serde_json::from_str(span.attribute(COST)?).ok()?;
-    costs.get(kind)?.as_f64().filter(|cost| cost.is_finite())
+/// When the interval of a time began, all in ms.
+fn bucket_of(time: i64, interval: i64) -> i64 {
+    time.div_euclid(interval).saturating_mul(interval)
 }
 
-/// A text of a JSON text; anything else stays as it is written.
-fn text_of(json: &str) -> String {
-    let text = serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned());
-    text.chars().take(MODEL_NAME).collect()
+/// The same of a time in nanoseconds, which SQLite divides as floats: the last hundred before an interval count for it.
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as SQLite does it")]
+fn bucket_of_nanos(time: i64, interval: i64) -> i64 {
+    ((time as f64 / 1e6 / interval as f64).floor() as i64).saturating_mul(interval)
 }
 
 /// What an assessment counts for (`assessment_aggregate`).

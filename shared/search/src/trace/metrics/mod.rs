@@ -10,6 +10,6 @@ mod question;
 mod tests;
 
 pub use collect::{MetricPoint, Metrics};
-pub use kinds::{Aggregation, MetricView};
+pub use kinds::{Aggregation, MetricView, SpanCost};
 pub use measure::SpanFigures;
 pub use question::{AskedMetrics, MetricsQuestion};

@@ -95,8 +95,9 @@ impl MetricsQuestion {
         Ok(Self {
             metric: asked.metric.to_owned(),
             measure,
-            aggregations: asked.aggregations,
-            dimensions: asked.dimensions.to_vec(),
+            // What is asked twice is answered once.
+            aggregations: once(asked.aggregations),
+            dimensions: once(asked.dimensions.to_vec()),
             filters,
             interval: Some(interval).filter(|interval| *interval > 0),
             times: asked.times,
@@ -125,4 +126,13 @@ impl MetricsQuestion {
     pub(super) fn is_by_span_time(&self) -> bool {
         matches!(self.measure, Measure::Cost(_))
     }
+}
+
+fn once<T: PartialEq>(asked: Vec<T>) -> Vec<T> {
+    asked.into_iter().fold(Vec::new(), |mut once, next| {
+        if !once.contains(&next) {
+            once.push(next);
+        }
+        once
+    })
 }

@@ -75,7 +75,15 @@ impl SpanFigures for Span {
         None
     }
 
-    fn attribute(&self, _: &str) -> Option<&str> {
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
+    fn provider(&self) -> Option<&str> {
+        None
+    }
+
+    fn cost(&self, _: SpanCost) -> Option<f64> {
         None
     }
 }

@@ -1,0 +1,86 @@
+//! Figures that stock MLflow takes of traces (`tests/compare/record_trace_metrics.py`), taken of the same traces here.
+
+use std::collections::HashMap;
+
+use axum::body::Body;
+use http::Request;
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+
+use crate::server::{Answer, Server, Site};
+
+const RECORDED: &str = include_str!("figures.json");
+
+type Known = HashMap<String, String>;
+
+fn filled(text: &str, known: &Known) -> String {
+    known.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
+}
+
+async fn call(server: &Server, call: &Value, known: &mut Known) {
+    let request = Request::builder().method(call["method"].as_str().unwrap()).uri(call["path"].as_str().unwrap());
+    let experiment = filled(call["experiment"].as_str().unwrap_or_default(), known);
+    let request = request.header(CONTENT_TYPE, "application/json").header("x-mlflow-experiment-id", experiment);
+    let body = Body::from(filled(&call["body"].to_string(), known));
+    let answer = server.send(request.body(body).unwrap()).await.ok();
+    if let [Value::String(path), Value::String(name)] = call["capture"].as_array().map_or(&[][..], Vec::as_slice) {
+        let value = path.split('.').fold(&answer, |value, part| &value[part]);
+        known.insert(name.clone(), value.as_str().unwrap().to_owned());
+    }
+}
+
+/// Whether both say the same. Floats may differ in the last digits, as the logarithm does from library to library.
+fn is_same(found: &Value, expected: &Value) -> bool {
+    match (found, expected) {
+        (Value::Number(found), Value::Number(expected)) => {
+            let (found, expected) = (found.as_f64().unwrap(), expected.as_f64().unwrap());
+            (found - expected).abs() <= expected.abs() * 1e-14
+        }
+        (Value::Array(found), Value::Array(expected)) => {
+            found.len() == expected.len()
+                && found.iter().zip(expected).all(|(found, expected)| is_same(found, expected))
+        }
+        (Value::Object(found), Value::Object(expected)) => {
+            found.len() == expected.len()
+                && expected.iter().all(|(name, value)| found.get(name).is_some_and(|found| is_same(found, value)))
+        }
+        _ => found == expected,
+    }
+}
+
+/// How the answer differs from the one recorded, if it does. What escapes MLflow as an exception is refused here.
+fn difference(answer: &Answer, status: u64, expected: &Value, known: &Known) -> Option<String> {
+    let (found, is_alike) = match status {
+        500.. => (&answer.body["message"], (400..500).contains(&answer.status)),
+        200 => (&answer.body, u64::from(answer.status) == status && is_same(&answer.body, expected)),
+        _ => {
+            let said = &answer.body["message"];
+            let expected = filled(expected.as_str().unwrap_or_default(), known);
+            (said, u64::from(answer.status) == status && said.as_str() == Some(&expected))
+        }
+    };
+    (!is_alike).then(|| format!("{} {found}\n  not {status} {expected}", answer.status))
+}
+
+#[tokio::test]
+async fn figures_are_those_of_mlflow() {
+    let recorded: HashMap<String, Vec<Value>> = serde_json::from_str(RECORDED).unwrap();
+    let site = Site::new().await;
+    let mut known = Known::new();
+    for made in &recorded["made"] {
+        call(&site.server, made, &mut known).await;
+    }
+    let mut differences = Vec::new();
+    for (kind, path) in [("metrics", "metrics"), ("correlations", "calculate-filter-correlation")] {
+        let path = format!("/api/3.0/mlflow/traces/{path}");
+        for asked in &recorded[kind] {
+            let body = filled(&asked[0].to_string(), &known);
+            let answer = site.server.call_at("POST", &path, body).await;
+            if let Some(difference) = difference(&answer, asked[1].as_u64().unwrap(), &asked[2], &known) {
+                differences.push(format!("{}\n  {difference}", asked[0]));
+            }
+        }
+    }
+    assert!(recorded["metrics"].len() + recorded["correlations"].len() > 200);
+    assert!(differences.is_empty(), "{} differences\n{}", differences.len(), differences.join("\n"));
+}
