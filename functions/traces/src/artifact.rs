@@ -4,7 +4,7 @@ use access::{Needs, Scope, Target};
 use artifact_store::ArtifactPath;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
-use mlflow_api::traces::{ARTIFACT_LOCATION_TAG, TraceInfo};
+use mlflow_api::traces::TraceInfo;
 use mlflow_api::{Error, ErrorCode, Request, Result, TraceId};
 use service::{Answer, Attachment, Endpoint};
 
@@ -49,11 +49,10 @@ impl Endpoint for Get {
     }
 }
 
-/// A file of the trace's artifacts.
+/// A file of the trace's artifacts. They are where its experiment says: a tag may be anybody's.
 async fn send(store: &Store, info: &TraceInfo, path: &ArtifactPath) -> Result<Answer> {
-    let location = info.tag(ARTIFACT_LOCATION_TAG);
-    let location = location.ok_or_else(|| Error::internal(format!("trace {} has no artifact location", info.id)))?;
-    store.artifacts().at(location)?.send(path).await
+    let location = store.trace_artifact_location(info).await?;
+    store.artifacts().at(&location)?.send(path).await
 }
 
 /// The spans as a file.

@@ -1,18 +1,27 @@
 //! `POST /v1/traces`: the OpenTelemetry protocol. It is answered as MLflow's server answers it, which is none of its usual errors where the
 //! request cannot be read.
 
+use std::collections::BTreeSet;
+
 use access::{Action, Needs, Scope, Target};
 use http::StatusCode;
 use mlflow_api::{ExperimentId, Request, Result, RunId};
 use serde_json::json;
 use service::{Answer, Endpoint};
 
-use crate::store::Store;
+use crate::store::{Store, day_of};
 
 const EXPERIMENT: &str = "x-mlflow-experiment-id";
 const RUN: &str = "x-mlflow-run-id";
 const ENCODING: &str = "content-encoding";
 const JSON: &str = "application/json";
+/// Traces that one request may bring, and days on which they may have begun.
+const MOST_TRACES: usize = 1_000;
+const MOST_DAYS: usize = 32;
+/// Tags of protobuf fields: the message about what was not taken; in it the number of spans, and a text.
+const PARTIAL_SUCCESS: u8 = 0x0a;
+const REJECTED_SPANS: u8 = 0x08;
+const ERROR_MESSAGE: u8 = 0x12;
 
 /// Spans, or the answer to what is none.
 pub(crate) enum Export {
@@ -24,6 +33,39 @@ pub(crate) enum Export {
 fn missing(header: &str) -> String {
     json!({"detail": [{"type": "missing", "loc": ["header", header], "msg": "Field required", "input": null}]})
         .to_string()
+}
+
+/// Why a request is refused that would be too much work.
+fn too_many(exports: &[spans::Export]) -> Option<String> {
+    if exports.len() > MOST_TRACES {
+        return Some(format!("A request takes spans of at most {MOST_TRACES} traces."));
+    }
+    let ms = |export: &spans::Export| {
+        let start = export.spans.iter().map(|span| span.start_time_unix_nano).min().unwrap_or_default();
+        i64::try_from(start / 1_000_000).unwrap_or(i64::MAX)
+    };
+    let days: BTreeSet<i64> = exports.iter().map(|export| day_of(ms(export))).collect();
+    (days.len() > MOST_DAYS).then(|| format!("A request takes traces of at most {MOST_DAYS} days."))
+}
+
+/// The message that says how many spans were not taken (`ExportTraceServiceResponse` of OpenTelemetry's protocol).
+fn partial_success(spans: usize, why: &str) -> Vec<u8> {
+    let varint = |mut number: usize, bytes: &mut Vec<u8>| {
+        while number >= 0x80 {
+            bytes.push(u8::try_from(number & 0x7f).unwrap_or_default() | 0x80);
+            number >>= 7;
+        }
+        bytes.push(u8::try_from(number).unwrap_or_default());
+    };
+    let mut partial = vec![REJECTED_SPANS];
+    varint(spans, &mut partial);
+    partial.push(ERROR_MESSAGE);
+    varint(why.len(), &mut partial);
+    partial.extend_from_slice(why.as_bytes());
+    let mut message = vec![PARTIAL_SUCCESS];
+    varint(partial.len(), &mut message);
+    message.extend(partial);
+    message
 }
 
 impl Endpoint for Export {
@@ -39,6 +81,9 @@ impl Endpoint for Export {
             Ok(exports) => exports,
             Err(refusal) => return Ok(Self::Refused { status: refusal.status, body: refusal.body() }),
         };
+        if let Some(detail) = too_many(&exports) {
+            return Ok(Self::Refused { status: 413, body: json!({ "detail": detail }).to_string() });
+        }
         // Linking is all that is lost with a run that cannot be.
         let run = request.header(RUN).filter(|run| !run.is_empty()).and_then(RunId::parse);
         Ok(Self::Spans { experiment: ExperimentId::parse(experiment)?, run, exports })
@@ -62,8 +107,17 @@ impl Endpoint for Export {
             }
         };
         let run = run.map(|run| scope.known_run(&run)).transpose()?.flatten();
-        store.spans_log(&scope.experiment(experiment)?, run.as_ref(), exports).await?;
-        let (content_type, body) = spans::answer();
+        let traces = exports.len();
+        let rejected = store.spans_log(&scope.experiment(experiment)?, run.as_ref(), exports).await?;
+        // Where nothing was taken, the reason is an error, as of any request.
+        if let (Some(first), true) = (rejected.first(), rejected.len() == traces) {
+            return Err(first.error.clone());
+        }
+        let (content_type, mut body) = spans::answer();
+        if let Some(first) = rejected.first() {
+            let count = rejected.iter().map(|rejected| rejected.spans).sum();
+            body = partial_success(count, &first.error.message);
+        }
         Ok(Answer::Foreign { status: StatusCode::OK, content_type, body })
     }
 }

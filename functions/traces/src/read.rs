@@ -11,6 +11,8 @@ use crate::store::Store;
 
 /// Traces that one request may name.
 const MOST: usize = 1_000;
+/// The same for their spans. MLflow's client asks for ten.
+const MOST_WITH_SPANS: usize = 100;
 
 /// Refuses a request that names too many traces.
 pub(crate) fn check_number(traces: usize) -> Result<()> {
@@ -92,9 +94,12 @@ struct Batch {
 }
 
 impl Batch {
-    fn read(request: &Request) -> Result<Self> {
+    fn read(request: &Request, most: usize) -> Result<Self> {
         let message: message::BatchGet = request.read()?;
         check_number(message.trace_ids.len())?;
+        if message.trace_ids.len() > most {
+            return Err(Error::invalid(format!("A request for spans names at most {most} traces.")));
+        }
         let mut traces: Vec<TraceId> = Vec::new();
         for id in message.trace_ids.iter().filter_map(|id| TraceId::parse(id)) {
             if !traces.contains(&id) {
@@ -128,7 +133,7 @@ impl Endpoint for BatchGet {
     type Answer = Traces;
 
     fn read(request: &Request) -> Result<Self> {
-        Batch::read(request).map(Self)
+        Batch::read(request, MOST_WITH_SPANS).map(Self)
     }
 
     fn needs(&self) -> Needs {
@@ -149,7 +154,7 @@ impl Endpoint for BatchGetInfos {
     type Answer = TraceInfos;
 
     fn read(request: &Request) -> Result<Self> {
-        Batch::read(request).map(Self)
+        Batch::read(request, MOST).map(Self)
     }
 
     fn needs(&self) -> Needs {

@@ -209,12 +209,12 @@ rows! {
         RUNS: TextSet "runs that it was linked to",
         PROMPTS: TextSet "prompt versions that it was linked to, as name/version",
         MARKED_AT: Number required "when its mark was put last, in ms",
-        EDITS: Number required "counts the writes to the document",
+        EDITS: Number required "counts the writes to the document, from a random number on: one that was made anew has others",
         ..CREATION
     };
-    /// Spans of a trace, packed: those of one export, or a part of them. Its key is a hash of what the export holds, so that a repetition is
-    /// the same item.
-    TraceSpans = "TRACE#" <trace: TraceId> / "T#SPANS#" <export: WideDigest> "#" <part: Ordinal> {
+    /// Spans of a trace, packed: those of one export to this experiment, or a part of them. Its key is a hash of what the export holds, so that a
+    /// repetition is the same item. Those of another experiment than the trace's are not the trace's.
+    TraceSpans = "TRACE#" <trace: TraceId> / "T#SPANS#" <experiment: ExperimentId> "#" <export: WideDigest> "#" <part: Ordinal> {
         ARRIVED: Number required "when it came, in ms: of two exports of a span, the later counts",
         PARTS: Count required "of how many parts this is one",
         CONTENT: Bytes required "the spans, packed"

@@ -1,4 +1,4 @@
-//! Removing an experiment, with its runs and logged models, deleted by themselves or not.
+//! Removing an experiment, with its runs, logged models and traces, deleted by themselves or not.
 
 use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, UPDATED};
 use entities::{experiment_state, read_all};
@@ -59,6 +59,7 @@ impl Retention {
             if let kept @ 1.. = self.remove_all_models(experiment, report).await? {
                 return Ok(Some(format!("{kept} of its logged models stay")));
             }
+            self.remove_all_traces(experiment).await?;
             item.text(NAME).unwrap_or_default().clone_into(&mut name);
             let name_row = rows::ExperimentName::key(&workspace.as_str().into(), &name.as_str().into());
             let version = item.0.get(STAGE_VERSION).cloned();

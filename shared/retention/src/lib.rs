@@ -22,6 +22,7 @@ mod report;
 mod resume;
 mod runs;
 mod store;
+mod traces;
 mod which;
 
 pub use age::Age;

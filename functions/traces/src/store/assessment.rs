@@ -5,7 +5,7 @@ use entities::{StoredTrace, now_ms};
 use mlflow_api::assessments::{Assessment, AssessmentChange};
 use mlflow_api::{AssessmentId, Error, ErrorCode, Result, TraceId};
 
-use super::change::Change;
+use super::change::{Change, Known};
 use super::draft::Draft;
 use super::store::Store;
 
@@ -106,7 +106,7 @@ impl Store {
         assessment: &Assessment,
     ) -> Result<Assessment> {
         let create = Create { trace: trace.id(), id, assessment };
-        let written = self.trace_change(trace.id(), Some((**trace).clone()), None, &create).await?;
+        let written = self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), None, &create).await?;
         written.assessment(id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))
     }
 
@@ -127,7 +127,7 @@ impl Store {
     ) -> Result<(AssessmentId, Assessment)> {
         let id = AssessmentId::parse(id).ok_or_else(|| no_assessment(trace.id(), id))?;
         let modify = Modify { trace: trace.id(), id: &id, change, now: now_ms() };
-        let written = self.trace_change(trace.id(), Some((**trace).clone()), None, &modify).await?;
+        let written = self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), None, &modify).await?;
         let assessment = written.assessment(&id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))?;
         Ok((id, assessment))
     }
@@ -136,7 +136,7 @@ impl Store {
     pub async fn assessment_delete(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<()> {
         let Some(id) = AssessmentId::parse(id) else { return Ok(()) };
         let delete = Delete { trace: trace.id(), id: &id };
-        self.trace_change(trace.id(), Some((**trace).clone()), None, &delete).await?;
+        self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), None, &delete).await?;
         Ok(())
     }
 }

@@ -2,35 +2,71 @@
 
 use entities::{StoredTrace, now_ms};
 use key_schema::rows;
-use mlflow_api::{Result, TraceId};
+use mlflow_api::{Error, ErrorCode, Result, TraceId};
 use table::{Failure, Item};
 
 use super::draft::Draft;
 use super::store::Store;
 
+/// Bytes of a document that clients fill; the rest of DynamoDB's 400 KB is for what the server adds.
+pub(super) const ROOM: usize = 320 << 10;
+
+/// The refusal of what a document has no room for.
+pub(super) fn no_room(trace: &TraceId) -> Error {
+    let message = format!("Trace {trace} has no room for this: all but its spans may take {ROOM} bytes.");
+    Error::new(ErrorCode::BadRequest, message)
+}
+
+/// What is known of a document before it is changed.
+pub(super) enum Known {
+    /// This request has read it, or that there is none.
+    Read(Option<StoredTrace>),
+    /// As this process wrote it some time ago; or it is new, as far as the process knows.
+    Remembered(Option<StoredTrace>),
+}
+
 /// A change of a trace's document. It may be planned several times, and its effect on what it has changed already is none.
 pub(super) trait Change: Sync {
     /// Plans it, given the document as it is, if there is one.
     fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> impl Future<Output = Result<Draft>> + Send;
+
+    /// Whether it may use the room that is kept for what the server adds.
+    fn is_servers(&self) -> bool {
+        false
+    }
 }
 
 impl Store {
     /// Changes a trace's document, given what is known of it and a time for which this request has put a mark. One request where both are
-    /// right and nobody else changes it.
+    /// right and nobody else changes it; one more where what is remembered has all of the change already.
     pub(super) async fn trace_change(
         &self,
         trace: &TraceId,
-        known: Option<StoredTrace>,
+        known: Known,
         marked: Option<i64>,
         change: &impl Change,
     ) -> Result<StoredTrace> {
-        let (mut stored, mut marked) = (known, marked);
+        let (mut stored, mut is_read) = match known {
+            Known::Read(stored) => (stored, true),
+            Known::Remembered(stored) => (stored, false),
+        };
+        let mut marked = marked;
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
             let draft = change.plan(self, stored.as_ref()).await?;
-            if let Some(stored) = stored.as_ref().filter(|_| !draft.is_changed()) {
-                return Ok(stored.clone());
+            if let Some(unchanged) = stored.as_ref().filter(|_| !draft.is_changed()) {
+                if is_read {
+                    return Ok(unchanged.clone());
+                }
+                // It may be another by now, or gone.
+                self.known.forget_trace(trace);
+                stored = self.trace_heads(&[trace]).await?.remove(trace);
+                is_read = true;
+                continue;
+            }
+            if draft.size() > ROOM && draft.grows() && !change.is_servers() {
+                return Err(no_room(trace));
             }
             let (mark, is_there) = draft.mark();
             if draft.begins_to_judge_a_session() {
@@ -52,6 +88,7 @@ impl Store {
                 Err(Failure::Refused { item, .. }) => {
                     self.known.forget_trace(trace);
                     stored = item.map(StoredTrace::of).transpose()?;
+                    is_read = true;
                 }
                 Err(failure) => return Err(failure.into()),
             }

@@ -1,15 +1,16 @@
 //! Deleting traces.
 //!
-//! The spans go first and the document after them, so that a deletion that is cut off is found again and goes on. What is left of a trace
-//! whose document is gone stands for nothing: its mark, and spans that came meanwhile.
+//! A trace's document and its spans go together, on condition that the document is what was read. Of many spans, the first go with it, and
+//! the rest after it. Its mark, and spans that came meanwhile, stand for nothing.
 
 use access::Granted;
 use clock::Moment;
 use entities::StoredTrace;
+use entities::attributes::EDITS;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
-use table::{Item, Query};
+use table::{Condition, Failure, Item, Query, Reason, Write, number};
 
 use super::draft::judges_a_session;
 use super::mark::Mark;
@@ -28,7 +29,8 @@ impl Store {
     pub async fn traces_delete(&self, experiment: &Granted<ExperimentId>, ids: &[TraceId]) -> Result<u64> {
         let mut heads = self.trace_heads(&ids.iter().collect::<Vec<_>>()).await?;
         heads.retain(|_, trace| trace.experiment() == **experiment);
-        self.traces_remove(heads.into_values().collect()).await
+        let id = **experiment;
+        self.traces_remove(heads.into_values().collect(), |trace| trace.experiment() == id).await
     }
 
     /// Deletes traces of the experiment that began no later than a time, oldest first, and at most so many; returns how many. It deletes
@@ -58,41 +60,82 @@ impl Store {
                 });
                 let traces: Vec<_> = marked.take(left).collect();
                 left -= traces.len();
-                deleted += self.traces_remove(traces).await?;
+                let is_wanted = |trace: &StoredTrace| trace.experiment() == id && trace.request_time() <= latest;
+                deleted += self.traces_remove(traces, is_wanted).await?;
+                // Marks that stand for nothing, so that nobody reads them again.
+                let dead = marks.iter().filter(|mark| {
+                    let head = heads.get(&mark.trace);
+                    head.is_none_or(|head| head.experiment() != id || head.request_time() != mark.time)
+                });
+                let dead: Vec<_> = dead.map(|mark| self.trace_unmark(id, mark)).collect();
+                stream::iter(dead).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
                 if left == 0 || begun.age() > LONGEST {
                     return Ok(deleted);
                 }
+            }
+            if begun.age() > LONGEST {
+                return Ok(deleted);
             }
         }
         Ok(deleted)
     }
 
-    async fn traces_remove(&self, traces: Vec<StoredTrace>) -> Result<u64> {
-        let removals: Vec<_> = traces.iter().map(|trace| self.trace_remove(trace)).collect();
-        let removed: Vec<()> = stream::iter(removals).buffer_unordered(AT_ONCE).try_collect().await?;
-        Ok(removed.len() as u64)
+    async fn traces_remove(
+        &self,
+        traces: Vec<StoredTrace>,
+        is_wanted: impl Fn(&StoredTrace) -> bool + Sync,
+    ) -> Result<u64> {
+        let removals: Vec<_> = traces.into_iter().map(|trace| self.trace_remove(trace, &is_wanted)).collect();
+        let removed: Vec<bool> = stream::iter(removals).buffer_unordered(AT_ONCE).try_collect().await?;
+        Ok(removed.into_iter().filter(|is_removed| *is_removed).count() as u64)
     }
 
-    /// Removes a trace, spans and all. Three requests, one more per 25 items and per MB of spans.
-    async fn trace_remove(&self, trace: &StoredTrace) -> Result<()> {
-        self.known.forget_trace(trace.id());
-        let query = Query::of(rows::TraceSpans::all(trace.id())).for_removal();
-        let mut keys: Vec<Key> = self.table.query(query).await?.iter().filter_map(Item::key).collect();
-        // Many items are deleted by several requests at once; the document has to be in the last.
-        if keys.len() >= IN_ONE {
-            self.table.write_many(Vec::new(), &keys).await?;
-            keys.clear();
+    /// Removes a trace, spans and all, unless it has become another that is not wanted; whether it did. Three requests, one more per 25
+    /// items beyond the first hundred, and per MB of spans.
+    async fn trace_remove(
+        &self,
+        trace: StoredTrace,
+        is_wanted: &(impl Fn(&StoredTrace) -> bool + Sync),
+    ) -> Result<bool> {
+        let mut trace = trace;
+        let mut attempts = self.table.attempts("a trace");
+        loop {
+            attempts.next().await?;
+            let query = Query::of(rows::TraceSpans::all(trace.id())).for_removal();
+            let mut spans: Vec<Key> = self.table.query(query).await?.iter().filter_map(Item::key).collect();
+            let rest = spans.split_off(spans.len().min(TOGETHER));
+            let is_same = Condition::Equals(EDITS.into(), number(trace.edits()));
+            let head = Write::Delete(rows::Trace::key(trace.id()), is_same);
+            let with_it = spans.into_iter().map(|key| Write::Delete(key, Condition::Always));
+            let writes: Vec<_> = std::iter::once(head).chain(with_it).collect();
+            let outcome = self.table.transact(&writes).await;
+            self.known.forget_trace(trace.id());
+            match outcome {
+                Ok(()) => {
+                    self.table.write_many(Vec::new(), &rest).await?;
+                    if judges_a_session(trace.item()) {
+                        let row = rows::TraceOfSession::key(&trace.experiment(), trace.id());
+                        self.table.write_many(Vec::new(), &[row]).await?;
+                    }
+                    let mark = Mark { time: trace.request_time(), trace: trace.id().clone() };
+                    self.trace_unmark(trace.experiment(), &mark).await?;
+                    return Ok(true);
+                }
+                Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
+                    Some(Reason::Refused(Some(item))) => {
+                        trace = StoredTrace::of(item)?;
+                        if !is_wanted(&trace) {
+                            return Ok(false);
+                        }
+                    }
+                    // Somebody else was faster.
+                    _ => return Ok(false),
+                },
+                Err(failure) => return Err(failure.into()),
+            }
         }
-        keys.push(rows::Trace::key(trace.id()));
-        self.table.write_many(Vec::new(), &keys).await?;
-        if judges_a_session(trace.item()) {
-            let row = rows::TraceOfSession::key(&trace.experiment(), trace.id());
-            self.table.write_many(Vec::new(), &[row]).await?;
-        }
-        let mark = Mark { time: trace.request_time(), trace: trace.id().clone() };
-        self.trace_unmark(trace.experiment(), &mark).await
     }
 }
 
-/// Items that one request deletes.
-const IN_ONE: usize = 25;
+/// Items of spans that go with the document: a transaction has a hundred writes.
+const TOGETHER: usize = 99;

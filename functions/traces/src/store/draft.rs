@@ -9,6 +9,7 @@ use key_schema::rows;
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::{SESSION, TraceState};
 use mlflow_api::{AssessmentId, ExperimentId, TraceId};
+use rand::RngExt;
 use table::{Condition, Item, Map, Value, map, number, text};
 
 use super::mark::Mark;
@@ -140,6 +141,16 @@ impl Draft {
         }
     }
 
+    /// Its size, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.item.size()
+    }
+
+    /// Whether it is larger than it was.
+    pub(super) fn grows(&self) -> bool {
+        self.before.as_ref().is_none_or(|before| before.item().size() < self.item.size())
+    }
+
     /// Whether it says anything new.
     pub(super) fn is_changed(&self) -> bool {
         self.before.as_ref().is_none_or(|before| *before.item() != self.item)
@@ -159,7 +170,8 @@ impl Draft {
     /// What is written, and on what condition.
     pub(super) fn finish(&self, marked_at: Option<i64>) -> (Item, Condition) {
         let edits = self.before.as_ref().map(StoredTrace::edits);
-        let item = self.item.clone().with(EDITS, number(edits.unwrap_or_default() + 1));
+        let next = edits.map_or_else(|| i64::from(rand::rng().random::<u32>()) << 24, |edits| edits.saturating_add(1));
+        let item = self.item.clone().with(EDITS, number(next));
         let item = marked_at.into_iter().fold(item, |item, time| item.with(MARKED_AT, number(time)));
         let condition = match edits {
             None => Condition::item_missing(),

@@ -6,17 +6,17 @@
 use access::Granted;
 use entities::{RunLocation, StoredTrace};
 use experiments::check_is_active;
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 use mlflow_api::limits::TAG_VALUE as VALUE;
 use mlflow_api::limits::truncated;
 use mlflow_api::traces::{
-    ARTIFACT_LOCATION_TAG, COST, FINALIZED, NAME_TAG, SESSION, SPANS_LOCATION_TAG, TOKEN_USAGE, TRACE_USER,
-    TRACKING_STORE, TraceState,
+    ARTIFACT_LOCATION_TAG, COST, FINALIZED, NAME_TAG, SERVERS_TAGS, SESSION, SPANS_LOCATION_TAG, TOKEN_USAGE,
+    TRACE_USER, TRACKING_STORE, TraceInfo, TraceState,
 };
 use mlflow_api::{Error, ExperimentId, Result, TraceId, location};
 use spans::{Export, Summary, Usage};
 
-use super::change::Change;
+use super::change::{Change, Known, ROOM};
 use super::draft::Draft;
 use super::mark::Mark;
 use super::spans::items;
@@ -97,6 +97,10 @@ impl Exported {
 }
 
 impl Change for Exported {
+    fn is_servers(&self) -> bool {
+        true
+    }
+
     async fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
         let mut draft = match stored {
             Some(stored) if stored.experiment() != self.experiment => {
@@ -116,29 +120,40 @@ impl Change for Exported {
         self.take_root(&mut draft);
         // Which calls of models are counted by others above them only all spans can tell.
         let of_all = if stored.is_some() && !self.summary.usage.is_empty() {
-            Some(spans::summarize(&store.trace_spans(&self.trace).await?)?.usage)
+            Some(spans::summarize(&store.trace_spans_in(self.experiment, &self.trace).await?)?.usage)
         } else {
             None
         };
         self.take_metadata(&mut draft, of_all.as_ref().unwrap_or(&self.summary.usage));
         draft.set_tag(SPANS_LOCATION_TAG, TRACKING_STORE);
         for (key, value) in &self.tags {
-            draft.set_tag(key, value);
+            // What there is no room for is left out: the spans count.
+            if draft.size() + key.len() + value.len() < ROOM {
+                draft.set_tag(key, value);
+            }
         }
         Ok(draft)
     }
 }
 
 impl Store {
+    /// Where a trace's artifacts are. No request while a lease on its experiment lasts, else one.
+    pub async fn trace_artifact_location(&self, info: &TraceInfo) -> Result<String> {
+        let experiment = info.experiment;
+        let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
+        Ok(artifact_location(&state.artifact_location, &info.id))
+    }
+
     /// Keeps exported spans, and links traces whose roots are among them to a run, if one is given. Two requests for one trace that is new
     /// or that this process wrote last, three for any other; one more per 25 items beyond the first, one per further trace, one per link,
-    /// one for a day's first trace and one for the experiment where no lease lasts.
+    /// one for a day's first trace and one for the experiment where no lease lasts. Returns what was not taken: spans of traces of another
+    /// experiment, which nobody will be shown.
     pub async fn spans_log(
         &self,
         experiment: &Granted<ExperimentId>,
         run: Option<&Granted<RunLocation>>,
         exports: Vec<Export>,
-    ) -> Result<()> {
+    ) -> Result<Vec<Rejected>> {
         let id = **experiment;
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
@@ -152,10 +167,7 @@ impl Store {
             if let Some(time) = marked {
                 writes.push(self.trace_mark(id, &Mark { time, trace: trace.clone() }).await?);
             }
-            writes.extend(items(&trace, &export.spans)?);
-            if summary.root.is_some() {
-                roots.push(trace.clone());
-            }
+            writes.extend(items(id, &trace, &export.spans)?);
             let change = Exported {
                 artifact_location: artifact_location(&state.artifact_location, &trace),
                 trace,
@@ -166,21 +178,47 @@ impl Store {
             exported.push((change, known, marked));
         }
         self.table.write_many(writes, &[]).await?;
+        // All of them come to their end, whatever becomes of one.
         let changes: Vec<_> = exported
             .iter()
-            .map(|(change, known, marked)| self.trace_change(&change.trace, known.clone(), *marked, change))
+            .map(|(change, known, marked)| async move {
+                let known = Known::Remembered(known.clone());
+                (change, self.trace_change(&change.trace, known, *marked, change).await)
+            })
             .collect();
-        stream::iter(changes).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
-        match run {
-            Some(run) => self.trace_link(&roots, run.run.as_str()).await,
-            None => Ok(()),
+        let outcomes: Vec<_> = stream::iter(changes).buffer_unordered(AT_ONCE).collect().await;
+        let mut rejected = Vec::new();
+        for (change, outcome) in outcomes {
+            match outcome {
+                Ok(_) if change.summary.root.is_some() => roots.push(change.trace.clone()),
+                Ok(_) => {}
+                // Of no use to send again.
+                Err(error) if error.code.http_status() == 400 => {
+                    rejected.push(Rejected { spans: change.summary.spans, error });
+                }
+                Err(error) => return Err(error),
+            }
         }
+        if let Some(run) = run {
+            self.trace_link(&roots, run.run.as_str()).await?;
+        }
+        Ok(rejected)
     }
 }
 
-/// The tags of an export: what its sender says about itself, and what the root says, which wins.
+/// Spans of one trace that were not taken, and why not.
+#[derive(Clone, Debug)]
+pub struct Rejected {
+    /// How many.
+    pub spans: usize,
+    /// Why.
+    pub error: Error,
+}
+
+/// The tags of an export: what its sender says about itself, and what the root says, which wins. None of those that only the server sets.
 fn tags(resource: Vec<(String, String)>, summary: &Summary) -> Vec<(String, String)> {
     let of_root = summary.tags.iter().cloned();
     let name = summary.trace_name.iter().map(|name| (NAME_TAG.to_owned(), name.clone()));
-    resource.into_iter().chain(of_root).chain(name).collect()
+    let all = resource.into_iter().chain(of_root).chain(name);
+    all.filter(|(key, _)| !SERVERS_TAGS.contains(&key.as_str()) && key != ARTIFACT_LOCATION_TAG).collect()
 }

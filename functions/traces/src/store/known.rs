@@ -8,9 +8,9 @@ use entities::StoredTrace;
 use mlflow_api::{ExperimentId, TraceId};
 
 /// Traces remembered at a time, and days.
-const MOST: usize = 2_000;
+const MOST: usize = 1_000;
 /// Largest document that is remembered, in bytes.
-const LARGEST: usize = 16 << 10;
+const LARGEST: usize = 4 << 10;
 
 /// Documents of traces that this process wrote last: spans of a trace often come by several requests. And the days that are in the table,
 /// with the number of their partitions.

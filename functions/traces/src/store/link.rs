@@ -8,6 +8,7 @@ use key_schema::rows;
 use mlflow_api::{Error, Result, TraceId};
 use table::{Update, bytes_set, number};
 
+use super::change::{ROOM, no_room};
 use super::store::Store;
 
 /// Traces that are linked at a time.
@@ -17,6 +18,8 @@ impl Store {
     /// Links traces to a run; those that are not there are passed over. One request for each that was not linked to it.
     pub async fn trace_link_to_run(&self, traces: &[Granted<StoredTrace>], run: &str) -> Result<()> {
         let unlinked = traces.iter().filter(|trace| !trace.runs().iter().any(|known| known == run));
+        // What is full is not linked any more, rather than all of them refused.
+        let unlinked = unlinked.filter(|trace| trace.item().size() + run.len() <= ROOM);
         let ids: Vec<TraceId> = unlinked.map(|trace| trace.id().clone()).collect();
         self.trace_link(&ids, run).await
     }
@@ -34,6 +37,9 @@ impl Store {
         let new: Vec<_> = prompts.into_iter().filter(|prompt| !known.contains(prompt)).collect();
         if new.is_empty() {
             return Ok(());
+        }
+        if trace.item().size() + new.iter().map(String::len).sum::<usize>() > ROOM {
+            return Err(no_room(trace.id()));
         }
         let is_there = self.trace_add(trace.id(), PROMPTS, new).await?;
         if is_there { Ok(()) } else { Err(TraceId::not_found(trace.id().as_str())) }

@@ -20,6 +20,7 @@ mod start;
 mod store;
 mod tag;
 
+pub use export::Rejected;
 pub use mark::{Mark, TraceDay, day_of};
 pub use read::{WholeTrace, has_spans_here};
 pub(crate) use search::known_experiments;

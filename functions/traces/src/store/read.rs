@@ -62,7 +62,7 @@ impl Store {
         if !has_spans_here(&info) {
             return Err(elsewhere());
         }
-        let whole = WholeTrace { spans: self.trace_spans(trace.id()).await?, info };
+        let whole = WholeTrace { spans: self.trace_spans_in(trace.experiment(), trace.id()).await?, info };
         if !allow_partial && (whole.spans.is_empty() || !whole.is_complete()) {
             let id = trace.id();
             let message = format!("Trace with ID {id} is not fully exported yet, please try again later.");
@@ -81,7 +81,7 @@ impl Store {
             return Err(elsewhere());
         }
         let reads = infos.into_iter().map(|info| async move {
-            let spans = self.trace_spans(&info.id).await?;
+            let spans = self.trace_spans_in(info.experiment, &info.id).await?;
             Ok::<_, Error>(WholeTrace { info, spans })
         });
         let reads: Vec<_> = reads.collect();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use entities::attributes::{ARRIVED, CONTENT, PARTS};
 use entities::{now_ms, unreadable};
-use key_schema::{Ordinal, Segment, WideDigest, rows};
-use mlflow_api::{Error, Result, TraceId};
+use key_schema::{Ordinal, Segment, WideDigest, fnv1a_128, rows};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId};
 use spans::Span;
 use table::{Item, Query, bytes, number};
 
@@ -15,13 +15,14 @@ use super::store::Store;
 const PART: usize = 380 << 10;
 
 /// The items of one export of a trace's spans.
-pub(super) fn items(trace: &TraceId, spans: &[Span]) -> Result<Vec<Item>> {
+pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span]) -> Result<Vec<Item>> {
     let packed = spans::pack(spans, PART);
-    let digest = WideDigest::read(&packed.digest).ok_or_else(|| Error::internal("a digest of another form"))?;
+    // Of the bytes: parts that another version has packed otherwise are those of another export.
+    let digest = WideDigest(fnv1a_128(&packed.parts.concat()));
     let parts = u32::try_from(packed.parts.len()).map_err(Error::internal)?;
     let arrived = number(now_ms());
     let item = |(part, content): (u32, Vec<u8>)| {
-        Item::new(rows::TraceSpans::key(trace, &digest, &Ordinal(part)))
+        Item::new(rows::TraceSpans::key(trace, &experiment, &digest, &Ordinal(part)))
             .with(ARRIVED, arrived.clone())
             .with(PARTS, number(parts))
             .with(CONTENT, bytes(content))
@@ -56,10 +57,28 @@ fn read(items: Vec<Item>) -> Result<Vec<Span>> {
 }
 
 impl Store {
-    /// All spans of a trace that have come, roots first, then by their start. One request, one more per MB; a read unit per 4 KB.
-    pub async fn trace_spans(&self, trace: &TraceId) -> Result<Vec<Span>> {
-        let items = self.table.query(Query::of(rows::TraceSpans::all(trace))).await?;
-        if items.iter().map(Item::size).sum::<usize>() < ASIDE {
+    /// All spans of a trace of this experiment that have come, roots first, then by their start. One request, one more per MB; a read unit
+    /// per 4 KB.
+    ///
+    /// # Errors
+    /// `BAD_REQUEST`, where they are too many for any answer.
+    pub async fn trace_spans_in(&self, experiment: ExperimentId, trace: &TraceId) -> Result<Vec<Span>> {
+        let mut query = Query::of(rows::TraceSpans::all(trace).experiment(&experiment));
+        let (mut items, mut size) = (Vec::new(), 0);
+        loop {
+            let page = self.table.query_page(&query).await?;
+            size += page.items.iter().map(Item::size).sum::<usize>();
+            items.extend(page.items);
+            if size > LARGEST {
+                let message = format!("The spans of trace {trace} take more than {LARGEST} bytes, compressed.");
+                return Err(Error::new(ErrorCode::BadRequest, message));
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => break,
+            }
+        }
+        if size < ASIDE {
             return read(items);
         }
         tokio::task::spawn_blocking(move || read(items)).await.map_err(Error::internal)?
@@ -68,3 +87,5 @@ impl Store {
 
 /// Bytes of spans from which on they are read where that holds nobody up.
 const ASIDE: usize = 64 << 10;
+/// Bytes of packed spans of one trace that are read: more than any answer can be made of.
+const LARGEST: usize = 48 << 20;

@@ -12,7 +12,7 @@ use mlflow_api::traces::{
 use mlflow_api::{AssessmentId, Error, ExperimentId, Result, TraceId, limits, proto_json};
 use serde_json::{Map, Value};
 
-use super::change::Change;
+use super::change::{Change, Known};
 use super::draft::Draft;
 use super::export::{artifact_location, of_another};
 use super::store::Store;
@@ -210,8 +210,8 @@ impl Store {
     pub async fn trace_start(&self, experiment: &Granted<ExperimentId>, started: &StartedTrace) -> Result<TraceInfo> {
         let start = self.trace_started(experiment, started, true).await?;
         let known = match self.known.trace(&started.id) {
-            Some(known) => Some(known),
-            None => self.trace_heads(&[&started.id]).await?.remove(&started.id),
+            Some(known) => Known::Remembered(Some(known)),
+            None => Known::Read(self.trace_heads(&[&started.id]).await?.remove(&started.id)),
         };
         self.trace_change(&started.id, known, None, &start).await?.info()
     }
@@ -252,6 +252,6 @@ impl Store {
         session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", METADATA, session))?;
         tag::check_name(ended.tags.iter().find(|(key, _)| key == NAME_TAG).map(|(_, name)| name.as_str()))?;
         let end = End { trace: trace.id(), ended };
-        self.trace_change(trace.id(), Some((**trace).clone()), None, &end).await?.info()
+        self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), None, &end).await?.info()
     }
 }

@@ -9,6 +9,7 @@ use mlflow_api::traces::{NAME_TAG, TAG_VALUE};
 use mlflow_api::{Error, Result, TraceId, limits};
 use table::{Condition, Failure, Update, number, text};
 
+use super::change::{ROOM, no_room};
 use super::store::Store;
 
 /// Checks the name of a trace.
@@ -32,6 +33,9 @@ impl Store {
     /// Sets a tag of a trace. One request.
     pub async fn trace_set_tag(&self, trace: &Granted<StoredTrace>, key: &str, value: &str) -> Result<()> {
         let value = check(key, value)?;
+        if trace.item().size() + key.len() + value.len() > ROOM {
+            return Err(no_room(trace.id()));
+        }
         let name = entry_name(key);
         let update = Update::new(rows::Trace::key(trace.id())).set((TAGS, name.as_ref()), text(value));
         self.trace_update(trace.id(), update.add(EDITS, number(1)))

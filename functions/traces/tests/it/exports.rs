@@ -136,6 +136,7 @@ async fn a_deleted_experiment_takes_no_spans() {
     let experiment = site.server.experiment("gone").await;
     site.server.post("experiments/delete", json!({ "experiment_id": experiment })).await.ok();
     let refused = site.server.start(&info(1, &experiment)).await.refused(400, "INVALID_PARAMETER_VALUE");
+    site.server.export_to(&experiment, &[span(1, 1, None, 0, 5)]).await.refused(400, "INVALID_PARAMETER_VALUE");
     assert!(refused.contains("must be in the 'active' state"), "{refused}");
     // Nor does a trace move to another experiment.
     site.server.start(&info(2, "0")).await.ok();

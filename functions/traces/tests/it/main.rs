@@ -5,6 +5,7 @@ mod assessments;
 mod deletion;
 mod exports;
 mod figures;
+mod guarded;
 mod recorded;
 mod search;
 mod server;

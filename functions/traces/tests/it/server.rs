@@ -107,6 +107,13 @@ impl Server {
         self.call_at("POST", "/v1/traces", export(spans)).await
     }
 
+    /// Exports spans to another experiment.
+    pub(crate) async fn export_to(&self, experiment: &str, spans: &[Value]) -> Answer {
+        let request = http::Request::post("/v1/traces").header("content-type", "application/json");
+        let request = request.header("x-mlflow-experiment-id", experiment);
+        self.send(request.body(axum::body::Body::from(export(spans))).unwrap()).await
+    }
+
     /// Says something about a trace.
     pub(crate) async fn start(&self, info: &Value) -> Answer {
         self.call_at("POST", ALL, json!({ "trace": { "trace_info": info } }).to_string()).await

@@ -40,7 +40,7 @@ proptest! {
             ("LoggedModelTag", LoggedModelTag::key(&experiment, &model, &chosen)),
             ("LoggedModelMetrics", LoggedModelMetrics::key(&experiment, &model)),
             ("Trace", Trace::key(&trace)),
-            ("TraceSpans", TraceSpans::key(&trace, &WideDigest::of(&[&chosen.0]), &Ordinal(1))),
+            ("TraceSpans", TraceSpans::key(&trace, &experiment, &WideDigest::of(&[&chosen.0]), &Ordinal(1))),
             ("TraceDay", TraceDay::key(&experiment, &Ascending(time))),
             ("TraceMark", TraceMark::key(&experiment, &Ascending(time), &Ordinal(7), &Descending(time), &trace)),
             ("RankByParam", RankByParam::key(&experiment, &Field(chosen.0.clone()), &Value(other.0.clone()), &Descending(time), &run)),

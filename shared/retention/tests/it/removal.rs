@@ -2,10 +2,10 @@
 
 use entities::now_ms;
 use key_schema::attributes::DELETED_TIME;
-use key_schema::rows;
-use mlflow_api::{ExperimentId, RunId};
+use key_schema::{Ascending, Descending, Ordinal, WideDigest, rows};
+use mlflow_api::{ExperimentId, RunId, TraceId};
 use serde_json::json;
-use table::{Update, number};
+use table::{Item, Map, Update, bytes, map, number, text};
 
 use crate::lab::Lab;
 
@@ -62,6 +62,30 @@ async fn a_logged_model_leaves_nothing() {
     assert_eq!((lab.artifacts(&model).len(), lab.artifacts(&other).len()), (0, 3));
 }
 
+/// The rows of a trace, as the function that keeps traces writes them.
+async fn trace(lab: &Lab, experiment: &str) {
+    let (id, trace) = (ExperimentId::parse(experiment).unwrap(), TraceId::new(7));
+    let (day, time) = (Ascending(3), 3 * DAY + 1);
+    let empty = || map(Map::new());
+    let head = Item::new(rows::Trace::key(&trace))
+        .with("experiment", text(experiment))
+        .with("start_time", number(time))
+        .with("state", text("OK"))
+        .with("tags", empty())
+        .with("metadata", empty())
+        .with("assessments", empty())
+        .with("marked", number(time))
+        .with("edits", number(1));
+    let spans = Item::new(rows::TraceSpans::key(&trace, &id, &WideDigest(1), &Ordinal(0)))
+        .with("arrived", number(1))
+        .with("parts", number(1))
+        .with("content", bytes(vec![1]));
+    let mark = rows::TraceMark::key(&id, &day, &Ordinal(0), &Descending(time), &trace);
+    let day = Item::new(rows::TraceDay::key(&id, &day)).with("shards", number(1));
+    let items = vec![head, spans, Item::new(mark).with("marked", number(time)), day];
+    lab.site.table.write_many(items, &[]).await.unwrap();
+}
+
 #[tokio::test]
 async fn an_experiment_leaves_nothing() {
     let lab = Lab::new().await;
@@ -77,6 +101,7 @@ async fn an_experiment_leaves_nothing() {
     lab.post("runs/delete", json!({ "run_id": second })).await;
     lab.delete_model(&second_model).await;
     lab.index().await;
+    trace(&lab, &experiment).await;
     lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
 
     let outcome = lab.collect(None).await;

@@ -51,7 +51,7 @@ impl Store {
         while let Some(traces) = all.next().await? {
             if with_spans {
                 let reads = traces.iter().map(|trace| async move {
-                    Ok::<_, Error>((Seen::of(trace)?, self.trace_spans(trace.id()).await?))
+                    Ok::<_, Error>((Seen::of(trace)?, self.trace_spans_in(trace.experiment(), trace.id()).await?))
                 });
                 let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
                 while let Some((seen, spans)) = reads.try_next().await? {
@@ -123,7 +123,7 @@ impl Store {
         let asks =
             |filter: &Option<(&TraceFilter, &Sessions)>| filter.is_some_and(|(filter, _)| filter.asks_for_spans());
         if filters.iter().zip(passes).any(|(filter, passes)| passes && asks(filter)) {
-            let spans = self.trace_spans(trace.id()).await?;
+            let spans = self.trace_spans_in(trace.experiment(), trace.id()).await?;
             for (passes, (filter, _)) in
                 passes.iter_mut().zip(filters).filter_map(|(passes, filter)| Some((passes, (*filter)?)))
             {

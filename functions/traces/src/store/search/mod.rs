@@ -189,7 +189,7 @@ impl Look<'_> {
             return Ok(passed);
         }
         let with_spans = passed.into_iter().map(|(key, seen)| async move {
-            let spans = self.store.trace_spans(&seen.info.id).await?;
+            let spans = self.store.trace_spans_in(seen.info.experiment, &seen.info.id).await?;
             let is_met = filter.matches_spans(spans.iter().map(SeenSpan::of));
             Ok::<_, mlflow_api::Error>(is_met.then_some((key, seen)))
         });
