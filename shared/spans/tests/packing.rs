@@ -82,14 +82,6 @@ fn spans_that_become_larger_than_can_be_read_are_refused() {
 }
 
 #[test]
-fn traces_of_a_request_are_counted() {
-    let span = |trace: u32| Span { trace_id: [[1; 12].as_slice(), &trace.to_be_bytes()].concat(), ..span_of(1, 1) };
-    let spans = |count| (1..=count).map(span).collect();
-    assert_eq!(read(PROTOBUF, None, &message(spans(5_000))).unwrap().len(), 5_000);
-    assert_eq!(read(PROTOBUF, None, &message(spans(5_001))).unwrap_err().status, 413);
-}
-
-#[test]
 fn a_span_with_many_attributes_takes_no_time() {
     let attributes =
         (0..100_000).map(|number| attribute(&format!("mlflow.traceTag.{number}"), text("value"))).collect();

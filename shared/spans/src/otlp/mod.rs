@@ -17,8 +17,6 @@ use crate::values::decoded;
 const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
 
-/// Traces of one request: each is a document and a place in the order of time.
-const MOST_TRACES: usize = 5_000;
 /// Bytes of the spans of one trace in a request, as they are kept. [`unpack`](crate::unpack) takes no more.
 const LONGEST_EXPORT: usize = crate::pack::LARGEST - (1 << 20);
 
@@ -93,9 +91,6 @@ fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
             }
             part.spans.insert(span.span_id.clone(), span);
         }
-    }
-    if traces.len() > MOST_TRACES {
-        return Err(Refusal::new(413, format!("The request has spans of more than {MOST_TRACES} traces")));
     }
     if traces.values().any(|part| part.bytes > LONGEST_EXPORT) {
         let detail = format!("The spans of a trace in the request are larger than {LONGEST_EXPORT} bytes");
