@@ -17,8 +17,8 @@ use crate::connect::{Place, create};
 use crate::feed::{Feed, InProcess, TICK};
 use crate::{Failure, connections, housekeeping, say_address, signals};
 
-/// For how long a bucket may join the parts of an upload. Stock clients wait two minutes for an answer, and then ask again.
-const COMPLETION: Duration = Duration::from_secs(110);
+/// For how long a bucket may join the parts of an upload: some take half a minute for two gigabytes. Stock clients wait two minutes.
+const COMPLETION: Duration = Duration::from_secs(45);
 
 /// Options of `serve`.
 #[derive(Args)]

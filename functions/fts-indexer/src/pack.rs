@@ -2,7 +2,7 @@
 //!
 //! In this order, so that it may end anywhere and be done again, and so that nobody who reads misses a point
 //! (`entities/src/run_metrics.rs`): segments are put, then chart rows, then the documents, the first of them last, then the tails are deleted
-//! that are as they were read. The points in the run's own document go with the mark.
+//! that are as they were read, and the calls that have an item of their own. The points in the run's own document go with the mark.
 
 use std::collections::BTreeMap;
 

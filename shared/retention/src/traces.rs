@@ -1,10 +1,10 @@
 //! Removing the traces of an experiment, with their spans.
 
-use entities::attributes::SHARDS;
+use entities::attributes::{EDITS, SHARDS};
 use entities::read_traces;
 use key_schema::{Ascending, Key, Ordinal, rows};
-use mlflow_api::{ExperimentId, Result};
-use table::{Item, Query};
+use mlflow_api::{ExperimentId, Result, TraceId};
+use table::{Condition, Failure, Item, Query, number};
 
 use crate::store::Retention;
 
@@ -34,16 +34,32 @@ impl Retention {
             }
             let traces: Vec<_> = marks.iter().filter_map(rows::TraceMark::parse).map(|mark| mark.trace).collect();
             let heads = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
-            for (trace, head) in heads {
-                if head.experiment() != experiment {
-                    continue;
+            for trace in &traces {
+                // Also where the document is missing or another experiment's: an export may have been cut off, or refused.
+                self.remove_spans(experiment, trace).await?;
+                let Some(head) = heads.get(trace).filter(|head| head.experiment() == experiment) else { continue };
+                let is_same = Condition::Equals(EDITS.into(), number(head.edits()));
+                match self.table.delete(&rows::Trace::key(trace), &is_same).await {
+                    // It is gone, or was made anew elsewhere.
+                    Ok(()) | Err(Failure::Refused { .. }) => {}
+                    Err(failure) => return Err(failure.into()),
                 }
-                let spans = self.table.query(Query::of(rows::TraceSpans::all(&trace)).for_removal()).await?;
-                let keys: Vec<_> = spans.iter().filter_map(Item::key).collect();
-                self.table.write_many(Vec::new(), &keys).await?;
-                self.table.write_many(Vec::new(), &[rows::Trace::key(&trace)]).await?;
             }
             self.table.write_many(Vec::new(), &marks).await?;
+        }
+    }
+
+    /// Removes what was exported to the experiment for a trace, page after page.
+    async fn remove_spans(&self, experiment: ExperimentId, trace: &TraceId) -> Result<()> {
+        let mut query = Query::of(rows::TraceSpans::all(trace).experiment(&experiment)).for_removal();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let keys: Vec<_> = page.items.iter().filter_map(Item::key).collect();
+            self.table.write_many(Vec::new(), &keys).await?;
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(()),
+            }
         }
     }
 }

@@ -71,14 +71,18 @@ impl std::error::Error for Unreadable {}
 
 /// The spans of one export, of its parts joined in their order.
 pub fn unpack(joined: &[u8]) -> Result<Vec<Span>, Unreadable> {
+    unpack_within(joined, &mut LARGEST.clone())?.ok_or(Unreadable)
+}
+
+/// The same, as long as they take no more than these bytes, of which what they take is subtracted; else nothing.
+pub fn unpack_within(joined: &[u8], left: &mut usize) -> Result<Option<Vec<Span>>, Unreadable> {
     let mut message = Vec::new();
     let frame = joined.strip_prefix(&[FORMAT]).ok_or(Unreadable)?;
     let decoder = Decoder::with_prepared_dictionary(frame, &DECODING).map_err(|_| Unreadable)?;
-    let read = decoder.take(LARGEST as u64).read_to_end(&mut message).map_err(|_| Unreadable)?;
-    if read == LARGEST {
-        return Err(Unreadable);
-    }
-    ScopeSpans::decode(message.as_slice()).map(|scope| scope.spans).map_err(|_| Unreadable)
+    let read = decoder.take(*left as u64 + 1).read_to_end(&mut message).map_err(|_| Unreadable)?;
+    let Some(rest) = left.checked_sub(read) else { return Ok(None) };
+    *left = rest;
+    ScopeSpans::decode(message.as_slice()).map(|scope| Some(scope.spans)).map_err(|_| Unreadable)
 }
 
 /// All spans of a trace, of its exports in the order in which they came: of spans with the same id the last. As MLflow sorts them,

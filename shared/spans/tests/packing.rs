@@ -9,7 +9,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 use proptest::prelude::*;
 use prost::Message;
 use serde_json::json;
-use spans::{artifact_json, facts, join, json as answered, pack, read, summarize, unpack};
+use spans::{artifact_json, facts, join, json as answered, pack, read, summarize, unpack, unpack_within};
 
 const PROTOBUF: Option<&str> = Some("application/x-protobuf");
 const JSON: Option<&str> = Some("application/json");
@@ -79,6 +79,19 @@ fn spans_that_become_larger_than_can_be_read_are_refused() {
     let attributes = vec![attribute("mlflow.spanInputs", text(&"\u{1}".repeat(12 << 20)))];
     let body = message(vec![Span { attributes, ..span_of(1, 1) }]);
     assert_eq!(read(PROTOBUF, None, &body).unwrap_err().status, 413);
+}
+
+#[test]
+fn spans_are_unpacked_within_what_is_left() {
+    let spans = [span_of(1, 1), span_of(1, 2)];
+    let packed = pack(&spans, 1 << 20).parts.concat();
+    let mut left = 1_000;
+    assert_eq!(unpack_within(&packed, &mut left).unwrap().unwrap(), spans);
+    let taken = 1_000 - left;
+    assert!((50..500).contains(&taken), "{taken}");
+    let mut too_little = taken - 1;
+    assert_eq!(unpack_within(&packed, &mut too_little).unwrap(), None);
+    assert_eq!(too_little, taken - 1);
 }
 
 #[test]

@@ -54,16 +54,18 @@ impl Store {
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
-            let draft = change.plan(self, stored.as_ref()).await?;
-            if let Some(unchanged) = stored.as_ref().filter(|_| !draft.is_changed()) {
-                if is_read {
-                    return Ok(unchanged.clone());
-                }
-                // It may be another by now, or gone.
+            let planned = change.plan(self, stored.as_ref()).await;
+            let changes = planned.as_ref().is_ok_and(|draft| stored.is_none() || draft.is_changed());
+            if !changes && !is_read {
+                // Nothing to do, or a refusal, as far as the process remembers: it may be another by now, or gone.
                 self.known.forget_trace(trace);
                 stored = self.trace_heads(&[trace]).await?.remove(trace);
                 is_read = true;
                 continue;
+            }
+            let draft = planned?;
+            if let Some(unchanged) = stored.as_ref().filter(|_| !draft.is_changed()) {
+                return Ok(unchanged.clone());
             }
             if draft.size() > ROOM && draft.grows() && !change.is_servers() {
                 return Err(no_room(trace));

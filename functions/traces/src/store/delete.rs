@@ -10,7 +10,7 @@ use entities::attributes::EDITS;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
-use table::{Condition, Failure, Item, Query, Reason, Write, number};
+use table::{Condition, Failure, Query, Reason, Write, number};
 
 use super::draft::judges_a_session;
 use super::mark::Mark;
@@ -86,8 +86,28 @@ impl Store {
         is_wanted: impl Fn(&StoredTrace) -> bool + Sync,
     ) -> Result<u64> {
         let removals: Vec<_> = traces.into_iter().map(|trace| self.trace_remove(trace, &is_wanted)).collect();
-        let removed: Vec<bool> = stream::iter(removals).buffer_unordered(AT_ONCE).try_collect().await?;
+        // All of them come to their end: one that is cut off leaves spans that nobody deletes.
+        let removed: Vec<Result<bool>> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
+        let removed = removed.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(removed.into_iter().filter(|is_removed| *is_removed).count() as u64)
+    }
+
+    /// The items of a trace's spans: those that are deleted with the document, and the rest. One request per MB.
+    async fn keys_of_spans(&self, trace: &TraceId) -> Result<(Vec<Key>, Vec<Key>)> {
+        let mut query = Query::of(rows::TraceSpans::all(trace)).for_removal();
+        let (mut together, mut rest, mut bytes) = (Vec::new(), Vec::new(), 0);
+        loop {
+            let page = self.table.query_page(&query).await?;
+            for item in &page.items {
+                bytes += item.size();
+                let is_with_it = together.len() < TOGETHER && bytes <= TOGETHER_BYTES;
+                if is_with_it { &mut together } else { &mut rest }.extend(item.key());
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok((together, rest)),
+            }
+        }
     }
 
     /// Removes a trace, spans and all, unless it has become another that is not wanted; whether it did. Three requests, one more per 25
@@ -101,9 +121,7 @@ impl Store {
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
-            let query = Query::of(rows::TraceSpans::all(trace.id())).for_removal();
-            let mut spans: Vec<Key> = self.table.query(query).await?.iter().filter_map(Item::key).collect();
-            let rest = spans.split_off(spans.len().min(TOGETHER));
+            let (spans, rest) = self.keys_of_spans(trace.id()).await?;
             let is_same = Condition::Equals(EDITS.into(), number(trace.edits()));
             let head = Write::Delete(rows::Trace::key(trace.id()), is_same);
             let with_it = spans.into_iter().map(|key| Write::Delete(key, Condition::Always));
@@ -139,3 +157,5 @@ impl Store {
 
 /// Items of spans that go with the document: a transaction has a hundred writes.
 const TOGETHER: usize = 99;
+/// And their bytes: it has room for 4 MB, and each KB takes two write units of the one partition.
+const TOGETHER_BYTES: usize = 400 << 10;

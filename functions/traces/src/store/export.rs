@@ -13,7 +13,7 @@ use mlflow_api::traces::{
     ARTIFACT_LOCATION_TAG, COST, FINALIZED, NAME_TAG, SERVERS_TAGS, SESSION, SPANS_LOCATION_TAG, TOKEN_USAGE,
     TRACE_USER, TRACKING_STORE, TraceInfo, TraceState,
 };
-use mlflow_api::{Error, ExperimentId, Result, TraceId, location};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId, location};
 use spans::{Export, Summary, Usage};
 
 use super::change::{Change, Known, ROOM};
@@ -120,7 +120,11 @@ impl Change for Exported {
         self.take_root(&mut draft);
         // Which calls of models are counted by others above them only all spans can tell.
         let of_all = if stored.is_some() && !self.summary.usage.is_empty() {
-            Some(spans::summarize(&store.trace_spans_in(self.experiment, &self.trace).await?)?.usage)
+            match store.trace_spans_in(self.experiment, &self.trace).await {
+                // They are too many to be read: what was counted so far stays.
+                Err(error) if error.code == ErrorCode::BadRequest => Some(Usage::default()),
+                all => Some(spans::summarize(&all?)?.usage),
+            }
         } else {
             None
         };

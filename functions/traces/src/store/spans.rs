@@ -31,7 +31,8 @@ pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span]) -
 }
 
 /// The spans in the items of a trace. An export of which a part is missing, because it is still being written, counts for nothing.
-fn read(items: Vec<Item>) -> Result<Vec<Span>> {
+fn read(trace: &TraceId, items: Vec<Item>) -> Result<Vec<Span>> {
+    let mut left = UNPACKED;
     let mut exports: BTreeMap<String, Vec<Item>> = BTreeMap::new();
     for item in items {
         let row = item.key().as_ref().and_then(rows::TraceSpans::parse);
@@ -47,10 +48,10 @@ fn read(items: Vec<Item>) -> Result<Vec<Span>> {
         }
         let content = |part: &Item| part.0.get(CONTENT)?.as_b().ok().map(|bytes| bytes.as_ref().to_vec());
         let joined: Vec<u8> = parts.iter().filter_map(content).flatten().collect();
-        let unpacked = spans::unpack(&joined);
+        let unpacked = spans::unpack_within(&joined, &mut left);
         let of_item = |part: &Item| unreadable(part, "spans");
         let unpacked = unpacked.map_err(|_| parts.first().map_or_else(|| Error::internal("no parts"), of_item))?;
-        whole.push((arrived, digest, unpacked));
+        whole.push((arrived, digest, unpacked.ok_or_else(|| too_many(trace))?));
     }
     whole.sort_by(|(one, a, _), (other, b, _)| (one, a).cmp(&(other, b)));
     Ok(spans::join(whole.into_iter().map(|(_, _, spans)| spans)))
@@ -70,8 +71,7 @@ impl Store {
             size += page.items.iter().map(Item::size).sum::<usize>();
             items.extend(page.items);
             if size > LARGEST {
-                let message = format!("The spans of trace {trace} take more than {LARGEST} bytes, compressed.");
-                return Err(Error::new(ErrorCode::BadRequest, message));
+                return Err(too_many(trace));
             }
             match page.next {
                 Some(next) => query = query.starting_at(next),
@@ -79,13 +79,21 @@ impl Store {
             }
         }
         if size < ASIDE {
-            return read(items);
+            return read(trace, items);
         }
-        tokio::task::spawn_blocking(move || read(items)).await.map_err(Error::internal)?
+        let trace = trace.clone();
+        tokio::task::spawn_blocking(move || read(&trace, items)).await.map_err(Error::internal)?
     }
+}
+
+fn too_many(trace: &TraceId) -> Error {
+    let message = format!("The spans of trace {trace} take more than {UNPACKED} bytes, or {LARGEST} compressed.");
+    Error::new(ErrorCode::BadRequest, message)
 }
 
 /// Bytes of spans from which on they are read where that holds nobody up.
 const ASIDE: usize = 64 << 10;
 /// Bytes of packed spans of one trace that are read: more than any answer can be made of.
 const LARGEST: usize = 48 << 20;
+/// And of these spans unpacked: what repeats packs to nearly nothing.
+const UNPACKED: usize = 64 << 20;

@@ -51,6 +51,18 @@ async fn a_process_that_remembers_a_deleted_trace_does_not_bring_it_back() {
 }
 
 #[tokio::test]
+async fn a_process_does_not_refuse_what_only_it_remembers() {
+    let site = Site::new().await;
+    let (one, two) = (site.other().await, site.other().await);
+    let other = two.experiment("other").await;
+    one.export(&[span(1, 1, None, 0, 5)]).await.ok();
+    assert_eq!(delete(&two, "0", 1).await, 1);
+    two.export_to(&other, &[span(1, 1, None, 0, 5)]).await.ok();
+    one.export_to(&other, &[span(1, 2, Some(1), 1, 2)]).await.ok();
+    assert_eq!(two.spans(1).await, ["step 1", "step 2"]);
+}
+
+#[tokio::test]
 async fn what_is_answered_is_there_whatever_a_process_remembers() {
     let site = Site::new().await;
     let (one, two) = (site.other().await, site.other().await);
@@ -102,6 +114,8 @@ async fn a_document_keeps_room_for_what_the_server_adds() {
 #[tokio::test]
 async fn a_request_brings_no_more_than_it_may() {
     let site = Site::new().await;
+    let most: Vec<_> = (1..=1_000).map(|number| span(number, 1, None, 0, 5)).collect();
+    site.server.export(&most).await.ok();
     let many: Vec<_> = (1..=1_001).map(|number| span(number, 1, None, 0, 5)).collect();
     assert_eq!(site.server.export(&many).await.status, 413);
     let day = |number: u32| u64::from(number) * 86_400_000;

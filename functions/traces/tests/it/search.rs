@@ -76,3 +76,14 @@ async fn an_assessment_of_a_session_counts_for_all_of_its_traces_until_it_is_gon
     server.call_at("DELETE", &format!("{assessments}/{made}"), Value::Null.to_string()).await.ok();
     assert_eq!(found(server, "feedback.good IS NOT NULL", 500).await, Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn a_search_reads_no_further_than_its_times() {
+    let site = Site::new().await;
+    let spans: Vec<_> = (1..=300).map(|number| span(number, 1, None, u64::from(number) * 10, 10_000)).collect();
+    site.server.export(&spans).await.ok();
+    site.faults.reset_calls();
+    assert_eq!(found(&site.server, "timestamp > 1700000002970", 10).await, [300, 299, 298].map(id));
+    // The days, and the first marks: of 300 there would be 30 such pages.
+    assert_eq!(site.faults.calls("Query"), 2);
+}

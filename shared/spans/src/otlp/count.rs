@@ -6,9 +6,10 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 
 use crate::refusal::Refusal;
 
-/// Messages of an export: spans, events, links, attributes, and values in lists. Of values of JSON, which has some for each, twice as many.
-const MOST: usize = 1_000_000;
-const MOST_OF_JSON: usize = 2 * MOST;
+/// Messages of an export: spans, events, links, attributes, and values in lists; one takes up to 300 bytes in memory. Of marks in JSON, which has
+/// some for each, four times as many.
+const MOST: usize = 300_000;
+const MOST_OF_JSON: usize = 4 * MOST;
 /// Levels of lists in lists; prost reads no more.
 const DEEPEST: usize = 100;
 
@@ -42,7 +43,8 @@ impl Kind {
             (Self::Resource, 1 | 3) | (Self::Span, 9) | (Self::Event, 3) | (Self::Link, 4) | (Self::KeyValues, 1) => {
                 Self::KeyValue
             }
-            (Self::KeyValue, 2) | (Self::List, 1) => Self::AnyValue,
+            // The program that a resource names has lists of names there, which an attribute has not.
+            (Self::KeyValue, 2..=4) | (Self::List, 1) => Self::AnyValue,
             (Self::AnyValue, 5) => Self::List,
             (Self::AnyValue, 6) => Self::KeyValues,
             _ => return None,
@@ -76,7 +78,7 @@ fn check(count: usize, most: usize) -> Result<(), Refusal> {
     if count <= most {
         return Ok(());
     }
-    Err(Refusal::new(413, format!("The request has more than {most} spans, attributes and other values")))
+    Err(Refusal::new(413, format!("The request has more than {MOST} spans, attributes and other values")))
 }
 
 /// Counts the messages in one, as far as it can be read, and no further than is too many.
@@ -153,7 +155,8 @@ mod tests {
             [field, content].concat()
         });
         assert_eq!(check_protobuf(&many).unwrap_err().status, 413);
-        let body = format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{}{{}}]}}]}}]}}", "{},".repeat(MOST));
+        let body =
+            format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{}{{}}]}}]}}]}}", "{},".repeat(MOST_OF_JSON));
         assert_eq!(check_json(body.as_bytes()).unwrap_err().status, 413);
         let text = format!("{{\"resourceSpans\":[{{\"x\":\"{}\\\"{{\"}}]}}", "{,[".repeat(MOST));
         assert!(check_json(text.as_bytes()).is_ok());

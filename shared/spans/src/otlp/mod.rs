@@ -85,16 +85,17 @@ fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
         for sent in group.scope_spans.into_iter().flat_map(|scope| scope.spans) {
             let span = keep(sent, service)?;
             let part = traces.entry(span.trace_id.clone()).or_default();
-            part.bytes += span.encoded_len();
+            // With what stands before it in a list.
+            part.bytes += span.encoded_len() + 6;
+            if part.bytes > LONGEST_EXPORT {
+                let detail = format!("The spans of a trace in the request are larger than {LONGEST_EXPORT} bytes");
+                return Err(Refusal::new(413, detail));
+            }
             if part.resource.is_none() {
                 part.resource.clone_from(&tags);
             }
             part.spans.insert(span.span_id.clone(), span);
         }
-    }
-    if traces.values().any(|part| part.bytes > LONGEST_EXPORT) {
-        let detail = format!("The spans of a trace in the request are larger than {LONGEST_EXPORT} bytes");
-        return Err(Refusal::new(413, detail));
     }
     let export = |(trace_id, part): (Vec<u8>, Part)| {
         let trace_id = trace_id.try_into().unwrap_or_default();

@@ -118,6 +118,10 @@ impl Look<'_> {
         let lets_all_pass = self.search.asked.filter.lets_all_pass();
         let mut portion = FIRST_PORTION;
         while !page.is_full() {
+            if walks.is_late() && !page.is_empty() {
+                page.ends_here();
+                return Ok(());
+            }
             let wanted = if lets_all_pass { page.missing() } else { page.missing().max(portion) };
             portion = (portion * 2).min(LARGEST_PORTION);
             let marks = walks.next(self.store, reading.portion(wanted)).await?;

@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
 
+use clock::Moment;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use mlflow_api::{ExperimentId, Result};
+use mlflow_api::{Error, ExperimentId, Result};
 use search::TimeRange;
 
 use super::super::mark::{Mark, TraceDay, day_of};
@@ -14,6 +16,9 @@ use super::super::store::Store;
 const AT_ONCE: usize = 16;
 /// Marks of an experiment that are read at least, where there are many experiments.
 const LEAST: usize = 10;
+
+/// For how long one request reads: a function has 29 seconds.
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// The marks of an experiment, newest first.
 struct Walk {
@@ -31,6 +36,7 @@ pub(super) struct Walks {
     heads: BinaryHeap<Reverse<(Mark, usize)>>,
     /// Those that have none.
     dry: Vec<usize>,
+    begun: Moment,
 }
 
 impl Walks {
@@ -41,15 +47,30 @@ impl Walks {
         times: TimeRange,
         behind: Option<&Mark>,
     ) -> Result<Self> {
+        let begun = Moment::now();
         let walks: Vec<_> =
             experiments.iter().map(|experiment| Walk::of(store, *experiment, times, behind.cloned())).collect();
         let walks: Vec<Walk> = stream::iter(walks).buffered(AT_ONCE).try_collect().await?;
         let dry = (0..walks.len()).collect();
-        Ok(Self { each: walks, heads: BinaryHeap::new(), dry })
+        Ok(Self { each: walks, heads: BinaryHeap::new(), dry, begun })
+    }
+
+    /// Whether a request has read for so long that it has to end.
+    pub(super) fn is_late(&self) -> bool {
+        self.begun.age() > LONGEST
     }
 
     /// The next marks, as many as asked for unless there are no more. One request per day and experiment, and per that many marks.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMETER_VALUE` when it is late: half of what was asked for would be a wrong answer.
     pub(super) async fn next(&mut self, store: &Store, wanted: usize) -> Result<Vec<(ExperimentId, Mark)>> {
+        if self.is_late() {
+            let seconds = LONGEST.as_secs();
+            return Err(Error::invalid(format!(
+                "There are more traces than can be read in {seconds} seconds. Ask for a shorter range of time."
+            )));
+        }
         let portion = (wanted / self.each.len().max(1)).max(LEAST.min(wanted));
         let mut next = Vec::new();
         while next.len() < wanted {
@@ -102,7 +123,9 @@ impl Walk {
             let latest = self.times.until.filter(|latest| behind.is_none() && day_of(*latest) == day.day);
             let marks = store.trace_marks(self.experiment, day, latest, behind.as_ref(), most).await?;
             self.behind = marks.last().cloned();
-            if marks.len() < most {
+            // Newest first: behind one that is too old there is none.
+            let is_past = |mark: &Mark| self.times.from.is_some_and(|from| mark.time < from);
+            if marks.len() < most || marks.last().is_some_and(is_past) {
                 self.days.pop_front();
             }
             self.marks.extend(marks.into_iter().filter(|mark| self.times.contains(mark.time)));
