@@ -7,13 +7,11 @@ use std::sync::LazyLock;
 use indexmap::IndexMap;
 use opentelemetry_proto::tonic::trace::v1::ScopeSpans;
 use prost::Message;
-use sha2::{Digest, Sha256};
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
 
 use crate::Span;
-use crate::ids::hex;
 
 /// Bytes that what was packed may have: a little more than an export of a trace that is read.
 pub(crate) const LARGEST: usize = 64 << 20;
@@ -34,8 +32,6 @@ static DECODING: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| Decoder
 /// The spans of one export, compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// 32 hex digits that say what the spans are: the same for the same spans.
-    pub digest: String,
     /// What was compressed, cut into parts; nearly always one. They belong together in this order.
     pub parts: Vec<Vec<u8>>,
 }
@@ -44,10 +40,9 @@ pub struct Packed {
 #[must_use]
 pub fn pack(spans: &[Span], limit: usize) -> Packed {
     let message = ScopeSpans { spans: spans.to_vec(), ..ScopeSpans::default() }.encode_to_vec();
-    let digest = hex(Sha256::digest(&message).get(..16).unwrap_or_default());
     // Compressing in memory does not fail.
     let packed = compressed(&message).unwrap_or_default();
-    Packed { digest, parts: packed.chunks(limit.max(1)).map(<[u8]>::to_vec).collect() }
+    Packed { parts: packed.chunks(limit.max(1)).map(<[u8]>::to_vec).collect() }
 }
 
 fn compressed(message: &[u8]) -> io::Result<Vec<u8>> {
