@@ -27,7 +27,7 @@ const IN_PARTS: [&str; 7] = [
 ];
 
 /// Creations are not repeated where they may have happened (`docs/adr/0017-creations.md`).
-const CREATIONS: [&str; 7] = [
+const CREATIONS: [&str; 8] = [
     "/experiments/create",
     "/runs/create",
     "/mlflow/logged-models",
@@ -35,10 +35,12 @@ const CREATIONS: [&str; 7] = [
     "/scorers/register",
     "/registered-models/create",
     "/model-versions/create",
+    // Of an old client, whose trace gets an id here.
+    "/api/2.0/mlflow/traces",
 ];
 
 /// Rows that a write may leave behind that was given up, by its path: without the item that names them, nobody is shown them.
-const LEFT_OVER: [(&str, &str); 13] = [
+const LEFT_OVER: [(&str, &str); 14] = [
     // The same points twice, in two tails, are read once.
     ("/runs/log-batch", "MetricJournal"),
     ("/runs/log-metric", "MetricJournal"),
@@ -51,6 +53,8 @@ const LEFT_OVER: [(&str, &str); 13] = [
     // The indexer clears up after a deleted dataset, but not in the lists of experiments beyond the first hundred.
     ("/datasets/NEW", "ExperimentEvaluationDataset"),
     ("/records", "EvaluationPart"),
+    // It stands for nothing.
+    ("/api/2.0/mlflow/traces", "TraceMark"),
     // Who deletes a model again finishes it, unless it was renamed.
     ("/registered-models/delete", "ModelHome"),
     ("/registered-models/delete", "ModelTag"),
@@ -72,11 +76,6 @@ impl Call {
 
     pub(super) fn is_read(&self) -> bool {
         self.method == "GET"
-    }
-
-    /// Whether nothing that [`view`] reads shows the write: only a search finds a trace that an old client has started.
-    pub(super) fn is_unseen(&self) -> bool {
-        self.path == "/api/2.0/mlflow/traces"
     }
 
     fn is_creation(&self) -> bool {

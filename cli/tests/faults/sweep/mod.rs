@@ -46,11 +46,9 @@ struct Sweep {
 impl Sweep {
     /// Tries a write, unless one of its kind was tried before.
     async fn of(&self, write: course::Call) {
-        if write.is_read() || write.is_unseen() {
+        if write.is_read() {
             return;
         }
-        // Copies are smaller so.
-        self.site.engine.trim_stream(Duration::ZERO).await.unwrap();
         // Copies are smaller so.
         self.site.engine.trim_stream(Duration::ZERO).await.unwrap();
         let written = Arc::new(Written::new(&self.site, write).await);

@@ -161,25 +161,34 @@ impl Reader<'_> {
         Ok(view.into())
     }
 
-    /// The traces of the walk whose ids its requests choose.
+    /// The traces of the default experiment: a search finds them all, newest first, and only those that can be read by their ids.
     async fn traces(&self) -> View {
         let all = "/api/3.0/mlflow/traces";
-        let ids: Vec<_> = (1..=4).map(|number| format!("tr-{number:032x}")).collect();
-        let infos = self.read("POST", &format!("{all}/batchGetInfos"), json!({ "trace_ids": ids })).await?;
-        let infos = infos["trace_infos"].as_array().cloned().unwrap_or_default();
+        let place = json!({ "mlflow_experiment": { "experiment_id": "0" } });
+        let asked = json!({ "locations": [place], "max_results": 2 });
+        let found = self.list("POST", &format!("{all}/search"), asked, "traces").await?;
+        let mut ids: Vec<_> = found.iter().map(|info| text(info, "/trace_id")).collect::<Result<_, _>>()?;
+        // Those whose ids requests of the walk choose.
+        ids.extend((1..=4).map(|number| format!("tr-{number:032x}")));
+        ids.dedup();
+        let named = self.read("POST", &format!("{all}/batchGetInfos"), json!({ "trace_ids": ids })).await?;
+        let named = named["trace_infos"].as_array().cloned().unwrap_or_default();
+        if named != found {
+            return Err(format!("{named:?} by their ids, {found:?} in a search"));
+        }
         let mut spans = Map::new();
-        for info in &infos {
+        for info in &found {
             let id = text(info, "/trace_id")?;
-            let found = self.read("GET", &format!("{all}/{id}"), json!({})).await?;
-            if found["trace"]["trace_info"] != *info {
-                return Err(format!("{id}{}", difference(info, &found["trace"]["trace_info"])));
+            let read = self.read("GET", &format!("{all}/{id}"), json!({})).await?;
+            if read["trace"]["trace_info"] != *info {
+                return Err(format!("{id}{}", difference(info, &read["trace"]["trace_info"])));
             }
             if info["tags"]["mlflow.trace.spansLocation"].is_string() {
                 let asked = json!({ "trace_id": id, "allow_partial": "true" });
                 spans.insert(id, self.read("GET", &format!("{all}/get"), asked).await?["trace"]["spans"].take());
             }
         }
-        Ok(json!({ "infos": infos, "spans": spans }))
+        Ok(json!({ "infos": found, "spans": spans }))
     }
 
     async fn scorers(&self, experiments: &[Value]) -> View {
