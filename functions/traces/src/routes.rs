@@ -12,7 +12,8 @@ use crate::{artifact, assessments, delete, figures, link, otlp, read, search, st
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
-        Route::to::<otlp::Export>("POST", "/v1/traces", Update(Experiment)).under(Bare),
+        // OpenTelemetry's exporter gives up 10 seconds after it began.
+        Route::to::<otlp::Export>("POST", "/v1/traces", Update(Experiment)).under(Bare).coming_back_after(1..=3),
         //
         Route::to::<start::Start>("POST", "traces", Update(Experiment)).under(V3),
         Route::to::<search::Search>("POST", "traces/search", List(Experiment)).under(V3),

@@ -15,7 +15,7 @@ use crate::attachment::Attachment;
 
 /// After how many seconds a throttled client is to come back: each after another time, so that they spread out. A stock client does as the
 /// header says, in place of pauses of its own, and comes back seven times: for about a minute.
-const COME_BACK_AFTER: RangeInclusive<u16> = 5..=15;
+pub(crate) const COME_BACK_AFTER: RangeInclusive<u16> = 5..=15;
 
 /// What a handler answers.
 #[derive(Debug)]
@@ -111,6 +111,11 @@ impl IntoAnswer for Answer {
 
 /// The answer to a failed call. What the client does not see is logged here, and only here.
 pub(crate) fn error_response(error: &Error) -> Response {
+    error_with_retry(error, COME_BACK_AFTER)
+}
+
+/// The same to a client that is to come back after so many seconds if it was throttled.
+pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u16>) -> Response {
     if error.code.http_status() >= 500 {
         tracing::error!(%error, "call failed");
     }
@@ -119,7 +124,7 @@ pub(crate) fn error_response(error: &Error) -> Response {
     let mut response = response(status, "application/json", body.into());
     if error.code == ErrorCode::ResourceExhausted {
         tracing::warn!(%error, "call throttled");
-        let seconds = rand::rng().random_range(COME_BACK_AFTER);
+        let seconds = rand::rng().random_range(come_back_after);
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response

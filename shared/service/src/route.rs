@@ -1,12 +1,13 @@
 //! Rows of a route table.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use access::{Caller, Permission};
 use futures::future::BoxFuture;
 use mlflow_api::{Request, Result};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, COME_BACK_AFTER};
 use crate::endpoint::{Endpoint, Frame, Store, Upload, call, serve, serve_upload};
 use crate::incoming::Incoming;
 
@@ -42,6 +43,8 @@ pub struct Route<S> {
     pub paths: Paths,
     /// What the caller needs to be allowed.
     pub permission: Permission,
+    /// After how many seconds a client is to come back that was throttled.
+    pub(crate) come_back_after: RangeInclusive<u16>,
     pub(crate) handler: Handler<S>,
     pub(crate) calling: Option<Calling<S>>,
 }
@@ -53,7 +56,7 @@ impl<S: Store> Route<S> {
         let handler: Handler<S> = Arc::new(move |frame, incoming| Box::pin(serve::<E>(frame, permission, incoming)));
         let calling: Calling<S> =
             Arc::new(move |frame, caller, request| Box::pin(call::<E>(frame, permission, caller, request)));
-        Self { method, path, paths: Paths::V2, permission, handler, calling: Some(calling) }
+        Self::new(method, path, Paths::V2, permission, handler, Some(calling))
     }
 
     /// A row of an endpoint that takes its body as a stream.
@@ -61,21 +64,39 @@ impl<S: Store> Route<S> {
     pub fn upload<E: Upload<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> =
             Arc::new(move |frame, incoming| Box::pin(serve_upload::<E>(frame, permission, incoming)));
-        Self { method, path, paths: Paths::V2, permission, handler, calling: None }
+        Self::new(method, path, Paths::V2, permission, handler, None)
     }
 
     /// A row that always answers everybody with the same text.
     #[must_use]
     pub fn text(path: &'static str, text: &'static str) -> Self {
         let handler: Handler<S> = Arc::new(move |_, _| Box::pin(async move { Ok(Answer::Text(text)) }));
-        Self { method: "GET", path, paths: Paths::Bare, permission: Permission::Public, handler, calling: None }
+        Self::new("GET", path, Paths::Bare, Permission::Public, handler, None)
     }
 
     /// A row that always answers everybody with the same JSON, under the paths that are made for the UI.
     #[must_use]
     pub fn json(method: &'static str, path: &'static str, paths: Paths, json: &'static str) -> Self {
         let handler: Handler<S> = Arc::new(move |_, _| Box::pin(async move { Ok(Answer::Json(json.into())) }));
-        Self { method, path, paths, permission: Permission::Public, handler, calling: None }
+        Self::new(method, path, paths, Permission::Public, handler, None)
+    }
+
+    fn new(
+        method: &'static str,
+        path: &'static str,
+        paths: Paths,
+        permission: Permission,
+        handler: Handler<S>,
+        calling: Option<Calling<S>>,
+    ) -> Self {
+        Self { method, path, paths, permission, come_back_after: COME_BACK_AFTER, handler, calling }
+    }
+
+    /// The same row for clients that wait less long than MLflow's: they are to come back after so many seconds when they are throttled.
+    #[must_use]
+    pub fn coming_back_after(mut self, seconds: RangeInclusive<u16>) -> Self {
+        self.come_back_after = seconds;
+        self
     }
 
     /// The same row under other paths.

@@ -14,7 +14,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 
-use crate::answer::{error_response, html_method_not_allowed, html_not_found};
+use crate::answer::{error_response, error_with_retry, html_method_not_allowed, html_not_found};
 use crate::endpoint::{Frame, Store};
 use crate::incoming::Incoming;
 use crate::route::Route;
@@ -28,13 +28,17 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
     for route in routes {
         for path in route.full_paths() {
             let (frame, handler) = (frame.clone(), route.handler.clone());
+            let come_back_after = route.come_back_after.clone();
             let serve = move |request: HttpRequest| async move {
                 let headers = request.headers().clone();
                 let answer = match Incoming::read(request).await {
                     Ok(incoming) => handler(frame, incoming).await,
                     Err(error) => Err(error),
                 };
-                answer.map_or_else(|error| error_response(&error), |answer| answer.into_response(&headers))
+                answer.map_or_else(
+                    |error| error_with_retry(&error, come_back_after),
+                    |answer| answer.into_response(&headers),
+                )
             };
             rows = rows.route(&path, on(method_filter(route.method), serve));
         }

@@ -1,8 +1,9 @@
 //! The traces function over the embedded engine.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
 mod assessments;
 mod deletion;
+mod exporters;
 mod exports;
 mod figures;
 mod guarded;

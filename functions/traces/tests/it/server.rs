@@ -16,7 +16,7 @@ pub(crate) const ALL: &str = "/api/3.0/mlflow/traces";
 
 /// One process of the server: this function, and the one that keeps experiments.
 #[derive(Clone)]
-pub(crate) struct Server(Api);
+pub(crate) struct Server(pub(crate) Api);
 
 /// A server over a table of its own, with faults between them.
 pub(crate) struct Site {
@@ -90,7 +90,8 @@ pub(crate) fn info(number: u32, experiment: &str) -> Value {
 }
 
 impl Server {
-    async fn on(table: &Table) -> Self {
+    /// One process on this table.
+    pub(crate) async fn on(table: &Table) -> Self {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         let traces = traces::store::Store::with_lease(table.clone(), Artifacts::below(ROOT), LEASE);
