@@ -10,8 +10,8 @@ use mlflow_api::{AssessmentId, ExperimentId, Result, TraceId};
 use table::{Item, Table};
 
 use crate::attributes::{
-    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, METADATA, PROMPTS, REQUEST, RESPONSE, RUNS, START_TIME,
-    STATE, TAGS,
+    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, PROMPTS, REQUEST, RESPONSE, RUNS,
+    SHARD, START_TIME, STATE, TAGS,
 };
 use crate::maps::entries;
 use crate::unreadable::unreadable;
@@ -52,6 +52,18 @@ impl StoredTrace {
     #[must_use]
     pub fn request_time(&self) -> i64 {
         self.item.number(START_TIME).unwrap_or_default()
+    }
+
+    /// In which of its day's partitions its mark is.
+    #[must_use]
+    pub fn shard(&self) -> u32 {
+        self.item.number(SHARD).and_then(|shard| u32::try_from(shard).ok()).unwrap_or_default()
+    }
+
+    /// When its mark was put, in ms: perhaps later, but not earlier.
+    #[must_use]
+    pub fn marked_at(&self) -> i64 {
+        self.item.number(MARKED_AT).unwrap_or_default()
     }
 
     /// How often its document was written.

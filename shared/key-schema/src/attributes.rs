@@ -239,6 +239,7 @@ names! {
     SEARCHED = "searched",
     SEEN = "seen",
     SEGMENTS = "segments",
+    SHARD = "shard",
     SHARDS = "shards",
     SOURCE = "source",
     SOURCE_RUN = "source_run",

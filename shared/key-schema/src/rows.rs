@@ -209,6 +209,7 @@ rows! {
         RUNS: TextSet "runs that it was linked to",
         PROMPTS: TextSet "prompt versions that it was linked to, as name/version",
         MARKED_AT: Number required "when its mark was put last, in ms",
+        SHARD: Count "in which of its day's partitions its mark is; missing for the first",
         EDITS: Number required "counts the writes to the document, from a random number on: one that was made anew has others",
         ..CREATION
     };

@@ -98,7 +98,7 @@ impl Change for Delete<'_> {
 }
 
 impl Store {
-    /// Adds an assessment to a trace, under an id that the client or the caller has chosen; returns it as it is then. One request.
+    /// Adds an assessment to a trace, under an id that the client or the caller has chosen; returns it as it is then. One request, and one for a mark.
     pub async fn assessment_create(
         &self,
         trace: &Granted<StoredTrace>,
@@ -106,7 +106,7 @@ impl Store {
         assessment: &Assessment,
     ) -> Result<Assessment> {
         let create = Create { trace: trace.id(), id, assessment };
-        let written = self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), None, &create).await?;
+        let written = self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), Vec::new(), &create).await?;
         written.assessment(id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))
     }
 
@@ -118,7 +118,7 @@ impl Store {
         Ok((id, assessment))
     }
 
-    /// Changes an assessment. One request.
+    /// Changes an assessment. One request, and one for a mark.
     pub async fn assessment_update(
         &self,
         trace: &Granted<StoredTrace>,
@@ -127,16 +127,16 @@ impl Store {
     ) -> Result<(AssessmentId, Assessment)> {
         let id = AssessmentId::parse(id).ok_or_else(|| no_assessment(trace.id(), id))?;
         let modify = Modify { trace: trace.id(), id: &id, change, now: now_ms() };
-        let written = self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), None, &modify).await?;
+        let written = self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), Vec::new(), &modify).await?;
         let assessment = written.assessment(&id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))?;
         Ok((id, assessment))
     }
 
-    /// Deletes an assessment, if it is there; what it overrides is valid again. One request.
+    /// Deletes an assessment, if it is there; what it overrides is valid again. One request, and one for a mark.
     pub async fn assessment_delete(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<()> {
         let Some(id) = AssessmentId::parse(id) else { return Ok(()) };
         let delete = Delete { trace: trace.id(), id: &id };
-        self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), None, &delete).await?;
+        self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), Vec::new(), &delete).await?;
         Ok(())
     }
 }

@@ -1,11 +1,12 @@
 //! Changing a trace's document.
 
-use entities::{StoredTrace, now_ms};
+use entities::StoredTrace;
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
 use table::{Failure, Item};
 
 use super::draft::Draft;
+use super::mark::{Mark, PutMark, reliable_since};
 use super::store::Store;
 
 /// Bytes of a document that clients fill; the rest of DynamoDB's 400 KB is for what the server adds.
@@ -34,16 +35,22 @@ pub(super) trait Change: Sync {
     fn is_servers(&self) -> bool {
         false
     }
+
+    /// Whether the trace got spans before: what it has besides may be unchanged, and what stands for it must be looked up all the same.
+    fn brings_spans(&self) -> bool {
+        false
+    }
 }
 
 impl Store {
-    /// Changes a trace's document, given what is known of it and a time for which this request has put a mark. One request where both are
-    /// right and nobody else changes it; one more where what is remembered has all of the change already.
+    /// Changes a trace's document, given what is known of it and the marks that this request has put for it. One request where what is known
+    /// is right and nobody else changes it; one more where what is remembered has all of the change already, and one for marks where the
+    /// trace was marked more than a minute ago, or gets another time.
     pub(super) async fn trace_change(
         &self,
         trace: &TraceId,
         known: Known,
-        marked: Option<i64>,
+        marked: Vec<PutMark>,
         change: &impl Change,
     ) -> Result<StoredTrace> {
         let (mut stored, mut is_read) = match known {
@@ -65,22 +72,20 @@ impl Store {
             }
             let draft = planned?;
             if let Some(unchanged) = stored.as_ref().filter(|_| !draft.is_changed()) {
+                if change.brings_spans() {
+                    self.trace_keep_marks(&draft, &mut marked).await?;
+                }
                 return Ok(unchanged.clone());
             }
             if draft.size() > ROOM && draft.grows() && !change.is_servers() {
                 return Err(no_room(trace));
             }
-            let (mark, is_there) = draft.mark();
             if draft.begins_to_judge_a_session() {
                 let row = Item::new(rows::TraceOfSession::key(&draft.experiment(), trace));
                 self.table.write_many(vec![row], &[]).await?;
             }
-            if !is_there && marked != Some(mark.time) {
-                let mark_row = self.trace_mark(draft.experiment(), &mark).await?;
-                self.table.write_many(vec![mark_row], &[]).await?;
-                marked = Some(mark.time);
-            }
-            let (item, condition) = draft.finish((!is_there).then(now_ms));
+            let mark = self.trace_keep_marks(&draft, &mut marked).await?;
+            let (item, condition) = draft.finish(mark.as_ref());
             match self.table.put(item.clone(), &condition).await {
                 Ok(()) => {
                     let written = StoredTrace::of(item)?;
@@ -95,5 +100,39 @@ impl Store {
                 Err(failure) => return Err(failure.into()),
             }
         }
+    }
+
+    /// Sees to it that nobody takes away the marks at the places that a trace has and gets, while it is changed; the mark at the place that it
+    /// gets, if this request has put it. One request, or none.
+    async fn trace_keep_marks(&self, draft: &Draft, marked: &mut Vec<PutMark>) -> Result<Option<PutMark>> {
+        let experiment = draft.experiment();
+        let of_request = |marked: &[PutMark], mark: &Mark| {
+            marked.iter().find(|put| put.experiment == experiment && put.mark == *mark).cloned()
+        };
+        let mut new = Vec::new();
+        let mut own = None;
+        let before = draft.before();
+        if let Some(before) = before.filter(|before| before.marked_at() < reliable_since()) {
+            let mark = Mark::of(before);
+            own = Some(of_request(marked, &mark).unwrap_or_else(|| {
+                let put = PutMark::now(experiment, mark);
+                new.push(put.clone());
+                put
+            }));
+        }
+        let time = draft.time();
+        if before.is_none_or(|before| before.request_time() != time) {
+            let known = marked.iter().find(|put| put.experiment == experiment && put.mark.time == time).cloned();
+            own = Some(if let Some(put) = known {
+                put
+            } else {
+                let put = self.trace_mark(experiment, draft.trace(), time).await?;
+                new.push(put.clone());
+                put
+            });
+        }
+        self.table.write_many(new.iter().map(PutMark::item).collect(), &[]).await?;
+        marked.extend(new);
+        Ok(own)
     }
 }

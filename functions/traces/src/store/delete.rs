@@ -1,19 +1,19 @@
 //! Deleting traces.
 //!
 //! A trace's document and its spans go together, on condition that the document is what was read. Of many spans, the first go with it, and
-//! the rest after it. Its mark, and spans that came meanwhile, stand for nothing.
+//! the rest after it. Its mark stays, and says to who has the trace in a block that it is gone; the packer takes both away. Spans that came
+//! meanwhile stand for nothing.
 
 use access::Granted;
 use clock::Moment;
 use entities::StoredTrace;
 use entities::attributes::EDITS;
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Query, Reason, Write, number};
 
 use super::draft::judges_a_session;
-use super::mark::Mark;
 use super::store::Store;
 
 /// Traces that are deleted at a time.
@@ -24,8 +24,8 @@ const PAGE: usize = 100;
 const LONGEST: std::time::Duration = std::time::Duration::from_secs(20);
 
 impl Store {
-    /// Deletes those of these traces that the experiment has; returns how many there were. One request per hundred, and three for each:
-    /// its spans are read and deleted, one more per 25 of their items, and its mark is taken away.
+    /// Deletes those of these traces that the experiment has; returns how many there were. One request per hundred, and two for each:
+    /// its spans are read and deleted; one more per 25 of their items, and one for a mark where it was put more than a minute ago.
     pub async fn traces_delete(&self, experiment: &Granted<ExperimentId>, ids: &[TraceId]) -> Result<u64> {
         let mut heads = self.trace_heads(&ids.iter().collect::<Vec<_>>()).await?;
         heads.retain(|_, trace| trace.experiment() == **experiment);
@@ -34,8 +34,8 @@ impl Store {
     }
 
     /// Deletes traces of the experiment that began no later than a time, oldest first, and at most so many; returns how many. It deletes
-    /// for 20 seconds: what is left then, the same request deletes. One request per hundred marks and one for their traces, and three for
-    /// each that is deleted.
+    /// for 20 seconds: what is left then, the same request deletes. One request per hundred marks and one for their traces, and two or
+    /// three for each that is deleted.
     pub async fn traces_delete_until(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -54,21 +54,13 @@ impl Store {
                 let Some(last) = marks.last() else { break };
                 after = Some(last.clone());
                 let heads = self.trace_heads(&marks.iter().map(|mark| &mark.trace).collect::<Vec<_>>()).await?;
-                let marked = marks.iter().filter_map(|mark| {
-                    let head = heads.get(&mark.trace)?;
-                    (head.experiment() == id && head.request_time() == mark.time).then(|| head.clone())
-                });
+                let marked = marks
+                    .iter()
+                    .filter_map(|mark| heads.get(&mark.trace).filter(|head| mark.stands_for(head, id)).cloned());
                 let traces: Vec<_> = marked.take(left).collect();
                 left -= traces.len();
                 let is_wanted = |trace: &StoredTrace| trace.experiment() == id && trace.request_time() <= latest;
                 deleted += self.traces_remove(traces, is_wanted).await?;
-                // Marks that stand for nothing, so that nobody reads them again.
-                let dead = marks.iter().filter(|mark| {
-                    let head = heads.get(&mark.trace);
-                    head.is_none_or(|head| head.experiment() != id || head.request_time() != mark.time)
-                });
-                let dead: Vec<_> = dead.map(|mark| self.trace_unmark(id, mark)).collect();
-                stream::iter(dead).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
                 if left == 0 || begun.age() > LONGEST {
                     return Ok(deleted);
                 }
@@ -110,8 +102,8 @@ impl Store {
         }
     }
 
-    /// Removes a trace, spans and all, unless it has become another that is not wanted; whether it did. Three requests, one more per 25
-    /// items beyond the first hundred, and per MB of spans.
+    /// Removes a trace, spans and all, unless it has become another that is not wanted; whether it did. Two requests, one more per 25
+    /// items beyond the first hundred, per MB of spans, and for a mark.
     async fn trace_remove(
         &self,
         trace: StoredTrace,
@@ -122,6 +114,7 @@ impl Store {
         loop {
             attempts.next().await?;
             let (spans, rest) = self.keys_of_spans(trace.id()).await?;
+            self.trace_keep_mark(&trace).await?;
             let is_same = Condition::Equals(EDITS.into(), number(trace.edits()));
             let head = Write::Delete(rows::Trace::key(trace.id()), is_same);
             let with_it = spans.into_iter().map(|key| Write::Delete(key, Condition::Always));
@@ -135,8 +128,6 @@ impl Store {
                         let row = rows::TraceOfSession::key(&trace.experiment(), trace.id());
                         self.table.write_many(Vec::new(), &[row]).await?;
                     }
-                    let mark = Mark { time: trace.request_time(), trace: trace.id().clone() };
-                    self.trace_unmark(trace.experiment(), &mark).await?;
                     return Ok(true);
                 }
                 Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {

@@ -1,8 +1,8 @@
 //! A trace's document on its way to the table.
 
 use entities::attributes::{
-    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, START_TIME,
-    STATE, TAGS,
+    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, SHARD,
+    START_TIME, STATE, TAGS,
 };
 use entities::{StoredTrace, entry_name};
 use key_schema::rows;
@@ -12,7 +12,7 @@ use mlflow_api::{AssessmentId, ExperimentId, TraceId};
 use rand::RngExt;
 use table::{Condition, Item, Map, Value, map, number, text};
 
-use super::mark::Mark;
+use super::mark::PutMark;
 
 /// A document as it shall be. Written whole, on condition that it is still what was read.
 #[derive(Clone, Debug)]
@@ -161,18 +161,28 @@ impl Draft {
         judges_a_session(&self.item) && !self.before.as_ref().is_some_and(|before| judges_a_session(before.item()))
     }
 
-    /// Its mark, and whether there is one already, as there is for every document.
-    pub(super) fn mark(&self) -> (Mark, bool) {
-        let is_there = self.before.as_ref().is_some_and(|before| before.request_time() == self.time());
-        (Mark { time: self.time(), trace: self.trace.clone() }, is_there)
+    /// Its id.
+    pub(super) fn trace(&self) -> &TraceId {
+        &self.trace
     }
 
-    /// What is written, and on what condition.
-    pub(super) fn finish(&self, marked_at: Option<i64>) -> (Item, Condition) {
+    /// What was read.
+    pub(super) fn before(&self) -> Option<&StoredTrace> {
+        self.before.as_ref()
+    }
+
+    /// What is written, and on what condition; with its mark, if this request has put it.
+    pub(super) fn finish(&self, mark: Option<&PutMark>) -> (Item, Condition) {
         let edits = self.before.as_ref().map(StoredTrace::edits);
         let next = edits.map_or_else(|| i64::from(rand::rng().random::<u32>()) << 24, |edits| edits.saturating_add(1));
-        let item = self.item.clone().with(EDITS, number(next));
-        let item = marked_at.into_iter().fold(item, |item, time| item.with(MARKED_AT, number(time)));
+        let mut item = self.item.clone().with(EDITS, number(next));
+        if let Some(put) = mark {
+            item = item.with(MARKED_AT, number(put.at));
+            match put.mark.shard {
+                0 => drop(item.0.remove(SHARD)),
+                shard => item = item.with(SHARD, number(shard)),
+            }
+        }
         let condition = match edits {
             None => Condition::item_missing(),
             Some(edits) => Condition::Equals(EDITS.into(), number(edits)),

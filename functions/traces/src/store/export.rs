@@ -1,7 +1,7 @@
 //! Spans that came by `POST /v1/traces`.
 //!
-//! First the spans and a mark for each trace that is new, in one batch; then the document of each trace. Whatever is cut off, the same
-//! request once more completes.
+//! First the spans and a mark for each trace that is new or was not marked lately, in one batch; then the document of each trace. A trace that
+//! turns out to be another than this process knew is marked then, at last. Whatever is cut off, the same request once more completes.
 
 use access::Granted;
 use entities::{RunLocation, StoredTrace};
@@ -18,7 +18,7 @@ use spans::{Export, Summary, Usage};
 
 use super::change::{Change, Known, ROOM};
 use super::draft::Draft;
-use super::mark::Mark;
+use super::mark::{Mark, PutMark, reliable_since};
 use super::spans::items;
 use super::store::Store;
 
@@ -101,6 +101,10 @@ impl Change for Exported {
         true
     }
 
+    fn brings_spans(&self) -> bool {
+        true
+    }
+
     async fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
         let mut draft = match stored {
             Some(stored) if stored.experiment() != self.experiment => {
@@ -149,8 +153,8 @@ impl Store {
     }
 
     /// Keeps exported spans, and links traces whose roots are among them to a run, if one is given. Two requests for one trace that is new
-    /// or that this process wrote last, three for any other; one more per 25 items beyond the first, one per further trace, one per link,
-    /// one for a day's first trace and one for the experiment where no lease lasts. Returns what was not taken: spans of traces of another
+    /// or that this process wrote last, three for any other, four if it was marked more than a minute ago; one more per 25 items beyond the
+    /// first, one per further trace, one per link, one for a day's first trace and one for the experiment where no lease lasts. Returns what was not taken: spans of traces of another
     /// experiment, which nobody will be shown.
     pub async fn spans_log(
         &self,
@@ -165,12 +169,9 @@ impl Store {
         for export in exports {
             let trace = TraceId::new(u128::from_be_bytes(export.trace_id));
             let summary = spans::summarize(&export.spans)?;
-            let known = self.known.trace(&trace);
-            let is_marked = known.as_ref().is_some_and(|known| known.request_time() <= summary.start_ms);
-            let marked = (!is_marked).then_some(summary.start_ms);
-            if let Some(time) = marked {
-                writes.push(self.trace_mark(id, &Mark { time, trace: trace.clone() }).await?);
-            }
+            let known = self.known.trace(&trace).filter(|known| known.experiment() == id);
+            let marked = self.marks_of_export(id, &trace, known.as_ref(), summary.start_ms).await?;
+            writes.extend(marked.iter().map(PutMark::item));
             writes.extend(items(id, &trace, &export.spans)?);
             let change = Exported {
                 artifact_location: artifact_location(&state.artifact_location, &trace),
@@ -187,14 +188,14 @@ impl Store {
             .iter()
             .map(|(change, known, marked)| async move {
                 let known = Known::Remembered(known.clone());
-                (change, self.trace_change(&change.trace, known, *marked, change).await)
+                (change, self.trace_change(&change.trace, known, marked.clone(), change).await)
             })
             .collect();
         let outcomes: Vec<_> = stream::iter(changes).buffer_unordered(AT_ONCE).collect().await;
         let mut rejected = Vec::new();
         for (change, outcome) in outcomes {
             match outcome {
-                Ok(_) if change.summary.root.is_some() => roots.push(change.trace.clone()),
+                Ok(trace) if change.summary.root.is_some() => roots.push(trace),
                 Ok(_) => {}
                 // Of no use to send again.
                 Err(error) if error.code.http_status() == 400 => {
@@ -207,6 +208,22 @@ impl Store {
             self.trace_link(&roots, run.run.as_str()).await?;
         }
         Ok(rejected)
+    }
+
+    /// The marks that are put with the spans of a trace that begin then, as far as this process knows the trace.
+    async fn marks_of_export(
+        &self,
+        experiment: ExperimentId,
+        trace: &TraceId,
+        known: Option<&StoredTrace>,
+        start: i64,
+    ) -> Result<Vec<PutMark>> {
+        let old = known.filter(|known| known.marked_at() < reliable_since());
+        let mut marks: Vec<_> = old.map(|known| PutMark::now(experiment, Mark::of(known))).into_iter().collect();
+        if known.is_none_or(|known| start < known.request_time()) {
+            marks.push(self.trace_mark(experiment, trace, start).await?);
+        }
+        Ok(marks)
     }
 }
 

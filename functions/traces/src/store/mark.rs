@@ -1,12 +1,13 @@
 //! Marks: the time order of an experiment's traces.
 //!
-//! A mark is put before its trace gets the time, and one that stands for nothing is passed over: so every trace is found, whatever was
-//! cut off. It is taken away only when nobody can be about to rely on it: a minute after it was put, which is longer than any request.
+//! A mark is put before its trace gets the time, and before the trace changes or gets spans; one that stands for nothing is passed over. So
+//! every trace is found as it is, whatever was cut off. Only who packs traces takes marks away, of traces that have not changed for two minutes:
+//! longer than a writer relies on a mark ([`RELIABLE`]) and a request lasts.
 
 use std::cmp::Ordering;
 
 use entities::attributes::{MARKED_AT, SHARDS};
-use entities::now_ms;
+use entities::{StoredTrace, now_ms};
 use futures::future::try_join_all;
 use key_schema::{Ascending, Descending, Key, Ordinal, fnv1a_128, halves, place, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
@@ -16,8 +17,8 @@ use super::store::Store;
 
 /// A day, in ms.
 const DAY: i64 = 86_400_000;
-/// For how long a mark stays at least, in ms.
-const STAYS: i64 = 60_000;
+/// How old a mark may be, in ms, on which a request relies that begins now.
+const RELIABLE: i64 = 60_000;
 
 /// The UTC day of a time, in days since 1970.
 #[must_use]
@@ -34,6 +35,11 @@ pub struct TraceDay {
     pub shards: u32,
 }
 
+/// Marks put before this time are none that a request relies on.
+pub(super) fn reliable_since() -> i64 {
+    now_ms().saturating_sub(RELIABLE)
+}
+
 /// A place in the time order of an experiment's traces: newest first, equal times by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
@@ -41,12 +47,23 @@ pub struct Mark {
     pub time: i64,
     /// The trace.
     pub trace: TraceId,
+    /// In which of its day's partitions it is.
+    pub shard: u32,
+}
+
+/// A mark that a request has put.
+#[derive(Clone, Debug)]
+pub(super) struct PutMark {
+    pub(super) experiment: ExperimentId,
+    pub(super) mark: Mark,
+    /// When, in ms.
+    pub(super) at: i64,
 }
 
 impl Ord for Mark {
     /// Newest first, equal times by id.
     fn cmp(&self, other: &Self) -> Ordering {
-        other.time.cmp(&self.time).then_with(|| self.trace.cmp(&other.trace))
+        other.time.cmp(&self.time).then_with(|| self.trace.cmp(&other.trace)).then_with(|| self.shard.cmp(&other.shard))
     }
 }
 
@@ -57,21 +74,38 @@ impl PartialOrd for Mark {
 }
 
 impl Mark {
-    fn key(&self, experiment: ExperimentId, shards: u32) -> Key {
-        let shard = shard_of(&self.trace, shards);
-        rows::TraceMark::key(&experiment, &Ascending(day_of(self.time)), &shard, &Descending(self.time), &self.trace)
+    /// That of a trace.
+    pub(super) fn of(trace: &StoredTrace) -> Self {
+        Self { time: trace.request_time(), trace: trace.id().clone(), shard: trace.shard() }
+    }
+
+    /// Whether it stands for the trace, as a mark of this experiment.
+    pub(super) fn stands_for(&self, trace: &StoredTrace, experiment: ExperimentId) -> bool {
+        trace.experiment() == experiment && *self == Self::of(trace)
+    }
+
+    fn key(&self, experiment: ExperimentId) -> Key {
+        let (day, shard) = (Ascending(day_of(self.time)), Ordinal(self.shard));
+        rows::TraceMark::key(&experiment, &day, &shard, &Descending(self.time), &self.trace)
+    }
+}
+
+impl PutMark {
+    /// One that is to be put now.
+    pub(super) fn now(experiment: ExperimentId, mark: Mark) -> Self {
+        Self { experiment, mark, at: now_ms() }
+    }
+
+    /// Its item.
+    pub(super) fn item(&self) -> Item {
+        Item::new(self.mark.key(self.experiment)).with(MARKED_AT, number(self.at))
     }
 }
 
 /// The partition of a trace's mark among so many.
-fn shard_of(trace: &TraceId, shards: u32) -> Ordinal {
+fn shard_of(trace: &TraceId, shards: u32) -> u32 {
     let [_, low] = halves(fnv1a_128(trace.as_str().as_bytes()));
-    Ordinal(u32::try_from(low % u64::from(shards.max(1))).unwrap_or_default())
-}
-
-/// The partitions in which a mark may be: there were fewer, when it was put. Their number only ever doubles.
-fn shards_until(now: u32) -> impl Iterator<Item = u32> {
-    std::iter::successors(Some(now.max(1)), |shards| (*shards > 1).then_some(shards / 2))
+    u32::try_from(low % u64::from(shards.max(1))).unwrap_or_default()
 }
 
 impl Store {
@@ -91,25 +125,20 @@ impl Store {
         Ok(shards)
     }
 
-    /// A mark's item, to be put. Costs what [`Store::trace_shards`] does.
-    pub(super) async fn trace_mark(&self, experiment: ExperimentId, mark: &Mark) -> Result<Item> {
-        let shards = self.trace_shards(experiment, day_of(mark.time)).await?;
-        Ok(Item::new(mark.key(experiment, shards)).with(MARKED_AT, number(now_ms())))
+    /// The mark of a trace that gets this time, to be put. Costs what [`Store::trace_shards`] does.
+    pub(super) async fn trace_mark(&self, experiment: ExperimentId, trace: &TraceId, time: i64) -> Result<PutMark> {
+        let shard = shard_of(trace, self.trace_shards(experiment, day_of(time)).await?);
+        Ok(PutMark::now(experiment, Mark { time, trace: trace.clone(), shard }))
     }
 
-    /// Takes a mark away, unless somebody put it less than a minute ago. One request, and one for each doubling of its day's partitions.
-    pub(super) async fn trace_unmark(&self, experiment: ExperimentId, mark: &Mark) -> Result<()> {
-        let shards = self.trace_shards(experiment, day_of(mark.time)).await?;
-        let is_old = Condition::Below(MARKED_AT.into(), number(now_ms() - STAYS));
-        let mut keys: Vec<_> = shards_until(shards).map(|shards| mark.key(experiment, shards)).collect();
-        keys.dedup();
-        for key in keys {
-            match self.table.delete(&key, &is_old).await {
-                Ok(()) | Err(Failure::Refused { .. }) => {}
-                Err(failure) => return Err(failure.into()),
-            }
+    /// Sees to it that nobody takes the mark of a trace away while it is changed; the mark, if it had to be put. One request, or none.
+    pub(super) async fn trace_keep_mark(&self, trace: &StoredTrace) -> Result<Option<PutMark>> {
+        if trace.marked_at() >= reliable_since() {
+            return Ok(None);
         }
-        Ok(())
+        let mark = PutMark::now(trace.experiment(), Mark::of(trace));
+        self.table.put(mark.item(), &Condition::Always).await?;
+        Ok(Some(mark))
     }
 
     /// The days that have traces, newest first; each may turn out to have none. One request, and one per 1 MB of days, which are about
@@ -140,10 +169,11 @@ impl Store {
                 Some(latest) => all.starting(&place::time(latest)),
                 None => all,
             };
-            Query::of(match behind {
+            let query = Query::of(match behind {
                 Some(mark) => all.after(&place::newest_first(mark.time, mark.trace.as_str())),
                 None => all,
-            })
+            });
+            (shard, query)
         };
         self.trace_marks_merged((0..day.shards).map(query), most, Mark::cmp).await
     }
@@ -164,7 +194,7 @@ impl Store {
                 Some(mark) => all.until(&place::newest_first(mark.time, mark.trace.as_str())),
                 None => all,
             };
-            Query::of(all).backwards()
+            (shard, Query::of(all).backwards())
         };
         // The place itself comes once more.
         let more = most.saturating_add(usize::from(before.is_some()));
@@ -175,26 +205,25 @@ impl Store {
 
     async fn trace_marks_merged(
         &self,
-        queries: impl Iterator<Item = Query>,
+        queries: impl Iterator<Item = (u32, Query)>,
         most: usize,
         order: impl Fn(&Mark, &Mark) -> Ordering,
     ) -> Result<Vec<Mark>> {
-        let pages = queries.map(|query| self.trace_marks_of(query, most));
+        let pages = queries.map(|(shard, query)| self.trace_marks_of(shard, query, most));
         let mut marks: Vec<Mark> = try_join_all(pages).await?.into_iter().flatten().collect();
         marks.sort_by(order);
-        marks.dedup();
         marks.truncate(most);
         Ok(marks)
     }
 
-    async fn trace_marks_of(&self, query: Query, most: usize) -> Result<Vec<Mark>> {
+    async fn trace_marks_of(&self, shard: u32, query: Query, most: usize) -> Result<Vec<Mark>> {
         let mut query = query.limit(most);
         let mut marks = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
             marks.extend(page.items.iter().filter_map(Item::key).filter_map(|key| {
                 let row = rows::TraceMark::parse(&key)?;
-                Some(Mark { time: row.time.0, trace: row.trace })
+                Some(Mark { time: row.time.0, trace: row.trace, shard })
             }));
             match page.next {
                 Some(next) if marks.len() < most => query = query.starting_at(next),
@@ -220,12 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_found_where_they_were_put_before_there_were_more_partitions() {
-        assert_eq!(shards_until(8).collect::<Vec<_>>(), [8, 4, 2, 1]);
-        assert_eq!(shards_until(0).collect::<Vec<_>>(), [1]);
-        for number in 0..100 {
-            let trace = TraceId::new(number);
-            assert_eq!(shard_of(&trace, 4).0 % 2, shard_of(&trace, 2).0);
-        }
+    fn traces_are_spread_over_all_partitions_of_a_day() {
+        let shards: Vec<_> = (0..100).map(|number| shard_of(&TraceId::new(number), 4)).collect();
+        assert!((0..4).all(|shard| shards.iter().filter(|known| **known == shard).count() > 10));
+        assert_eq!(shard_of(&TraceId::new(7), 0), 0);
     }
 }

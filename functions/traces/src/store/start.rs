@@ -1,7 +1,7 @@
 //! What clients say about a trace as a whole: `StartTrace`, in both versions, and `EndTrace`.
 
 use access::Granted;
-use entities::{StoredTrace, now_ms};
+use entities::StoredTrace;
 use experiments::check_is_active;
 use mlflow_api::assessments::Assessment;
 use mlflow_api::limits::TAG_VALUE as VALUE;
@@ -206,14 +206,15 @@ fn finite(value: &Value) -> Option<Value> {
 
 impl Store {
     /// Keeps what a client says about a trace, which may be there already: what it says stands. Two requests, one if this process wrote
-    /// the trace last; one more for a mark if the trace is new or gets another time, one for the experiment where no lease lasts.
+    /// the trace last; one more for marks if the trace is new, gets another time or was marked more than a minute ago, one for the experiment
+    /// where no lease lasts.
     pub async fn trace_start(&self, experiment: &Granted<ExperimentId>, started: &StartedTrace) -> Result<TraceInfo> {
         let start = self.trace_started(experiment, started, true).await?;
         let known = match self.known.trace(&started.id) {
             Some(known) => Known::Remembered(Some(known)),
             None => Known::Read(self.trace_heads(&[&started.id]).await?.remove(&started.id)),
         };
-        self.trace_change(&started.id, known, None, &start).await?.info()
+        self.trace_change(&started.id, known, Vec::new(), &start).await?.info()
     }
 
     /// Starts a trace for an old client, which will say later when it has ended. Two requests, and one for the experiment where no lease
@@ -225,9 +226,9 @@ impl Store {
     ) -> Result<TraceInfo> {
         let start = self.trace_started(experiment, started, false).await?;
         let draft = start.plan(self, None).await?;
-        let mark = self.trace_mark(draft.experiment(), &draft.mark().0).await?;
-        self.table.write_many(vec![mark], &[]).await?;
-        let (item, _) = draft.finish(Some(now_ms()));
+        let mark = self.trace_mark(draft.experiment(), draft.trace(), draft.time()).await?;
+        self.table.write_many(vec![mark.item()], &[]).await?;
+        let (item, _) = draft.finish(Some(&mark));
         self.table.create(item.clone(), Vec::new()).await?;
         StoredTrace::of(item)?.info()
     }
@@ -246,12 +247,12 @@ impl Store {
         Ok(Start { started, experiment: id, artifact_location, is_final })
     }
 
-    /// Ends a trace for an old client. One request.
+    /// Ends a trace for an old client. One request, two if the trace was marked more than a minute ago.
     pub async fn trace_end_v2(&self, trace: &Granted<StoredTrace>, ended: &EndedTrace) -> Result<TraceInfo> {
         let session = ended.metadata.iter().find(|(name, _)| name == SESSION);
         session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", METADATA, session))?;
         tag::check_name(ended.tags.iter().find(|(key, _)| key == NAME_TAG).map(|(_, name)| name.as_str()))?;
         let end = End { trace: trace.id(), ended };
-        self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), None, &end).await?.info()
+        self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), Vec::new(), &end).await?.info()
     }
 }

@@ -1,7 +1,7 @@
 //! Tags of traces.
 
 use access::Granted;
-use entities::attributes::{EDITS, TAGS};
+use entities::attributes::{EDITS, EXPERIMENT, MARKED_AT, SHARD, START_TIME, TAGS};
 use entities::{StoredTrace, entry_name};
 use key_schema::rows;
 use mlflow_api::limits::trace_tag;
@@ -10,6 +10,7 @@ use mlflow_api::{Error, Result, TraceId, limits};
 use table::{Condition, Failure, Update, number, text};
 
 use super::change::{ROOM, no_room};
+use super::mark::{Mark, reliable_since};
 use super::store::Store;
 
 /// Checks the name of a trace.
@@ -30,7 +31,7 @@ pub(crate) fn no_tag(trace: &str, key: &str) -> Error {
 }
 
 impl Store {
-    /// Sets a tag of a trace. One request.
+    /// Sets a tag of a trace. One request, two if the trace was marked more than a minute ago.
     pub async fn trace_set_tag(&self, trace: &Granted<StoredTrace>, key: &str, value: &str) -> Result<()> {
         let value = check(key, value)?;
         if trace.item().size() + key.len() + value.len() > ROOM {
@@ -38,34 +39,71 @@ impl Store {
         }
         let name = entry_name(key);
         let update = Update::new(rows::Trace::key(trace.id())).set((TAGS, name.as_ref()), text(value));
-        self.trace_update(trace.id(), update.add(EDITS, number(1)))
+        self.trace_update(trace, &update.add(EDITS, number(1)), &Condition::Always)
             .await?
             .ok_or_else(|| TraceId::not_found(trace.id().as_str()))
     }
 
-    /// Deletes a tag of a trace. One request.
+    /// Deletes a tag of a trace. One request, two if the trace was marked more than a minute ago.
     pub async fn trace_delete_tag(&self, trace: &Granted<StoredTrace>, key: &str) -> Result<()> {
         let name = entry_name(key);
         let path = || table::Path::from((TAGS, name.as_ref()));
         let update = Update::new(rows::Trace::key(trace.id())).remove(path()).add(EDITS, number(1));
-        let update = update.only_if(Condition::Exists(path()));
-        self.trace_update(trace.id(), update).await?.ok_or_else(|| no_tag(trace.id().as_str(), key))
+        self.trace_update(trace, &update, &Condition::Exists(path()))
+            .await?
+            .ok_or_else(|| no_tag(trace.id().as_str(), key))
     }
 
-    /// Changes a part of a trace's document, whatever the rest is; `None` where its condition does not hold. If the answer to an attempt
-    /// was lost, that may be because the change is made.
-    pub(super) async fn trace_update(&self, trace: &TraceId, update: Update) -> Result<Option<()>> {
-        match self.table.update(&update).await {
-            Ok(item) => {
-                self.known.keep_trace(&StoredTrace::of(item)?);
-                Ok(Some(()))
+    /// Changes a part of a trace's document, whatever the rest is, given the document as it was read; `None` where the condition does not
+    /// hold. If the answer to an attempt was lost, that may be because the change is made. One request, two if the trace was marked more than
+    /// a minute ago.
+    pub(super) async fn trace_update(
+        &self,
+        known: &StoredTrace,
+        update: &Update,
+        condition: &Condition,
+    ) -> Result<Option<()>> {
+        let mut known = known.clone();
+        let mut attempts = self.table.attempts("a trace");
+        loop {
+            attempts.next().await?;
+            let since = reliable_since();
+            let put = self.trace_keep_mark(&known).await?;
+            let (update, is_marked) = match &put {
+                // Its mark is the one that was put now, as long as it is where it was.
+                Some(put) => (update.clone().set(MARKED_AT, number(put.at)), is_at(&known)),
+                None => (update.clone(), Condition::Not(Box::new(Condition::Below(MARKED_AT.into(), number(since))))),
+            };
+            match self.table.update(&update.only_if(condition.clone().and(is_marked))).await {
+                Ok(item) => {
+                    self.known.keep_trace(&StoredTrace::of(item)?);
+                    return Ok(Some(()));
+                }
+                Err(Failure::Refused { item, after_lost_answer }) => {
+                    self.known.forget_trace(known.id());
+                    let Some(now) = item.map(StoredTrace::of).transpose()? else { return Ok(None) };
+                    let was_marked = match &put {
+                        Some(put) => put.mark.stands_for(&now, put.experiment),
+                        None => now.marked_at() >= since,
+                    };
+                    if was_marked {
+                        return Ok(after_lost_answer.then_some(()));
+                    }
+                    known = now;
+                }
+                Err(failure) => return Err(failure.into()),
             }
-            Err(Failure::Refused { item: Some(_), after_lost_answer: true }) => Ok(Some(())),
-            Err(Failure::Refused { .. }) => {
-                self.known.forget_trace(trace);
-                Ok(None)
-            }
-            Err(failure) => Err(failure.into()),
         }
     }
+}
+
+/// Whether a trace still has the place that it had.
+fn is_at(known: &StoredTrace) -> Condition {
+    let Mark { time, shard, .. } = Mark::of(known);
+    let shard = match shard {
+        0 => Condition::Missing(SHARD.into()),
+        shard => Condition::Equals(SHARD.into(), number(shard)),
+    };
+    let experiment = Condition::Equals(EXPERIMENT.into(), text(known.experiment().to_string()));
+    experiment.and(Condition::Equals(START_TIME.into(), number(time))).and(shard)
 }

@@ -7,6 +7,7 @@ mod exporters;
 mod exports;
 mod figures;
 mod guarded;
+mod marks;
 mod recorded;
 mod search;
 mod server;

@@ -41,6 +41,13 @@ impl Site {
         Self { base: site, server }
     }
 
+    /// A copy as it is now, with a process of its own whose requests meet the faults of the copy.
+    pub(crate) async fn copy(&self) -> Self {
+        let base = self.base.copy();
+        let server = Server::on(&base.faulty()).await;
+        Self { base, server }
+    }
+
     /// Another process on the same table, whose requests meet no fault.
     pub(crate) async fn other(&self) -> Server {
         Server::on(&self.table).await

@@ -84,8 +84,7 @@ impl Store {
         let heads = self.trace_heads(&ids.into_iter().collect::<Vec<_>>()).await?;
         let stand = marks.iter().filter_map(|(experiment, mark)| {
             // A trace that began at another time at first has two marks.
-            let trace = heads.get(&mark.trace)?;
-            (trace.experiment() == *experiment && trace.request_time() == mark.time).then(|| trace.clone())
+            heads.get(&mark.trace).filter(|trace| mark.stands_for(trace, *experiment)).cloned()
         });
         Ok(stand.collect())
     }
@@ -95,7 +94,7 @@ impl TraceSearch {
     /// The place of the last trace of the page before, newest first.
     fn behind(&self) -> Option<Mark> {
         let (time, id) = self.after.as_ref()?.latest_first()?;
-        Some(Mark { time, trace: mlflow_api::TraceId::parse(id)? })
+        Some(Mark { time, trace: mlflow_api::TraceId::parse(id)?, shard: 0 })
     }
 }
 
