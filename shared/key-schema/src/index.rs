@@ -1,6 +1,6 @@
 //! The keys of the secondary indexes. Every index holds keys only: a change that leaves an index key alone costs nothing there.
 
-use mlflow_api::{ExperimentId, ModelId, RunId};
+use mlflow_api::{ExperimentId, ModelId, RunId, TraceId};
 
 use crate::definition::{GSI1, GSI2, GSI4, Index, LSI1, LSI2, LSI3, LSI4, LSI5};
 use crate::rows::RowDescription;
@@ -48,6 +48,8 @@ index_keys! {
     LoggedModelsByStage: local LSI1 of LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <stage: Stage> "#" <created: Descending> "#" <model: ModelId>;
     /// A model (version 0) and the versions that aliases point at: all that an alias is looked up in, in one request.
     AliasedVersions: local LSI1 of RegisteredModel, ModelVersion = "RM#" <home: Name> / "A#" <version: Ordinal>;
+    /// The blocks of a partition of traces, newest first: the packer asks where blocks end, and no more.
+    TraceBlocks: local LSI1 of TraceBlock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "B#" <time: Descending> "#" <trace: TraceId>;
     /// Versions in a stage other than `None`.
     VersionsInStage: local LSI2 of ModelVersion = "RM#" <home: Name> / "S#" <stage: Field> "#" <version: Ordinal>;
     /// Runs of all stages, newest first.

@@ -223,8 +223,29 @@ rows! {
     /// A mark: a trace of the experiment that began at this time of this UTC day. Put before the trace gets the time; one whose trace is
     /// missing, or began at another time, stands for nothing. Newest first.
     TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
-        MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than a minute after that"
+        MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than a minute after that",
+        TO_PACK: Number "there is one, so that the packer is told; not where the packer put the mark",
+        WAITS: Number "its trace is too large for a block: the packer passes over it"
     };
+    /// A block of up to 128 traces that have not changed for some time, newest first, which searches read in their place. It owns the places
+    /// from behind the key of the block before it up to its own, which is the place of its oldest trace when it was made. A trace at whose
+    /// place there is a mark is read from its document, and what the block has there does not count.
+    TraceBlock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "B#" <time: Descending> "#" <trace: TraceId> {
+        NEWEST: Number required "when the newest of its traces began, in ms",
+        COUNT: Count required "how many traces",
+        EDITS: Number required "drawn anew with each write of the block",
+        WRITTEN: Number required "when it was written, in ms",
+        CORE: Bytes required "by column, packed: ids, times, durations, states, names, sessions, tokens",
+        HEADS: Bytes required "the documents of its traces, packed",
+        BLOCK_SPANS: Bytes required "the spans of how many of its traces each item of spans has, and the digest in its key"
+    };
+    /// The spans of some consecutive traces of a block, packed together. Its key is a hash of what it holds, and nothing rewrites it. They are with
+    /// their traces, too: who misses an item reads them there.
+    BlockSpans = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "S#" <digest: WideDigest> {
+        CONTENT: Bytes required "for each trace its spans"
+    };
+    /// Asks the stream's consumer to pack the partition.
+    Packing = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "P" { TO_PACK: Number required "when it was asked for, in ms" };
 
     // ---- evaluation datasets and scorers -----------------------------------------------------------------------------
     /// An evaluation dataset, a document: name, tags, schema, number of records, digest, times, users, experiments.

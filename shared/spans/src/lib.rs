@@ -26,7 +26,7 @@ pub use facts::{Facts, facts};
 pub use ids::{trace_id, trace_id_text};
 pub use opentelemetry_proto::tonic::trace::v1::Span;
 pub use otlp::{Export, answer, read};
-pub use pack::{Packed, Unreadable, join, pack, unpack, unpack_within};
+pub use pack::{Packed, Unreadable, join, message, of_message, pack, unpack, unpack_within};
 pub use refusal::Refusal;
 pub use summary::{Root, State, Summary, summarize};
 pub use usage::Usage;

@@ -39,10 +39,21 @@ pub struct Packed {
 /// Packs the spans of one export into parts of at most so many bytes.
 #[must_use]
 pub fn pack(spans: &[Span], limit: usize) -> Packed {
-    let message = ScopeSpans { spans: spans.to_vec(), ..ScopeSpans::default() }.encode_to_vec();
+    let message = message(spans);
     // Compressing in memory does not fail.
     let packed = compressed(&message).unwrap_or_default();
     Packed { parts: packed.chunks(limit.max(1)).map(<[u8]>::to_vec).collect() }
+}
+
+/// Spans as they are before they are compressed.
+#[must_use]
+pub fn message(spans: &[Span]) -> Vec<u8> {
+    ScopeSpans { spans: spans.to_vec(), ..ScopeSpans::default() }.encode_to_vec()
+}
+
+/// The spans of a [`message`].
+pub fn of_message(message: &[u8]) -> Result<Vec<Span>, Unreadable> {
+    ScopeSpans::decode(message).map(|scope| scope.spans).map_err(|_| Unreadable)
 }
 
 fn compressed(message: &[u8]) -> io::Result<Vec<u8>> {
@@ -77,7 +88,7 @@ pub fn unpack_within(joined: &[u8], left: &mut usize) -> Result<Option<Vec<Span>
     let read = decoder.take(*left as u64 + 1).read_to_end(&mut message).map_err(|_| Unreadable)?;
     let Some(rest) = left.checked_sub(read) else { return Ok(None) };
     *left = rest;
-    ScopeSpans::decode(message.as_slice()).map(|scope| Some(scope.spans)).map_err(|_| Unreadable)
+    of_message(&message).map(Some)
 }
 
 /// All spans of a trace, of its exports in the order in which they came: of spans with the same id the last. As MLflow sorts them,

@@ -1,0 +1,62 @@
+//! Bytes, compressed, with their number before them: so that what is read is bounded before it is.
+
+use std::io;
+
+use crate::bytes::{Reader, put_count};
+
+/// What stands before all that is packed here: another form would have another number.
+const FORMAT: u8 = 1;
+
+/// Much of a block repeats; nobody waits for it to be packed.
+const LEVEL: i32 = 9;
+
+/// Bytes that what was compressed may have: more than is ever packed together.
+const LARGEST: usize = 1 << 20;
+
+pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packed = vec![FORMAT];
+    put_count(&mut packed, content.len());
+    packed.extend(zstd::bulk::compress(content, LEVEL)?);
+    Ok(packed)
+}
+
+/// What was compressed; nothing, if that is something else.
+pub(crate) fn decompress(packed: &[u8]) -> Option<Vec<u8>> {
+    let mut reader = Reader(packed);
+    if reader.byte()? != FORMAT {
+        return None;
+    }
+    let length = usize::try_from(reader.number()?).ok().filter(|length| *length <= LARGEST)?;
+    if reader.is_empty() {
+        return None;
+    }
+    zstd::bulk::decompress(reader.0, length).ok().filter(|content| content.len() == length)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_compressed_comes_back(content: Vec<u8>) {
+            prop_assert_eq!(decompress(&compress(&content).unwrap()), Some(content));
+        }
+
+        #[test]
+        fn other_bytes_are_refused(bytes: Vec<u8>) {
+            prop_assert_eq!(decompress(&bytes), None);
+        }
+    }
+
+    #[test]
+    fn what_would_be_too_large_is_not_unpacked() {
+        let bomb = compress(&vec![0; LARGEST + 1]).unwrap();
+        assert_eq!(decompress(&bomb), None);
+        let mut says_less = vec![FORMAT, 10];
+        says_less.extend(zstd::bulk::compress(&[0; 1000], LEVEL).unwrap());
+        assert_eq!(decompress(&says_less), None);
+    }
+}

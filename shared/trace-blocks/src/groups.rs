@@ -1,0 +1,71 @@
+//! The spans of a block: in groups of consecutive traces, each an item of its own.
+
+use key_schema::{WideDigest, fnv1a_128};
+use spans::Span;
+
+use crate::bytes::{Reader, put_bytes, put_count, put_number};
+
+/// Spans of some consecutive traces of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// What the item's key says; nothing where the spans are only with their traces.
+    pub digest: Option<WideDigest>,
+    /// Of how many traces.
+    pub traces: usize,
+}
+
+/// Which groups a block has, newest first.
+pub(crate) fn write(groups: &[Group]) -> Vec<u8> {
+    let mut written = Vec::new();
+    for group in groups {
+        put_number(&mut written, (group.traces as u64) << 1 | u64::from(group.digest.is_some()));
+        if let Some(WideDigest(digest)) = group.digest {
+            written.extend_from_slice(&digest.to_be_bytes());
+        }
+    }
+    written
+}
+
+pub(crate) fn read(written: &[u8]) -> Option<Vec<Group>> {
+    let mut reader = Reader(written);
+    let mut groups = Vec::new();
+    while !reader.is_empty() {
+        let number = reader.number()?;
+        let digest = match number & 1 {
+            0 => None,
+            _ => Some(WideDigest(u128::from_be_bytes(reader.take(16)?.try_into().ok()?))),
+        };
+        groups.push(Group { digest, traces: usize::try_from(number >> 1).ok()? });
+    }
+    Some(groups)
+}
+
+/// The spans of one trace, as they stand in a group.
+pub(crate) fn message(spans: &[Span]) -> Vec<u8> {
+    let mut message = Vec::new();
+    put_bytes(&mut message, &spans::message(spans));
+    message
+}
+
+/// A group's content of the messages of its traces, and its digest.
+pub(crate) fn content(messages: &[Vec<u8>]) -> (WideDigest, Vec<u8>) {
+    let mut content = Vec::new();
+    put_count(&mut content, messages.len());
+    for message in messages {
+        content.extend_from_slice(message);
+    }
+    (WideDigest(fnv1a_128(&content)), content)
+}
+
+/// The spans of those traces of a group that are wanted, by their places in it; nothing if it cannot be read.
+pub(crate) fn spans_of(content: &[u8], is_wanted: impl Fn(usize) -> bool) -> Option<Vec<(usize, Vec<Span>)>> {
+    let mut reader = Reader(content);
+    let mut found = Vec::new();
+    for place in 0..reader.count()? {
+        let message = reader.bytes()?;
+        if is_wanted(place) {
+            found.push((place, spans::of_message(message).ok()?));
+        }
+    }
+    reader.is_empty().then_some(found)
+}

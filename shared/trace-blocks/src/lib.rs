@@ -1,0 +1,28 @@
+//! Blocks of traces: quiet traces of a partition, packed together, which searches read in place of documents.
+//!
+//! A [`Block`] has up to 128 traces in the order of their [`Place`]s, and owns all places from behind the block before it up to its own end.
+//! So the block of a place is the first one that ends there or behind it. What a block says of a trace counts only where there is no mark at
+//! the trace's place: readers read the marks of an interval first, and then its blocks.
+//!
+//! `functions/fts-indexer` packs, `functions/traces` reads, and writers put a mark before they change a trace. `docs/adr/0034-blocks-of-traces.md`
+//! has the whole.
+
+mod block;
+mod bytes;
+mod columns;
+mod documents;
+mod frame;
+mod groups;
+mod pack;
+mod place;
+mod read;
+mod trace_spans;
+mod values;
+
+pub use block::Block;
+pub use columns::CoreTrace;
+pub use groups::Group;
+pub use pack::{LARGEST, MOST_TRACES, PackedBlock, ROOM, SpansToPack, ToPack, pack, room};
+pub use place::{Place, TracePartition, day_of};
+pub use read::{read_block_spans, read_blocks, unpack_spans};
+pub use trace_spans::{read_few_spans, read_trace_spans};

@@ -1,0 +1,153 @@
+//! Packing traces into a block.
+
+use entities::attributes::{BLOCK_SPANS, CONTENT, CORE, COUNT, EDITS, HEADS, NEWEST, WRITTEN};
+use entities::{StoredTrace, unreadable};
+use key_schema::index::TraceBlocks;
+use key_schema::{Descending, WideDigest};
+use mlflow_api::{Error, Result};
+use spans::Span;
+use table::{Item, bytes, number};
+
+use crate::columns::{self, CoreTrace};
+use crate::documents;
+use crate::frame::compress;
+use crate::groups::{self, Group};
+use crate::place::{Place, TracePartition};
+
+/// Traces of a block at most.
+pub const MOST_TRACES: usize = 128;
+/// Bytes that a block has room for, before they are compressed: however badly that goes, they fit into an item of 400 KB.
+pub const ROOM: usize = 350 << 10;
+/// Bytes of that that one trace may take: so a block that is full has 21 traces at least.
+pub const LARGEST: usize = 16 << 10;
+
+/// A trace to be packed.
+#[derive(Clone, Debug)]
+pub struct ToPack {
+    /// The trace.
+    pub trace: StoredTrace,
+    /// Its spans.
+    pub spans: SpansToPack,
+}
+
+/// The spans of a trace to be packed.
+#[derive(Clone, Debug)]
+pub enum SpansToPack {
+    /// These.
+    Read(Vec<Span>),
+    /// They are in a group that stays as it is, together with those of the traces beside it.
+    In(WideDigest),
+    /// They stay with the trace alone.
+    Elsewhere,
+}
+
+/// The items of a block.
+#[derive(Clone, Debug)]
+pub struct PackedBlock {
+    /// The block.
+    pub block: Item,
+    /// Its spans, but for groups that stay: to be put before the block.
+    pub spans: Vec<Item>,
+}
+
+/// Bytes of a block that a trace takes, of [`ROOM`].
+///
+/// # Errors
+/// An internal one, if its document cannot be read.
+pub fn room(trace: &StoredTrace) -> Result<usize> {
+    let core = core_of(trace)?;
+    let mut written = columns::write(&[core]);
+    documents::put(&mut written, trace).ok_or_else(|| unreadable(trace.item(), "a trace"))?;
+    Ok(written.len())
+}
+
+fn core_of(trace: &StoredTrace) -> Result<CoreTrace> {
+    CoreTrace::of(trace).ok_or_else(|| unreadable(trace.item(), "a trace"))
+}
+
+/// Packs traces into a block that ends at a place; `edits` tells it from its other states, and `written` is now, in ms. They fit, if they are
+/// no more than [`MOST_TRACES`] and take no more than [`ROOM`].
+///
+/// # Errors
+/// An internal one, if there is none, one cannot be read, or is no trace that the block may have.
+pub fn pack(
+    partition: &TracePartition,
+    end: &Place,
+    traces: Vec<ToPack>,
+    edits: i64,
+    written: i64,
+) -> Result<PackedBlock> {
+    let mut traces: Vec<_> = traces.into_iter().map(|trace| (Place::of(&trace.trace), trace)).collect();
+    traces.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let is_one_of_it = |(place, trace): &(Place, ToPack)| partition.holds(&trace.trace, place) && place <= end;
+    let is_sound = traces.iter().all(is_one_of_it) && traces.is_sorted_by(|(one, _), (other, _)| one < other);
+    let Some((newest, _)) = traces.first().filter(|_| is_sound && traces.len() <= MOST_TRACES) else {
+        return Err(Error::internal("traces that are no block were to be packed"));
+    };
+    let newest = newest.time;
+    let core = traces.iter().map(|(_, trace)| core_of(&trace.trace)).collect::<Result<Vec<_>>>()?;
+    let mut heads = Vec::new();
+    for (_, ToPack { trace, .. }) in &traces {
+        documents::put(&mut heads, trace).ok_or_else(|| unreadable(trace.item(), "a trace"))?;
+    }
+    let count = u32::try_from(traces.len()).map_err(Error::internal)?;
+    let (groups, spans) = in_groups(partition, traces.into_iter().map(|(_, trace)| trace.spans).rev())?;
+    let packed = |content: &[u8]| compress(content).map(bytes).map_err(Error::internal);
+    let block = Item::new(partition.block_key(end))
+        .with(NEWEST, number(newest))
+        .with(COUNT, number(count))
+        .with(EDITS, number(edits))
+        .with(WRITTEN, number(written))
+        .with(CORE, packed(&columns::write(&core))?)
+        .with(HEADS, packed(&heads)?)
+        .with(BLOCK_SPANS, bytes(groups::write(&groups)))
+        .indexed(TraceBlocks::key(&Descending(end.time), &end.trace));
+    Ok(PackedBlock { block, spans })
+}
+
+/// Groups of the spans of traces, newest first, of those from the oldest on: what is added at the newer end changes no older group.
+fn in_groups(
+    partition: &TracePartition,
+    oldest_first: impl Iterator<Item = SpansToPack>,
+) -> Result<(Vec<Group>, Vec<Item>)> {
+    let (mut groups, mut items): (Vec<Group>, Vec<Item>) = (Vec::new(), Vec::new());
+    let (mut open, mut size) = (Vec::new(), 0);
+    let mut close = |open: &mut Vec<Vec<u8>>, groups: &mut Vec<Group>| -> Result<()> {
+        if !open.is_empty() {
+            let (digest, content) = groups::content(open);
+            let content = compress(&content).map_err(Error::internal)?;
+            items.push(Item::new(partition.spans_key(&digest)).with(CONTENT, bytes(content)));
+            groups.push(Group { digest: Some(digest), traces: open.len() });
+            open.clear();
+        }
+        Ok(())
+    };
+    for spans in oldest_first {
+        let known = match spans {
+            SpansToPack::Read(spans) => {
+                let message = groups::message(&spans);
+                if message.len() <= ROOM {
+                    if size + message.len() > ROOM {
+                        close(&mut open, &mut groups)?;
+                        size = 0;
+                    }
+                    size += message.len();
+                    open.push(message);
+                    continue;
+                }
+                None
+            }
+            SpansToPack::In(digest) => Some(digest),
+            SpansToPack::Elsewhere => None,
+        };
+        close(&mut open, &mut groups)?;
+        size = 0;
+        match groups.last_mut().filter(|last| last.digest == known) {
+            Some(last) => last.traces += 1,
+            None => groups.push(Group { digest: known, traces: 1 }),
+        }
+    }
+    close(&mut open, &mut groups)?;
+    groups.reverse();
+    Ok((groups, items))
+}

@@ -1,0 +1,190 @@
+//! Where traces stand: the places of an experiment's traces in the order of time, and the partitions in which they are.
+
+use std::cmp::Ordering;
+
+use entities::StoredTrace;
+use key_schema::{Ascending, Descending, Key, KeyRange, Ordinal, WideDigest, rows};
+use mlflow_api::{ExperimentId, TraceId};
+
+/// A day, in ms.
+const DAY: i64 = 86_400_000;
+
+/// The UTC day of a time, in days since 1970.
+#[must_use]
+pub fn day_of(time: i64) -> i64 {
+    time.div_euclid(DAY)
+}
+
+/// A place in the time order of an experiment's traces: newest first, equal times by id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// When the trace began, in ms.
+    pub time: i64,
+    /// The trace.
+    pub trace: TraceId,
+}
+
+impl Ord for Place {
+    /// Newest first, equal times by id: the order of the keys.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.time.cmp(&self.time).then_with(|| self.trace.cmp(&other.trace))
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Place {
+    /// The place of a trace.
+    #[must_use]
+    pub fn of(trace: &StoredTrace) -> Self {
+        Self { time: trace.request_time(), trace: trace.id().clone() }
+    }
+
+    /// The place of a mark, or where a block ends.
+    #[must_use]
+    pub fn of_key(key: &Key) -> Option<Self> {
+        if let Some(row) = rows::TraceMark::parse(key) {
+            return Some(Self { time: row.time.0, trace: row.trace });
+        }
+        let row = rows::TraceBlock::parse(key)?;
+        Some(Self { time: row.time.0, trace: row.trace })
+    }
+
+    /// As it stands in keys.
+    #[must_use]
+    pub fn text(&self) -> String {
+        key_schema::place::newest_first(self.time, self.trace.as_str())
+    }
+}
+
+/// A partition of an experiment's traces: those of a day, or some of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TracePartition {
+    /// The experiment.
+    pub experiment: ExperimentId,
+    /// The day, in days since 1970.
+    pub day: i64,
+    /// Which of the day's partitions.
+    pub shard: u32,
+}
+
+impl TracePartition {
+    /// The partition in which a trace is.
+    #[must_use]
+    pub fn of(trace: &StoredTrace) -> Self {
+        Self { experiment: trace.experiment(), day: day_of(trace.request_time()), shard: trace.shard() }
+    }
+
+    /// The partition of a row.
+    #[must_use]
+    pub fn of_key(key: &Key) -> Option<Self> {
+        let (experiment, day, shard) = if let Some(row) = rows::TraceMark::parse(key) {
+            (row.experiment, row.day, row.shard)
+        } else if let Some(row) = rows::TraceBlock::parse(key) {
+            (row.experiment, row.day, row.shard)
+        } else {
+            let row = rows::Packing::parse(key)?;
+            (row.experiment, row.day, row.shard)
+        };
+        Some(Self { experiment, day: day.0, shard: shard.0 })
+    }
+
+    /// Whether a mark at this place of the partition stands for the trace.
+    #[must_use]
+    pub fn holds(&self, trace: &StoredTrace, place: &Place) -> bool {
+        Self::of(trace) == *self && trace.request_time() == place.time && *trace.id() == place.trace
+    }
+
+    fn day(&self) -> Ascending {
+        Ascending(self.day)
+    }
+
+    fn shard(&self) -> Ordinal {
+        Ordinal(self.shard)
+    }
+
+    /// The key of the mark of a place.
+    #[must_use]
+    pub fn mark_key(&self, place: &Place) -> Key {
+        rows::TraceMark::key(&self.experiment, &self.day(), &self.shard(), &Descending(place.time), &place.trace)
+    }
+
+    /// The key of the block that ends at a place.
+    #[must_use]
+    pub fn block_key(&self, end: &Place) -> Key {
+        rows::TraceBlock::key(&self.experiment, &self.day(), &self.shard(), &Descending(end.time), &end.trace)
+    }
+
+    /// The key of spans of a block, by the digest of what they hold.
+    #[must_use]
+    pub fn spans_key(&self, digest: &WideDigest) -> Key {
+        rows::BlockSpans::key(&self.experiment, &self.day(), &self.shard(), digest)
+    }
+
+    /// The key of the row that asks for the partition to be packed.
+    #[must_use]
+    pub fn packing_key(&self) -> Key {
+        rows::Packing::key(&self.experiment, &self.day(), &self.shard())
+    }
+
+    /// All its marks.
+    #[must_use]
+    pub fn marks(&self) -> KeyRange {
+        rows::TraceMark::all(&self.experiment, &self.day(), &self.shard()).range()
+    }
+
+    /// All its blocks.
+    #[must_use]
+    pub fn blocks(&self) -> KeyRange {
+        rows::TraceBlock::all(&self.experiment, &self.day(), &self.shard()).range()
+    }
+
+    /// Where its blocks end, of an index: keys only.
+    #[must_use]
+    pub fn block_ends(&self) -> KeyRange {
+        key_schema::index::TraceBlocks::all(&self.experiment, &self.day(), &self.shard()).range()
+    }
+
+    /// All spans of its blocks.
+    #[must_use]
+    pub fn spans(&self) -> KeyRange {
+        rows::BlockSpans::all(&self.experiment, &self.day(), &self.shard()).range()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_begin_at_midnight() {
+        for (time, day) in [(0, 0), (DAY - 1, 0), (DAY, 1), (-1, -1), (i64::MIN, -106_751_991_168)] {
+            assert_eq!(day_of(time), day, "{time}");
+        }
+    }
+
+    #[test]
+    fn places_are_in_the_order_of_keys() {
+        let partition = TracePartition { experiment: ExperimentId::DEFAULT, day: 0, shard: 0 };
+        let ids = ["a", "a-b", "tr-0", "tr-00", "z"].map(|id| TraceId::parse(id).unwrap());
+        let times = [i64::MIN, -5, 0, 7, i64::MAX];
+        let places = times.iter().flat_map(|time| ids.iter().map(|id| Place { time: *time, trace: id.clone() }));
+        let mut places: Vec<_> = places.collect();
+        places.sort();
+        for key in [TracePartition::mark_key, TracePartition::block_key] {
+            let keys: Vec<_> = places.iter().map(|place| key(&partition, place)).collect();
+            assert!(keys.is_sorted());
+            assert!(keys.iter().zip(&places).all(|(key, place)| Place::of_key(key).as_ref() == Some(place)));
+            assert!(keys.iter().all(|key| TracePartition::of_key(key) == Some(partition)));
+        }
+        assert_eq!(TracePartition::of_key(&partition.packing_key()), Some(partition));
+        assert!(partition.marks().contains(&partition.mark_key(&places[0])));
+        assert!(!partition.marks().contains(&partition.block_key(&places[0])));
+        assert!(partition.blocks().after(&places[3].text()).contains(&partition.block_key(&places[4])));
+        assert!(!partition.blocks().after(&places[3].text()).contains(&partition.block_key(&places[3])));
+    }
+}

@@ -1,0 +1,108 @@
+//! Reading blocks.
+
+use std::collections::{BTreeSet, HashMap};
+
+use entities::attributes::CONTENT;
+use entities::unreadable;
+use key_schema::Key;
+use mlflow_api::TraceId;
+use spans::Span;
+use table::{Item, Query, Result, Table};
+
+use crate::block::{Block, failed};
+use crate::frame::decompress;
+use crate::groups::spans_of;
+use crate::pack::MOST_TRACES;
+use crate::place::{Place, TracePartition};
+
+/// Blocks read in one request at most: they are about 30 KB, and a page has 1 MB.
+const AT_A_TIME: usize = 40;
+
+/// The blocks that own places behind this one, or all, in their order: as many as have so many traces, or all; and whether there are more.
+/// The first may have places that are not behind it. One request per 40 of them; a read unit per 4 KB.
+///
+/// # Errors
+/// Those of the table, and an internal one where a block cannot be read.
+pub async fn read_blocks(
+    table: &Table,
+    partition: &TracePartition,
+    behind: Option<&Place>,
+    most_traces: usize,
+) -> Result<(Vec<Block>, bool)> {
+    let range = match behind {
+        // What ends at the place itself has none behind it.
+        Some(place) => partition.blocks().after(&place.text()),
+        None => partition.blocks(),
+    };
+    let mut query = Query::of(range);
+    let (mut blocks, mut traces) = (Vec::new(), 0);
+    loop {
+        // One more, since of the first only some may be meant.
+        let missing = most_traces.saturating_sub(traces).div_ceil(MOST_TRACES) + usize::from(blocks.is_empty());
+        let page = table.query_page(&query.limit(missing.clamp(1, AT_A_TIME))).await?;
+        for item in page.items {
+            let block = Block::of(item).map_err(failed)?;
+            traces += block.count();
+            blocks.push(block);
+        }
+        match page.next {
+            Some(next) if traces < most_traces => query = Query::of(partition.blocks()).starting_at(next),
+            next => return Ok((blocks, next.is_some())),
+        }
+    }
+}
+
+/// The spans of traces of these blocks, as far as the blocks have them; those of others are read with the traces
+/// ([`read_trace_spans`](crate::read_trace_spans)). One request per hundred items of spans, or per 16 MB; half a read unit per 4 KB.
+///
+/// # Errors
+/// Those of the table, and an internal one where a block or its spans cannot be read.
+pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> Result<HashMap<TraceId, Vec<Span>>> {
+    let mut of_blocks: HashMap<Key, (&Block, BTreeSet<&TraceId>)> = HashMap::new();
+    for (block, trace) in wanted {
+        of_blocks.entry(block.key()).or_insert_with(|| (block, BTreeSet::new())).1.insert(trace);
+    }
+    // Of each item of spans, which of its traces are wanted.
+    let mut of_items: HashMap<Key, Vec<(usize, TraceId)>> = HashMap::new();
+    for (block, traces) in of_blocks.into_values() {
+        let core = block.core().map_err(failed)?;
+        let mut rest = core.as_slice();
+        for group in block.groups() {
+            let (here, others) = rest.split_at_checked(group.traces).unwrap_or((rest, &[]));
+            rest = others;
+            let Some(digest) = &group.digest else { continue };
+            // Within a group, the oldest is the first.
+            let here = here.iter().rev().map(|trace| &trace.place.trace).enumerate();
+            let here = here.filter(|(_, trace)| traces.contains(trace)).map(|(at, trace)| (at, trace.clone()));
+            let here: Vec<_> = here.collect();
+            if !here.is_empty() {
+                of_items.insert(block.partition().spans_key(digest), here);
+            }
+        }
+    }
+    // They are named by what they hold: one that is there is as it is meant to be.
+    let keys: Vec<_> = of_items.keys().cloned().collect();
+    let items = table.get_many_eventually(&keys).await?;
+    let mut found = HashMap::new();
+    for (key, item) in &items {
+        let Some(traces) = of_items.get(key) else { continue };
+        let wanted: HashMap<usize, &TraceId> = traces.iter().map(|(at, trace)| (*at, trace)).collect();
+        for (at, spans) in unpack(item, |at| wanted.contains_key(&at))? {
+            found.extend(wanted.get(&at).map(|trace| ((*trace).clone(), spans)));
+        }
+    }
+    Ok(found)
+}
+
+/// The spans of an item of them, for each of its traces, the oldest first.
+///
+/// # Errors
+/// An internal one, if they cannot be read.
+pub fn unpack_spans(item: &Item) -> Result<Vec<Vec<Span>>> {
+    Ok(unpack(item, |_| true)?.into_iter().map(|(_, spans)| spans).collect())
+}
+
+fn unpack(item: &Item, is_wanted: impl Fn(usize) -> bool) -> Result<Vec<(usize, Vec<Span>)>> {
+    let read = || spans_of(&decompress(item.0.get(CONTENT)?.as_b().ok()?.as_ref())?, &is_wanted);
+    read().ok_or_else(|| failed(unreadable(item, "the spans of a block")))
+}

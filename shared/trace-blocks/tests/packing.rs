@@ -1,0 +1,242 @@
+//! What is packed comes back as it was, and nothing is made of what was not packed.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+use std::collections::{BTreeMap, HashMap};
+
+use embedded_engine::Engine;
+use entities::StoredTrace;
+use entities::attributes::{BLOCK_SPANS, CORE, COUNT, HEADS, NEWEST};
+use key_schema::rows;
+use mlflow_api::{ExperimentId, TraceId};
+use proptest::prelude::*;
+use spans::Span;
+use table::{Condition, Item, Map, Table, bytes, bytes_set, map, number, text};
+use trace_blocks::{
+    Block, Place, SpansToPack, ToPack, TracePartition, pack, read_block_spans, read_blocks, room, unpack_spans,
+};
+
+const PARTITION: TracePartition = TracePartition { experiment: ExperimentId::DEFAULT, day: 0, shard: 0 };
+
+fn texts(entries: &HashMap<String, String>) -> Map {
+    entries.iter().map(|(key, value)| (entities::entry_name(key).into_owned(), text(value))).collect()
+}
+
+fn document(id: &str, time: i64) -> Item {
+    Item::new(rows::Trace::key(&TraceId::parse(id).unwrap()))
+        .with("experiment", text("0"))
+        .with("start_time", number(time))
+        .with("state", text("OK"))
+        .with("marked", number(time))
+        .with("edits", number(7))
+        .with("tags", map(Map::new()))
+        .with("metadata", map(Map::new()))
+        .with("assessments", map(Map::new()))
+}
+
+fn span(name: &str) -> Span {
+    Span { name: name.to_owned(), trace_id: vec![1; 16], span_id: vec![2; 8], ..Span::default() }
+}
+
+/// Documents of traces with different ids, of one day.
+fn documents() -> impl Strategy<Value = Vec<StoredTrace>> {
+    let entries = || prop::collection::hash_map("(|mlflow.traceName|mlflow.trace.session|.{0,5})", ".{0,30}", 0..4);
+    let state = prop::sample::select(vec!["OK", "ERROR", "IN_PROGRESS", "STATE_UNSPECIFIED"]);
+    let rest = (entries(), entries(), state, any::<Option<i64>>(), any::<Option<[u8; 9]>>());
+    prop::collection::btree_map("[a-z0-9_-]{1,40}", (0_i64..50, rest), 1..40).prop_map(|traces| {
+        let traces = traces.into_iter().map(|(id, (time, (tags, metadata, state, duration, run)))| {
+            let mut item = document(&format!("t{id}"), time)
+                .with("state", text(state))
+                .with("tags", map(texts(&tags)))
+                .with("metadata", map(texts(&metadata)));
+            if let Some(duration) = duration {
+                item = item.with("duration", number(duration));
+            }
+            if let Some(run) = run {
+                item = item.with("nc", bytes(run.to_vec())).with("prompts", bytes_set([b"p/1".to_vec()]));
+            }
+            StoredTrace::of(item).unwrap()
+        });
+        traces.collect()
+    })
+}
+
+fn packed(traces: &[StoredTrace], spans: impl Fn(usize) -> SpansToPack) -> (Item, Vec<Item>) {
+    let end = traces.iter().map(Place::of).max().unwrap();
+    let to_pack = traces.iter().enumerate().map(|(at, trace)| ToPack { trace: trace.clone(), spans: spans(at) });
+    let packed = pack(&PARTITION, &end, to_pack.collect(), 5, 9).unwrap();
+    (packed.block, packed.spans)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn documents_come_back(traces in documents()) {
+        let (item, spans) = packed(&traces, |_| SpansToPack::Elsewhere);
+        prop_assert!(spans.is_empty());
+        let block = Block::of(item).unwrap();
+        let mut expected = traces.clone();
+        expected.sort_by_key(Place::of);
+        prop_assert_eq!(&block.traces().unwrap(), &expected);
+        prop_assert_eq!((block.count(), block.partition(), block.edits()), (expected.len(), PARTITION, 5));
+        prop_assert_eq!(block.newest(), expected[0].request_time());
+        prop_assert_eq!(Some(block.end().clone()), expected.iter().map(Place::of).max());
+        for (core, trace) in block.core().unwrap().iter().zip(&expected) {
+            let info = trace.info().unwrap();
+            prop_assert_eq!(&core.place, &Place::of(trace));
+            prop_assert_eq!((core.duration, core.state), (info.duration, info.state));
+            prop_assert_eq!(core.name.as_deref(), info.tag("mlflow.traceName"));
+            prop_assert_eq!(core.session.as_deref(), info.metadata("mlflow.trace.session"));
+        }
+    }
+
+    #[test]
+    fn a_block_that_was_damaged_is_an_error_or_what_it_was(traces in documents(), which in 0_usize..3, at: usize, with: u8) {
+        let (item, _) = packed(&traces, |_| SpansToPack::Elsewhere);
+        let whole = Block::of(item.clone()).unwrap().traces().unwrap();
+        let attribute = [CORE, HEADS, BLOCK_SPANS][which];
+        let mut content = item.0[attribute].as_b().unwrap().as_ref().to_vec();
+        let at = at % content.len();
+        content[at] ^= with.max(1);
+        let damaged = item.clone().with(attribute, bytes(content.clone()));
+        // There is no check of sums: what is read is what is written there. It never panics, and has as many traces.
+        if let Ok(read) = Block::of(damaged).and_then(|block| block.traces()) {
+            prop_assert_eq!(read.len(), whole.len());
+        }
+        content.truncate(at);
+        let cut = Block::of(item.with(attribute, bytes(content)));
+        prop_assert!(cut.and_then(|block| block.traces()).is_err());
+    }
+}
+
+#[test]
+fn a_block_that_contradicts_itself_cannot_be_read() {
+    let traces: Vec<_> = (0..3).map(|at| StoredTrace::of(document(&format!("t{at}"), 10 + at)).unwrap()).collect();
+    let (item, _) = packed(&traces, |_| SpansToPack::Elsewhere);
+    assert!(Block::of(item.clone()).unwrap().traces().is_ok());
+    let without = |attribute: &str| {
+        let mut item = item.clone();
+        item.0.remove(attribute);
+        item
+    };
+    let elsewhere = Place { time: 11, trace: TraceId::parse("t1").unwrap() };
+    let mut moved = item.clone();
+    moved.0.extend(Item::new(PARTITION.block_key(&elsewhere)).0);
+    let wrong = [
+        without(CORE),
+        without(HEADS),
+        without(BLOCK_SPANS),
+        item.clone().with(COUNT, number(2)),
+        item.clone().with(COUNT, number(0)),
+        item.clone().with(NEWEST, number(13)),
+        item.clone().with(HEADS, item.0[CORE].clone()),
+        moved,
+    ];
+    for item in wrong {
+        assert!(Block::of(item).and_then(|block| block.traces()).is_err());
+    }
+}
+
+#[test]
+fn what_is_no_block_is_not_packed() {
+    let trace =
+        |id: &str, time| ToPack { trace: StoredTrace::of(document(id, time)).unwrap(), spans: SpansToPack::Elsewhere };
+    let end = Place { time: 5, trace: TraceId::parse("t1").unwrap() };
+    let try_to_pack = |traces| pack(&PARTITION, &end, traces, 1, 1).is_ok();
+    assert!(try_to_pack(vec![trace("t1", 5), trace("t0", 5)]));
+    assert!(!try_to_pack(vec![]), "nothing");
+    assert!(!try_to_pack(vec![trace("t1", 5), trace("t1", 5)]), "one twice");
+    assert!(!try_to_pack(vec![trace("t2", 5)]), "behind the end");
+    assert!(!try_to_pack(vec![trace("t1", 86_400_000)]), "of another day");
+    assert!(!try_to_pack((0..129).map(|at| trace(&format!("t{at}"), 6)).collect()), "too many");
+}
+
+#[tokio::test]
+async fn spans_are_found_by_block_and_trace() {
+    let table = Table::new(Engine::memory().unwrap().client(), "blocks");
+    table.create_if_missing().await.unwrap();
+    let traces: Vec<_> = (0..60).map(|at| StoredTrace::of(document(&format!("t{at}"), 100 - at)).unwrap()).collect();
+    // Of 20 KB each: 17 to an item. Some are elsewhere, some have none.
+    let spans_of = |at: usize| (0..at % 3).map(|name| span(&format!("{at}-{name}-{}", "x".repeat(10_000)))).collect();
+    let to_pack = |at: usize| if at % 20 == 7 { SpansToPack::Elsewhere } else { SpansToPack::Read(spans_of(at)) };
+    let (item, spans) = packed(&traces, to_pack);
+    assert!(spans.len() > 3);
+    table.write_many(spans.clone(), &[]).await.unwrap();
+    let block = Block::of(item.clone()).unwrap();
+    let groups: usize = block.groups().iter().map(|group| group.traces).sum();
+    assert_eq!((groups, block.groups().iter().filter(|group| group.digest.is_none()).count()), (60, 3));
+    let wanted: Vec<_> = traces.iter().map(|trace| (&block, trace.id())).collect();
+    let found = read_block_spans(&table, &wanted).await.unwrap();
+    for (at, trace) in traces.iter().enumerate() {
+        assert_eq!(found.get(trace.id()), (at % 20 != 7).then(|| spans_of(at)).as_ref(), "{at}");
+    }
+    let one = read_block_spans(&table, &[(&block, traces[5].id())]).await.unwrap();
+    assert_eq!(one, HashMap::from([(traces[5].id().clone(), spans_of(5))]));
+
+    // What one has no more is not in the answer, and what cannot be read is an error.
+    table.write_many(Vec::new(), &[spans[0].key().unwrap()]).await.unwrap();
+    let found = read_block_spans(&table, &wanted).await.unwrap();
+    let lost = unpack_spans(&spans[0]).unwrap().len();
+    assert_eq!(found.len(), 57 - lost);
+    table.put(spans[0].clone().with("content", bytes(vec![1, 2, 3])), &Condition::Always).await.unwrap();
+    assert!(read_block_spans(&table, &wanted).await.is_err());
+
+    // A group whose traces have not changed stays; what is packed of the same spans is the same item.
+    let digests: Vec<_> = block.groups().iter().flat_map(|group| vec![group.digest; group.traces]).collect();
+    let stay = |at: usize| digests[at].map_or(SpansToPack::Elsewhere, SpansToPack::In);
+    let (again, none) = packed(&traces, stay);
+    assert!(none.is_empty());
+    assert_eq!(Block::of(again).unwrap().groups(), block.groups());
+    let (_, same) = packed(&traces, to_pack);
+    assert_eq!(same, spans);
+}
+
+#[tokio::test]
+async fn blocks_are_read_from_a_place_on() {
+    let table = Table::new(Engine::memory().unwrap().client(), "blocks");
+    table.create_if_missing().await.unwrap();
+    let traces: Vec<_> = (0..100).map(|at| StoredTrace::of(document(&format!("t{at}"), 1_000 - at)).unwrap()).collect();
+    for traces in traces.chunks(10) {
+        let (block, _) = packed(traces, |_| SpansToPack::Elsewhere);
+        table.put(block, &Condition::item_missing()).await.unwrap();
+    }
+    let read = async |behind: Option<usize>, most| {
+        let place = behind.map(|at| Place::of(&traces[at]));
+        let (blocks, more) = read_blocks(&table, &PARTITION, place.as_ref(), most).await.unwrap();
+        let first = blocks.first().map(|block| 1_000 - block.newest());
+        assert!(blocks.is_sorted_by_key(|block| block.end().clone()));
+        (first, blocks.len(), more)
+    };
+    assert_eq!(read(None, usize::MAX).await, (Some(0), 10, false));
+    assert_eq!(read(None, 10).await.0, Some(0));
+    assert_eq!(read(Some(8), 1_000).await, (Some(0), 10, false));
+    assert_eq!(read(Some(9), 1_000).await, (Some(10), 9, false));
+    assert_eq!(read(Some(99), 10).await, (None, 0, false));
+    let (_, some, more) = read(None, 1).await;
+    assert!(more && some < 10);
+}
+
+#[test]
+fn a_block_is_small() {
+    // What an agent's traces look like: ids, times and texts differ, the rest is alike.
+    let traces: Vec<_> = (0..128_u32)
+        .map(|at| {
+            let id = format!("tr-{:032x}", u128::from(at).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+            let tags =
+                BTreeMap::from([("mlflow.traceName", "agent"), ("mlflow.trace.spansLocation", "TRACKING_STORE")]);
+            let metadata =
+                BTreeMap::from([("mlflow.user", "somebody"), ("mlflow.source.name", "/home/somebody/agent.py")]);
+            let entries = |map: BTreeMap<&str, &str>| -> Map {
+                map.into_iter().map(|(key, value)| (key.to_owned(), text(value))).collect()
+            };
+            let item = document(&id, 1_000_000 - i64::from(at))
+                .with("tags", map(entries(tags)))
+                .with("metadata", map(entries(metadata)))
+                .with("request", text(format!("what is {at} times {}", at * 7)));
+            StoredTrace::of(item).unwrap()
+        })
+        .collect();
+    assert!(traces.iter().all(|trace| room(trace).unwrap() < 1_000));
+    let (block, _) = packed(&traces, |_| SpansToPack::Elsewhere);
+    assert!(block.size() < 6_000, "{}", block.size());
+}
