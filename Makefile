@@ -15,6 +15,8 @@ REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 # In front, because SAM finds zig only in the Python that it finds first.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
+# Every server of MLflow, and every client in a process of its own, takes 4 seconds of a core to import it; 10, if Python may not keep what it has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate deny docs scale build deploy clean
 
