@@ -11,6 +11,8 @@ UI_VERSION := 3.17.2
 NEXT_UI_VERSION := 3.18.0
 # The tests of `cli/tests/faults`.
 FAULTS := clients_find_what_the_model_says every_write_survives_a_fault_at_each_of_its_requests a_removal_survives_a_fault_at_each_of_its_requests
+# Modules of tests of which each takes a core for long.
+LONG := indexed_search:: power_cut:: unreadable::
 REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 # In front, because SAM finds zig only in the Python that it finds first.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -67,17 +69,21 @@ lint: ## Formatting and lints
 
 test-rust: ## The tests of the crates
 	cargo test --workspace --no-run
-	@# The ledgers and the faults take minutes of a core each, and most of the other tests wait for something: all run side by side.
-	cargo test --quiet --workspace ledger > target/ledgers.log 2>&1 & ledgers=$$!; \
-	cargo test --quiet --workspace --test faults > target/faults.log 2>&1 & faults=$$!; failed=0; \
-	RUST_TEST_THREADS=4 cargo test --workspace -- --skip ledger $(FAULTS:%=--skip %) || failed=1; \
-	wait $$ledgers || { cat target/ledgers.log; failed=1; }; \
+	@# Cargo runs one binary after another, and most tests wait for something. So what takes long runs beside the rest; what fills a core for
+	@# minutes, the ledgers, takes what the others leave.
+	nice cargo test --quiet --workspace ledger > target/ledgers.log 2>&1 & ledgers=$$!; \
+	cargo test --quiet --workspace --test faults > target/faults.log 2>&1 & faults=$$!; \
+	cargo test --quiet --workspace -- $(LONG) > target/long.log 2>&1 & long=$$!; failed=0; \
+	RUST_TEST_THREADS=4 cargo test --workspace -- --skip ledger $(FAULTS:%=--skip %) $(LONG:%=--skip %) || failed=1; \
+	wait $$long || { cat target/long.log; failed=1; }; \
 	wait $$faults || { cat target/faults.log; failed=1; }; \
+	wait $$ledgers || { cat target/ledgers.log; failed=1; }; \
 	exit $$failed
 
 test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, and the Lambda functions as they are deployed
 	cargo build --workspace
-	python -m pytest tests --numprocesses auto --maxprocesses 4 --dist loadgroup
+	@# More processes than cores: the browser's pages, killed servers and uploads are mostly waited for.
+	python -m pytest tests --numprocesses 4 --dist loadgroup
 
 test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed
 	cargo build --workspace
