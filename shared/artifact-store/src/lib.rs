@@ -3,6 +3,7 @@
 //! elsewhere is read and written by clients themselves.
 
 mod artifacts;
+mod aside;
 mod content_type;
 mod directory;
 mod path;

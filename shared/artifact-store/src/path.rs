@@ -11,6 +11,14 @@ const LONGEST: usize = 4_096;
 /// Parts of a path.
 const MOST_PARTS: usize = 100;
 
+/// The directory of answers that no function could carry: no path of a client leads there, and no list shows it. `template.yaml` names it, too.
+pub(crate) const HIDDEN: &str = ".answers";
+
+/// Whether a path leads to what clients read by URLs of the server's own only.
+pub(crate) fn is_hidden(path: &ArtifactPath) -> bool {
+    path.first() == Some(HIDDEN)
+}
+
 /// A path below some place or location: its parts, none of which leads elsewhere. Made only from what was checked, so a [`crate::Place`]
 /// need not look at it again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

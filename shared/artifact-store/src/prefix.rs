@@ -10,7 +10,7 @@ use mlflow_api::{Error, Result};
 use service::{Answer, disposition};
 
 use crate::content_type::inert_type;
-use crate::path::ArtifactPath;
+use crate::path::{ArtifactPath, is_hidden};
 use crate::place::{
     Chunks, DOWNLOAD, DownloadUrl, ENTRY, LONGEST_LIST, Place, SentPart, StartedUpload, UploadUrl, failed,
     is_directory, no_file_there, not_there, too_large, too_long,
@@ -74,8 +74,17 @@ impl Prefix {
 
     /// The key of a file; `None` where it is longer than one may be.
     fn key(&self, path: &ArtifactPath) -> Option<String> {
-        let key = format!("{}{path}", self.prefix);
-        (key.len() <= LONGEST_KEY && !path.parts().is_empty()).then_some(key)
+        let key = self.key_of(&path.to_string());
+        (key.len() <= LONGEST_KEY && !path.parts().is_empty() && !is_hidden(path)).then_some(key)
+    }
+
+    /// The key of what is below this place.
+    pub(crate) fn key_of(&self, below: &str) -> String {
+        format!("{}{below}", self.prefix)
+    }
+
+    pub(crate) fn bucket(&self) -> &Bucket {
+        &self.bucket
     }
 
     /// What keys of a directory's files begin with.
@@ -99,13 +108,13 @@ impl Prefix {
     async fn sign(&self, path: &ArtifactPath, key: &str, expiration: Duration) -> Result<String> {
         let name = path.split_last().map_or("", |(name, _)| name);
         let disposition = disposition(name);
-        let url = self.bucket.presigned_get(key, &disposition, inert_type(name), expiration);
-        url.await.map_err(failed)
+        let sent_with = [("response-content-disposition", &*disposition), ("response-content-type", inert_type(name))];
+        self.bucket.presigned_get(key, &sent_with, expiration).await.map_err(failed)
     }
 
     async fn list_whole(&self, path: &ArtifactPath) -> Result<Vec<FileInfo>> {
         let prefix = self.directory(path);
-        if prefix.len() > LONGEST_KEY {
+        if prefix.len() > LONGEST_KEY || is_hidden(path) {
             return Ok(Vec::new());
         }
         let (mut files, mut length, mut from) = (Vec::new(), 0, None::<String>);
@@ -117,6 +126,9 @@ impl Prefix {
             for (name, file_size) in directories.chain(entries) {
                 // What other programs may have left: a key that ends with a slash, or that no path leads to.
                 let Some(name) = name.filter(|name| !matches!(name.as_str(), "" | "." | "..")) else { continue };
+                if ArtifactPath::parse(&name).is_ok_and(|name| is_hidden(&path.join(&name))) {
+                    continue;
+                }
                 length += name.len() + ENTRY;
                 files.push(FileInfo { path: name, is_dir: file_size.is_none(), file_size });
             }
@@ -346,6 +358,8 @@ mod tests {
         assert_eq!(prefix.key(&path("1//r/./é")).as_deref(), Some("p/1/r/é"));
         assert_eq!((prefix.directory(&path("1")), prefix.directory(&path(""))), ("p/1/".to_owned(), "p/".to_owned()));
         assert_eq!(prefix.key(&path("")), None);
+        // Answers that were put aside are read by their URLs only.
+        assert_eq!((prefix.key(&path(".answers/x")), prefix.key(&path(".answers"))), (None, None));
         assert!(prefix.key(&path(&"n".repeat(1_022))).is_some() && prefix.key(&path(&"n".repeat(1_023))).is_none());
         assert_eq!(Prefix::of_uri("s3://b").unwrap().key(&path("1")).as_deref(), Some("1"));
     }

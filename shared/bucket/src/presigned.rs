@@ -13,20 +13,14 @@ pub const LONGEST_EXPIRATION: Duration = Duration::from_hours(1);
 const AT_A_TIME: u32 = 64;
 
 impl Bucket {
-    /// A URL to read an object, sent with this disposition and this content type, whatever it was stored with.
+    /// A URL to read an object, sent with these headers, whatever it was stored with: their names are those of S3's query, such as
+    /// `response-content-type`.
     ///
     /// # Errors
     /// A [`crate::Failure`], if there is nobody to sign; here and below.
-    pub async fn presigned_get(
-        &self,
-        key: &str,
-        disposition: &str,
-        content_type: &str,
-        expiration: Duration,
-    ) -> Result<String> {
-        let query = [("response-content-disposition", disposition), ("response-content-type", content_type)];
+    pub async fn presigned_get(&self, key: &str, sent_with: &[(&str, &str)], expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
-        let url = connection.address.url(key, &query);
+        let url = connection.address.url(key, sent_with);
         connection.signer().await?.presign("GET", url, &[], expiration.min(LONGEST_EXPIRATION))
     }
 

@@ -167,7 +167,14 @@ async fn the_length_of_an_upload_is_that_of_all_its_parts() {
 async fn presigned_urls_are_for_one_key_one_method_and_an_hour_at_most() {
     let (bucket, _) = bucket(&[]);
     let day = std::time::Duration::from_hours(24);
-    let url = bucket.presigned_get("a b", "attachment; filename=b", "text/plain", day).await.unwrap();
+    let url = bucket
+        .presigned_get(
+            "a b",
+            &[("response-content-disposition", "attachment; filename=b"), ("response-content-type", "text/plain")],
+            day,
+        )
+        .await
+        .unwrap();
     assert!(
         url.starts_with(
             "https://b.s3.r.amazonaws.com/a%20b?response-content-disposition=attachment%3B%20filename%3Db&"

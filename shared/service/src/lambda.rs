@@ -1,40 +1,134 @@
 //! What a Lambda can answer with.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
-use mlflow_api::answer_size::{AnswerSize, RESPONSE_BODY, too_long};
+use mlflow_api::answer_size::{AnswerSize, LONGEST, RESPONSE_BODY, too_long};
 
-use crate::answer::error_response;
+use crate::answer::{Answer, error_response};
+
+/// Where an answer is put that a Lambda cannot carry.
+pub trait Aside: Send + Sync {
+    /// Puts an answer there; returns a URL at which whoever has it reads it for a few minutes, as it would have come from the function.
+    fn put(&self, answer: LongAnswer) -> BoxFuture<'_, mlflow_api::Result<String>>;
+}
+
+/// An answer that is too long for a Lambda's response.
+#[derive(Clone, Debug)]
+pub struct LongAnswer {
+    /// Its body.
+    pub body: Bytes,
+    /// Its `Content-Type`.
+    pub content_type: String,
+    /// Its `Content-Encoding`, if it is compressed.
+    pub encoding: Option<String>,
+    /// Its `Content-Disposition`, if it is a file.
+    pub disposition: Option<String>,
+}
 
 /// The same router for a Lambda, whose response has at most 6 MB: a longer answer is refused with a sentence. Without that, the
 /// call would fail in API Gateway with a 5xx, which clients repeat in vain.
 pub fn within_lambda(router: Router) -> Router {
-    router.layer(axum::middleware::map_response(fitting))
+    limited(router, None)
 }
 
-async fn fitting(response: Response) -> Response {
+/// The same, but a longer answer to a GET is put aside, and the client is sent there (307), as clients follow that with the method and
+/// without their credentials for this server.
+pub fn within_lambda_or_aside(router: Router, aside: Arc<dyn Aside>) -> Router {
+    limited(router, Some(aside))
+}
+
+fn limited(router: Router, aside: Option<Arc<dyn Aside>>) -> Router {
+    router.layer(from_fn(move |request: Request, next: Next| {
+        let aside = aside.clone().filter(|_| request.method() == Method::GET);
+        async move { fitting(next.run(request).await, aside).await }
+    }))
+}
+
+async fn fitting(response: Response, aside: Option<Arc<dyn Aside>>) -> Response {
     let (parts, body) = response.into_parts();
-    let refusal = || error_response(&too_long("The answer", RESPONSE_BODY));
-    let Ok(body) = Limited::new(body, RESPONSE_BODY).collect().await.map(http_body_util::Collected::to_bytes) else {
+    let aside = aside.filter(|_| parts.status == StatusCode::OK);
+    let most = if aside.is_some() { LONGEST } else { RESPONSE_BODY };
+    let refusal = || error_response(&too_long("The answer", most));
+    let Ok(body) = Limited::new(body, most).collect().await.map(http_body_util::Collected::to_bytes) else {
         return refusal();
     };
+    let header = |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let (content_type, encoding) = (header(CONTENT_TYPE).unwrap_or_default(), header(CONTENT_ENCODING));
     // The adapter of Lambda takes these types for text if they are not compressed, and puts all others in base64.
-    let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_json = content_type.starts_with("application/json") && !parts.headers.contains_key(CONTENT_ENCODING);
+    let is_json = content_type.starts_with("application/json") && encoding.is_none();
     let size = if is_json { AnswerSize::of(&body).as_text() } else { AnswerSize::of(&body).in_response() };
-    if size > RESPONSE_BODY { refusal() } else { Response::from_parts(parts, Body::from(body)) }
+    if size <= RESPONSE_BODY {
+        return Response::from_parts(parts, Body::from(body));
+    }
+    let Some(aside) = aside else { return refusal() };
+    let disposition = header(CONTENT_DISPOSITION);
+    match aside.put(LongAnswer { body, content_type, encoding, disposition }).await {
+        Ok(url) => Answer::Elsewhere(url).into_response(&parts.headers),
+        Err(error) => error_response(&error),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::routing::get;
-    use http::{Request, StatusCode};
+    use std::sync::Mutex;
+
+    use axum::routing::{get, post};
+    use http::Request;
+    use http::header::LOCATION;
     use tower::ServiceExt;
 
     use super::*;
+
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<LongAnswer>>);
+
+    impl Aside for Kept {
+        fn put(&self, answer: LongAnswer) -> BoxFuture<'_, mlflow_api::Result<String>> {
+            self.0.lock().unwrap().push(answer);
+            Box::pin(async { Ok("https://bucket.example/answer".to_owned()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_longer_answer_to_a_read_is_put_aside() {
+        let kept = Arc::new(Kept::default());
+        let long = || async { ([(CONTENT_TYPE, "application/json")], "x".repeat(RESPONSE_BODY + 1)) };
+        let short = || async { ([(CONTENT_TYPE, "application/json")], "x") };
+        let failed = || async { (StatusCode::NOT_FOUND, "x".repeat(RESPONSE_BODY + 1)) };
+        let endless = || async { "x".repeat(LONGEST + 1) };
+        let app = Router::new().route("/long", get(long).merge(post(long))).route("/short", get(short));
+        let app = app.route("/failed", get(failed)).route("/endless", get(endless));
+        let app = within_lambda_or_aside(app, Arc::clone(&kept) as Arc<dyn Aside>);
+        let answer = async |method: &str, path: &str| {
+            let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+            app.clone().oneshot(request).await.unwrap()
+        };
+        let elsewhere = answer("GET", "/long").await;
+        assert_eq!(elsewhere.status(), StatusCode::TEMPORARY_REDIRECT);
+        assert_eq!(elsewhere.headers()[LOCATION], "https://bucket.example/answer");
+        for (method, path, status) in [
+            ("POST", "/long", StatusCode::BAD_REQUEST),
+            ("GET", "/short", StatusCode::OK),
+            ("GET", "/failed", StatusCode::BAD_REQUEST),
+            ("GET", "/endless", StatusCode::BAD_REQUEST),
+        ] {
+            assert_eq!(answer(method, path).await.status(), status, "{method} {path}");
+        }
+        let kept = kept.0.lock().unwrap();
+        let [answer] = kept.as_slice() else { panic!("{} answers", kept.len()) };
+        assert_eq!((answer.body.len(), &*answer.content_type), (RESPONSE_BODY + 1, "application/json"));
+        assert_eq!((&answer.encoding, &answer.disposition), (&None, &None));
+    }
 
     async fn status(content_type: &'static str, encoding: Option<&'static str>, body: String) -> StatusCode {
         let answer = move || async move {

@@ -17,6 +17,6 @@ pub use attachment::{Attachment, disposition};
 pub use calls::{Call, Calls};
 pub use endpoint::{Endpoint, Frame, Store, Upload};
 pub use incoming::BodyStream;
-pub use lambda::within_lambda;
+pub use lambda::{Aside, LongAnswer, within_lambda, within_lambda_or_aside};
 pub use route::{Paths, Route};
 pub use router::{joined, router};

@@ -36,7 +36,8 @@ impl Store {
     }
 
     /// Where artifacts are kept.
-    pub(crate) fn artifacts(&self) -> &Artifacts {
+    #[must_use]
+    pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts
     }
 }
