@@ -6,13 +6,10 @@ use std::time::Duration;
 use rand::RngExt;
 use serde_json::{Value, json};
 
-use crate::Result;
-use crate::load::Load;
+use crate::load::{Load, SEARCHES};
 use crate::tally::Call;
 use crate::world::World;
-
-/// The time between two searches of a kind: ten a minute.
-const SEARCHES: Duration = Duration::from_secs(6);
+use crate::{Result, traces};
 
 /// Begins the jobs.
 pub(crate) fn begin(world: &Rc<World>, load: Load) -> Result<()> {
@@ -31,6 +28,7 @@ pub(crate) fn begin(world: &Rc<World>, load: Load) -> Result<()> {
             }
             Ok(())
         }),
+        Load::Traces { per_second, exporters, spans } => traces::begin(world, per_second, exporters, spans),
     }
 }
 
@@ -105,8 +103,16 @@ async fn log(world: &World, run: &str, [metrics, params, tags]: [usize; 3], step
     Ok(())
 }
 
-/// Begins to search: the latest 100 runs, and those with the greatest value of a metric, ten times a minute each.
-pub(crate) fn begin_searches(world: &Rc<World>) -> Result<()> {
+/// Begins to search, ten times a minute each.
+pub(crate) fn begin_searches(world: &Rc<World>, load: Load) -> Result<()> {
+    match load {
+        Load::Traces { .. } => traces::begin_searches(world),
+        Load::Long { .. } | Load::Short { .. } => begin_run_searches(world),
+    }
+}
+
+/// The latest 100 runs, and those with the greatest value of a metric.
+fn begin_run_searches(world: &Rc<World>) -> Result<()> {
     for (call, order_by) in [(Call::Latest, json!([])), (Call::ByMetric, json!(["metrics.metric_3 DESC"]))] {
         world.spawn(async move |world| {
             let search = json!({

@@ -19,6 +19,7 @@ mod partitions;
 mod sandboxes;
 mod scenario;
 mod tally;
+mod traces;
 mod world;
 
 pub use load::Load;

@@ -30,6 +30,12 @@ struct Options {
     /// How many short runs there are a second.
     #[arg(long, default_value_t = 80)]
     per_second: u32,
+    /// How many traces there are a second.
+    #[arg(long, default_value_t = 2_000)]
+    traces: u32,
+    /// How many seconds of them are counted, and as many before that: they are packed after some minutes.
+    #[arg(long, default_value_t = 300)]
+    traces_sample: u64,
     /// Only the scenario of this name, and no page: prints what was found.
     #[arg(long)]
     only: Option<String>,
@@ -54,6 +60,14 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
             // With the sample, longer than a change may wait: one that waits for longer is seen.
             warm_up: SECOND * 70,
             sample,
+        },
+        Scenario {
+            name: "traces",
+            throughput: Throughput::OF_A_PARTITION,
+            load: Load::Traces { per_second: options.traces, exporters: options.traces.div_ceil(10), spans: 5 },
+            // They are packed when they have not changed for minutes.
+            warm_up: SECOND * u32::try_from(options.traces_sample)?,
+            sample: SECOND * u32::try_from(options.traces_sample)?,
         },
     ])
 }

@@ -55,7 +55,7 @@ fn head(measured: &[Measured]) -> String {
         window = WINDOW.as_secs(),
     );
     text.push_str(
-        "\n| | calls a second | answered 429 | last change indexed after | latest 100 | top 100 by a metric | busiest partition | an hour |\n\
+        "\n| | calls a second | answered 429 | last change indexed after | latest 100 | top 100 by a metric, latest 100 by a tag | busiest partition | an hour |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     for one in measured {
@@ -63,15 +63,16 @@ fn head(measured: &[Measured]) -> String {
         let units = |call| mean(&one.tally, call, |calls| calls.usage.read_units);
         let busiest = one.partitions.values().map(|kind| kind.busiest_writes).fold(0.0, f64::max);
         let [.., table, gateway] = hour(one).1;
+        let [latest, other] = one.scenario.load.searches();
         let _ = writeln!(
             text,
-            "| {} | {} | {:.1}% | {:.0} s | {:.0} read units | {:.0} read units | {} write units a second | ${:.2} |",
+            "| {} | {} | {:.1}% | {} | {:.0} read units | {:.0} read units | {} write units a second | ${:.2} |",
             title(one.scenario.load),
             figure(calls / one.scenario.sample.as_secs_f64()),
             of_clients(&one.tally, |calls| calls.throttled) / calls.max(1.0) * 100.0,
-            one.waits.longest(),
-            units(Call::Latest),
-            units(Call::ByMetric),
+            if has_runs(one) { format!("{:.0} s", one.waits.longest()) } else { String::new() },
+            units(latest),
+            units(other),
             figure(busiest),
             table + gateway,
         );
@@ -88,7 +89,13 @@ fn title(load: Load) -> String {
             format!("{} runs that log {metrics} metrics every {} s each", count(f64::from(runs)), every.as_secs_f64())
         }
         Load::Short { per_second, .. } => format!("{} short runs a second", count(f64::from(per_second))),
+        Load::Traces { per_second, .. } => format!("{} traces a second", count(f64::from(per_second))),
     }
+}
+
+/// Whether its jobs log runs, whose changes the indexer carries over.
+fn has_runs(measured: &Measured) -> bool {
+    !matches!(measured.scenario.load, Load::Traces { .. })
 }
 
 fn section(measured: &Measured) -> String {
@@ -105,11 +112,17 @@ fn section(measured: &Measured) -> String {
         Load::Short { per_second, batch: [metrics, params, tags] } => format!(
             "{per_second} runs a second are created with 4 tags, log one batch of {metrics} metrics, {params} params and {tags} tags, and end."
         ),
+        Load::Traces { exporters, spans, .. } => format!(
+            "{} processes export once a second the traces that began since, each of {spans} spans, about {} KB.",
+            count(f64::from(exporters)),
+            spans * 4 / 5
+        ),
     };
     let _ = writeln!(
         text,
-        "{load} Counted are {sample} seconds, after the first {warm_up}. {} sandboxes of the tracking function.\n",
-        measured.sandboxes
+        "{load} Counted are {sample} seconds, after the first {warm_up}. {} sandboxes of the {} function.\n",
+        measured.sandboxes,
+        scenario.load.function()
     );
     text.push_str(&promises(measured));
     text.push_str(&partitions(measured));
@@ -135,18 +148,20 @@ fn promises(measured: &Measured) -> String {
         count(made),
         count(given_up),
     );
-    let _ = writeln!(
-        text,
-        "| a change is indexed within two minutes | {} | {} changes indexed: half of them within {:.0} s, the last after {:.0} s; the oldest of \
+    if has_runs(measured) {
+        let _ = writeln!(
+            text,
+            "| a change is indexed within two minutes | {} | {} changes indexed: half of them within {:.0} s, the last after {:.0} s; the oldest of \
          {} that wait at the end, {:.0} s |",
-        mark(waits.longest() <= 120.0),
-        count_of(waits.indexed.len() as u64),
-        quantile(&waits.indexed, 0.5),
-        quantile(&waits.indexed, 1.0),
-        count_of(waits.waiting.len() as u64),
-        quantile(&waits.waiting, 1.0),
-    );
-    for call in [Call::Latest, Call::ByMetric] {
+            mark(waits.longest() <= 120.0),
+            count_of(waits.indexed.len() as u64),
+            quantile(&waits.indexed, 0.5),
+            quantile(&waits.indexed, 1.0),
+            count_of(waits.waiting.len() as u64),
+            quantile(&waits.waiting, 1.0),
+        );
+    }
+    for call in measured.scenario.load.searches() {
         let calls = tally.0.get(&call).cloned().unwrap_or_default();
         let _ = writeln!(
             text,

@@ -1,26 +1,63 @@
-//! Sandboxes of the tracking function, as Lambda runs them: each answers one call at a time, and keeps what it has leased for itself.
+//! Sandboxes of a function, as Lambda runs them: each answers one call at a time, and keeps what it has leased for itself.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use artifact_store::Artifacts;
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use clock::Moment;
 use http::Request;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use rand::RngExt;
 use serde_json::Value;
 use table::{Meter, Table, Usage};
-use tracking::store::Store;
 
 use crate::Result;
 
 /// Where experiments keep artifacts; nothing is kept there.
 pub(crate) const ROOT: &str = "s3://bucket/artifacts";
 
-/// All sandboxes there are.
+/// The function that keeps runs.
+pub(crate) fn tracking(table: Table) -> Router {
+    ::tracking::router(&::tracking::store::Store::new(table, ROOT))
+}
+
+/// The function that keeps traces.
+pub(crate) fn traces(table: Table) -> Router {
+    ::traces::router(&::traces::store::Store::new(table, Artifacts::below(ROOT)))
+}
+
+/// A call of a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// The path, whole.
+    pub(crate) path: String,
+    pub(crate) content_type: &'static str,
+    /// The experiment, where it is said in a header.
+    pub(crate) experiment: Option<String>,
+    pub(crate) body: Bytes,
+}
+
+impl Asked {
+    /// One below `/api/2.0/mlflow/`.
+    pub(crate) fn json(path: &str, body: &Value) -> Self {
+        let (path, body) = (format!("/api/2.0/mlflow/{path}"), Bytes::from(body.to_string()));
+        Self { path, content_type: "application/json", experiment: None, body }
+    }
+
+    fn request(&self) -> Result<Request<Body>> {
+        let request = Request::post(&self.path).header(CONTENT_TYPE, self.content_type);
+        let named = self.experiment.iter();
+        let request = named.fold(request, |request, name| request.header("x-mlflow-experiment-id", name));
+        Ok(request.body(Body::from(self.body.clone()))?)
+    }
+}
+
+/// All sandboxes of a function.
 pub(crate) struct Sandboxes {
     table: Table,
+    function: fn(Table) -> Router,
     idle: RefCell<Vec<Sandbox>>,
     started: Cell<u32>,
 }
@@ -44,8 +81,8 @@ pub(crate) struct Answer {
 }
 
 impl Sandboxes {
-    pub(crate) fn new(table: Table) -> Self {
-        Self { table, idle: RefCell::default(), started: Cell::default() }
+    pub(crate) fn new(table: Table, function: fn(Table) -> Router) -> Self {
+        Self { table, function, idle: RefCell::default(), started: Cell::default() }
     }
 
     /// How many there are.
@@ -53,19 +90,19 @@ impl Sandboxes {
         self.started.get()
     }
 
-    /// Posts to a path below `/api/2.0/mlflow/`: any sandbox that is idle answers, or a new one.
-    pub(crate) async fn call(&self, path: &str, body: &Value) -> Result<Answer> {
+    /// Any sandbox that is idle answers, or a new one.
+    pub(crate) async fn call(&self, asked: &Asked) -> Result<Answer> {
         let begin = Moment::now();
         let (sandbox, cold_start) = match self.take_idle() {
             Some(sandbox) => (sandbox, None),
             None => self.start().await?,
         };
-        let request = Request::post(format!("/api/2.0/mlflow/{path}")).header(CONTENT_TYPE, "application/json");
-        let request = request.body(Body::from(body.to_string()))?;
-        let response = tower::ServiceExt::oneshot(sandbox.router.clone(), request).await?;
+        let response = tower::ServiceExt::oneshot(sandbox.router.clone(), asked.request()?).await?;
         let status = response.status().as_u16();
         let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await?)?;
+        let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+        let body = to_bytes(response.into_body(), usize::MAX).await?;
+        let body = if is_json { serde_json::from_slice(&body)? } else { Value::Null };
         let (usage, lasted) = (sandbox.meter.take(), begin.age());
         self.idle.borrow_mut().push(sandbox);
         let retry_after = seconds.map(Duration::from_secs);
@@ -86,7 +123,7 @@ impl Sandboxes {
         let meter = Meter::default();
         let table = self.table.metered(meter.clone());
         entities::layout::check(&table).await?;
-        let router = tracking::router(&Store::new(table, ROOT));
+        let router = (self.function)(table);
         let usage = meter.take();
         Ok((Sandbox { router, meter }, Some(usage)))
     }

@@ -41,7 +41,7 @@ pub struct Measured {
     pub waits: Waits,
     /// Records of the stream that wait at the end of each second.
     pub queue: Vec<f64>,
-    /// Sandboxes of the tracking function at the end.
+    /// Sandboxes of the function at the end.
     pub sandboxes: u32,
 }
 
@@ -54,10 +54,10 @@ impl Scenario {
         let mut machine = Machine::new()?;
         let (spawner, busy, scenario) = (machine.spawner(), machine.busy(), self.clone());
         machine.run(async move {
-            let world = World::new(spawner, busy, scenario.throughput).await?;
+            let world = World::new(spawner, busy, scenario.throughput, scenario.load).await?;
             world.begin_feed().await?;
             jobs::begin(&world, scenario.load)?;
-            jobs::begin_searches(&world)?;
+            jobs::begin_searches(&world, scenario.load)?;
             world.pass(scenario.warm_up, &second).await?;
             world.reset();
             let queue = world.pass(scenario.sample, &second).await?;

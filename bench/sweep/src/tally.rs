@@ -18,7 +18,13 @@ pub enum Call {
     Latest,
     /// A user looks at the 100 runs with the greatest value of a metric.
     ByMetric,
-    /// A sandbox of the tracking function starts.
+    /// A process exports the traces that it has gathered.
+    Export,
+    /// A user looks at the latest 100 traces.
+    LatestTraces,
+    /// A user looks at the latest 100 traces with a tag that one in twenty has.
+    TracesByTag,
+    /// A sandbox starts.
     ColdStart,
     /// Lambda hands a batch of the stream to the indexer, or the schedule calls it.
     Indexer,
@@ -32,8 +38,10 @@ impl Call {
             Self::Create => "create a run",
             Self::Log => "log a batch",
             Self::End => "end a run",
-            Self::Latest => "search: latest 100",
+            Self::Latest | Self::LatestTraces => "search: latest 100",
             Self::ByMetric => "search: top 100 by a metric",
+            Self::Export => "export traces",
+            Self::TracesByTag => "search: latest 100 by a tag",
             Self::ColdStart => "cold starts",
             Self::Indexer => "the indexer",
         }

@@ -15,14 +15,14 @@ use rand::RngExt;
 use serde_json::{Value, json};
 use table::Table;
 use tempfile::TempDir;
-use tracking::store::Store;
 
 use crate::feed::{Feed, SHARDS};
 use crate::lag::Lag;
+use crate::load::Load;
 use crate::machine::{Busy, sleep_until};
 use crate::network;
 use crate::partitions::Partitions;
-use crate::sandboxes::{ROOT, Sandboxes};
+use crate::sandboxes::{self, Asked, ROOT, Sandboxes};
 use crate::tally::{Call, Tally};
 use crate::{Failure, Result};
 
@@ -52,7 +52,7 @@ pub(crate) struct World {
 
 impl World {
     /// An empty table with an experiment.
-    pub(crate) async fn new(spawner: LocalSpawner, busy: Busy, throughput: Throughput) -> Result<Rc<Self>> {
+    pub(crate) async fn new(spawner: LocalSpawner, busy: Busy, throughput: Throughput, load: Load) -> Result<Rc<Self>> {
         let begin = Moment::now();
         // A database in memory may have a gigabyte. Where a file system in memory is mounted, nothing waits for a disk.
         let in_memory = Path::new("/dev/shm");
@@ -62,10 +62,14 @@ impl World {
         let table = Table::new(client_over(network::slowly(limits.http_client(), busy.clone())), TABLE);
         let created = busy.during(Table::new(engine.client(), TABLE).create_if_missing()).await;
         created.map_err(|failure| format!("{failure:?}"))?;
-        let store = Store::new(table.clone(), ROOT);
+        let store = tracking::store::Store::new(table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.map_err(|error| error.to_string())?;
-        let sandboxes = Sandboxes::new(table.clone());
-        let created = sandboxes.call("experiments/create", &json!({ "name": "experiment" })).await?;
+        let tracking = Sandboxes::new(table.clone(), sandboxes::tracking);
+        let created = tracking.call(&Asked::json("experiments/create", &json!({ "name": "experiment" }))).await?;
+        let sandboxes = match load {
+            Load::Traces { .. } => Sandboxes::new(table.clone(), sandboxes::traces),
+            _ => tracking,
+        };
         let experiment = created.body["experiment_id"].as_str().ok_or("there is no experiment")?.to_owned();
         limits.set_throughput(move |_| Some(throughput));
         Ok(Rc::new(Self {
@@ -116,10 +120,15 @@ impl World {
         self.spawn(async |world| world.feed.tick(&world.table, &world.tally).await)
     }
 
-    /// Posts as MLflow's client does, which comes again when it is told to; the answer, or nothing if it gives up.
+    /// Posts below `/api/2.0/mlflow/` ([`World::send`]).
     pub(crate) async fn post(&self, call: Call, path: &str, body: &Value) -> Result<Option<Value>> {
+        self.send(call, &Asked::json(path, body)).await
+    }
+
+    /// Calls as MLflow's client does, which comes again when it is told to; the answer, or nothing if it gives up.
+    pub(crate) async fn send(&self, call: Call, asked: &Asked) -> Result<Option<Value>> {
         for attempt in 0..ATTEMPTS {
-            let answer = self.sandboxes.call(path, body).await?;
+            let answer = self.sandboxes.call(asked).await?;
             {
                 let mut tally = self.tally.borrow_mut();
                 tally.count(call, answer.status, &answer.usage, answer.lasted);
@@ -131,7 +140,7 @@ impl World {
                 return Ok(Some(answer.body));
             }
             if answer.status != 429 && answer.status < 500 {
-                return Err(format!("{path}: {} {}", answer.status, answer.body).into());
+                return Err(format!("{}: {} {}", asked.path, answer.status, answer.body).into());
             }
             let back_off = Duration::from_secs(1 << attempt) + Duration::from_secs_f64(rand::rng().random());
             clock::sleep(answer.retry_after.unwrap_or(back_off)).await;

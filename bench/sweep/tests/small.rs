@@ -36,6 +36,21 @@ fn a_few_long_runs_are_logged_to_indexed_and_found() {
 }
 
 #[test]
+fn traces_are_exported_and_found() {
+    let load = Load::Traces { per_second: 40, exporters: 4, spans: 2 };
+    let measured = scenario(load, Throughput::OF_A_PARTITION, 40).run(|| ()).unwrap();
+    let calls = |call: Call| measured.tally.0.get(&call).cloned().unwrap_or_default();
+    let exports = calls(Call::Export);
+    assert!((159..=161).contains(&exports.made), "{exports:?}");
+    assert_eq!((exports.answered, exports.throttled), (exports.made, 0));
+    for call in load.searches() {
+        let searches = calls(call);
+        assert!(searches.made >= 6 && searches.answered == searches.made, "{call:?}: {searches:?}");
+    }
+    assert!(measured.partitions["TRACE#"].partitions > 1_500, "{:?}", measured.partitions);
+}
+
+#[test]
 fn a_partition_that_takes_less_than_is_asked_of_it_is_throttled() {
     let little = Throughput { writes: 20.0, ..Throughput::OF_A_PARTITION };
     let measured = scenario(Load::Short { per_second: 20, batch: [10, 5, 3] }, little, 4).run(|| ()).unwrap();
