@@ -126,7 +126,7 @@ async fn writes(ledger: &mut Ledger) {
     let (bench, experiment) = bench().await;
     let bench = &bench;
     ledger
-        .row("its spans by OTLP", budget([4.0, 5.0, 1.0], [2.0, 4.0, 0.0]), bench, [1_u32, 2], async |store, number| {
+        .row("its spans by OTLP", budget([4.0, 5.0, 2.0], [2.0, 4.0, 0.0]), bench, [1_u32, 2], async |store, number| {
             export(store, experiment, *number, 0..10).await;
         })
         .await;
@@ -138,7 +138,7 @@ async fn writes(ledger: &mut Ledger) {
     ledger
         .row(
             "its ten spans one by one, by OTLP",
-            budget([22.0, 25.0, 1.0], [20.0, 25.0, 0.0]),
+            budget([22.0, 25.0, 2.0], [20.0, 25.0, 0.0]),
             bench,
             [3_u32, 4],
             async |store, number| {

@@ -131,7 +131,7 @@ impl Store {
                 put
             });
         }
-        self.table.write_many(new.iter().map(PutMark::item).collect(), &[]).await?;
+        self.put_with_marks(new.iter().map(PutMark::item).collect()).await?;
         marked.extend(new);
         Ok(own)
     }

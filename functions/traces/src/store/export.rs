@@ -182,7 +182,7 @@ impl Store {
             };
             exported.push((change, known, marked));
         }
-        self.table.write_many(writes, &[]).await?;
+        self.put_with_marks(writes).await?;
         // All of them come to their end, whatever becomes of one.
         let changes: Vec<_> = exported
             .iter()

@@ -3,10 +3,15 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clock::Moment;
 
 use entities::StoredTrace;
 use mlflow_api::{ExperimentId, TraceId};
 
+/// For how long the number of a day's partitions is remembered. The indexer makes more of them when one gets too many traces.
+const NUMBER: Duration = Duration::from_secs(30);
 /// Traces remembered at a time, and days.
 const MOST: usize = 1_000;
 /// Largest document that is remembered, in bytes.
@@ -20,7 +25,7 @@ pub(super) struct Known(Arc<Mutex<Memory>>);
 #[derive(Default)]
 struct Memory {
     traces: HashMap<TraceId, StoredTrace>,
-    days: HashMap<(ExperimentId, i64), u32>,
+    days: HashMap<(ExperimentId, i64), (u32, Moment)>,
 }
 
 impl Known {
@@ -49,15 +54,21 @@ impl Known {
 
     /// Over how many partitions a day is spread, if it is in the table.
     pub(super) fn shards(&self, experiment: ExperimentId, day: i64) -> Option<u32> {
-        self.with(|memory| memory.days.get(&(experiment, day)).copied())
+        let (shards, read) = self.with(|memory| memory.days.get(&(experiment, day)).copied())?;
+        (read.age() < NUMBER).then_some(shards)
     }
 
     /// Remembers a day.
     pub(super) fn keep_day(&self, experiment: ExperimentId, day: i64, shards: u32) {
         self.with(|memory| {
             make_room(&mut memory.days);
-            memory.days.insert((experiment, day), shards);
+            memory.days.insert((experiment, day), (shards, Moment::now()));
         });
+    }
+
+    /// Forgets the numbers of partitions.
+    pub(super) fn forget_days(&self) {
+        self.with(|memory| memory.days.clear());
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Memory) -> T) -> T {

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use entities::attributes::{MARKED_AT, SHARDS};
 use entities::{StoredTrace, now_ms};
 use futures::future::try_join_all;
-use key_schema::{Ascending, Descending, Key, Ordinal, fnv1a_128, halves, place, rows};
+use key_schema::{Ascending, Descending, Key, Ordinal, Segment, fnv1a_128, halves, place, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
 
@@ -109,20 +109,42 @@ fn shard_of(trace: &TraceId, shards: u32) -> u32 {
 }
 
 impl Store {
-    /// Over how many partitions a day is spread; makes the day where there is none. No request for a day that this process knows, one for
-    /// any other.
+    /// Over how many partitions a day is spread; makes the day where there is none, of as many as the day before has: its load is likely to
+    /// be the same. No request for a day that this process has read in the last seconds, one for any other, and one more where there was none.
     async fn trace_shards(&self, experiment: ExperimentId, day: i64) -> Result<u32> {
         if let Some(shards) = self.known.shards(experiment, day) {
             return Ok(shards);
         }
-        let row = Item::new(rows::TraceDay::key(&experiment, &Ascending(day))).with(SHARDS, number(1));
-        let shards = match self.table.put(row, &Condition::item_missing()).await {
-            Ok(()) => 1,
-            Err(Failure::Refused { item, .. }) => item.map_or(1, |row| shards(&row)),
-            Err(failure) => return Err(failure.into()),
+        let until = rows::TraceDay::all(&experiment).range().until(&Ascending(day).text());
+        let page = self.table.query_page(&Query::of(until).backwards().limit(1)).await?;
+        let shards = match page.items.first().and_then(day_of_row) {
+            Some(latest) if latest.day == day => latest.shards,
+            earlier => {
+                let yesterday = earlier.filter(|earlier| earlier.day == day.saturating_sub(1));
+                self.trace_day_make(experiment, day, yesterday.map_or(1, |yesterday| yesterday.shards)).await?
+            }
         };
         self.known.keep_day(experiment, day, shards);
         Ok(shards)
+    }
+
+    /// Makes a day of so many partitions, unless it is there; how many it has.
+    async fn trace_day_make(&self, experiment: ExperimentId, day: i64, shards: u32) -> Result<u32> {
+        let row = Item::new(rows::TraceDay::key(&experiment, &Ascending(day))).with(SHARDS, number(shards));
+        match self.table.put(row, &Condition::item_missing()).await {
+            Ok(()) => Ok(shards),
+            Err(Failure::Refused { item, .. }) => Ok(item.as_ref().and_then(day_of_row).map_or(1, |day| day.shards)),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Puts items of which some are marks. A partition that gets too many of them becomes several: who was throttled looks how many there are now.
+    pub(super) async fn put_with_marks(&self, items: Vec<Item>) -> Result<()> {
+        let put = self.table.write_many(items, &[]).await;
+        if let Err(Failure::Throttled(_)) = &put {
+            self.known.forget_days();
+        }
+        Ok(put?)
     }
 
     /// The mark of a trace that gets this time, to be put. Costs what [`Store::trace_shards`] does.
@@ -145,11 +167,7 @@ impl Store {
     /// 15,000.
     pub async fn trace_days(&self, experiment: ExperimentId) -> Result<Vec<TraceDay>> {
         let items = self.table.query(Query::of(rows::TraceDay::all(&experiment)).backwards()).await?;
-        let day = |item: &Item| {
-            let row = item.key().as_ref().and_then(rows::TraceDay::parse)?;
-            Some(TraceDay { day: row.day.0, shards: shards(item) })
-        };
-        Ok(items.iter().filter_map(day).collect())
+        Ok(items.iter().filter_map(day_of_row).collect())
     }
 
     /// Marks of a day, newest first: at most so many, those behind a place where one is given, and none that began later than `latest`.
@@ -231,6 +249,11 @@ impl Store {
             }
         }
     }
+}
+
+fn day_of_row(item: &Item) -> Option<TraceDay> {
+    let row = item.key().as_ref().and_then(rows::TraceDay::parse)?;
+    Some(TraceDay { day: row.day.0, shards: shards(item) })
 }
 
 fn shards(day: &Item) -> u32 {

@@ -227,7 +227,7 @@ impl Store {
         let start = self.trace_started(experiment, started, false).await?;
         let draft = start.plan(self, None).await?;
         let mark = self.trace_mark(draft.experiment(), draft.trace(), draft.time()).await?;
-        self.table.write_many(vec![mark.item()], &[]).await?;
+        self.put_with_marks(vec![mark.item()]).await?;
         let (item, _) = draft.finish(Some(&mark));
         self.table.create(item.clone(), Vec::new()).await?;
         StoredTrace::of(item)?.info()

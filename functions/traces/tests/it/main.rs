@@ -8,6 +8,7 @@ mod exports;
 mod figures;
 mod guarded;
 mod marks;
+mod partitions;
 mod recorded;
 mod search;
 mod server;

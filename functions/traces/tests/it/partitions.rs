@@ -1,0 +1,91 @@
+//! The partitions of a day, which become more.
+
+use std::collections::BTreeSet;
+
+use entities::attributes::SHARDS;
+use key_schema::{Ascending, rows};
+use mlflow_api::ExperimentId;
+use serde_json::{Value, json};
+use table::{Update, number};
+use test_site::key_of;
+
+use crate::server::{ALL, Server, Site, id, span};
+
+const DAY_MS: u64 = 86_400_000;
+/// The day on which traces of these tests begin.
+const DAY: i64 = 19_675;
+
+async fn found(server: &Server, page: u64) -> Vec<String> {
+    let places = json!([{ "mlflow_experiment": { "experiment_id": "0" } }]);
+    let mut body = json!({ "locations": places, "max_results": page });
+    let mut found = Vec::new();
+    loop {
+        let answer = server.call_at("POST", &format!("{ALL}/search"), body.to_string()).await.ok();
+        let traces = answer["traces"].as_array().cloned().unwrap_or_default();
+        found.extend(traces.iter().map(|trace| trace["trace_id"].as_str().unwrap().to_owned()));
+        match answer["next_page_token"].as_str() {
+            Some(token) => body["page_token"] = Value::from(token),
+            None => return found,
+        }
+    }
+}
+
+/// The partitions that have marks.
+async fn partitions(site: &Site) -> BTreeSet<(i64, u32)> {
+    let items = site.items().await;
+    let marks = items.iter().filter_map(|item| rows::TraceMark::parse(&key_of(item)));
+    marks.map(|mark| (mark.day.0, mark.shard.0)).collect()
+}
+
+async fn make(site: &Site, day: i64, shards: u32) {
+    let update = Update::new(rows::TraceDay::key(&ExperimentId::DEFAULT, &Ascending(day))).set(SHARDS, number(shards));
+    site.table.apply(&update).await.unwrap();
+}
+
+#[tokio::test]
+async fn traces_are_found_in_all_partitions_and_stay_where_they_began() {
+    let site = Site::new().await;
+    for trace in 0..10 {
+        site.server.export(&[span(trace, 1, None, u64::from(trace), 100)]).await.ok();
+    }
+    assert_eq!(partitions(&site).await, BTreeSet::from([(DAY, 0)]));
+    make(&site, DAY, 4).await;
+    let other = site.other().await;
+    for trace in 10..40 {
+        other.export(&[span(trace, 1, None, u64::from(trace), 100)]).await.ok();
+    }
+    assert_eq!(partitions(&site).await, (0..4).map(|shard| (DAY, shard)).collect());
+    // Those of before stay in the first, whoever changes them.
+    for trace in 0..10 {
+        let tag = json!({ "key": "k", "value": "v" });
+        other.call("PATCH", &format!("traces/{}/tags", id(trace)), tag).await.ok();
+        other.export(&[span(trace, 2, Some(1), u64::from(trace), 100)]).await.ok();
+    }
+    let newest_first: Vec<_> = (0..40).rev().map(id).collect();
+    for (server, page) in [(&site.server, 3), (&other, 500)] {
+        assert_eq!(found(server, page).await, newest_first, "{page}");
+    }
+    let until = json!({ "experiment_id": "0", "max_timestamp_millis": 1_700_000_000_019_u64, "max_traces": 100 });
+    let deleted = other.call_at("POST", "/api/2.0/mlflow/traces/delete-traces", until.to_string()).await.ok();
+    assert_eq!(deleted["traces_deleted"], 20);
+    assert_eq!(found(&site.server, 7).await, newest_first[..20]);
+}
+
+#[tokio::test]
+async fn a_day_begins_with_as_many_partitions_as_the_day_before() {
+    let site = Site::new().await;
+    site.server.export(&[span(99, 1, None, 0, 10)]).await.ok();
+    make(&site, DAY, 4).await;
+    let other = site.other().await;
+    // After a day without traces, the load is another.
+    for (days, shards) in [(0, 4), (1, 4), (3, 1)] {
+        let traces = (0..24).map(|number| u32::try_from(days).unwrap() * 100 + number);
+        for trace in traces {
+            let from = days * DAY_MS + u64::from(trace);
+            other.export(&[span(trace, 1, None, from, from + 10)]).await.ok();
+        }
+        let day = DAY + i64::try_from(days).unwrap();
+        let used: BTreeSet<_> = partitions(&site).await.into_iter().filter(|(of, _)| *of == day).collect();
+        assert_eq!(used, (0..shards).map(|shard| (day, shard)).collect(), "{days}");
+    }
+}
