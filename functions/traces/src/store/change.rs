@@ -6,7 +6,7 @@ use mlflow_api::{Error, ErrorCode, Result, TraceId};
 use table::{Failure, Item};
 
 use super::draft::Draft;
-use super::mark::{Mark, PutMark, reliable_since};
+use super::mark::{PutMark, reliable_since};
 use super::store::Store;
 
 /// Bytes of a document that clients fill; the rest of DynamoDB's 400 KB is for what the server adds.
@@ -106,23 +106,22 @@ impl Store {
     /// gets, if this request has put it. One request, or none.
     async fn trace_keep_marks(&self, draft: &Draft, marked: &mut Vec<PutMark>) -> Result<Option<PutMark>> {
         let experiment = draft.experiment();
-        let of_request = |marked: &[PutMark], mark: &Mark| {
-            marked.iter().find(|put| put.experiment == experiment && put.mark == *mark).cloned()
-        };
+        // A request may have slept for hours, with its machine.
+        let of_request = || marked.iter().filter(|put| put.at >= reliable_since());
         let mut new = Vec::new();
         let mut own = None;
         let before = draft.before();
         if let Some(before) = before.filter(|before| before.marked_at() < reliable_since()) {
-            let mark = Mark::of(before);
-            own = Some(of_request(marked, &mark).unwrap_or_else(|| {
-                let put = PutMark::now(experiment, mark);
+            own = Some(of_request().find(|put| put.is_of(before)).cloned().unwrap_or_else(|| {
+                let put = PutMark::of(before);
                 new.push(put.clone());
                 put
             }));
         }
         let time = draft.time();
         if before.is_none_or(|before| before.request_time() != time) {
-            let known = marked.iter().find(|put| put.experiment == experiment && put.mark.time == time).cloned();
+            let known =
+                of_request().find(|put| put.partition.experiment == experiment && put.place.time == time).cloned();
             own = Some(if let Some(put) = known {
                 put
             } else {

@@ -10,16 +10,16 @@ use entities::StoredTrace;
 use entities::attributes::EDITS;
 use futures::stream::{self, StreamExt};
 use key_schema::{Key, rows};
-use mlflow_api::{ExperimentId, Result, TraceId};
+use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Query, Reason, Write, number};
+use trace_blocks::day_of;
 
 use super::draft::judges_a_session;
+use super::oldest::{Oldest, There};
 use super::store::Store;
 
 /// Traces that are deleted at a time.
 const AT_ONCE: usize = 8;
-/// Marks that are read at a time.
-const PAGE: usize = 100;
 /// How long one request deletes: a function has 29 seconds.
 const LONGEST: std::time::Duration = std::time::Duration::from_secs(20);
 
@@ -34,8 +34,8 @@ impl Store {
     }
 
     /// Deletes traces of the experiment that began no later than a time, oldest first, and at most so many; returns how many. It deletes
-    /// for 20 seconds: what is left then, the same request deletes. One request per hundred marks and one for their traces, and two or
-    /// three for each that is deleted.
+    /// for 20 seconds: what is left then, the same request deletes. Two requests per hundred marks or block and one for
+    /// the traces of marks, and two or three for each that is deleted.
     pub async fn traces_delete_until(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -46,30 +46,35 @@ impl Store {
         let mut left = most.unwrap_or(usize::MAX);
         let mut deleted = 0;
         let mut days = self.trace_days(id).await?;
-        days.retain(|day| day.day <= super::mark::day_of(latest));
+        days.retain(|day| day.day <= day_of(latest));
         while let Some(day) = days.pop() {
-            let mut after = None;
-            loop {
-                let marks = self.trace_marks_oldest(id, day, latest, after.as_ref(), PAGE).await?;
-                let Some(last) = marks.last() else { break };
-                after = Some(last.clone());
-                let heads = self.trace_heads(&marks.iter().map(|mark| &mark.trace).collect::<Vec<_>>()).await?;
-                let marked = marks
-                    .iter()
-                    .filter_map(|mark| heads.get(&mark.trace).filter(|head| mark.stands_for(head, id)).cloned());
-                let traces: Vec<_> = marked.take(left).collect();
+            let mut oldest = Oldest::of(id, day, latest);
+            while let Some(places) = oldest.next(self).await? {
+                let traces: Vec<_> = self.traces_there(places).await?.into_iter().take(left).collect();
                 left -= traces.len();
                 let is_wanted = |trace: &StoredTrace| trace.experiment() == id && trace.request_time() <= latest;
                 deleted += self.traces_remove(traces, is_wanted).await?;
-                if left == 0 || begun.age() > LONGEST {
+                if left == 0 || (begun.age() > LONGEST && deleted > 0) {
                     return Ok(deleted);
                 }
-            }
-            if begun.age() > LONGEST {
-                return Ok(deleted);
+                if begun.age() > LONGEST {
+                    // An answer of none would say that there is nothing left.
+                    return Err(Error::unavailable("so many traces were deleted lately that none was found in time"));
+                }
             }
         }
         Ok(deleted)
+    }
+
+    /// The traces at these places. One request per hundred marks.
+    async fn traces_there(&self, places: Vec<There>) -> Result<Vec<StoredTrace>> {
+        let marked: Vec<_> = places.iter().filter(|there| there.packed.is_none()).collect();
+        let heads = self.trace_heads(&marked.iter().map(|there| &there.place.trace).collect::<Vec<_>>()).await?;
+        let traces = places.into_iter().filter_map(|there| {
+            let read = heads.get(&there.place.trace).filter(|head| there.partition.holds(head, &there.place));
+            there.packed.or_else(|| read.cloned())
+        });
+        Ok(traces.collect())
     }
 
     async fn traces_remove(

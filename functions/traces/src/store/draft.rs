@@ -178,7 +178,7 @@ impl Draft {
         let mut item = self.item.clone().with(EDITS, number(next));
         if let Some(put) = mark {
             item = item.with(MARKED_AT, number(put.at));
-            match put.mark.shard {
+            match put.partition.shard {
                 0 => drop(item.0.remove(SHARD)),
                 shard => item = item.with(SHARD, number(shard)),
             }

@@ -18,7 +18,7 @@ use spans::{Export, Summary, Usage};
 
 use super::change::{Change, Known, ROOM};
 use super::draft::Draft;
-use super::mark::{Mark, PutMark, reliable_since};
+use super::mark::{PutMark, reliable_since};
 use super::spans::items;
 use super::store::Store;
 
@@ -219,7 +219,7 @@ impl Store {
         start: i64,
     ) -> Result<Vec<PutMark>> {
         let old = known.filter(|known| known.marked_at() < reliable_since());
-        let mut marks: Vec<_> = old.map(|known| PutMark::now(experiment, Mark::of(known))).into_iter().collect();
+        let mut marks: Vec<_> = old.map(PutMark::of).into_iter().collect();
         if known.is_none_or(|known| start < known.request_time()) {
             marks.push(self.trace_mark(experiment, trace, start).await?);
         }

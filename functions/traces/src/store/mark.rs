@@ -4,27 +4,17 @@
 //! every trace is found as it is, whatever was cut off. Only who packs traces takes marks away, of traces that have not changed for two minutes:
 //! longer than a writer relies on a mark ([`RELIABLE`]) and a request lasts.
 
-use std::cmp::Ordering;
-
 use entities::attributes::{MARKED_AT, SHARDS};
 use entities::{StoredTrace, now_ms};
-use futures::future::try_join_all;
-use key_schema::{Ascending, Descending, Key, Ordinal, Segment, fnv1a_128, halves, place, rows};
+use key_schema::{Ascending, KeyRange, Segment, fnv1a_128, halves, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
+use trace_blocks::{Place, TracePartition, day_of};
 
 use super::store::Store;
 
-/// A day, in ms.
-const DAY: i64 = 86_400_000;
 /// How old a mark may be, in ms, on which a request relies that begins now.
 const RELIABLE: i64 = 60_000;
-
-/// The UTC day of a time, in days since 1970.
-#[must_use]
-pub fn day_of(time: i64) -> i64 {
-    time.div_euclid(DAY)
-}
 
 /// A day that has traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,65 +30,34 @@ pub(super) fn reliable_since() -> i64 {
     now_ms().saturating_sub(RELIABLE)
 }
 
-/// A place in the time order of an experiment's traces: newest first, equal times by id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// When the trace began, in ms.
-    pub time: i64,
-    /// The trace.
-    pub trace: TraceId,
-    /// In which of its day's partitions it is.
-    pub shard: u32,
-}
-
 /// A mark that a request has put.
 #[derive(Clone, Debug)]
 pub(super) struct PutMark {
-    pub(super) experiment: ExperimentId,
-    pub(super) mark: Mark,
+    pub(super) partition: TracePartition,
+    pub(super) place: Place,
     /// When, in ms.
     pub(super) at: i64,
 }
 
-impl Ord for Mark {
-    /// Newest first, equal times by id.
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.time.cmp(&self.time).then_with(|| self.trace.cmp(&other.trace)).then_with(|| self.shard.cmp(&other.shard))
-    }
-}
-
-impl PartialOrd for Mark {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Mark {
-    /// That of a trace.
-    pub(super) fn of(trace: &StoredTrace) -> Self {
-        Self { time: trace.request_time(), trace: trace.id().clone(), shard: trace.shard() }
-    }
-
-    /// Whether it stands for the trace, as a mark of this experiment.
-    pub(super) fn stands_for(&self, trace: &StoredTrace, experiment: ExperimentId) -> bool {
-        trace.experiment() == experiment && *self == Self::of(trace)
-    }
-
-    fn key(&self, experiment: ExperimentId) -> Key {
-        let (day, shard) = (Ascending(day_of(self.time)), Ordinal(self.shard));
-        rows::TraceMark::key(&experiment, &day, &shard, &Descending(self.time), &self.trace)
-    }
-}
-
 impl PutMark {
     /// One that is to be put now.
-    pub(super) fn now(experiment: ExperimentId, mark: Mark) -> Self {
-        Self { experiment, mark, at: now_ms() }
+    fn now(partition: TracePartition, place: Place) -> Self {
+        Self { partition, place, at: now_ms() }
+    }
+
+    /// The same, of a trace.
+    pub(super) fn of(trace: &StoredTrace) -> Self {
+        Self::now(TracePartition::of(trace), Place::of(trace))
+    }
+
+    /// Whether it is that of the trace.
+    pub(super) fn is_of(&self, trace: &StoredTrace) -> bool {
+        self.partition.holds(trace, &self.place)
     }
 
     /// Its item.
     pub(super) fn item(&self) -> Item {
-        Item::new(self.mark.key(self.experiment)).with(MARKED_AT, number(self.at))
+        Item::new(self.partition.mark_key(&self.place)).with(MARKED_AT, number(self.at))
     }
 }
 
@@ -149,8 +108,9 @@ impl Store {
 
     /// The mark of a trace that gets this time, to be put. Costs what [`Store::trace_shards`] does.
     pub(super) async fn trace_mark(&self, experiment: ExperimentId, trace: &TraceId, time: i64) -> Result<PutMark> {
-        let shard = shard_of(trace, self.trace_shards(experiment, day_of(time)).await?);
-        Ok(PutMark::now(experiment, Mark { time, trace: trace.clone(), shard }))
+        let day = day_of(time);
+        let shard = shard_of(trace, self.trace_shards(experiment, day).await?);
+        Ok(PutMark::now(TracePartition { experiment, day, shard }, Place { time, trace: trace.clone() }))
     }
 
     /// Sees to it that nobody takes the mark of a trace away while it is changed; the mark, if it had to be put. One request, or none.
@@ -158,7 +118,7 @@ impl Store {
         if trace.marked_at() >= reliable_since() {
             return Ok(None);
         }
-        let mark = PutMark::now(trace.experiment(), Mark::of(trace));
+        let mark = PutMark::of(trace);
         self.table.put(mark.item(), &Condition::Always).await?;
         Ok(Some(mark))
     }
@@ -170,82 +130,23 @@ impl Store {
         Ok(items.iter().filter_map(day_of_row).collect())
     }
 
-    /// Marks of a day, newest first: at most so many, those behind a place where one is given, and none that began later than `latest`.
-    /// One request per partition of the day; a read unit per 4 KB, which are about 30 marks. A mark stands for its trace only if the
-    /// trace's document has the same experiment and time.
-    pub async fn trace_marks(
+    /// The places of marks of a range of a partition, from its end if backwards: at most so many; and whether there are more. One request, or
+    /// one per 1 MB; a read unit per 4 KB, which are about 30 marks.
+    pub(super) async fn trace_marks(
         &self,
-        experiment: ExperimentId,
-        day: TraceDay,
-        latest: Option<i64>,
-        behind: Option<&Mark>,
+        range: KeyRange,
+        is_backwards: bool,
         most: usize,
-    ) -> Result<Vec<Mark>> {
-        let query = |shard| {
-            let all = rows::TraceMark::all(&experiment, &Ascending(day.day), &Ordinal(shard)).range();
-            let all = match latest {
-                Some(latest) => all.starting(&place::time(latest)),
-                None => all,
-            };
-            let query = Query::of(match behind {
-                Some(mark) => all.after(&place::newest_first(mark.time, mark.trace.as_str())),
-                None => all,
-            });
-            (shard, query)
-        };
-        self.trace_marks_merged((0..day.shards).map(query), most, Mark::cmp).await
-    }
-
-    /// The same from the other end: oldest first, of equal times the greatest id first, and those before a place where one is given.
-    pub(super) async fn trace_marks_oldest(
-        &self,
-        experiment: ExperimentId,
-        day: TraceDay,
-        latest: i64,
-        before: Option<&Mark>,
-        most: usize,
-    ) -> Result<Vec<Mark>> {
-        let query = |shard| {
-            let all = rows::TraceMark::all(&experiment, &Ascending(day.day), &Ordinal(shard)).range();
-            let all = all.starting(&place::time(latest));
-            let all = match before {
-                Some(mark) => all.until(&place::newest_first(mark.time, mark.trace.as_str())),
-                None => all,
-            };
-            (shard, Query::of(all).backwards())
-        };
-        // The place itself comes once more.
-        let more = most.saturating_add(usize::from(before.is_some()));
-        let mut marks = self.trace_marks_merged((0..day.shards).map(query), more, |one, other| other.cmp(one)).await?;
-        marks.retain(|mark| Some(mark) != before);
-        Ok(marks)
-    }
-
-    async fn trace_marks_merged(
-        &self,
-        queries: impl Iterator<Item = (u32, Query)>,
-        most: usize,
-        order: impl Fn(&Mark, &Mark) -> Ordering,
-    ) -> Result<Vec<Mark>> {
-        let pages = queries.map(|(shard, query)| self.trace_marks_of(shard, query, most));
-        let mut marks: Vec<Mark> = try_join_all(pages).await?.into_iter().flatten().collect();
-        marks.sort_by(order);
-        marks.truncate(most);
-        Ok(marks)
-    }
-
-    async fn trace_marks_of(&self, shard: u32, query: Query, most: usize) -> Result<Vec<Mark>> {
-        let mut query = query.limit(most);
+    ) -> Result<(Vec<Place>, bool)> {
+        let query = Query::of(range).limit(most);
+        let mut query = if is_backwards { query.backwards() } else { query };
         let mut marks = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
-            marks.extend(page.items.iter().filter_map(Item::key).filter_map(|key| {
-                let row = rows::TraceMark::parse(&key)?;
-                Some(Mark { time: row.time.0, trace: row.trace, shard })
-            }));
+            marks.extend(page.items.iter().filter_map(Item::key).filter_map(|key| Place::of_key(&key)));
             match page.next {
                 Some(next) if marks.len() < most => query = query.starting_at(next),
-                _ => return Ok(marks),
+                next => return Ok((marks, next.is_some())),
             }
         }
     }
@@ -263,13 +164,6 @@ fn shards(day: &Item) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_begin_at_midnight() {
-        for (time, day) in [(0, 0), (DAY - 1, 0), (DAY, 1), (-1, -1), (i64::MIN, -106_751_991_168)] {
-            assert_eq!(day_of(time), day, "{time}");
-        }
-    }
 
     #[test]
     fn traces_are_spread_over_all_partitions_of_a_day() {

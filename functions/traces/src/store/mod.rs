@@ -2,7 +2,7 @@
 //!
 //! A trace is a document under its id, which holds all but the spans. Spans stand beside it, an item for each export, and are never
 //! rewritten. Marks are the time order of an experiment's traces, in partitions by day, so that no partition grows without bound
-//! (`docs/adr/0033-traces.md`).
+//! (`docs/adr/0033-traces.md`). Traces that have not changed for some minutes are in blocks, which searches read (`docs/adr/0034-blocks-of-traces.md`).
 
 mod assessment;
 mod change;
@@ -12,6 +12,7 @@ mod export;
 mod known;
 mod link;
 mod mark;
+mod oldest;
 mod read;
 mod search;
 mod spans;
@@ -21,10 +22,10 @@ mod store;
 mod tag;
 
 pub use export::Rejected;
-pub use mark::{Mark, TraceDay, day_of};
 pub use read::{WholeTrace, has_spans_here};
 pub(crate) use search::known_experiments;
 pub use search::{Correlation, TraceSearch};
 pub use start::{EndedTrace, StartedTrace};
 pub use store::Store;
 pub(crate) use tag::no_tag;
+pub(crate) use trace_blocks::day_of;

@@ -10,7 +10,7 @@ use mlflow_api::{Error, Result, TraceId, limits};
 use table::{Condition, Failure, Update, number, text};
 
 use super::change::{ROOM, no_room};
-use super::mark::{Mark, reliable_since};
+use super::mark::reliable_since;
 use super::store::Store;
 
 /// Checks the name of a trace.
@@ -83,7 +83,7 @@ impl Store {
                     self.known.forget_trace(known.id());
                     let Some(now) = item.map(StoredTrace::of).transpose()? else { return Ok(None) };
                     let was_marked = match &put {
-                        Some(put) => put.mark.stands_for(&now, put.experiment),
+                        Some(put) => put.is_of(&now),
                         None => now.marked_at() >= since,
                     };
                     if was_marked {
@@ -99,11 +99,10 @@ impl Store {
 
 /// Whether a trace still has the place that it had.
 fn is_at(known: &StoredTrace) -> Condition {
-    let Mark { time, shard, .. } = Mark::of(known);
-    let shard = match shard {
+    let shard = match known.shard() {
         0 => Condition::Missing(SHARD.into()),
         shard => Condition::Equals(SHARD.into(), number(shard)),
     };
     let experiment = Condition::Equals(EXPERIMENT.into(), text(known.experiment().to_string()));
-    experiment.and(Condition::Equals(START_TIME.into(), number(time))).and(shard)
+    experiment.and(Condition::Equals(START_TIME.into(), number(known.request_time()))).and(shard)
 }

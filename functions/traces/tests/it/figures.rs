@@ -7,6 +7,7 @@ use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
+use crate::packing::{pack_all, pack_some};
 use crate::server::{Answer, Server, Site};
 
 const RECORDED: &str = include_str!("figures.json");
@@ -64,12 +65,27 @@ fn difference(answer: &Answer, status: u64, expected: &Value, known: &Known) -> 
 
 #[tokio::test]
 async fn figures_are_those_of_mlflow() {
+    are_those_of_mlflow(async |_| {}).await;
+}
+
+#[tokio::test]
+async fn they_are_where_some_traces_are_packed() {
+    are_those_of_mlflow(async |site| pack_some(site, 5, |place| place % 4 != 1).await).await;
+}
+
+#[tokio::test]
+async fn they_are_where_all_traces_are_packed() {
+    are_those_of_mlflow(async |site| pack_all(site, 128).await).await;
+}
+
+async fn are_those_of_mlflow(pack: impl AsyncFn(&Site)) {
     let recorded: HashMap<String, Vec<Value>> = serde_json::from_str(RECORDED).unwrap();
     let site = Site::new().await;
     let mut known = Known::new();
     for made in &recorded["made"] {
         call(&site.server, made, &mut known).await;
     }
+    pack(&site).await;
     let mut differences = Vec::new();
     for (kind, path) in [("metrics", "metrics"), ("correlations", "calculate-filter-correlation")] {
         let path = format!("/api/3.0/mlflow/traces/{path}");

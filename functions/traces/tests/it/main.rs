@@ -2,13 +2,18 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
 mod assessments;
+mod blocks;
 mod deletion;
 mod exporters;
 mod exports;
 mod figures;
 mod guarded;
 mod marks;
+<<<<<<< HEAD
 mod partitions;
+=======
+mod packing;
+>>>>>>> cdd1780 (Search, count and delete traces of blocks)
 mod recorded;
 mod search;
 mod server;

@@ -14,7 +14,7 @@ use crate::server::{ALL, Server, Site, export, id, info, span};
 const BEGAN: i64 = 1_700_000_000_000;
 
 /// Runs a test on a clock that jumps to where somebody waits for.
-fn timed(test: impl Future<Output = ()>) {
+pub(crate) fn timed(test: impl Future<Output = ()>) {
     let simulation = Simulation::begin();
     let test = Box::pin(test);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -7,6 +7,7 @@ use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
+use crate::packing::{pack_all, pack_some};
 use crate::server::{Server, Site};
 
 const RECORDED: &str = include_str!("../../../../shared/search/tests/trace_searches.json");
@@ -140,6 +141,20 @@ async fn search(server: &Server, experiments: &[String], search: &Value, page: u
 
 #[tokio::test]
 async fn searches_find_what_mlflow_finds_page_by_page() {
+    find_what_mlflow_finds(async |_| {}).await;
+}
+
+#[tokio::test]
+async fn they_do_so_where_some_traces_are_packed() {
+    find_what_mlflow_finds(async |site| pack_some(site, 5, |place| place % 4 != 1).await).await;
+}
+
+#[tokio::test]
+async fn they_do_so_where_all_traces_are_packed() {
+    find_what_mlflow_finds(async |site| pack_all(site, 128).await).await;
+}
+
+async fn find_what_mlflow_finds(pack: impl AsyncFn(&Site)) {
     let recorded: HashMap<String, Vec<Value>> = serde_json::from_str(RECORDED).unwrap();
     let site = Site::new().await;
     let server = &site.server;
@@ -150,6 +165,7 @@ async fn searches_find_what_mlflow_finds_page_by_page() {
     for (number, trace) in recorded["traces"].iter().enumerate() {
         make(server, &experiments, number, trace).await;
     }
+    pack(&site).await;
     let (mut asked, mut differences) = (0, Vec::new());
     for recorded in &recorded["searches"] {
         let expected = match &recorded[3] {

@@ -1,7 +1,6 @@
 //! Figures about traces: all that began in a range of time are read.
 
 use access::Granted;
-use entities::StoredTrace;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use listing::{Pace, Reading};
 use mlflow_api::trace_metrics::{MetricDataPoint, TraceCorrelation, TraceMetrics};
@@ -11,12 +10,15 @@ use search::trace::metrics::{Metrics, MetricsQuestion};
 use search::trace::{CorrelationCounts, Sessions, TraceFilter};
 
 use super::super::store::Store;
-use super::seen::Seen;
+use super::looked::{Found, in_portions};
+use super::partition::Depth;
+use super::seen::{Seen, SeenColumns};
 use super::span::SeenSpan;
 use super::walk::Walks;
 
-/// Traces read at a time at most.
-const PORTION: usize = 1_600;
+/// Traces read at a time at most; and of columns, which are short: 40 blocks, as many as a request takes.
+const PORTION: usize = 2_048;
+const PORTION_OF_COLUMNS: usize = 5_120;
 /// Traces whose spans are read at a time.
 const AT_ONCE: usize = 16;
 
@@ -31,8 +33,8 @@ pub struct Correlation {
 }
 
 impl Store {
-    /// Figures of these experiments. One request for each experiment, one for each day and hundred traces; and one for each trace where
-    /// spans are counted.
+    /// Figures of these experiments. One request for each experiment, two for each day, one for each 40 blocks and for each hundred traces that
+    /// have changed lately; and where spans are counted, one for each hundred items of spans in blocks, and for each trace that has changed.
     pub async fn trace_metrics(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -40,23 +42,36 @@ impl Store {
     ) -> Result<TraceMetrics> {
         let times = question.request_times();
         let with_spans = question.asks_for_spans();
+        let depth = if question.is_about_columns() { Depth::Columns } else { Depth::Documents };
         let mut metrics = Metrics::of(question);
-        let mut all = All::of(self, experiments, times).await?;
+        let mut all = All::of(self, experiments, times, depth).await?;
         let mut pace = Pace::default();
-        while let Some(traces) = all.next().await? {
-            if with_spans {
-                let reads = traces.iter().map(|trace| async move {
-                    Ok::<_, Error>((Seen::of(trace)?, self.trace_spans_in(trace.experiment(), trace.id()).await?))
+        while let Some(found) = all.next().await? {
+            let mut counted = Vec::new();
+            for found in found {
+                pace.keep().await;
+                match found {
+                    Found::Trace(trace, block) if with_spans => counted.push((Seen::of(&trace)?, block)),
+                    Found::Trace(trace, _) => metrics.add(&Seen::of(&trace)?, std::iter::empty::<SeenSpan>()),
+                    Found::Columns(experiment, columns) => {
+                        metrics.add(&SeenColumns { experiment, columns }, std::iter::empty::<SeenSpan>());
+                    }
+                }
+            }
+            for portion in in_portions(counted, |(_, block)| block.as_ref()) {
+                let in_blocks = portion.iter().map(|(seen, block)| (&seen.info.id, block.as_ref()));
+                let mut packed = all.store.packed_spans(in_blocks).await?;
+                let reads = portion.into_iter().map(|(seen, _)| {
+                    let read = packed.remove(&seen.info.id);
+                    async move {
+                        let spans = self.spans_unless_read(read, seen.info.experiment, &seen.info.id).await?;
+                        Ok::<_, Error>((seen, spans))
+                    }
                 });
                 let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
                 while let Some((seen, spans)) = reads.try_next().await? {
                     pace.keep().await;
                     metrics.add(&seen, spans.iter().map(SeenSpan::of));
-                }
-            } else {
-                for trace in &traces {
-                    pace.keep().await;
-                    metrics.add(&Seen::of(trace)?, std::iter::empty::<SeenSpan>());
                 }
             }
         }
@@ -87,16 +102,42 @@ impl Store {
         let times = base.as_ref().map(TraceFilter::request_times).unwrap_or_default();
         let mut counts = CorrelationCounts::default();
         if !times.is_empty() {
-            let mut all = All::of(self, experiments, times).await?;
-            while let Some(traces) = all.next().await? {
-                let checks = traces.iter().map(|trace| self.passes(trace, &filters));
-                let mut checks = stream::iter(checks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
-                while let Some([base, first, second]) = checks.try_next().await? {
-                    counts.total += u64::from(base);
-                    // Either filter is asked with the base beside it.
-                    counts.first += u64::from(base && first);
-                    counts.second += u64::from(base && second);
-                    counts.joint += u64::from(base && first && second);
+            let mut all = All::of(self, experiments, times, Depth::Documents).await?;
+            let mut pace = Pace::default();
+            while let Some(found) = all.next().await? {
+                let mut undecided = Vec::new();
+                for found in found {
+                    pace.keep().await;
+                    let Found::Trace(trace, block) = found else { continue };
+                    let seen = Seen::of(&trace)?;
+                    let passes =
+                        filters.map(|filter| filter.is_none_or(|(filter, sessions)| filter.matches(&seen, sessions)));
+                    if filters.iter().zip(passes).any(|(filter, passes)| passes && asks_for_spans(filter.as_ref())) {
+                        undecided.push((seen, passes, block));
+                    } else {
+                        add(&mut counts, passes);
+                    }
+                }
+                for portion in in_portions(undecided, |(.., block)| block.as_ref()) {
+                    let in_blocks = portion.iter().map(|(seen, _, block)| (&seen.info.id, block.as_ref()));
+                    let mut packed = all.store.packed_spans(in_blocks).await?;
+                    let reads = portion.into_iter().map(|(seen, passes, _)| {
+                        let read = packed.remove(&seen.info.id);
+                        async move {
+                            let (experiment, id) = (seen.info.experiment, &seen.info.id);
+                            Ok::<_, Error>((passes, self.spans_unless_read(read, experiment, id).await?))
+                        }
+                    });
+                    let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+                    while let Some((mut passes, spans)) = reads.try_next().await? {
+                        pace.keep().await;
+                        let asked =
+                            passes.iter_mut().zip(filters).filter_map(|(passes, filter)| Some((passes, filter?)));
+                        for (passes, (filter, _)) in asked {
+                            *passes = *passes && filter.matches_spans(spans.iter().map(SeenSpan::of));
+                        }
+                        add(&mut counts, passes);
+                    }
                 }
             }
         }
@@ -110,23 +151,18 @@ impl Store {
             total_count: counts.total,
         })
     }
+}
 
-    /// Which of the filters a trace passes; one that is none it does.
-    async fn passes(&self, trace: &StoredTrace, filters: &[Option<(&TraceFilter, &Sessions)>; 3]) -> Result<[bool; 3]> {
-        let seen = Seen::of(trace)?;
-        let mut passes = filters.map(|filter| filter.is_none_or(|(filter, sessions)| filter.matches(&seen, sessions)));
-        let asks =
-            |filter: &Option<(&TraceFilter, &Sessions)>| filter.is_some_and(|(filter, _)| filter.asks_for_spans());
-        if filters.iter().zip(passes).any(|(filter, passes)| passes && asks(filter)) {
-            let spans = self.trace_spans_in(trace.experiment(), trace.id()).await?;
-            for (passes, (filter, _)) in
-                passes.iter_mut().zip(filters).filter_map(|(passes, filter)| Some((passes, (*filter)?)))
-            {
-                *passes = *passes && filter.matches_spans(spans.iter().map(SeenSpan::of));
-            }
-        }
-        Ok(passes)
-    }
+fn asks_for_spans(filter: Option<&(&TraceFilter, &Sessions)>) -> bool {
+    filter.is_some_and(|(filter, _)| filter.asks_for_spans())
+}
+
+/// Counts a trace; either filter is asked with the base beside it.
+fn add(counts: &mut CorrelationCounts, [base, first, second]: [bool; 3]) {
+    counts.total += u64::from(base);
+    counts.first += u64::from(base && first);
+    counts.second += u64::from(base && second);
+    counts.joint += u64::from(base && first && second);
 }
 
 /// All traces of experiments that began in a range of time, a portion at a time.
@@ -134,24 +170,27 @@ struct All {
     store: Store,
     walks: Walks,
     reading: Reading,
+    portion: usize,
 }
 
 impl All {
-    async fn of(store: &Store, experiments: &[Granted<ExperimentId>], times: TimeRange) -> Result<Self> {
+    async fn of(store: &Store, experiments: &[Granted<ExperimentId>], times: TimeRange, depth: Depth) -> Result<Self> {
         let reading = Reading::default();
         let store = store.over(reading.of(&store.table));
         let ids: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
-        let walks = Walks::of(&store, &ids, times, None).await?;
-        Ok(Self { store, walks, reading })
+        let walks = Walks::of(&store, &ids, times, None, depth).await?;
+        let portion = if depth == Depth::Columns { PORTION_OF_COLUMNS } else { PORTION };
+        Ok(Self { store, walks, reading, portion })
     }
 
-    async fn next(&mut self) -> Result<Option<Vec<StoredTrace>>> {
-        let marks = self.walks.next(&self.store, self.reading.portion(PORTION)).await?;
-        if marks.is_empty() {
+    async fn next(&mut self) -> Result<Option<Vec<Found>>> {
+        let spots = self.walks.next(&self.store, self.reading.portion(self.portion)).await?;
+        let read = spots.len();
+        if read == 0 {
             return Ok(None);
         }
-        let traces = self.store.traces_at(&marks).await?;
-        self.reading.portion_was(marks.len());
+        let traces = self.store.traces_at(spots).await?;
+        self.reading.portion_was(read);
         Ok(Some(traces))
     }
 }

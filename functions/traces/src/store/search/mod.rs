@@ -1,20 +1,21 @@
 //! Searching traces.
 //!
-//! Marks name them newest first ([`walk`]). Portions of them are read and checked, and their spans only where the filter asks for spans and
-//! all else passes, until the page is full. Another order than newest first needs all that the filter's times let pass before it knows
+//! Marks and blocks have them newest first ([`walk`]): of a mark the document is read, a block has documents. Portions of them are checked, and
+//! their spans only where the filter asks for spans and all else passes, until the page is full. Another order than newest first needs all that the filter's times let pass before it knows
 //! which come first; the first ones are kept in memory only.
 
 mod asked;
 mod figures;
+mod looked;
+mod partition;
 mod seen;
 mod sessions;
 mod span;
 mod walk;
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use access::Granted;
-use entities::StoredTrace;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use listing::{Pace, Page, Reading, Top};
 use mlflow_api::traces::{FoundTraces, TraceInfo};
@@ -22,28 +23,33 @@ use mlflow_api::{ExperimentId, Result};
 use search::trace::Sessions;
 use search::{Direction, SortKey};
 use serde_json::Value;
+use trace_blocks::Place;
 
 pub use asked::TraceSearch;
 pub(crate) use asked::known as known_experiments;
 pub use figures::Correlation;
+use looked::{Found, in_portions};
+use partition::{Depth, PackedBlock, Spot, Standing};
 use seen::Seen;
 use span::SeenSpan;
 use walk::Walks;
 
-use super::mark::Mark;
 use super::store::Store;
 
 /// Traces whose spans are read at a time.
 const AT_ONCE: usize = 8;
-/// Traces read at a time at most: 16 requests at once.
-const LARGEST_PORTION: usize = 1_600;
-/// Traces read at first, where a filter decides how many are needed.
+/// Traces read at a time at most: of as many marks, 21 requests at once; of as many traces in blocks, one, and one for the spans.
+const LARGEST_PORTION: usize = 2_048;
+/// Traces read at first, where a filter decides how many are needed; then twice as many, or more where blocks have them for next to nothing.
 const FIRST_PORTION: usize = 20;
+const GROWTH: usize = 2;
+const GROWTH_IN_BLOCKS: usize = 8;
 
 impl Store {
-    /// Searches traces of these experiments. One request for each experiment; then, newest first, one for each day and experiment and for
-    /// each hundred traces that are looked at, and where the filter asks for spans, one for each that passes all else. A read unit per 30
-    /// marks, and per 4 KB of each trace.
+    /// Searches traces of these experiments. One request for each experiment; then, newest first, two for each day and experiment, one for each
+    /// hundred traces that have changed lately and for each 40 blocks; and where the filter asks for spans, one for each hundred items of spans
+    /// in blocks, and for each trace that has changed lately and passes all else. A read unit per 30 marks, and per 4 KB of each block and of
+    /// each trace that has changed.
     pub async fn trace_search(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -59,7 +65,7 @@ impl Store {
             let sessions = store.trace_sessions(&experiments, &search.asked.filter).await?;
             let newest_first = search.asked.order.by_time() == Some(Direction::Descending);
             let behind = search.behind().filter(|_| newest_first);
-            let mut walks = Walks::of(&store, &experiments, times, behind.as_ref()).await?;
+            let mut walks = Walks::of(&store, &experiments, times, behind.as_ref(), Depth::Documents).await?;
             reading.begins_here();
             let look = Look { store: &store, search: &search, sessions: &sessions };
             if newest_first {
@@ -77,24 +83,11 @@ impl Store {
     }
 }
 
-impl Store {
-    /// The traces that marks stand for, in their order. One request per hundred.
-    async fn traces_at(&self, marks: &[(ExperimentId, Mark)]) -> Result<Vec<StoredTrace>> {
-        let ids: BTreeSet<_> = marks.iter().map(|(_, mark)| &mark.trace).collect();
-        let heads = self.trace_heads(&ids.into_iter().collect::<Vec<_>>()).await?;
-        let stand = marks.iter().filter_map(|(experiment, mark)| {
-            // A trace that began at another time at first has two marks.
-            heads.get(&mark.trace).filter(|trace| mark.stands_for(trace, *experiment)).cloned()
-        });
-        Ok(stand.collect())
-    }
-}
-
 impl TraceSearch {
     /// The place of the last trace of the page before, newest first.
-    fn behind(&self) -> Option<Mark> {
+    fn behind(&self) -> Option<Place> {
         let (time, id) = self.after.as_ref()?.latest_first()?;
-        Some(Mark { time, trace: mlflow_api::TraceId::parse(id)?, shard: 0 })
+        Some(Place { time, trace: mlflow_api::TraceId::parse(id)? })
     }
 }
 
@@ -122,13 +115,13 @@ impl Look<'_> {
                 return Ok(());
             }
             let wanted = if lets_all_pass { page.missing() } else { page.missing().max(portion) };
-            portion = (portion * 2).min(LARGEST_PORTION);
-            let marks = walks.next(self.store, reading.portion(wanted)).await?;
-            if marks.is_empty() {
-                return Ok(());
-            }
-            let found = self.at(&marks, page.missing()).await?;
-            reading.portion_was(marks.len());
+            let spots = walks.next(self.store, reading.portion(wanted)).await?;
+            let Some(last) = spots.last() else { return Ok(()) };
+            let growth = if matches!(last.standing, Standing::Mark) { GROWTH } else { GROWTH_IN_BLOCKS };
+            portion = (portion * growth).min(LARGEST_PORTION);
+            let read = spots.len();
+            let found = self.at(spots, page.missing()).await?;
+            reading.portion_was(read);
             for (key, trace) in found {
                 if !page.add(key, &json(&trace.info))? {
                     return Ok(());
@@ -151,15 +144,16 @@ impl Look<'_> {
     ) -> Result<()> {
         let mut top = Top::new(page.missing());
         loop {
-            let marks = walks.next(self.store, reading.portion(LARGEST_PORTION)).await?;
-            if marks.is_empty() {
+            let spots = walks.next(self.store, reading.portion(LARGEST_PORTION)).await?;
+            let read = spots.len();
+            if read == 0 {
                 break;
             }
-            for (key, trace) in self.at(&marks, usize::MAX).await? {
+            for (key, trace) in self.at(spots, usize::MAX).await? {
                 let bytes = trace.bytes;
                 top.add(key, trace, bytes);
             }
-            reading.portion_was(marks.len());
+            reading.portion_was(read);
         }
         let found = top.finish();
         let has_more = found.has_more();
@@ -175,28 +169,53 @@ impl Look<'_> {
     }
 
     /// The first of these traces, at most so many, that pass and come after the page before, with their keys.
-    async fn at(&self, marks: &[(ExperimentId, Mark)], most: usize) -> Result<Vec<(SortKey, Seen)>> {
+    async fn at(&self, spots: Vec<Spot>, most: usize) -> Result<Vec<(SortKey, Seen)>> {
         let (filter, order) = (&self.search.asked.filter, &self.search.asked.order);
         let (mut passed, mut pace) = (Vec::new(), Pace::default());
-        for trace in &self.store.traces_at(marks).await? {
+        for found in self.store.traces_at(spots).await? {
+            let Found::Trace(trace, block) = found else { continue };
             pace.keep().await;
-            let seen = Seen::of(trace)?;
+            let seen = Seen::of(&trace)?;
             let key = order.key(&seen);
             let is_behind = self.search.after.as_ref().is_none_or(|after| key > *after);
             if is_behind && filter.matches(&seen, self.sessions) {
-                passed.push((key, seen));
+                passed.push((key, seen, block));
             }
         }
         if !filter.asks_for_spans() {
             passed.truncate(most);
-            return Ok(passed);
+            return Ok(passed.into_iter().map(|(key, seen, _)| (key, seen)).collect());
         }
-        let with_spans = passed.into_iter().map(|(key, seen)| async move {
-            let spans = self.store.trace_spans_in(seen.info.experiment, &seen.info.id).await?;
-            let is_met = filter.matches_spans(spans.iter().map(SeenSpan::of));
-            Ok::<_, mlflow_api::Error>(is_met.then_some((key, seen)))
+        let mut found = Vec::new();
+        for portion in in_portions(passed, |(.., block)| block.as_ref()) {
+            found.extend(self.with_spans(portion, most - found.len()).await?);
+            if found.len() >= most {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The first of these traces, at most so many, that have a span that passes.
+    async fn with_spans(
+        &self,
+        portion: Vec<(SortKey, Seen, Option<Arc<PackedBlock>>)>,
+        most: usize,
+    ) -> Result<Vec<(SortKey, Seen)>> {
+        let filter = &self.search.asked.filter;
+        let in_blocks = portion.iter().map(|(_, seen, block)| (&seen.info.id, block.as_ref()));
+        let mut packed = self.store.packed_spans(in_blocks).await?;
+        let checks = portion.into_iter().map(|(key, seen, _)| {
+            let read = packed.remove(&seen.info.id);
+            async move {
+                let spans = self.store.spans_unless_read(read, seen.info.experiment, &seen.info.id).await?;
+                let is_met = filter.matches_spans(spans.iter().map(SeenSpan::of));
+                // Long texts take long.
+                tokio::task::yield_now().await;
+                Ok::<_, mlflow_api::Error>(is_met.then_some((key, seen)))
+            }
         });
-        let checked = stream::iter(with_spans.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let checked = stream::iter(checks.collect::<Vec<_>>()).buffered(AT_ONCE);
         checked.try_filter_map(|found| std::future::ready(Ok(found))).take(most).try_collect().await
     }
 }

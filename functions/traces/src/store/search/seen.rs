@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use entities::StoredTrace;
 use mlflow_api::assessments::{Assessment, Judgement};
 use mlflow_api::python::json_spaced;
-use mlflow_api::traces::{SESSION, TraceInfo};
+use mlflow_api::traces::{NAME_TAG, SESSION, TOKEN_USAGE, TraceInfo};
 use mlflow_api::{ExperimentId, Result};
 use search::trace::{AssessmentFields, AssessmentKind, TraceFields, TraceText};
+use trace_blocks::CoreTrace;
 
 /// A trace without its spans.
 pub(super) struct Seen {
@@ -99,5 +100,57 @@ impl TraceFields for Seen {
 
     fn is_linked_to_prompt(&self, prompt: &str) -> bool {
         self.prompts.iter().any(|linked| linked == prompt)
+    }
+}
+
+/// What columns say of a trace. Whoever asks for more has to look at the document.
+pub(super) struct SeenColumns {
+    pub(super) experiment: ExperimentId,
+    pub(super) columns: CoreTrace,
+}
+
+impl TraceFields for SeenColumns {
+    fn experiment(&self) -> ExperimentId {
+        self.experiment
+    }
+
+    fn text(&self, attribute: TraceText) -> Option<&str> {
+        match attribute {
+            TraceText::Id => Some(self.columns.place.trace.as_str()),
+            TraceText::State => Some(self.columns.state.name()),
+            TraceText::ClientRequestId => None,
+        }
+    }
+
+    fn request_time(&self) -> i64 {
+        self.columns.place.time
+    }
+
+    fn duration(&self) -> Option<i64> {
+        self.columns.duration
+    }
+
+    fn tag(&self, key: &str) -> Option<&str> {
+        self.columns.name.as_deref().filter(|_| key == NAME_TAG)
+    }
+
+    fn metadata(&self, key: &str) -> Option<&str> {
+        match key {
+            SESSION => self.columns.session.as_deref(),
+            TOKEN_USAGE => self.columns.usage.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn assessments(&self) -> impl Iterator<Item = AssessmentFields<'_>> {
+        std::iter::empty()
+    }
+
+    fn is_linked_to_run(&self, _: &str) -> bool {
+        false
+    }
+
+    fn is_linked_to_prompt(&self, _: &str) -> bool {
+        false
     }
 }

@@ -1,4 +1,4 @@
-//! The traces of several experiments in the order of time, from their marks.
+//! The traces of several experiments in the order of time: what stands at their places, in partitions by day.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,34 +6,41 @@ use std::time::Duration;
 
 use clock::Moment;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use mlflow_api::{Error, ExperimentId, Result};
+use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use search::TimeRange;
+use trace_blocks::{Place, TracePartition, day_of};
 
-use super::super::mark::{Mark, TraceDay, day_of};
+use super::super::mark::TraceDay;
 use super::super::store::Store;
+use super::partition::{Depth, PartitionWalk, Spot};
 
-/// Experiments whose days or marks are read at a time.
+/// Experiments whose days or partitions are read at a time.
 const AT_ONCE: usize = 16;
-/// Marks of an experiment that are read at least, where there are many experiments.
+/// Places of a partition that are read at least, where there are many partitions.
 const LEAST: usize = 10;
 
 /// For how long one request reads: a function has 29 seconds.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// The marks of an experiment, newest first.
+/// The places of the partitions of an experiment with one number, day after day, newest first.
 struct Walk {
     experiment: ExperimentId,
-    days: VecDeque<TraceDay>,
-    marks: VecDeque<Mark>,
-    behind: Option<Mark>,
+    shard: u32,
+    /// Days that were not begun.
+    days: VecDeque<i64>,
+    current: Option<(i64, PartitionWalk)>,
+    /// What was read.
+    spots: VecDeque<Spot>,
+    behind: Option<Place>,
     times: TimeRange,
+    depth: Depth,
 }
 
-/// Marks of experiments, newest first, of equal times the least id first.
+/// Places of experiments, newest first, of equal times the least id first.
 pub(super) struct Walks {
     each: Vec<Walk>,
-    /// The next mark of each that has one in memory.
-    heads: BinaryHeap<Reverse<(Mark, usize)>>,
+    /// The next place of each that has one in memory.
+    heads: BinaryHeap<Reverse<(Place, usize)>>,
     /// Those that have none.
     dry: Vec<usize>,
     begun: Moment,
@@ -45,14 +52,18 @@ impl Walks {
         store: &Store,
         experiments: &[ExperimentId],
         times: TimeRange,
-        behind: Option<&Mark>,
+        behind: Option<&Place>,
+        depth: Depth,
     ) -> Result<Self> {
         let begun = Moment::now();
-        let walks: Vec<_> =
-            experiments.iter().map(|experiment| Walk::of(store, *experiment, times, behind.cloned())).collect();
-        let walks: Vec<Walk> = stream::iter(walks).buffered(AT_ONCE).try_collect().await?;
-        let dry = (0..walks.len()).collect();
-        Ok(Self { each: walks, heads: BinaryHeap::new(), dry, begun })
+        let walks: Vec<_> = experiments
+            .iter()
+            .map(|experiment| Walk::all_of(store, *experiment, times, behind.cloned(), depth))
+            .collect();
+        let walks: Vec<Vec<Walk>> = stream::iter(walks).buffered(AT_ONCE).try_collect().await?;
+        let each: Vec<Walk> = walks.into_iter().flatten().collect();
+        let dry = (0..each.len()).collect();
+        Ok(Self { each, heads: BinaryHeap::new(), dry, begun })
     }
 
     /// Whether a request has read for so long that it has to end.
@@ -60,11 +71,11 @@ impl Walks {
         self.begun.age() > LONGEST
     }
 
-    /// The next marks, as many as asked for unless there are no more. One request per day and experiment, and per that many marks.
+    /// What stands at the next places, as many as asked for unless there are no more. Two requests per partition, and per that many places.
     ///
     /// # Errors
     /// `INVALID_PARAMETER_VALUE` when it is late: half of what was asked for would be a wrong answer.
-    pub(super) async fn next(&mut self, store: &Store, wanted: usize) -> Result<Vec<(ExperimentId, Mark)>> {
+    pub(super) async fn next(&mut self, store: &Store, wanted: usize) -> Result<Vec<Spot>> {
         if self.is_late() {
             let seconds = LONGEST.as_secs();
             return Err(Error::invalid(format!(
@@ -75,61 +86,109 @@ impl Walks {
         let mut next = Vec::new();
         while next.len() < wanted {
             self.refill(store, portion).await?;
-            let Some(Reverse((mark, place))) = self.heads.pop() else { break };
-            if let Some(walk) = self.each.get_mut(place) {
-                next.push((walk.experiment, mark));
-                match walk.marks.pop_front() {
-                    Some(mark) => self.heads.push(Reverse((mark, place))),
-                    None => self.dry.push(place),
+            let Some(Reverse((_, at))) = self.heads.pop() else { break };
+            if let Some(walk) = self.each.get_mut(at) {
+                next.extend(walk.spots.pop_front());
+                match walk.spots.front() {
+                    Some(spot) => self.heads.push(Reverse((spot.place.clone(), at))),
+                    None => self.dry.push(at),
                 }
             }
         }
         Ok(next)
     }
 
-    /// Reads on where no mark is in memory.
+    /// Reads on where nothing is in memory and something may come before all that is.
     async fn refill(&mut self, store: &Store, portion: usize) -> Result<()> {
-        if self.dry.is_empty() {
-            return Ok(());
+        loop {
+            let latest = |at: &usize| self.each.get(*at).and_then(Walk::latest);
+            let Some(newest) = self.dry.iter().filter_map(latest).max() else {
+                self.dry.clear();
+                return Ok(());
+            };
+            let from = self.heads.peek().map_or(newest, |Reverse((place, _))| place.time);
+            let (mut due, dry): (Vec<usize>, _) =
+                self.dry.iter().copied().partition(|at| latest(at).is_some_and(|latest| latest >= from));
+            if due.is_empty() {
+                return Ok(());
+            }
+            due.sort_unstable();
+            let mut places = due.iter().peekable();
+            let walks = self.each.iter_mut().enumerate().filter(|(at, _)| places.next_if_eq(&at).is_some());
+            let reads: Vec<_> = walks
+                .map(|(at, walk)| async move { walk.read(store, portion).await.map(|place| (at, place)) })
+                .collect();
+            let read: Vec<(usize, Option<Place>)> = stream::iter(reads).buffer_unordered(AT_ONCE).try_collect().await?;
+            self.dry = dry;
+            for (at, place) in read {
+                match place {
+                    Some(place) => self.heads.push(Reverse((place, at))),
+                    None => self.dry.push(at),
+                }
+            }
         }
-        let mut dry = std::mem::take(&mut self.dry);
-        dry.sort_unstable();
-        let mut places = dry.iter().peekable();
-        let walks = self.each.iter_mut().enumerate().filter(|(place, _)| places.next_if_eq(&place).is_some());
-        let reads: Vec<_> = walks
-            .map(|(place, walk)| async move { walk.next(store, portion).await.map(|mark| (place, mark)) })
-            .collect();
-        let read: Vec<(usize, Option<Mark>)> = stream::iter(reads).buffer_unordered(AT_ONCE).try_collect().await?;
-        self.heads.extend(read.into_iter().filter_map(|(place, mark)| Some(Reverse((mark?, place)))));
-        Ok(())
     }
 }
 
 impl Walk {
-    async fn of(store: &Store, experiment: ExperimentId, times: TimeRange, behind: Option<Mark>) -> Result<Self> {
-        let latest = times.until.into_iter().chain(behind.as_ref().map(|mark| mark.time)).min();
+    /// Those of an experiment, one for each partition that its days have at most.
+    async fn all_of(
+        store: &Store,
+        experiment: ExperimentId,
+        times: TimeRange,
+        behind: Option<Place>,
+        depth: Depth,
+    ) -> Result<Vec<Self>> {
+        let latest = times.until.into_iter().chain(behind.as_ref().map(|place| place.time)).min();
         let days = store.trace_days(experiment).await?.into_iter().filter(|day| {
             latest.is_none_or(|latest| day.day <= day_of(latest))
                 && times.from.is_none_or(|from| day.day >= day_of(from))
         });
-        Ok(Self { experiment, days: days.collect(), marks: VecDeque::new(), behind, times })
+        let days: Vec<TraceDay> = days.collect();
+        let shards = days.iter().map(|day| day.shards).max().unwrap_or_default();
+        let walk = |shard| Self {
+            experiment,
+            shard,
+            days: days.iter().filter(|day| day.shards > shard).map(|day| day.day).collect(),
+            current: None,
+            spots: VecDeque::new(),
+            behind: behind.clone(),
+            times,
+            depth,
+        };
+        Ok((0..shards).map(walk).collect())
     }
 
-    /// The next mark, and others into memory.
-    async fn next(&mut self, store: &Store, most: usize) -> Result<Option<Mark>> {
-        while self.marks.is_empty() {
-            let Some(day) = self.days.front().copied() else { break };
-            let behind = self.behind.take().filter(|mark| day_of(mark.time) == day.day);
-            let latest = self.times.until.filter(|latest| behind.is_none() && day_of(*latest) == day.day);
-            let marks = store.trace_marks(self.experiment, day, latest, behind.as_ref(), most).await?;
-            self.behind = marks.last().cloned();
-            // Newest first: behind one that is too old there is none.
-            let is_past = |mark: &Mark| self.times.from.is_some_and(|from| mark.time < from);
-            if marks.len() < most || marks.last().is_some_and(is_past) {
-                self.days.pop_front();
-            }
-            self.marks.extend(marks.into_iter().filter(|mark| self.times.contains(mark.time)));
-        }
-        Ok(self.marks.pop_front())
+    /// How late what comes next may have begun; nothing at the end.
+    fn latest(&self) -> Option<i64> {
+        let day = self.current.as_ref().map(|(day, _)| *day).or_else(|| self.days.front().copied())?;
+        Some(end_of(day))
     }
+
+    /// Reads on in a partition; the next place, if there is one in it.
+    async fn read(&mut self, store: &Store, most: usize) -> Result<Option<Place>> {
+        if self.current.is_none() {
+            let Some(day) = self.days.pop_front() else { return Ok(None) };
+            let partition = TracePartition { experiment: self.experiment, day, shard: self.shard };
+            // A place is in one day; and what is no later than a time is behind the first place after it.
+            let behind = self.behind.take().filter(|place| day_of(place.time) == day);
+            let until = self.times.until.filter(|until| *until < end_of(day));
+            let after_until = until.map(|until| Place { time: until.saturating_add(1), trace: TraceId::new(0) });
+            let behind = behind.into_iter().chain(after_until).max();
+            self.current = Some((day, PartitionWalk::of(partition, self.times, self.depth, behind)));
+        }
+        if let Some((_, walk)) = &mut self.current {
+            self.spots.extend(walk.next(store, most).await?);
+        }
+        if self.spots.is_empty() {
+            self.current = None;
+        }
+        Ok(self.spots.front().map(|spot| spot.place.clone()))
+    }
+}
+
+/// The last millisecond of a day.
+fn end_of(day: i64) -> i64 {
+    const DAY: i64 = 86_400_000;
+    day.saturating_add(1).saturating_mul(DAY).saturating_sub(1)
 }

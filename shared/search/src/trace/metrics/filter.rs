@@ -121,6 +121,16 @@ impl Field {
 }
 
 impl MetricFilter {
+    /// Whether it asks for the state, the name, the session or the tokens of a trace.
+    pub(super) fn is_about_columns(&self) -> bool {
+        match &self.field {
+            Field::Status => true,
+            Field::Tag(key) => key == keys::NAME,
+            Field::Metadata(key) => key == keys::SESSION || key == keys::TOKEN_USAGE,
+            _ => false,
+        }
+    }
+
     /// Whether a trace passes; what is asked of spans and assessments is left aside.
     pub(super) fn lets_trace(&self, trace: &impl TraceFields) -> bool {
         let value = Some(self.value.as_str());

@@ -111,6 +111,13 @@ impl MetricsQuestion {
         matches!(self.measure, Measure::Spans | Measure::SpanDuration | Measure::Cost(_))
     }
 
+    /// Whether no more is asked of traces than when they began, how long they took, their states, names, sessions and tokens.
+    #[must_use]
+    pub fn is_about_columns(&self) -> bool {
+        matches!(self.measure, Measure::Traces | Measure::Sessions | Measure::Duration | Measure::Tokens(_))
+            && self.filters.iter().all(MetricFilter::is_about_columns)
+    }
+
     /// Between which times traces began that have a part in it. What a call cost counts at the time of its span, whose trace may have begun
     /// a day before.
     #[must_use]

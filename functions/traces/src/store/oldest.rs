@@ -1,0 +1,131 @@
+//! The places of a day from its oldest on, for deletions.
+
+use std::collections::{HashSet, VecDeque};
+
+use entities::StoredTrace;
+use futures::future::try_join_all;
+use key_schema::place;
+use mlflow_api::{ExperimentId, Result};
+use table::Query;
+use trace_blocks::{Block, Place, TracePartition};
+
+use super::mark::TraceDay;
+use super::store::Store;
+
+/// Places that are handed out, and marks that are read, at a time.
+const PAGE: usize = 100;
+
+/// What stands at a place.
+pub(super) struct There {
+    pub(super) partition: TracePartition,
+    pub(super) place: Place,
+    /// Its trace, if a block has it; else there is a mark.
+    pub(super) packed: Option<StoredTrace>,
+}
+
+/// The places of a day that are no newer than a time, oldest first, of equal times the greatest id first.
+pub(super) struct Oldest {
+    each: Vec<Part>,
+}
+
+/// Those of one of its partitions.
+struct Part {
+    partition: TracePartition,
+    latest: i64,
+    /// What was read: all up to `before`.
+    ready: VecDeque<There>,
+    before: Option<Place>,
+    /// Where the last block ends of which something was read, and whether that was all of it.
+    block: Option<(Place, bool)>,
+    is_done: bool,
+}
+
+impl Oldest {
+    pub(super) fn of(experiment: ExperimentId, day: TraceDay, latest: i64) -> Self {
+        let partition = |shard| TracePartition { experiment, day: day.day, shard };
+        let each = (0..day.shards).map(|shard| Part {
+            partition: partition(shard),
+            latest,
+            ready: VecDeque::new(),
+            before: None,
+            block: None,
+            is_done: false,
+        });
+        Self { each: each.collect() }
+    }
+
+    /// The next places, at most a hundred; nothing at the end. Two requests for each partition of the day, for a hundred marks or a block.
+    pub(super) async fn next(&mut self, store: &Store) -> Result<Option<Vec<There>>> {
+        let mut next = Vec::new();
+        while next.len() < PAGE {
+            let dry = self.each.iter_mut().filter(|partition| partition.ready.is_empty() && !partition.is_done);
+            try_join_all(dry.map(|partition| partition.read(store))).await?;
+            if self.each.iter().any(|partition| partition.ready.is_empty() && !partition.is_done) {
+                continue;
+            }
+            let place = |partition: &Part| partition.ready.front().map(|there| there.place.clone());
+            let oldest =
+                self.each.iter_mut().filter(|partition| !partition.ready.is_empty()).max_by_key(|it| place(it));
+            let Some(there) = oldest.and_then(|partition| partition.ready.pop_front()) else { break };
+            next.push(there);
+        }
+        Ok(Some(next).filter(|next| !next.is_empty()))
+    }
+}
+
+impl Part {
+    /// Reads on: marks first, then the next block. What a block has at the place of a mark does not count.
+    async fn read(&mut self, store: &Store) -> Result<()> {
+        let (partition, latest) = (self.partition, self.latest);
+        let marks = partition.marks().starting(&place::time(latest));
+        let marks = match &self.before {
+            Some(place) => marks.until(&place.text()),
+            None => marks,
+        };
+        // The place itself comes once more.
+        let (marks, has_more_marks) = store.trace_marks(marks, true, PAGE + 1).await?;
+        let (block, has_more_blocks) = self.next_block(store).await?;
+        let traces = block.as_ref().map(Block::traces).transpose()?.unwrap_or_default();
+        let newest = traces.first().map(Place::of);
+        let is_last = newest.as_ref().is_some_and(|newest| newest.time > latest);
+        let marks_end = marks.last().filter(|_| has_more_marks);
+        let block_end = newest.as_ref().filter(|_| has_more_blocks && !is_last);
+        // Up to the older of both ends, all was read.
+        let end = marks_end.into_iter().chain(block_end).max().cloned();
+        let is_within = |place: &Place| end.as_ref().is_none_or(|end| place >= end);
+        let is_new = |place: &Place| place.time <= latest && self.before.as_ref().is_none_or(|before| place < before);
+        let marked: HashSet<&Place> = marks.iter().collect();
+        let packed = traces.into_iter().map(|trace| (Place::of(&trace), Some(trace)));
+        let packed = packed.filter(|(place, _)| !marked.contains(place));
+        let all = packed.chain(marks.iter().map(|place| (place.clone(), None)));
+        let mut ready: Vec<_> = all
+            .filter(|(place, _)| is_within(place) && is_new(place))
+            .map(|(place, packed)| There { partition, place, packed })
+            .collect();
+        ready.sort_by(|one, other| other.place.cmp(&one.place));
+        // A block of which nothing was within is read once more: others may be made before it meanwhile.
+        if let Some(block) = block.filter(|block| is_within(block.end())) {
+            let is_read = newest.as_ref().is_none_or(is_within);
+            self.block = Some((block.end().clone(), is_read));
+        }
+        self.ready = ready.into();
+        self.is_done = end.is_none();
+        self.before = end;
+        Ok(())
+    }
+
+    /// The oldest block that was not read whole, and whether there may be more.
+    async fn next_block(&self, store: &Store) -> Result<(Option<Block>, bool)> {
+        let all = self.partition.blocks();
+        let (range, known) = match &self.block {
+            Some((end, is_read)) => (all.until(&end.text()), Some(end).filter(|_| *is_read)),
+            None => (all, None),
+        };
+        // The block that was read comes once more.
+        let query = Query::of(range).backwards().limit(1 + usize::from(known.is_some()));
+        let page = store.table.query_page(&query).await?;
+        let blocks = page.items.into_iter().map(Block::of).collect::<Result<Vec<_>>>()?;
+        let next = blocks.into_iter().find(|block| known.is_none_or(|known| block.end() < known));
+        Ok((next, page.next.is_some()))
+    }
+}

@@ -1,0 +1,201 @@
+//! What is answered does not depend on what is packed.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::marks::timed;
+use crate::packing::{pack_all, pack_some};
+use crate::server::{ALL, Server, Site, id, info, span};
+
+/// When the first of the traces of these tests began, in ms.
+const BEGAN: i64 = 1_700_000_000_000;
+const HOUR: u64 = 3_600_000;
+/// Traces of a test.
+const TRACES: u32 = 45;
+
+/// Makes traces of three days, some at the same time, with and without tags, sessions, tokens and spans.
+async fn make(server: &Server, seed: u64) {
+    for number in 1..=TRACES {
+        let mut state = seed ^ (u64::from(number) << 32);
+        let mut draw = |kinds: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % kinds
+        };
+        let from = HOUR * draw(50) + draw(3);
+        if draw(4) > 0 {
+            let call = span(number, 2, Some(1), from + 1, from + 20 + draw(30));
+            server.export(&[span(number, 1, None, from, from + 100 + draw(900)), call]).await.ok();
+        }
+        if draw(3) > 0 {
+            let mut started = info(number, "0");
+            started["request_time"] = mlflow_api::proto_json::time_text(BEGAN + i64::try_from(from).unwrap()).into();
+            started["state"] = ["OK", "ERROR", "IN_PROGRESS"][usize::try_from(draw(3)).unwrap()].into();
+            started["tags"] = json!({ "team": format!("t{}", draw(3)), "mlflow.traceName": format!("n{}", draw(2)) });
+            started["trace_metadata"] = json!({
+                "mlflow.trace.session": format!("s{}", draw(5)),
+                "mlflow.trace.tokenUsage": json!({ "total_tokens": draw(100) }).to_string(),
+            });
+            server.start(&started).await.ok();
+        }
+        if draw(5) == 0 {
+            let feedback =
+                json!({ "assessment": { "assessment_name": "good", "feedback": { "value": draw(2) == 0 } } });
+            server.call_at("POST", &format!("{ALL}/{}/assessments", id(number)), feedback.to_string()).await;
+        }
+    }
+}
+
+/// What is asked of both servers: filters and orders of searches, and pages.
+fn searches() -> Vec<Value> {
+    let between = format!("timestamp_ms > {} AND timestamp_ms < {}", BEGAN + 5_000_000, BEGAN + 90_000_000);
+    let filters = [
+        "",
+        "tag.team = 't1'",
+        "status = 'ERROR'",
+        "span.name = 'step 2'",
+        "trace.text LIKE '%step 1%' AND tag.team != 't2'",
+        "feedback.good = 'true'",
+        "metadata.`mlflow.trace.session` = 's1'",
+        &between,
+        "execution_time > 600",
+    ];
+    let orders = [json!([]), json!(["execution_time DESC"]), json!(["timestamp_ms ASC"])];
+    let all = filters.iter().flat_map(|filter| orders.iter().map(move |order| (filter, order)));
+    all.enumerate()
+        .map(|(place, (filter, order))| {
+            json!({
+                "locations": [{ "mlflow_experiment": { "experiment_id": "0" } }],
+                "filter": filter, "order_by": order, "max_results": ([5, 11, 100][place % 3]),
+            })
+        })
+        .collect()
+}
+
+/// And figures.
+fn figures() -> Vec<Value> {
+    let count = json!([{ "aggregation_type": "COUNT" }]);
+    let median = json!([{ "aggregation_type": "PERCENTILE", "percentile_value": 50.0 }, { "aggregation_type": "AVG" }]);
+    let sum = json!([{ "aggregation_type": "SUM" }]);
+    let ask = |view: &str, metric: &str, aggregations: &Value, more: Value| {
+        let mut asked =
+            json!({ "experiment_ids": ["0"], "view_type": view, "metric_name": metric, "aggregations": aggregations });
+        asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        asked
+    };
+    let hours = json!({ "time_interval_seconds": 3_600, "start_time_ms": BEGAN, "end_time_ms": BEGAN + 150_000_000 });
+    vec![
+        ask("TRACES", "trace_count", &count, json!({ "dimensions": ["trace_name", "trace_status"] })),
+        ask("TRACES", "trace_count", &count, json!({ "filters": ["trace.status = 'OK'", "trace.tag.team = 't1'"] })),
+        ask("TRACES", "trace_count", &count, json!({ "filters": ["trace.metadata.`mlflow.trace.session` = 's1'"] })),
+        ask("TRACES", "session_count", &count, hours.clone()),
+        ask("TRACES", "latency", &median, hours.clone()),
+        ask("TRACES", "total_tokens", &sum, hours.clone()),
+        ask("SPANS", "span_count", &count, json!({ "dimensions": ["span_name"] })),
+        ask("SPANS", "latency", &median, hours),
+        ask(
+            "ASSESSMENTS",
+            "assessment_count",
+            &count,
+            json!({ "dimensions": ["assessment_name", "assessment_value"] }),
+        ),
+    ]
+}
+
+/// All that a server answers.
+async fn answers(server: &Server) -> Vec<Value> {
+    let mut all = Vec::new();
+    for search in searches() {
+        let mut body = search;
+        for _ in 0..TRACES {
+            let answer = server.call_at("POST", &format!("{ALL}/search"), body.to_string()).await.ok();
+            all.push(json!([body["filter"], body["order_by"], answer["traces"]]));
+            match answer["next_page_token"].as_str() {
+                Some(token) => body["page_token"] = token.into(),
+                None => break,
+            }
+        }
+    }
+    for asked in figures() {
+        all.push(server.call_at("POST", &format!("{ALL}/metrics"), asked.to_string()).await.ok());
+    }
+    let two = json!({ "experiment_ids": ["0"], "filter_string1": "tag.team = 't1'", "filter_string2": "span.name = 'step 2'" });
+    let path = format!("{ALL}/calculate-filter-correlation");
+    all.push(server.call_at("POST", &path, two.to_string()).await.ok());
+    all
+}
+
+/// Changes some traces, the same ones on every server; and deletes some.
+async fn change(server: &Server, seed: u64) {
+    for number in 1..=TRACES {
+        match (u64::from(number) * 31 + seed) % 9 {
+            0 => {
+                let tag = json!({ "key": "team", "value": "t1" });
+                server.call("PATCH", &format!("traces/{}/tags", id(number)), tag).await;
+            }
+            1 => {
+                let mut moved = info(number, "0");
+                moved["request_time"] = mlflow_api::proto_json::time_text(BEGAN + i64::from(number) * 3_000_000).into();
+                server.start(&moved).await.ok();
+            }
+            2 => {
+                server.export(&[span(number, 7, Some(1), HOUR, HOUR + 7)]).await.ok();
+            }
+            3 => {
+                let named = json!({ "experiment_id": "0", "request_ids": [id(number)] });
+                server.post("traces/delete-traces", named).await.ok();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Deletes the oldest traces; how many.
+async fn delete_oldest(server: &Server, until: i64, most: Option<u32>) -> Value {
+    let asked = json!({ "experiment_id": "0", "max_timestamp_millis": until, "max_traces": most });
+    server.post("traces/delete-traces", asked).await.ok()
+}
+
+fn same(unpacked: &[Value], packed: &[Value], what: &str) {
+    assert_eq!(unpacked.len(), packed.len(), "{what}");
+    for (one, other) in unpacked.iter().zip(packed) {
+        assert_eq!(one, other, "{what}");
+    }
+}
+
+async fn packed_and_not(seed: u64, of_block: usize, kept: usize) {
+    let site = Site::new().await;
+    make(&site.server, seed).await;
+    let other = site.copy().await;
+    // What is packed has not changed for two minutes.
+    clock::sleep(Duration::from_mins(2)).await;
+    pack_some(&other, of_block, |place| kept == 0 || place % (kept + 1) != 0).await;
+    let before = answers(&site.server).await;
+    assert!(before.len() > 50);
+    same(&before, &answers(&other.server).await, "packed");
+    change(&site.server, seed).await;
+    change(&other.server, seed).await;
+    let changed = answers(&site.server).await;
+    same(&changed, &answers(&other.server).await, "changed");
+    // All of it packed anew, and then deleted from the oldest on.
+    clock::sleep(Duration::from_mins(2)).await;
+    pack_all(&other, of_block).await;
+    same(&changed, &answers(&other.server).await, "packed again");
+    for (until, most) in [(BEGAN + 100_000_000, Some(7)), (BEGAN + 40_000_000, None), (BEGAN + 170_000_000, Some(20))] {
+        let deleted = delete_oldest(&site.server, until, most).await;
+        assert_eq!(delete_oldest(&other.server, until, most).await, deleted);
+        same(&answers(&site.server).await, &answers(&other.server).await, "deleted");
+    }
+    let end = BEGAN + 1_000_000_000;
+    assert_eq!(delete_oldest(&other.server, end, None).await, delete_oldest(&site.server, end, None).await);
+    assert_eq!(delete_oldest(&other.server, end, None).await["traces_deleted"], 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3, max_shrink_iters: 4, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn answers_are_the_same_packed_and_not(seed in 0..1_000_000_u64, of_block in 1..40_usize, kept in 0..4_usize) {
+        timed(packed_and_not(seed, of_block, kept));
+    }
+}

@@ -1,0 +1,47 @@
+//! Traces in blocks, as whoever packs them leaves them.
+
+use std::collections::BTreeMap;
+
+use entities::{StoredTrace, now_ms};
+use mlflow_api::TraceId;
+use test_site::{Site, key_of};
+use trace_blocks::{Place, SpansToPack, ToPack, TracePartition, pack, read_trace_spans};
+
+/// Packs all traces that are wanted, by their place among those of their partition, newest first, into blocks of so many; the others keep
+/// their marks. Blocks from before go.
+pub(crate) async fn pack_some(site: &Site, of_block: usize, is_wanted: impl Fn(usize) -> bool) {
+    let keys: Vec<_> = site.items().await.iter().map(key_of).collect();
+    let old: Vec<_> = keys.iter().filter(|key| key.sk.starts_with("B#")).cloned().collect();
+    site.table.write_many(Vec::new(), &old).await.unwrap();
+    let ids = keys.iter().filter(|key| key.sk == "T#HEAD").map(|key| key.pk.trim_start_matches("TRACE#"));
+    let ids: Vec<TraceId> = ids.map(|id| TraceId::parse(id).unwrap()).collect();
+    let traces = entities::read_traces(&site.table, &ids.iter().collect::<Vec<_>>()).await.unwrap();
+    let mut partitions: BTreeMap<TracePartition, Vec<StoredTrace>> = BTreeMap::new();
+    for trace in traces.into_values() {
+        partitions.entry(TracePartition::of(&trace)).or_default().push(trace);
+    }
+    for (partition, mut traces) in partitions {
+        traces.sort_by_key(Place::of);
+        let mut places = 0..;
+        traces.retain(|_| places.next().is_some_and(&is_wanted));
+        for block in traces.chunks(of_block) {
+            let end = Place::of(block.last().unwrap());
+            let mut packed = Vec::new();
+            for trace in block {
+                let spans = read_trace_spans(&site.table, trace.experiment(), trace.id()).await.unwrap();
+                packed.push(ToPack { trace: trace.clone(), spans: SpansToPack::Read(spans) });
+            }
+            let made = pack(&partition, &end, packed, now_ms(), now_ms()).unwrap();
+            let marks: Vec<_> = block.iter().map(|trace| partition.mark_key(&Place::of(trace))).collect();
+            site.table.write_many(made.spans, &[]).await.unwrap();
+            site.table.write_many(vec![made.block], &marks).await.unwrap();
+        }
+    }
+}
+
+/// Packs all traces, and takes away marks that stand for nothing.
+pub(crate) async fn pack_all(site: &Site, of_block: usize) {
+    pack_some(site, of_block, |_| true).await;
+    let marks = site.items().await.iter().map(key_of).filter(|key| key.sk.starts_with("M#")).collect::<Vec<_>>();
+    site.table.write_many(Vec::new(), &marks).await.unwrap();
+}
