@@ -1,0 +1,147 @@
+//! Searches of many traces that are packed. Their blocks are made here, as the stream's consumer makes them.
+
+use entities::StoredTrace;
+use entities::attributes::{MARKED_AT, REQUEST, RESPONSE, START_TIME, TAGS};
+use key_schema::rows;
+use ledger::{Bench, Ledger, budget};
+use mlflow_api::{ExperimentId, TraceId};
+use search::TimeRange;
+use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuestion};
+use table::{Item, Value, number, text};
+use trace_blocks::{Place, SpansToPack, ToPack, TracePartition, pack};
+use traces::store::Store;
+
+use crate::{body, counted, export, found, granted, scope, start, words};
+
+/// How many there are, one every eight seconds of a day.
+const TRACES: u32 = 10_000;
+/// When the day begins, in ms.
+const DAY: i64 = 1_699_920_000_000;
+/// Traces of a block.
+const OF_BLOCK: usize = 128;
+
+fn time(trace: u32) -> i64 {
+    DAY + 8_000 * i64::from(trace)
+}
+
+/// A trace like this one, with another number.
+fn like(document: &Item, number_of: u32) -> StoredTrace {
+    let trace = TraceId::new(number_of.into());
+    let mut item = Item::new(rows::Trace::key(&trace));
+    let own = document.0.iter().filter(|(name, _)| !item.0.contains_key(*name));
+    let own: Vec<_> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+    item.0.extend(own);
+    let seed = u64::from(number_of) * 100;
+    let item = item.with(REQUEST, text(words(seed, 20))).with(RESPONSE, text(words(seed + 1, 30)));
+    let mut item = item.with(START_TIME, number(time(number_of))).with(MARKED_AT, number(1));
+    if let Some(Value::M(tags)) = item.0.get_mut(TAGS).filter(|_| number_of.is_multiple_of(100)) {
+        tags.insert("team".to_owned(), text("search"));
+    }
+    StoredTrace::of(item).unwrap()
+}
+
+/// Packs all of them, and puts the documents of the first two.
+async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
+    export(&bench.store, experiment, 1, 0..10).await;
+    start(&bench.store, experiment, 1).await;
+    let document = granted(&bench.store, 1).await.item().clone();
+    let table = service::Store::table(&bench.store);
+    // The traces of which the day was made, and this one.
+    for trace in [1_u32, 1_000] {
+        let trace = granted(&bench.store, trace).await;
+        let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));
+        table.write_many(Vec::new(), &[partition.mark_key(&place), rows::Trace::key(trace.id())]).await.unwrap();
+    }
+    for number_of in [1, 2] {
+        table.write_many(vec![like(&document, number_of).item().clone()], &[]).await.unwrap();
+    }
+    let numbers: Vec<u32> = (1..=TRACES).collect();
+    for block in numbers.chunks(OF_BLOCK) {
+        let traces = block.iter().map(|number_of| {
+            let mut exports = spans::read(Some("application/json"), None, &body(*number_of, 0..10)).unwrap();
+            let mut spans = exports.pop().unwrap().spans;
+            if number_of.is_multiple_of(500) {
+                "a needle in the hay".clone_into(&mut spans[3].name);
+            }
+            ToPack { trace: like(&document, *number_of), spans: SpansToPack::Read(spans) }
+        });
+        let traces: Vec<_> = traces.collect();
+        let (partition, end) = (TracePartition::of(&traces[0].trace), Place::of(&traces[0].trace));
+        let packed = pack(&partition, &end, traces, 1, 1).unwrap();
+        table.write_many(packed.spans, &[]).await.unwrap();
+        table.write_many(vec![packed.block], &[]).await.unwrap();
+    }
+}
+
+/// How many points the overview of the day has by hour.
+async fn by_hour(store: &Store, experiment: ExperimentId, metric: &str, aggregations: Vec<Aggregation>) -> usize {
+    let asked = AskedMetrics {
+        view: MetricView::Traces,
+        metric,
+        aggregations,
+        dimensions: &[],
+        filters: &[],
+        interval: 3_600,
+        times: TimeRange { from: Some(DAY), until: Some(DAY + 86_399_999) },
+        max_results: 1_000,
+    };
+    let experiment = scope(store, access::Target::Experiment(experiment)).await.experiment(experiment).unwrap();
+    store.trace_metrics(&[experiment], MetricsQuestion::of(asked).unwrap()).await.unwrap().data_points.len()
+}
+
+pub(crate) async fn searches(ledger: &mut Ledger) {
+    ledger.section("Searching 10,000 traces of one day that are packed");
+    let (bench, experiment) = crate::bench().await;
+    fill(&bench, experiment).await;
+    let bench = &bench;
+    let latest = budget([4.0, 0.0, 60.0], [4.0, 0.0, 60.0]);
+    ledger
+        .row("the latest 100", latest, bench, [(), ()], async |store, ()| {
+            assert_eq!(found(store, experiment, "", &[]).await, 100);
+        })
+        .await;
+    let range = budget([10.0, 0.0, 60.0], [10.0, 0.0, 60.0]);
+    ledger
+        .row("10 by a tag, in a range of time that has 1,000", range, bench, [(), ()], async |store, ()| {
+            let (from, until) = (time(4_000), time(5_000));
+            let filter = format!("tag.team = 'search' AND timestamp_ms > {from} AND timestamp_ms <= {until}");
+            assert_eq!(found(store, experiment, &filter, &[]).await, 10);
+        })
+        .await;
+    let texts = budget([20.0, 0.0, 2_000.0], [20.0, 0.0, 2_000.0]);
+    ledger
+        .row("20 by a text in their spans", texts, bench, [(), ()], async |store, ()| {
+            assert_eq!(found(store, experiment, "trace.text LIKE '%needle in%'", &[]).await, 20);
+        })
+        .await;
+    let all = budget([20.0, 0.0, 600.0], [20.0, 0.0, 600.0]);
+    ledger
+        .row("the slowest 100", all, bench, [(), ()], async |store, ()| {
+            assert_eq!(found(store, experiment, "", &["execution_time DESC".to_owned()]).await, 100);
+        })
+        .await;
+    let figures = budget([8.0, 0.0, 600.0], [8.0, 0.0, 600.0]);
+    ledger
+        .row("median and 99th percentile of their durations by hour", figures, bench, [(), ()], async |store, ()| {
+            let percentiles = vec![Aggregation::Percentile(50.0), Aggregation::Percentile(99.0)];
+            assert_eq!(by_hour(store, experiment, "latency", percentiles).await, 23);
+        })
+        .await;
+    ledger
+        .row("counting their spans", texts, bench, [(), ()], async |store, ()| {
+            assert!(counted(store, experiment, MetricView::Spans, "span_count").await > 99_999.5);
+        })
+        .await;
+    let traces = [granted(&bench.store, 1).await, granted(&bench.store, 2).await];
+    ledger
+        .row(
+            "set a tag of one",
+            budget([2.0, 3.0, 0.0], [2.0, 3.0, 0.0]),
+            bench,
+            traces.each_ref(),
+            async |store, trace| {
+                store.trace_set_tag(trace, "team", "search").await.unwrap();
+            },
+        )
+        .await;
+}
