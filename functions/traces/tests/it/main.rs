@@ -9,11 +9,8 @@ mod exports;
 mod figures;
 mod guarded;
 mod marks;
-<<<<<<< HEAD
-mod partitions;
-=======
 mod packing;
->>>>>>> cdd1780 (Search, count and delete traces of blocks)
+mod partitions;
 mod recorded;
 mod search;
 mod server;
