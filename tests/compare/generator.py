@@ -1,6 +1,6 @@
-"""Random searches and random log batches, the same for both servers.
+"""Random searches of runs and of traces, and random log batches, the same for both servers.
 
-    python -m tests.compare.generator --filters 10000 --batches 2000 --seed 7
+    python -m tests.compare.generator --filters 10000 --batches 2000 --traces 2000 --seed 7
     python -m tests.compare.generator --filters 2000 --batches 0 --runs 400 --indexer delayed --writes 0.2
 
 The seed decides everything: the same seed sends the same requests. COMPARE_SUBJECT=mlflow compares stock
@@ -14,12 +14,13 @@ import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+from tests.compare import random_trace_store
 from tests.compare.differences import Difference
 from tests.support.pair import pair
 from tests.compare.random_batches import batches, state
 from tests.compare.random_filters import experiment_search, run_search
 from tests.compare.random_store import Store, build, change, plan
-from tests.compare.runner import Runner
+from tests.compare.runner import Excuse, Runner
 from tests.compare.scenario import Step
 from tests.support.http import Answer, Side
 
@@ -28,6 +29,8 @@ _BATCH_WORKERS = 6
 #: moment sees half a module and gets a 500. One search at a time keeps both servers busy all the same.
 _SEARCH_WORKERS = 1
 _EXPERIMENTS = 8
+_TRACES = 60
+_MOST_TRACES = 1000
 _BATCHES_PER_RUN = 25
 _SHARE_OF_EXPERIMENT_SEARCHES = 0.25
 _DIFFERENCES_PRINTED = 20
@@ -63,6 +66,26 @@ def _some_writes_and_a_search(store: Store, randomness: random.Random, share_of_
     return [change(store, randomness) for _ in range(writes)] + [maker(store, randomness)]
 
 
+def compare_trace_searches(
+    reference: Side, *subjects: Side, count: int, traces: int, seed: int, share_of_writes: float = 0
+) -> tuple[list[str], Runner]:
+    """The same for traces. Without writes, searches of what random ones seldom hit come first."""
+    randomness = random.Random(seed)
+    runner = _runner(reference, *subjects, kind="traces", seed=seed, excuse=random_trace_store.excuse)
+    # Clients choose the ids of traces: those of another seed are others.
+    numbers = range(seed * _MOST_TRACES, seed * _MOST_TRACES + traces)
+    steps = list(random_trace_store.build(numbers, randomness))
+    if not share_of_writes:
+        steps += random_trace_store.written_out()
+    reports = [report for step in steps for report in runner.play(step)]
+    for _ in range(count):
+        if randomness.random() < share_of_writes:
+            for _ in range(randomness.choice([1, 2, 5])):
+                reports += runner.play(random_trace_store.change(numbers, randomness))
+        reports += runner.play(random_trace_store.search(randomness))
+    return reports, runner
+
+
 def indexer_options(indexer: str) -> list[str]:
     """The options of our server for an indexer that is running, with each change, stopped, or delayed."""
     each_change = ["--run-indexing-interval", "0"]
@@ -89,10 +112,10 @@ _PYTHON_WORDS = "malformed node or string"
 _CODES_OF_400 = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
 
 
-def _runner(reference: Side, *subjects: Side, kind: str, seed: int) -> Runner:
+def _runner(reference: Side, *subjects: Side, kind: str, seed: int, excuse: Excuse | None = None) -> Runner:
     # With an end, so that the text of one seed does not begin with that of another.
     variables = {"unique": f"{kind} {seed}."}
-    return Runner(reference, *subjects, variables=variables, excuse=_excuse_crash)
+    return Runner(reference, *subjects, variables=variables, excuse=excuse or _excuse_crash)
 
 
 def _excuse_crash(_step: str, found: list[Difference], reference: Answer, subject: Answer) -> list[Difference]:
@@ -127,6 +150,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description="Compare random requests with stock MLflow.")
     arguments.add_argument("--filters", type=int, default=1000, help="random searches (1000)")
     arguments.add_argument("--batches", type=int, default=500, help="random log batches (500)")
+    arguments.add_argument("--traces", type=int, default=0, help="random searches of traces (0)")
     arguments.add_argument("--runs", type=int, default=200, help="runs to search among (200)")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--writes", type=float, default=0.0, help="share of searches with writes before them (0)")
@@ -138,12 +162,22 @@ def main() -> int:
                 *sides, count=options.filters, runs=options.runs, seed=options.seed, share_of_writes=options.writes
             ),
             compare_batches(*sides, count=options.batches, seed=options.seed),
+            # Half of them between writes.
+            compare_trace_searches(*sides, count=options.traces // 2, traces=_TRACES, seed=options.seed),
+            compare_trace_searches(
+                *sides,
+                count=options.traces - options.traces // 2,
+                traces=_TRACES,
+                seed=options.seed + 1,
+                share_of_writes=SHARE_OF_WRITES,
+            ),
         ]
     reports = [report for found, _ in outcomes for report in found]
     print("\n\n".join(reports[:_DIFFERENCES_PRINTED]))
     if reports:
         print(f"\nseed {options.seed}")
-    for name, (found, runner) in zip(("searches", "batches"), outcomes):
+    names = ("searches", "batches", "searches of traces", "searches of traces between writes")
+    for name, (found, runner) in zip(names, outcomes):
         print(f"{name}: {runner.requests} requests, {len(found)} differ, statuses {dict(runner.statuses)}")
     return 1 if reports else 0
 

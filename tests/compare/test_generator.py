@@ -6,7 +6,14 @@ from contextlib import ExitStack
 import pytest
 
 from tests.compare.conftest import COMPARED
-from tests.compare.generator import INDEXERS, SHARE_OF_WRITES, compare_batches, compare_searches, indexer_options
+from tests.compare.generator import (
+    INDEXERS,
+    SHARE_OF_WRITES,
+    compare_batches,
+    compare_searches,
+    compare_trace_searches,
+    indexer_options,
+)
 from tests.support.http import Side
 from tests.support.servers import start_subject
 
@@ -49,3 +56,17 @@ def test_random_batches(reference, subject, record_property):
     reports, runner = compare_batches(reference, subject, count=100, seed=_SEED)
     record_property(COMPARED, runner.requests)
     _assert_same(reports, _SEED)
+
+
+def test_random_searches_of_traces(reference, subject, record_property):
+    reports, runner = compare_trace_searches(reference, subject, count=150, traces=40, seed=_SEED)
+    record_property(COMPARED, runner.requests)
+    _assert_same(reports, _SEED)
+
+
+def test_random_searches_of_traces_between_writes(reference, indexed_subjects, record_property):
+    reports, runner = compare_trace_searches(
+        reference, *indexed_subjects, count=100, traces=40, seed=_SEED + 1, share_of_writes=SHARE_OF_WRITES
+    )
+    record_property(COMPARED, runner.requests)
+    _assert_same(reports, _SEED + 1)

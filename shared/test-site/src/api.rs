@@ -42,8 +42,11 @@ impl Api {
     /// Sends a body to a path.
     pub async fn call_at(&self, method: &str, path: &str, body: String) -> Answer {
         let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
-        // Spans name their experiment in a header.
-        let request = if path == "/v1/traces" { request.header("x-mlflow-experiment-id", "0") } else { request };
+        // Spans name their experiment in a header. Here it may stand behind the path, where the server does not look.
+        let request = match path.strip_prefix("/v1/traces") {
+            Some(rest) => request.header("x-mlflow-experiment-id", rest.strip_prefix("?experiment=").unwrap_or("0")),
+            None => request,
+        };
         self.send(request.body(Body::from(body)).unwrap()).await
     }
 

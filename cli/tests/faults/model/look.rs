@@ -7,6 +7,7 @@ use test_site::Api;
 
 use super::operation::{Ids, word};
 use super::state::{Dataset, Experiment, Logged, Registered, Run, State, Texts};
+use super::traces;
 use crate::sweep::view;
 
 fn text(value: &Value) -> String {
@@ -20,6 +21,12 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 /// The tags or params of an entity, without those that the server set by itself.
 fn texts(entries: &Value) -> Texts {
     let entries = list(entries).map(|entry| (text(&entry["key"]), text(&entry["value"])));
+    entries.filter(|(key, _)| !key.starts_with("mlflow.")).collect()
+}
+
+/// The same of a map.
+fn texts_by_name(entries: &Value) -> Texts {
+    let entries = entries.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), text(value)));
     entries.filter(|(key, _)| !key.starts_with("mlflow.")).collect()
 }
 
@@ -81,6 +88,15 @@ pub(super) async fn at(api: &Api, ids: &mut Ids) -> Result<State, String> {
             let serialized: Value = serde_json::from_str(version["serialized_scorer"].as_str().unwrap()).unwrap();
             let versions = state.scorers.entry((experiment, text(&version["scorer_name"]))).or_default();
             versions.insert(u32::try_from(integer(&version["scorer_version"])).unwrap(), text(&serialized["x"]));
+        }
+    }
+    let found = view::of(api, "/traces").await?;
+    state.traces = traces::at(&found, &experiments, texts_by_name);
+    let runs: Vec<_> = state.runs.keys().copied().collect();
+    for run in runs {
+        for trace in traces::linked(api, &experiments, &ids[&format!("r{run}")]).await? {
+            let trace = state.traces.get_mut(&trace).ok_or_else(|| format!("{trace} is linked and not there"))?;
+            trace.runs.insert(run);
         }
     }
     ids.extend(experiments.into_iter().map(|(id, number)| (format!("e{number}"), id)));

@@ -7,6 +7,7 @@
 mod look;
 mod operation;
 mod state;
+mod traces;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -112,7 +113,17 @@ impl Lab {
                 let states = self.states.iter().filter(|state| known(state) == found).cloned().collect();
                 self.narrow(states, || format!("found {found:?}"))
             }
-            Step::Search(_) => Ok(()),
+            Step::SearchTraces(which) if self.ids.keys().any(|name| name.starts_with('e')) => {
+                let found = traces::search(&self.clients[0].1, &self.ids, *which).await?;
+                let known = |state: &State| {
+                    let mut state = state.clone();
+                    state.traces.retain(|_, trace| self.ids.contains_key(&format!("e{}", trace.experiment)));
+                    traces::should_find(&state, *which)
+                };
+                let states = self.states.iter().filter(|state| known(state) == found).cloned().collect();
+                self.narrow(states, || format!("found {found:?}"))
+            }
+            Step::Search(_) | Step::SearchTraces(_) => Ok(()),
             Step::Remove(fault) => self.remove(*fault).await,
         }
     }
@@ -182,8 +193,12 @@ impl Lab {
             self.look().await?;
         }
         let mut made = BTreeSet::new();
+        let lone = calls.iter().position(|(op, _)| op.is_of_several_traces());
         let sendable: Vec<_> = calls
             .iter()
+            .enumerate()
+            .filter(|(number, (op, _))| !op.is_of_traces() || lone.is_none_or(|lone| lone == *number))
+            .map(|(_, call)| call)
             .filter(|(op, _)| !self.states.iter().any(|state| state.is_ambiguous(*op, calls.len() > 1)))
             // Two creations of one name at the same time could not be told apart.
             .filter(|(op, _)| !op.is_creation() || made.insert((format!("{:?}", op.kind), op.of)))
@@ -271,7 +286,9 @@ fn after(state: &State, told: &[(Op, Heard)]) -> Vec<State> {
         let next = match (heard, applied) {
             (Heard::Done(said), Some((next, made))) if said == made => vec![next],
             (Heard::Gone, Some((next, _))) => vec![next],
-            (Heard::Refused | Heard::Nothing | Heard::Gone, None) | (Heard::NotDone, _) => vec![state.clone()],
+            (Heard::Gone, None) | (Heard::NotDone, _) => vec![state.clone()],
+            (Heard::Refused, None) => vec![state.clone().refused(op)],
+            (Heard::Nothing, None) => state.parts(op),
             (Heard::Nothing, Some((next, _))) => state.parts(op).into_iter().chain([next]).collect(),
             _ => continue,
         };

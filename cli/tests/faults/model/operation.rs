@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use test_site::ROOT;
 
+use super::traces;
+
 /// Ids that the server drew, by the name that the model has for the entity: `e0` for an experiment, `r0` for a run, `m0` for a
 /// logged model, `d0` for an evaluation dataset and `d0/1` for the record of it that has these inputs.
 pub(super) type Ids = BTreeMap<String, String>;
@@ -59,6 +61,16 @@ pub(super) enum Kind {
     ScorerRegister,
     ScorerDelete,
     ScorerDeleteAll,
+    TraceExport,
+    TraceStart,
+    TraceTag,
+    TraceUntag,
+    TraceAssess,
+    TraceReassess,
+    TraceUnassess,
+    TraceLink,
+    TraceDelete,
+    TraceDeleteUntil,
 }
 
 use Kind::*;
@@ -76,9 +88,31 @@ const KINDS: [(u32, &[Kind]); 4] = [
             VersionCreate,
             DatasetCreate,
             ScorerRegister,
+            TraceExport,
+            TraceExport,
+            TraceExport,
+            TraceStart,
         ],
     ),
-    (6, &[RunMetric, RunMetrics, RunParam, RunTag, RunBatch, DatasetMerge, ModelParam, ModelTag, VersionTag, AliasSet]),
+    (
+        6,
+        &[
+            RunMetric,
+            RunMetrics,
+            RunParam,
+            RunTag,
+            RunBatch,
+            DatasetMerge,
+            ModelParam,
+            ModelTag,
+            VersionTag,
+            AliasSet,
+            TraceTag,
+            TraceAssess,
+            TraceReassess,
+            TraceLink,
+        ],
+    ),
     (
         4,
         &[
@@ -100,6 +134,8 @@ const KINDS: [(u32, &[Kind]); 4] = [
             ExperimentRename,
             RegisteredRename,
             RunRestore,
+            TraceUntag,
+            TraceUnassess,
         ],
     ),
     (
@@ -115,6 +151,8 @@ const KINDS: [(u32, &[Kind]); 4] = [
             DatasetDeleteRecord,
             ScorerDelete,
             ScorerDeleteAll,
+            TraceDelete,
+            TraceDeleteUntil,
         ],
     ),
 ];
@@ -166,6 +204,8 @@ pub(super) enum Step {
     Look,
     /// A client searches runs, with a filter that an index may serve.
     Search(u8),
+    /// A client searches traces.
+    SearchTraces(u8),
     /// The indexer gets what is in the stream.
     Index,
     /// All that is deleted is removed for good: first perhaps with a fault, then without.
@@ -205,6 +245,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         10 => prop::collection::vec((op(), fault()), 1..=3).prop_map(Step::Calls),
         1 => Just(Step::Look),
         3 => (0..5_u8).prop_map(Step::Search),
+        2 => (0..traces::KINDS_OF_SEARCHES).prop_map(Step::SearchTraces),
         2 => Just(Step::Index),
         1 => fault().prop_map(Step::Remove),
         1 => Just(Step::Tick),
@@ -250,7 +291,32 @@ impl Op {
 
     /// Whether it takes a tag off.
     pub(super) fn is_untagging(self) -> bool {
-        matches!(self.kind, ExperimentUntag | RunUntag | ModelUntag | RegisteredUntag | VersionUntag | DatasetUntag)
+        matches!(
+            self.kind,
+            ExperimentUntag | RunUntag | ModelUntag | RegisteredUntag | VersionUntag | DatasetUntag | TraceUntag
+        )
+    }
+
+    /// Whether it is about traces.
+    pub(super) fn is_of_traces(self) -> bool {
+        matches!(
+            self.kind,
+            TraceExport
+                | TraceStart
+                | TraceTag
+                | TraceUntag
+                | TraceAssess
+                | TraceReassess
+                | TraceUnassess
+                | TraceLink
+                | TraceDelete
+                | TraceDeleteUntil
+        )
+    }
+
+    /// Whether it changes several traces, one after the other: what happens to them at the same time has no order.
+    pub(super) fn is_of_several_traces(self) -> bool {
+        matches!(self.kind, TraceDelete | TraceDeleteUntil) || self.kind == TraceExport && self.value == 3
     }
 
     /// Method, path and body; `None` where an id is not known that is needed.
@@ -383,6 +449,7 @@ impl Op {
                 Some(("DELETE", "/api/3.0/mlflow/scorers/delete".to_owned(), body))
             }
             ScorerDeleteAll => Some(("DELETE", "/api/3.0/mlflow/scorers/delete".to_owned(), scorer()?)),
+            _ => traces::request(self, ids),
         }
     }
 }

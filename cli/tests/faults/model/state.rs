@@ -1,10 +1,11 @@
-//! What there should be: a plain model of experiments, runs, logged models, the registry, evaluation datasets and scorers in
+//! What there should be: a plain model of experiments, runs, logged models, the registry, evaluation datasets, scorers and traces in
 //! memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::operation::Kind::*;
 use super::operation::{Op, points, stage, word};
+use super::traces::Trace;
 
 pub(super) type Texts = BTreeMap<String, String>;
 
@@ -63,6 +64,9 @@ pub(super) struct State {
     pub(super) datasets: BTreeMap<u8, Dataset>,
     /// The versions of each scorer of each experiment.
     pub(super) scorers: BTreeMap<(u8, String), BTreeMap<u32, String>>,
+    pub(super) traces: BTreeMap<u8, Trace>,
+    /// Spans, by trace and experiment, that stand for nothing.
+    pub(super) strays: BTreeMap<(u8, u8), BTreeSet<u8>>,
 }
 
 /// What an operation that is carried out says: the number of a version that it made.
@@ -75,6 +79,8 @@ impl State {
         visible.registered.values_mut().for_each(|model| model.had = 0);
         visible.models.retain(|_, model| !model.is_deleted);
         visible.scorers.retain(|(experiment, _), _| self.is_active(*experiment));
+        visible.traces.values_mut().filter(|trace| !trace.is_exported).for_each(|trace| trace.spans.clear());
+        visible.strays.clear();
         visible
     }
 
@@ -90,6 +96,10 @@ impl State {
             experiments.contains_key(&model.experiment) && !(model.is_deleted && active.contains(&model.experiment))
         });
         self.scorers.retain(|(experiment, _), _| experiments.contains_key(experiment));
+        self.traces.retain(|_, trace| experiments.contains_key(&trace.experiment));
+        self.strays.retain(|(_, experiment), _| experiments.contains_key(experiment));
+        let runs = &self.runs;
+        self.traces.values_mut().for_each(|trace| trace.runs.retain(|run| runs.contains_key(run)));
         for dataset in self.datasets.values_mut() {
             dataset.experiments.retain(|experiment| experiments.contains_key(experiment));
         }
@@ -102,11 +112,17 @@ impl State {
             found.iter().all(|(key, value)| all.get(key) == Some(value))
                 && left.keys().all(|key| found.contains_key(key))
         }
+        // A run that is gone takes its links with it.
+        let without_links = |mut state: Self| {
+            state.traces.values_mut().for_each(|trace| trace.runs.clear());
+            state.traces
+        };
         let (all, left) = (self.visible(), self.clone().removed().visible());
         between(&all.experiments, &found.experiments, &left.experiments)
             && between(&all.runs, &found.runs, &left.runs)
             && between(&all.models, &found.models, &left.models)
             && all.registered == found.registered
+            && between(&without_links(all), &without_links(found.clone()), &without_links(left))
     }
 
     /// Whether there is an entity of this name.
@@ -120,7 +136,7 @@ impl State {
         }
     }
 
-    fn is_active(&self, experiment: u8) -> bool {
+    pub(super) fn is_active(&self, experiment: u8) -> bool {
         self.experiments.get(&experiment).is_some_and(|experiment| !experiment.is_deleted)
     }
 
@@ -164,7 +180,7 @@ impl State {
                 fork(&|state| state.merge(op, op.key));
                 fork(&|state| state.merge(op, (op.key + 1) % 3));
             }
-            _ => {}
+            _ => Self::parts_of_traces(op).iter().for_each(|part| fork(part)),
         }
         all
     }
@@ -223,6 +239,10 @@ impl State {
                 None
             }
             ScorerRegister | ScorerDelete | ScorerDeleteAll => self.apply_to_scorer(op)?,
+            _ if op.is_of_traces() => {
+                self.apply_to_traces(op)?;
+                None
+            }
             _ => self.apply_to_registered(op)?,
         };
         Some((self, made))

@@ -16,13 +16,13 @@ pub(crate) async fn of(api: &Api, path: &str) -> View {
     if path.contains("/datasets/") {
         return reader.evaluation_datasets().await;
     }
-    if path.contains("/traces") {
-        return reader.traces().await;
-    }
     let experiments = reader
         .list("POST", "experiments/search", json!({ "view_type": "ALL", "max_results": 100 }), "experiments")
         .await?;
     let id = |experiment: &Value| experiment["experiment_id"].clone();
+    if path.contains("/traces") {
+        return reader.traces(&experiments.iter().map(id).collect::<Vec<_>>()).await;
+    }
     if path.contains("/scorers/") {
         let active = experiments.iter().filter(|experiment| experiment["lifecycle_stage"] == "active");
         return reader.scorers(&active.map(id).collect::<Vec<_>>()).await;
@@ -85,10 +85,11 @@ fn parsed(value: &Value) -> Value {
 impl Reader<'_> {
     async fn read(&self, method: &str, path: &str, body: Value) -> View {
         let answer = if method == "GET" {
-            let texts =
-                body.as_object().into_iter().flatten().map(|(name, value)| {
-                    (name.as_str(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-                });
+            let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let texts = body.as_object().into_iter().flatten().flat_map(|(name, value)| {
+                let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+                values.iter().map(move |value| (name.as_str(), text(value)))
+            });
             let texts: Vec<_> = texts.collect();
             let arguments: Vec<_> = texts.iter().map(|(name, value)| (*name, value.as_str())).collect();
             self.0.get_at(path, &arguments).await
@@ -161,22 +162,21 @@ impl Reader<'_> {
         Ok(view.into())
     }
 
-    /// The traces of the default experiment: a search finds them all, newest first, and only those that can be read by their ids.
-    async fn traces(&self) -> View {
+    /// The traces of all experiments: a search finds them, newest first, and only those that can be read by their ids.
+    async fn traces(&self, experiments: &[Value]) -> View {
         let all = "/api/3.0/mlflow/traces";
-        let place = json!({ "mlflow_experiment": { "experiment_id": "0" } });
-        let asked = json!({ "locations": [place], "max_results": 2 });
+        let place = |id: &Value| json!({ "mlflow_experiment": { "experiment_id": id } });
+        let asked = json!({ "locations": experiments.iter().map(place).collect::<Vec<_>>(), "max_results": 2 });
         let found = self.list("POST", &format!("{all}/search"), asked, "traces").await?;
         let mut ids: Vec<_> = found.iter().map(|info| text(info, "/trace_id")).collect::<Result<_, _>>()?;
-        // Those whose ids requests of the walk choose.
+        // Those whose ids clients choose.
         ids.extend((1..=4).map(|number| format!("tr-{number:032x}")));
-        ids.dedup();
         let named = self.read("POST", &format!("{all}/batchGetInfos"), json!({ "trace_ids": ids })).await?;
         let named = named["trace_infos"].as_array().cloned().unwrap_or_default();
         if named != found {
             return Err(format!("{named:?} by their ids, {found:?} in a search"));
         }
-        let mut spans = Map::new();
+        let (mut spans, mut whole) = (Map::new(), Vec::new());
         for info in &found {
             let id = text(info, "/trace_id")?;
             let read = self.read("GET", &format!("{all}/{id}"), json!({})).await?;
@@ -185,8 +185,24 @@ impl Reader<'_> {
             }
             if info["tags"]["mlflow.trace.spansLocation"].is_string() {
                 let asked = json!({ "trace_id": id, "allow_partial": "true" });
-                spans.insert(id, self.read("GET", &format!("{all}/get"), asked).await?["trace"]["spans"].take());
+                let trace = self.read("GET", &format!("{all}/get"), asked).await?["trace"].take();
+                spans.insert(id, trace["spans"].clone());
+                whole.push(trace);
             }
+        }
+        if spans.is_empty() {
+            return Ok(json!({ "infos": found, "spans": spans }));
+        }
+        let asked = json!({ "trace_ids": spans.keys().collect::<Vec<_>>() });
+        let together = self.read("GET", &format!("{all}/batchGet"), asked).await?;
+        // A trace whose spans have not come is not among them.
+        whole.retain(|trace| trace["spans"].as_array().is_some_and(|spans| !spans.is_empty()));
+        let by_id = |trace: &Value| trace["trace_info"]["trace_id"].to_string();
+        whole.sort_by_key(by_id);
+        let mut together = together["traces"].as_array().cloned().unwrap_or_default();
+        together.sort_by_key(by_id);
+        if together != whole {
+            return Err(format!("{whole:?} one by one, {together:?} together"));
         }
         Ok(json!({ "infos": found, "spans": spans }))
     }
