@@ -90,12 +90,12 @@ test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in C
 	python3 tools/fetch_ui.py target/ui-$(NEXT_UI_VERSION) $(NEXT_UI_VERSION)
 	BROWSER_UI=target/ui-$(NEXT_UI_VERSION)/build python -m pytest tests/browser
 
-test-slow: $(VENV_READY) ## Large data, and 10,000 random searches and 2,000 random batches compared with MLflow's server, and random writes with faults: about 45 minutes
+test-slow: $(VENV_READY) ## Large data, and 12,000 random searches and 2,000 random batches compared with MLflow's server, and random writes with faults: about 45 minutes
 	cargo build --workspace
 	python -m pytest tests -m slow --ignore tests/browser
 	cargo build --release --bin mlflow-serverless
 	MLFLOW_SERVERLESS_BIN=$(CURDIR)/target/release/mlflow-serverless python -m pytest tests/browser -m slow
-	python -m tests.compare.generator --filters 10000 --batches 2000 --seed 7
+	python -m tests.compare.generator --filters 10000 --batches 2000 --traces 2000 --seed 7
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 8 --indexer running
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed

@@ -195,6 +195,64 @@ def kinds(side: Side) -> list[Kind]:
         info = _run(side, made)["info"]
         return (info["status"], info["end_time"]) == ("FINISHED", number + 1)
 
+    traces = f"{_V3}/traces"
+
+    def trace_id(number: int, of: int) -> str:
+        """The id of a trace for a write with this number and of this kind."""
+        return f"tr-{of * 100_000 + number:032x}"
+
+    def export(side: Side, number: int) -> str:
+        trace = trace_id(number, 1)
+        span = {"traceId": trace[3:], "name": "step", "startTimeUnixNano": "1700000000000000000",
+                "endTimeUnixNano": "1700000000005000000"}
+        root, child = span | {"spanId": f"{1:016x}"}, span | {"spanId": f"{2:016x}", "parentSpanId": f"{1:016x}"}
+        body = {"resourceSpans": [{"scopeSpans": [{"spans": [root, child]}]}]}
+        headers = {"Content-Type": "application/json", "x-mlflow-experiment-id": "0"}
+        answer = side.send(Request.of_json("POST", "/v1/traces", body, headers))
+        assert answer.status == 200, answer
+        return trace
+
+    def has_spans(side: Side, number: int, made: str) -> bool:
+        found = done(side, "GET", f"{traces}/get", trace_id=made)["trace"]
+        return len(found["spans"]) == 2 and is_found(side, made)
+
+    def is_found(side: Side, trace: str) -> bool:
+        """Whether a search finds it, of all that began in its second."""
+        place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": "0"}}
+        body = {"locations": [place], "filter": f"request_id = '{trace}'"}
+        found = done(side, "POST", f"{traces}/search", body).get("traces", [])
+        return [info["trace_id"] for info in found] == [trace]
+
+    def start(side: Side, trace: str) -> str:
+        info = {
+            "trace_id": trace,
+            "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": "0"}},
+            "request_time": "2023-11-14T22:13:20Z",
+            "state": "OK",
+        }
+        done(side, "POST", traces, {"trace": {"trace_info": info}})
+        return trace
+
+    def delete_trace(side: Side, number: int) -> str:
+        trace = start(side, trace_id(number, 3))
+        done(side, "POST", f"{traces}/delete-traces", {"experiment_id": "0", "request_ids": [trace]})
+        return trace
+
+    judged = start(side, trace_id(0, 4))
+
+    def judge(side: Side, number: int) -> str:
+        assessment = {"assessment_name": f"a{number}", "feedback": {"value": number}}
+        body = {"assessment": assessment | {"create_time": "2023-11-14T22:13:20Z"}}
+        made = done(side, "POST", f"{traces}/{judged}/assessments", body)["assessment"]
+        return made["assessment_id"]
+
+    def trace_info(side: Side, trace: str) -> dict:
+        return done(side, "GET", f"{traces}/{trace}")["trace"]["trace_info"]
+
+    def is_judged(side: Side, number: int, made: str) -> bool:
+        found = [one for one in trace_info(side, judged)["assessments"] if one["assessment_id"] == made]
+        return [one["feedback"]["value"] for one in found] == [number]
+
     point = {"run_id": run, "key": "loss", "value": 1.0, "timestamp": 1}
     return [
         Kind("new experiment", post("experiments/create", lambda n: {"name": f"e {n}"}),
@@ -232,4 +290,12 @@ def kinds(side: Side) -> list[Kind]:
              status(f"{_V3}/datasets/{{made}}", 200)),
         Kind("records", merge_records, has_records),
         Kind("scorer", register_scorer, status(f"{_V3}/scorers/get", 200, experiment_id="0", name="s{number}")),
+        Kind("exported trace", export, has_spans),
+        Kind("described trace", lambda side, n: start(side, trace_id(n, 2)), lambda side, n, made: is_found(side, made)),
+        Kind("deleted trace", delete_trace,
+             lambda side, n, made: ask(side, "GET", f"{traces}/{made}").status == 404 and not is_found(side, made)),
+        Kind("tag of a trace",
+             lambda side, n: done(side, "PATCH", f"{traces}/{judged}/tags", {"key": f"t{n}", "value": "v"}),
+             lambda side, n, _: f"t{n}" in trace_info(side, judged)["tags"]),
+        Kind("feedback", judge, is_judged),
     ]

@@ -215,7 +215,8 @@ def _search(places: list[int], text: str, orders: list[str], page: int) -> Step:
         "locations": [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": of(place)} for place in places],
         "filter": _with_run_ids(text),
         "max_results": page,
-        "order_by": orders,
+        # Which of two ids comes first is the servers' choice.
+        "order_by": [order.replace("run_id", "name") for order in orders],
     }
     return Step(SEARCH, "POST", f"{_V3}/traces/search", json=body, has_json=True, join_pages=True)
 
