@@ -211,7 +211,7 @@ impl Lab {
                 }
                 let answer = api.call_at(method, path, body.to_string()).await;
                 faults.work_again();
-                (*op, heard(*op, *fault, &answer))
+                (*op, heard(*op, *fault, &answer, calls.len() > 1))
             });
         let mut told = Vec::new();
         for (op, (heard, id)) in join_all(sent).await {
@@ -239,7 +239,12 @@ impl Lab {
 }
 
 /// What a client learnt from an answer, and the id of what it created; an error if no client should hear such a thing.
-fn heard(op: Op, fault: Option<Fault>, answer: &Answer) -> (Result<Heard, String>, Option<(char, String)>) {
+fn heard(
+    op: Op,
+    fault: Option<Fault>,
+    answer: &Answer,
+    is_with_others: bool,
+) -> (Result<Heard, String>, Option<(char, String)>) {
     let is_lost = fault.is_some_and(|fault| fault.trouble == Trouble::AnswerLost);
     let is_unknown = answer.status == 409 && answer.body["error_code"] == "ABORTED";
     let heard = match answer.status {
@@ -258,6 +263,8 @@ fn heard(op: Op, fault: Option<Fault>, answer: &Answer) -> (Result<Heard, String
             return (Ok(Heard::Done(version.filter(|_| makes_version))), id.filter(|_| op.is_creation()));
         }
         409 if is_unknown && is_lost && op.is_creation() => Heard::Nothing,
+        // It was done, and what is tried again is refused for what another call has done since.
+        400..=407 if is_lost && is_with_others => Heard::Nothing,
         400..=407 if !is_unknown => Heard::Refused,
         // MLflow's status for it.
         500 if answer.body["error_code"] == "INVALID_STATE" => Heard::Refused,
