@@ -1,0 +1,128 @@
+"""Traces in the format of the OpenAI flavour's autologging, of calls to a model that this process plays."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import mlflow
+import pytest
+from mlflow.entities import SpanType
+
+openai = pytest.importorskip("openai")
+
+_USAGE = {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15}
+_HEAD = {"id": "chatcmpl-1", "created": 1_700_000_000, "model": "gpt-4o-mini"}
+
+
+class _Model(BaseHTTPRequestHandler):
+    """Answers every chat with the same words, at once or piece by piece; calls a tool where one is offered."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if asked["messages"][-1]["content"] == "fail":
+            return self._send(400, "application/json", json.dumps({"error": {"message": "no", "code": "bad"}}))
+        if asked.get("stream"):
+            pieces = [{"role": "assistant", "content": "a "}, {"content": "platform"}]
+            chunks = [self._chunk({"index": 0, "delta": piece, "finish_reason": None}) for piece in pieces]
+            chunks.append(self._chunk({"index": 0, "delta": {}, "finish_reason": "stop"}))
+            events = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
+            return self._send(200, "text/event-stream", events + "data: [DONE]\n\n")
+        message = {"role": "assistant", "content": "a platform"}
+        if asked.get("tools"):
+            call = {"id": "call-1", "type": "function", "function": {"name": "look_up", "arguments": '{"word": "MLflow"}'}}
+            message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        answer = {**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
+        return self._send(200, "application/json", json.dumps(answer))
+
+    def _chunk(self, choice: dict) -> dict:
+        return {**_HEAD, "object": "chat.completion.chunk", "choices": [choice]}
+
+    def _send(self, status: int, content_type: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def model(experiment: str) -> Iterator["openai.OpenAI"]:
+    """A client of that model, whose calls are traced."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    mlflow.set_experiment(experiment_id=experiment)
+    mlflow.openai.autolog()
+    with openai.OpenAI(base_url=f"http://127.0.0.1:{server.server_port}/v1", api_key="none", max_retries=0) as client:
+        yield client
+    mlflow.openai.autolog(disable=True)
+    server.shutdown()
+    server.server_close()
+
+
+def _ask(model: "openai.OpenAI", question: str, **more) -> object:
+    return model.chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": question}], **more)
+
+
+def _last() -> mlflow.entities.Trace:
+    return mlflow.get_trace(mlflow.get_last_active_trace_id(), flush=True)
+
+
+def test_a_call_reads_back_as_it_was_made(model: "openai.OpenAI"):
+    assert _ask(model, "What is MLflow?", temperature=0.5).choices[0].message.content == "a platform"
+    trace = _last()
+    [span] = trace.data.spans
+    assert (span.name, span.span_type, span.status.status_code) == ("Completions", SpanType.CHAT_MODEL, "OK")
+    asked = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "What is MLflow?"}], "temperature": 0.5}
+    assert span.inputs == asked
+    assert span.outputs["choices"][0]["message"]["content"] == "a platform"
+    assert span.outputs["usage"]["total_tokens"] == 15
+    usage = {"input_tokens": 11, "output_tokens": 4, "total_tokens": 15}
+    assert (trace.info.token_usage, span.get_attribute("mlflow.chat.tokenUsage")) == (usage, usage)
+    assert (trace.info.state, trace.info.tags["mlflow.traceName"]) == ("OK", "Completions")
+    assert trace.info.request_preview == "What is MLflow?"
+
+
+def test_an_agent_calls_a_tool_and_a_stream(model: "openai.OpenAI", experiment: str):
+    tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
+
+    @mlflow.trace(span_type=SpanType.TOOL)
+    def look_up(word: str) -> str:
+        return f"{word} is a platform"
+
+    @mlflow.trace(span_type=SpanType.AGENT)
+    def agent(question: str) -> str:
+        call = _ask(model, question, tools=[tool]).choices[0].message.tool_calls[0]
+        found = look_up(**json.loads(call.function.arguments))
+        return "".join(piece.choices[0].delta.content or "" for piece in _ask(model, found, stream=True))
+
+    assert agent("What is MLflow?") == "a platform"
+    trace = _last()
+    root, *others = trace.data.spans
+    kinds = [(span.name, span.span_type) for span in others]
+    names = ("Completions", SpanType.CHAT_MODEL), ("look_up", SpanType.TOOL), ("Completions", SpanType.CHAT_MODEL)
+    assert ([span.parent_id for span in others], kinds) == ([root.span_id] * 3, list(names))
+    [call] = others[0].outputs["choices"][0]["message"]["tool_calls"]
+    assert (call["function"]["name"], others[0].get_attribute("mlflow.chat.tools")[0]["function"]["name"]) == ("look_up", "look_up")
+    assert len(others[2].events) == 3, "one for each piece of the stream"
+    found = mlflow.search_traces(
+        locations=[experiment], filter_string="span.type = 'CHAT_MODEL' AND span.name = 'look_up'", return_type="list"
+    )
+    assert found == [], "one span has to be both"
+    found = mlflow.search_traces(locations=[experiment], filter_string="span.type = 'TOOL'", return_type="list")
+    assert [one.info.trace_id for one in found] == [trace.info.trace_id]
+    assert found[0].to_dict() == trace.to_dict()
+
+
+def test_a_call_that_fails(model: "openai.OpenAI"):
+    with pytest.raises(openai.BadRequestError):
+        _ask(model, "fail")
+    trace = _last()
+    [span] = trace.data.spans
+    assert (trace.info.state, span.status.status_code) == ("ERROR", "ERROR")
+    assert [event.name for event in span.events] == ["exception"]
