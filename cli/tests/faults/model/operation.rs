@@ -212,6 +212,8 @@ pub(super) enum Step {
     Remove(Option<Fault>),
     /// Time passes, and another indexer looks at the runs that were put off.
     Tick,
+    /// The indexer gets all that it asks for, until traces are packed.
+    Pack,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -249,6 +251,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Index),
         1 => fault().prop_map(Step::Remove),
         1 => Just(Step::Tick),
+        2 => Just(Step::Pack),
     ];
     prop::collection::vec(step, 1..60)
 }

@@ -65,7 +65,7 @@ pub(super) struct State {
     /// The versions of each scorer of each experiment.
     pub(super) scorers: BTreeMap<(u8, String), BTreeMap<u32, String>>,
     pub(super) traces: BTreeMap<u8, Trace>,
-    /// Spans, by trace and experiment, that stand for nothing.
+    /// Spans, by trace and experiment, that stand for nothing. The indexer may remove them.
     pub(super) strays: BTreeMap<(u8, u8), BTreeSet<u8>>,
 }
 

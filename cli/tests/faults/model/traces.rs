@@ -273,6 +273,20 @@ impl State {
         self
     }
 
+    /// What may be left when the indexer has cleared up.
+    pub(super) fn cleared_up(self) -> Vec<Self> {
+        let strays: Vec<_> = self.strays.keys().copied().collect();
+        let mut all = vec![self];
+        for stray in strays {
+            let without = all.clone().into_iter().map(|mut state| {
+                state.strays.remove(&stray);
+                state
+            });
+            all.extend(without);
+        }
+        all
+    }
+
     /// The steps of an operation on traces, each of which may be carried out without the others.
     pub(super) fn parts_of_traces(op: Op) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
