@@ -6,8 +6,8 @@
 
 use access::Granted;
 use clock::Moment;
-use entities::StoredTrace;
 use entities::attributes::EDITS;
+use entities::{StoredTrace, now_ms};
 use futures::stream::{self, StreamExt};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
@@ -15,7 +15,7 @@ use table::{Condition, Failure, Query, Reason, Write, number};
 use trace_blocks::day_of;
 
 use super::draft::judges_a_session;
-use super::oldest::{Oldest, There};
+use super::oldest::{Oldest, Standing, There};
 use super::store::Store;
 
 /// Traces that are deleted at a time.
@@ -66,13 +66,20 @@ impl Store {
         Ok(deleted)
     }
 
-    /// The traces at these places. One request per hundred marks.
+    /// The traces at these places. One request per hundred marks, but for those of traces that this process has deleted.
     async fn traces_there(&self, places: Vec<There>) -> Result<Vec<StoredTrace>> {
-        let marked: Vec<_> = places.iter().filter(|there| there.packed.is_none()).collect();
-        let heads = self.trace_heads(&marked.iter().map(|there| &there.place.trace).collect::<Vec<_>>()).await?;
-        let traces = places.into_iter().filter_map(|there| {
-            let read = heads.get(&there.place.trace).filter(|head| there.partition.holds(head, &there.place));
-            there.packed.or_else(|| read.cloned())
+        let may_be_there = |there: &There| match there.standing {
+            Standing::Mark(at) => !self.known.was_deleted(&there.partition, &there.place, at),
+            Standing::Packed(_) => false,
+        };
+        let marked: Vec<_> =
+            places.iter().filter(|there| may_be_there(there)).map(|there| &there.place.trace).collect();
+        let heads = self.trace_heads(&marked).await?;
+        let traces = places.into_iter().filter_map(|there| match there.standing {
+            Standing::Mark(_) => {
+                heads.get(&there.place.trace).filter(|head| there.partition.holds(head, &there.place)).cloned()
+            }
+            Standing::Packed(trace) => Some(trace),
         });
         Ok(traces.collect())
     }
@@ -124,10 +131,12 @@ impl Store {
             let head = Write::Delete(rows::Trace::key(trace.id()), is_same);
             let with_it = spans.into_iter().map(|key| Write::Delete(key, Condition::Always));
             let writes: Vec<_> = std::iter::once(head).chain(with_it).collect();
+            let begun = now_ms();
             let outcome = self.table.transact(&writes).await;
             self.known.forget_trace(trace.id());
             match outcome {
                 Ok(()) => {
+                    self.known.keep_deleted(&trace, begun);
                     self.table.write_many(Vec::new(), &rest).await?;
                     if judges_a_session(trace.item()) {
                         let row = rows::TraceOfSession::key(&trace.experiment(), trace.id());

@@ -9,16 +9,19 @@ use clock::Moment;
 
 use entities::StoredTrace;
 use mlflow_api::{ExperimentId, TraceId};
+use trace_blocks::{Place, TracePartition};
 
 /// For how long the number of a day's partitions is remembered. The indexer makes more of them when one gets too many traces.
 const NUMBER: Duration = Duration::from_secs(30);
 /// Traces remembered at a time, and days.
 const MOST: usize = 1_000;
+/// Deleted traces remembered at a time.
+const MOST_DELETED: usize = 20_000;
 /// Largest document that is remembered, in bytes.
 const LARGEST: usize = 4 << 10;
 
 /// Documents of traces that this process wrote last: spans of a trace often come by several requests. And the days that are in the table,
-/// with the number of their partitions.
+/// with the number of their partitions; and the traces that it has deleted, whose marks stay for some minutes.
 #[derive(Clone, Default)]
 pub(super) struct Known(Arc<Mutex<Memory>>);
 
@@ -26,6 +29,7 @@ pub(super) struct Known(Arc<Mutex<Memory>>);
 struct Memory {
     traces: HashMap<TraceId, StoredTrace>,
     days: HashMap<(ExperimentId, i64), (u32, Moment)>,
+    deleted: HashMap<(TracePartition, Place), i64>,
 }
 
 impl Known {
@@ -69,6 +73,22 @@ impl Known {
     /// Forgets the numbers of partitions.
     pub(super) fn forget_days(&self) {
         self.with(|memory| memory.days.clear());
+    }
+
+    /// Remembers that a trace was deleted, by a transaction that began then, in ms.
+    pub(super) fn keep_deleted(&self, trace: &StoredTrace, begun: i64) {
+        self.with(|memory| {
+            if memory.deleted.len() >= MOST_DELETED {
+                memory.deleted.clear();
+            }
+            memory.deleted.insert((TracePartition::of(trace), Place::of(trace)), begun);
+        });
+    }
+
+    /// Whether the trace of a mark that was put then was deleted since by this process. Whoever makes it anew puts its mark anew.
+    pub(super) fn was_deleted(&self, partition: &TracePartition, place: &Place, marked_at: i64) -> bool {
+        let deleted = self.with(|memory| memory.deleted.get(&(*partition, place.clone())).copied());
+        deleted.is_some_and(|deleted| marked_at < deleted)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Memory) -> T) -> T {

@@ -61,6 +61,19 @@ impl PutMark {
     }
 }
 
+/// A mark that was read.
+pub(super) struct ReadMark {
+    pub(super) place: Place,
+    /// When it was put, in ms.
+    pub(super) at: i64,
+}
+
+impl ReadMark {
+    fn of(item: &Item) -> Option<Self> {
+        Some(Self { place: Place::of_key(&item.key()?)?, at: item.number(MARKED_AT).unwrap_or_default() })
+    }
+}
+
 /// The partition of a trace's mark among so many.
 fn shard_of(trace: &TraceId, shards: u32) -> u32 {
     let [_, low] = halves(fnv1a_128(trace.as_str().as_bytes()));
@@ -130,20 +143,20 @@ impl Store {
         Ok(items.iter().filter_map(day_of_row).collect())
     }
 
-    /// The places of marks of a range of a partition, from its end if backwards: at most so many; and whether there are more. One request, or
+    /// Marks of a range of a partition, from its end if backwards: at most so many; and whether there are more. One request, or
     /// one per 1 MB; a read unit per 4 KB, which are about 30 marks.
     pub(super) async fn trace_marks(
         &self,
         range: KeyRange,
         is_backwards: bool,
         most: usize,
-    ) -> Result<(Vec<Place>, bool)> {
+    ) -> Result<(Vec<ReadMark>, bool)> {
         let query = Query::of(range).limit(most);
         let mut query = if is_backwards { query.backwards() } else { query };
         let mut marks = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
-            marks.extend(page.items.iter().filter_map(Item::key).filter_map(|key| Place::of_key(&key)));
+            marks.extend(page.items.iter().filter_map(ReadMark::of));
             match page.next {
                 Some(next) if marks.len() < most => query = query.starting_at(next),
                 next => return Ok((marks, next.is_some())),

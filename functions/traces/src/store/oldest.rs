@@ -19,8 +19,15 @@ const PAGE: usize = 100;
 pub(super) struct There {
     pub(super) partition: TracePartition,
     pub(super) place: Place,
-    /// Its trace, if a block has it; else there is a mark.
-    pub(super) packed: Option<StoredTrace>,
+    pub(super) standing: Standing,
+}
+
+/// What stands there.
+pub(super) enum Standing {
+    /// A mark, put then (in ms).
+    Mark(i64),
+    /// A trace of a block.
+    Packed(StoredTrace),
 }
 
 /// The places of a day that are no newer than a time, oldest first, of equal times the greatest id first.
@@ -88,19 +95,19 @@ impl Part {
         let traces = block.as_ref().map(Block::traces).transpose()?.unwrap_or_default();
         let newest = traces.first().map(Place::of);
         let is_last = newest.as_ref().is_some_and(|newest| newest.time > latest);
-        let marks_end = marks.last().filter(|_| has_more_marks);
+        let marks_end = marks.last().filter(|_| has_more_marks).map(|mark| &mark.place);
         let block_end = newest.as_ref().filter(|_| has_more_blocks && !is_last);
         // Up to the older of both ends, all was read.
         let end = marks_end.into_iter().chain(block_end).max().cloned();
         let is_within = |place: &Place| end.as_ref().is_none_or(|end| place >= end);
         let is_new = |place: &Place| place.time <= latest && self.before.as_ref().is_none_or(|before| place < before);
-        let marked: HashSet<&Place> = marks.iter().collect();
-        let packed = traces.into_iter().map(|trace| (Place::of(&trace), Some(trace)));
+        let marked: HashSet<&Place> = marks.iter().map(|mark| &mark.place).collect();
+        let packed = traces.into_iter().map(|trace| (Place::of(&trace), Standing::Packed(trace)));
         let packed = packed.filter(|(place, _)| !marked.contains(place));
-        let all = packed.chain(marks.iter().map(|place| (place.clone(), None)));
+        let all = packed.chain(marks.iter().map(|mark| (mark.place.clone(), Standing::Mark(mark.at))));
         let mut ready: Vec<_> = all
             .filter(|(place, _)| is_within(place) && is_new(place))
-            .map(|(place, packed)| There { partition, place, packed })
+            .map(|(place, standing)| There { partition, place, standing })
             .collect();
         ready.sort_by(|one, other| other.place.cmp(&one.place));
         // A block of which nothing was within is read once more: others may be made before it meanwhile.
@@ -110,7 +117,8 @@ impl Part {
         }
         self.ready = ready.into();
         self.is_done = end.is_none();
-        self.before = end;
+        // A block that was cut meanwhile may end before what was handed out.
+        self.before = end.map(|end| self.before.take().map_or(end.clone(), |before| before.min(end)));
         Ok(())
     }
 

@@ -9,6 +9,7 @@ mod exports;
 mod figures;
 mod guarded;
 mod marks;
+mod overview;
 mod packing;
 mod partitions;
 mod recorded;

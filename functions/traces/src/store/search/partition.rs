@@ -165,11 +165,11 @@ impl PartitionWalk {
             None => self.partition.marks(),
         };
         let (marks, has_more) = store.trace_marks(range, false, most.max(MARKS)).await?;
-        self.marked = match marks.last().filter(|_| has_more) {
+        self.marks = marks.into_iter().map(|mark| mark.place).collect();
+        self.marked = match self.marks.back().filter(|_| has_more) {
             Some(last) => Reach::To(last.clone()),
             None => Reach::End,
         };
-        self.marks = marks.into();
         Ok(())
     }
 
