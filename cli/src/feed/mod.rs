@@ -10,7 +10,7 @@ mod consumer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use embedded_engine::{Engine, Error, StreamFilter, StreamReader};
-use entities::attributes::REVISION;
+use entities::attributes::{REVISION, TO_PACK};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
 use serde_json::Value;
@@ -35,7 +35,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// How often what was put off is looked at, as in `template.yaml`.
 pub(crate) const TICK: Duration = Duration::from_mins(1);
 /// What the engine records for the indexer: what [`fts_indexer::is_wanted`] takes, which looks at the types of the attributes as well.
-const WANTED: StreamFilter = StreamFilter { written_with: RunsChanged::INDEX.sort, removed_with: REVISION };
+const WANTED: StreamFilter = StreamFilter { written_with: &[RunsChanged::INDEX.sort, TO_PACK], removed_with: REVISION };
 /// How long the end waits for a batch under way. One that is cut off comes again.
 const LAST_BATCH: Duration = Duration::from_secs(5);
 

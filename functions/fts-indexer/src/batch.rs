@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use entities::attributes::{DUE, NAME, OVERDUE, REVISION, SEEN, START_TIME, WORKSPACE};
+use entities::attributes::{DUE, NAME, OVERDUE, REVISION, SEEN, START_TIME, TO_PACK, WORKSPACE};
 use entities::{RunLocation, workspace_named};
 use key_schema::index::RunsChanged;
 use key_schema::{IndexEntry, Key, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;
 use serde_json::Value;
+use trace_blocks::TracePartition;
 
 use crate::schedule::{Urgency, is_urgent};
 
@@ -45,6 +46,10 @@ pub(crate) enum Subject {
     RemovedExperiment(ExperimentId, Workspace, String),
     /// An evaluation dataset is gone.
     RemovedDataset(EvaluationDatasetId),
+    /// A trace was marked in a partition.
+    MarkedTraces(TracePartition),
+    /// A partition of traces is to be packed.
+    TracesToPack(TracePartition),
 }
 
 /// What a batch asks for.
@@ -109,7 +114,26 @@ impl Work {
 
     pub(crate) fn removed(&self) -> impl Iterator<Item = &Subject> {
         let subjects = self.subjects.iter().map(|(subject, _)| subject);
-        subjects.filter(|subject| !matches!(subject, Subject::Run(_)))
+        let is_removed = |subject: &&Subject| {
+            matches!(subject, Subject::RemovedRun(..) | Subject::RemovedExperiment(..) | Subject::RemovedDataset(_))
+        };
+        subjects.filter(is_removed)
+    }
+
+    /// Partitions in which traces were marked.
+    pub(crate) fn marked_traces(&self) -> impl Iterator<Item = TracePartition> {
+        self.subjects.iter().filter_map(|(subject, _)| match subject {
+            Subject::MarkedTraces(partition) => Some(*partition),
+            _ => None,
+        })
+    }
+
+    /// Partitions of traces that are to be packed.
+    pub(crate) fn traces_to_pack(&self) -> impl Iterator<Item = TracePartition> {
+        self.subjects.iter().filter_map(|(subject, _)| match subject {
+            Subject::TracesToPack(partition) => Some(*partition),
+            _ => None,
+        })
     }
 }
 
@@ -129,6 +153,9 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
         }
         "INSERT" | "MODIFY" => {
             let image = change.get("NewImage").ok_or("it has no new image")?;
+            if image.get(TO_PACK).is_some() {
+                return Ok(of_traces(&key));
+            }
             let is_marked = image.get(RunsChanged::INDEX.sort).is_some();
             Ok(if is_marked && !was_seen(image) { changed(&key) } else { None })
         }
@@ -154,6 +181,13 @@ fn was_seen(image: &Value) -> bool {
 fn changed(key: &Key) -> Option<Subject> {
     let row = rows::Run::parse(key)?;
     Some(Subject::Run(RunLocation { experiment: row.experiment, run: row.run }))
+}
+
+/// What the mark of a trace asks for, or the row that is written when it is time.
+fn of_traces(key: &Key) -> Option<Subject> {
+    let partition = TracePartition::of_key(key)?;
+    let is_mark = rows::TraceMark::parse(key).is_some();
+    Some(if is_mark { Subject::MarkedTraces(partition) } else { Subject::TracesToPack(partition) })
 }
 
 fn removed(key: &Key, workspace: Workspace, name: &str, started: Option<i64>) -> Option<Subject> {

@@ -1,16 +1,18 @@
 //! Which records the indexer is for: `template.yaml` has the same conditions, as `FilterCriteria`, and whoever feeds it elsewhere asks here.
 
-use entities::attributes::REVISION;
+use entities::attributes::{REVISION, TO_PACK};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
 use serde_json::Value;
 
 /// Whether a record of the stream is for the indexer. An item that has changed since it was indexed carries a mark; one that may carry
-/// it, and any other whose removal matters, has a revision.
+/// it, and any other whose removal matters, has a revision. Marks of traces, and what asks for them to be packed, say so.
 #[must_use]
 pub fn is_wanted(record: &Value) -> bool {
     let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();
-    has("NewImage", RunsChanged::INDEX.sort, "S") || record["eventName"] == "REMOVE" && has("OldImage", REVISION, "N")
+    has("NewImage", RunsChanged::INDEX.sort, "S")
+        || has("NewImage", TO_PACK, "N")
+        || record["eventName"] == "REMOVE" && has("OldImage", REVISION, "N")
 }
 
 #[cfg(test)]

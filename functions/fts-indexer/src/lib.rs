@@ -5,7 +5,7 @@
 //! batch are one, the order of records does not matter, and a batch that comes twice finds nothing left to do.
 //!
 //! [`batch`] sorts the records by entity, [`schedule`] says which runs are to be indexed now, [`run`] indexes them, [`ticks`] looks
-//! after those that were put off, [`pack`] packs their metrics, [`removal`] clears up after entities that are gone, [`entries`] says in which lists of the index a
+//! after those that were put off, [`pack`] packs their metrics, [`traces`] packs traces, [`removal`] clears up after entities that are gone, [`entries`] says in which lists of the index a
 //! run stands, [`directory`] which lists there are, [`rebuild`] has everything indexed anew.
 
 mod attempts;
@@ -21,6 +21,7 @@ mod run;
 mod schedule;
 mod sealing;
 mod ticks;
+mod traces;
 
 use std::collections::{BTreeSet, HashSet};
 use std::panic::AssertUnwindSafe;
@@ -35,12 +36,15 @@ pub use entries::{Entries, run_entries};
 pub use filter::is_wanted;
 use futures::FutureExt;
 pub use schedule::INTERVAL;
-use table::{Failure, Item, Result, Table};
+use table::{Condition, Failure, Item, Result, Table};
+use trace_blocks::TracePartition;
+pub use traces::Packing;
 
 use attempts::Attempts;
 use batch::{Subject, Work};
 use directory::Directory;
 use schedule::{Schedule, Sorted, row_of};
+use traces::{Asks, LATER, pack_partition};
 
 /// Runs that are indexed together: so many share their requests, and if one of them fails, they are tried one by one.
 const RUNS_AT_ONCE: usize = 50;
@@ -58,6 +62,8 @@ pub struct Indexer {
     schedule: Schedule,
     attempts: Attempts,
     directory: Directory,
+    asks: Asks,
+    packing: Packing,
 }
 
 impl Indexer {
@@ -69,6 +75,8 @@ impl Indexer {
             schedule: Schedule::default(),
             attempts: Attempts::default(),
             directory: Directory::default(),
+            asks: Asks::default(),
+            packing: Packing::default(),
         }
     }
 
@@ -83,6 +91,13 @@ impl Indexer {
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         self.schedule.clock = Arc::new(clock);
+        self
+    }
+
+    /// The same that packs other numbers of traces: for tests.
+    #[must_use]
+    pub fn with_packing(mut self, packing: Packing) -> Self {
+        self.packing = packing;
         self
     }
 
@@ -132,6 +147,44 @@ impl Indexer {
         for removed in work.removed() {
             let cleared = self.clear_up(removed).await;
             left.settle([removed.clone()], &cleared, "what an entity left behind could not be removed")?;
+        }
+        let marked: Vec<_> = work.marked_traces().collect();
+        let put_off = self.pack_later(&marked, LATER).await;
+        left.settle(marked.into_iter().map(Subject::MarkedTraces), &put_off, "traces could not be put off")?;
+        // At last: this takes longest.
+        for partition in work.traces_to_pack() {
+            if begin.age() > LONGEST {
+                return Err("it takes too long for one call".to_owned());
+            }
+            let packed = AssertUnwindSafe(self.pack_traces(partition)).catch_unwind().await;
+            let packed = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned())));
+            left.settle([Subject::TracesToPack(partition)], &packed, "traces could not be packed")?;
+        }
+        Ok(())
+    }
+
+    /// Packs a partition of traces, and has it looked at again where something was too early.
+    async fn pack_traces(&self, partition: TracePartition) -> Result<()> {
+        let again = pack_partition(&self.table, partition, self.packing, self.schedule.now()).await?;
+        match again {
+            // There is more: after what else the stream has.
+            Some(0) => self.table.put(traces::asking(&partition), &Condition::Always).await,
+            Some(ms) => self.pack_later(&[partition], ms).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Has partitions of traces packed some time from now, in ms, that have no row yet that says so. A request per 25.
+    async fn pack_later(&self, partitions: &[TracePartition], ms: i64) -> Result<()> {
+        let now = self.schedule.now();
+        // Those that are asked for again and again are due at the same time.
+        let grain = (ms / 6).max(1);
+        let due = now.saturating_add(ms).div_euclid(grain).saturating_add(1).saturating_mul(grain);
+        let missing = || partitions.iter().filter(|partition| self.asks.is_missing(partition, now, due));
+        let rows = missing().map(|partition| Item::new(traces::row_of(partition, due)));
+        self.table.write_many(rows.collect(), &[]).await?;
+        for partition in missing().copied().collect::<Vec<_>>() {
+            self.asks.remember(partition, due, now);
         }
         Ok(())
     }
@@ -189,7 +242,9 @@ impl Left {
     /// All that a batch asks for, but runs that were put off already.
     fn of(sorted: &Sorted, work: &Work) -> Self {
         let runs = sorted.now.iter().chain(sorted.later.iter().map(|(at, _)| at)).cloned().map(Subject::Run);
-        Self { undone: runs.chain(work.removed().cloned()).collect(), failed: Vec::new() }
+        let traces = work.marked_traces().map(Subject::MarkedTraces);
+        let traces = traces.chain(work.traces_to_pack().map(Subject::TracesToPack));
+        Self { undone: runs.chain(work.removed().cloned()).chain(traces).collect(), failed: Vec::new() }
     }
 
     /// Says how subjects went. Where the table was busy or away, they are still to be done.

@@ -1,6 +1,6 @@
 //! Looking after runs that were put off: once a minute, whatever the stream brings.
 //!
-//! A tick indexes nothing. It marks a run anew and asks for it to be indexed at once ([`OVERDUE`]), and the stream brings that
+//! A tick indexes nothing, and packs nothing. It marks a run anew and asks for it to be indexed at once ([`OVERDUE`]), and the stream brings that
 //! to its consumer, who stays the only one that indexes the runs of an experiment. A row goes only when that was written.
 
 use std::collections::BTreeSet;
@@ -15,6 +15,7 @@ use table::{Failure, Item, Query, Result, Update, number};
 
 use crate::Indexer;
 use crate::schedule::{row_of, run_of_row};
+use crate::traces::{asking, partition_of_row};
 
 /// Rows looked at together: their runs' documents are one request.
 const AT_A_TIME: usize = 50;
@@ -37,7 +38,7 @@ enum Due {
 }
 
 impl Indexer {
-    /// Looks at the runs that are due by now, and has those indexed that still are to be. A request for each of a few
+    /// Looks at the runs that are due by now, and has those indexed that still are to be; has partitions of traces packed that are due. A request for each of a few
     /// shards; and for 50 runs that are due one, one for each that is to be indexed, and two to four to write and delete rows.
     pub async fn tick(&self) -> Result<()> {
         let begin = Moment::now();
@@ -58,7 +59,8 @@ impl Indexer {
     }
 
     async fn look_at_due(&self, rows: &[Key]) -> Result<()> {
-        let (known, unknown): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(|row| run_of_row(row).is_some());
+        let is_known = |row: &Key| run_of_row(row).is_some() || partition_of_row(row).is_some();
+        let (known, unknown): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(is_known);
         if !unknown.is_empty() {
             tracing::error!(?unknown, "rows of what was put off cannot be read");
         }
@@ -73,6 +75,8 @@ impl Indexer {
                 Due::Never => {}
             }
         }
+        let partitions: BTreeSet<_> = known.iter().filter_map(partition_of_row).collect();
+        later.extend(partitions.iter().map(asking));
         self.table.write_many(later, &[]).await?;
         let asked: Vec<_> = now.iter().map(|at| self.ask_for(at)).collect();
         let asks = !asked.is_empty();

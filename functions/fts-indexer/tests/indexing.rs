@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod postponed;
+mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

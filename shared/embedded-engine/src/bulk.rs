@@ -65,7 +65,8 @@ fn unrecorded_put(mut write: Value, filter: StreamFilter) -> Option<Item> {
     }
     let item = write.get_mut("PutRequest")?.get_mut("Item")?.take();
     let attributes = item.as_object()?;
-    if attributes.contains_key(filter.written_with) || attributes.contains_key("") {
+    let is_wanted = filter.written_with.iter().any(|attribute| attributes.contains_key(*attribute));
+    if is_wanted || attributes.contains_key("") {
         return None;
     }
     serde_json::from_value(item).ok()
@@ -89,7 +90,7 @@ mod tests {
             "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
         });
         engine.call("CreateTable", table).await.unwrap();
-        let filter = StreamFilter { written_with: "mark", removed_with: "rev" };
+        let filter = StreamFilter { written_with: &["mark"], removed_with: "rev" };
         engine.filter_stream("table", filter).await.unwrap();
         engine
     }

@@ -14,8 +14,8 @@ use crate::Error;
 /// What the reader of a stream wants: by attributes that an item has.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamFilter {
-    /// A new item, or a changed one, that has this afterwards.
-    pub written_with: &'static str,
+    /// A new item, or a changed one, that has one of these afterwards.
+    pub written_with: &'static [&'static str],
     /// A removed item that had this.
     pub removed_with: &'static str,
 }
@@ -38,7 +38,9 @@ impl Filters {
 /// Keeps other changes of a table out of its stream from now on, also after the next start, until there is another filter. The
 /// table has one stream; other tables have theirs as before.
 pub(crate) fn set(connection: &Connection, table: &str, filter: StreamFilter) -> Result<(), Error> {
-    let (written, removed) = (path(filter.written_with), path(filter.removed_with));
+    let has_none = |attribute: &&str| format!("json_type(NEW.new_image, {}) IS NULL", path(attribute));
+    let has_none = filter.written_with.iter().map(has_none).collect::<Vec<_>>().join(" AND ");
+    let removed = path(filter.removed_with);
     let (name, table) = (format!("\"app_stream_filter::{}\"", table.replace('"', "\"\"")), text(table));
     // Dropped and made in one transaction: no write goes between.
     Ok(connection.execute_batch(&format!(
@@ -46,7 +48,7 @@ pub(crate) fn set(connection: &Connection, table: &str, filter: StreamFilter) ->
          DROP TRIGGER IF EXISTS {name};
          CREATE TRIGGER {name} BEFORE INSERT ON _stream_records
          WHEN NEW.table_name = {table}
-             AND json_type(NEW.new_image, {written}) IS NULL
+             AND {has_none}
              AND NOT (NEW.event_name = 'REMOVE' AND json_type(NEW.old_image, {removed}) IS NOT NULL)
          BEGIN SELECT RAISE(IGNORE); END;
          COMMIT;"
@@ -84,7 +86,7 @@ mod tests {
                 });
                 engine.call("CreateTable", table).await.unwrap();
                 // The second takes the place of the first.
-                for written_with in ["something", "mark"] {
+                for written_with in [&["something"] as &[_], &["mark", "ask"]] {
                     let filter = StreamFilter { written_with, removed_with: "rev" };
                     engine.filter_stream("filtered", filter).await.unwrap();
                 }
@@ -102,13 +104,14 @@ mod tests {
                 // What it was is not asked.
                 engine.call("PutItem", item("2: wanted", rev)).await.unwrap();
                 engine.call("PutItem", item("4: wanted", mark)).await.unwrap();
+                engine.call("PutItem", item("5: wanted", json!({ "ask": { "N": "1" } }))).await.unwrap();
                 engine.call("DeleteItem", key("2: wanted")).await.unwrap();
                 engine.call("DeleteItem", key("4: wanted")).await.unwrap();
                 engine.call("DeleteItem", key("1: not")).await.unwrap();
             }
             let found = recorded(&engine, "filtered").await;
-            assert_eq!(found, ["INSERT 2: wanted", "INSERT 4: wanted", "REMOVE 2: wanted"]);
-            assert_eq!(recorded(&engine, "other").await.len(), 8);
+            assert_eq!(found, ["INSERT 2: wanted", "INSERT 4: wanted", "INSERT 5: wanted", "REMOVE 2: wanted"]);
+            assert_eq!(recorded(&engine, "other").await.len(), 9);
         }
     }
 

@@ -225,7 +225,7 @@ rows! {
     TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
         MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than a minute after that",
         TO_PACK: Number "there is one, so that the packer is told; not where the packer put the mark",
-        WAITS: Number "its trace is too large for a block: the packer passes over it"
+        WAITS: Number "the packer passes over it: its trace is too large for a block, or it alone says where spans are"
     };
     /// A block of up to 128 traces that have not changed for some time, newest first, which searches read in their place. It owns the places
     /// from behind the key of the block before it up to its own, which is the place of its oldest trace when it was made. A trace at whose
@@ -237,15 +237,21 @@ rows! {
         WRITTEN: Number required "when it was written, in ms",
         CORE: Bytes required "by column, packed: ids, times, durations, states, names, sessions, tokens",
         HEADS: Bytes required "the documents of its traces, packed",
-        BLOCK_SPANS: Bytes required "the spans of how many of its traces each item of spans has, and the digest in its key"
-    };
-    /// The spans of some consecutive traces of a block, packed together. Its key is a hash of what it holds, and nothing rewrites it. They are with
-    /// their traces, too: who misses an item reads them there.
-    BlockSpans = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "S#" <digest: WideDigest> {
-        CONTENT: Bytes required "for each trace its spans"
+        BLOCK_SPANS: Bytes required "the spans of how many of its traces each item of spans has, and the digest in its key",
+        BEHIND: Text "of a block that was cut off: where the block before it ended then"
     };
     /// Asks the stream's consumer to pack the partition.
     Packing = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "P" { TO_PACK: Number required "when it was asked for, in ms" };
+    /// Who packs the partition, or removes it: nobody else does meanwhile.
+    PackingLease = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "L" {
+        NONCE: Bytes required "drawn by who has it",
+        UNTIL: Number required "until when, in ms"
+    };
+    /// The spans of some traces of a block, packed together, in partitions of their own: the other one has room for 10 GB, and marks have to fit
+    /// into it. Its key is a hash of what it holds, and nothing rewrites it. They are with their traces, too: who misses an item reads them there.
+    BlockSpans = "TS#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> "#" <part: Ordinal> / "S#" <digest: WideDigest> {
+        CONTENT: Bytes required "for each trace its id and its spans"
+    };
 
     // ---- evaluation datasets and scorers -----------------------------------------------------------------------------
     /// An evaluation dataset, a document: name, tags, schema, number of records, digest, times, users, experiments.

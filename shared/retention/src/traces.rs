@@ -1,57 +1,110 @@
-//! Removing the traces of an experiment, with their spans.
+//! Removing the traces of an experiment, with their spans, marks and blocks.
 
-use entities::attributes::{EDITS, SHARDS};
-use entities::read_traces;
-use key_schema::{Ascending, Key, Ordinal, rows};
-use mlflow_api::{ExperimentId, Result, TraceId};
+use std::time::Duration;
+
+use entities::attributes::{EDITS, SHARDS, UNTIL};
+use entities::{now_ms, read_traces};
+use key_schema::{Key, KeyRange, rows};
+use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
+use trace_blocks::{TracePartition, read_blocks};
 
 use crate::store::Retention;
 
 /// Marks that are read at a time.
 const PAGE: usize = 100;
+/// Pause before a partition is looked at again that somebody packs, and how often: a lease lasts a minute and a half.
+const REST: Duration = Duration::from_secs(1);
+const RESTS: usize = 100;
 
 impl Retention {
-    /// Removes all traces of an experiment that is deleted, so that none is added: first the traces of each mark, then the mark, which names
-    /// them until then. The rows of the days go with the experiment's partition, after that.
+    /// Removes all traces of an experiment that is deleted, so that none is added: first the traces of each mark and block, then the mark or
+    /// block, which names them until then. The rows of the days go with the experiment's partition, after that.
     pub(crate) async fn remove_all_traces(&self, experiment: ExperimentId) -> Result<()> {
         for day in self.table.query(Query::of(rows::TraceDay::all(&experiment))).await? {
             let Some(row) = day.key().as_ref().and_then(rows::TraceDay::parse) else { continue };
             let shards = day.number(SHARDS).and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1);
             for shard in 0..shards {
-                self.remove_traces_of(experiment, row.day, Ordinal(shard)).await?;
+                self.remove_partition(TracePartition { experiment, day: row.day.0, shard }).await?;
             }
         }
         Ok(())
     }
 
-    async fn remove_traces_of(&self, experiment: ExperimentId, day: Ascending, shard: Ordinal) -> Result<()> {
-        let query = Query::of(rows::TraceMark::all(&experiment, &day, &shard)).limit(PAGE);
+    async fn remove_partition(&self, partition: TracePartition) -> Result<()> {
+        // Without this row, nobody has packed the partition; nor does anybody begin to, now that the experiment is deleted.
+        if self.table.get(&partition.packing_key()).await?.is_none() {
+            return self.remove_marked(partition).await;
+        }
+        self.wait_for_packer(partition).await?;
+        // Marks first: they say what has changed since it was packed.
+        self.remove_marked(partition).await?;
+        self.remove_packed(partition).await?;
+        for spans in partition.spans() {
+            self.remove_range(spans).await?;
+        }
+        Ok(self.table.write_many(Vec::new(), &[partition.lease_key(), partition.packing_key()]).await?)
+    }
+
+    /// Waits until nobody packs the partition. Who takes the lease from now on sees that the experiment is deleted, and writes nothing.
+    async fn wait_for_packer(&self, partition: TracePartition) -> Result<()> {
+        for _ in 0..RESTS {
+            let lease = self.table.get(&partition.lease_key()).await?;
+            if lease.and_then(|lease| lease.number(UNTIL)).is_none_or(|until| until < now_ms()) {
+                return Ok(());
+            }
+            clock::sleep(REST).await;
+        }
+        Err(Error::unavailable("somebody packs the traces of the experiment"))
+    }
+
+    async fn remove_marked(&self, partition: TracePartition) -> Result<()> {
+        let query = Query::of(partition.marks()).limit(PAGE);
         loop {
             let marks: Vec<Key> = self.table.query_page(&query).await?.items.iter().filter_map(Item::key).collect();
             if marks.is_empty() {
                 return Ok(());
             }
             let traces: Vec<_> = marks.iter().filter_map(rows::TraceMark::parse).map(|mark| mark.trace).collect();
-            let heads = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
-            for trace in &traces {
-                // Also where the document is missing or another experiment's: an export may have been cut off, or refused.
-                self.remove_spans(experiment, trace).await?;
-                let Some(head) = heads.get(trace).filter(|head| head.experiment() == experiment) else { continue };
-                let is_same = Condition::Equals(EDITS.into(), number(head.edits()));
-                match self.table.delete(&rows::Trace::key(trace), &is_same).await {
-                    // It is gone, or was made anew elsewhere.
-                    Ok(()) | Err(Failure::Refused { .. }) => {}
-                    Err(failure) => return Err(failure.into()),
-                }
-            }
+            self.remove_traces(partition.experiment, &traces).await?;
             self.table.write_many(Vec::new(), &marks).await?;
         }
     }
 
-    /// Removes what was exported to the experiment for a trace, page after page.
-    async fn remove_spans(&self, experiment: ExperimentId, trace: &TraceId) -> Result<()> {
-        let mut query = Query::of(rows::TraceSpans::all(trace).experiment(&experiment)).for_removal();
+    async fn remove_packed(&self, partition: TracePartition) -> Result<()> {
+        loop {
+            let (blocks, _) = read_blocks(&self.table, &partition, None, 1).await?;
+            if blocks.is_empty() {
+                return Ok(());
+            }
+            for block in blocks {
+                let traces: Vec<_> = block.core()?.into_iter().map(|trace| trace.place.trace).collect();
+                self.remove_traces(partition.experiment, &traces).await?;
+                self.table.write_many(Vec::new(), &[block.key()]).await?;
+            }
+        }
+    }
+
+    /// Removes those of these traces that are the experiment's.
+    async fn remove_traces(&self, experiment: ExperimentId, traces: &[TraceId]) -> Result<()> {
+        let heads = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
+        for trace in traces {
+            // Also where the document is missing or another experiment's: an export may have been cut off, or refused.
+            self.remove_range(rows::TraceSpans::all(trace).experiment(&experiment).into()).await?;
+            let Some(head) = heads.get(trace).filter(|head| head.experiment() == experiment) else { continue };
+            let is_same = Condition::Equals(EDITS.into(), number(head.edits()));
+            match self.table.delete(&rows::Trace::key(trace), &is_same).await {
+                // It is gone, or was made anew elsewhere.
+                Ok(()) | Err(Failure::Refused { .. }) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a range, page after page.
+    async fn remove_range(&self, range: KeyRange) -> Result<()> {
+        let mut query = Query::of(range).for_removal();
         loop {
             let page = self.table.query_page(&query).await?;
             let keys: Vec<_> = page.items.iter().filter_map(Item::key).collect();

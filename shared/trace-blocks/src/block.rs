@@ -1,6 +1,6 @@
 //! A block of traces.
 
-use entities::attributes::{BLOCK_SPANS, CORE, COUNT, EDITS, HEADS, NEWEST};
+use entities::attributes::{BEHIND, BLOCK_SPANS, CORE, COUNT, EDITS, HEADS, NEWEST};
 use entities::{StoredTrace, unreadable};
 use key_schema::Key;
 use mlflow_api::{Error, Result};
@@ -57,6 +57,12 @@ impl Block {
     #[must_use]
     pub fn end(&self) -> &Place {
         &self.end
+    }
+
+    /// Where the block before it ended when it was cut off that one.
+    #[must_use]
+    pub fn behind(&self) -> Option<Place> {
+        self.item.text(BEHIND).and_then(Place::parse)
     }
 
     /// When the newest of its traces began, in ms.

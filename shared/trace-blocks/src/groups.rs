@@ -1,6 +1,7 @@
 //! The spans of a block: in groups of consecutive traces, each an item of its own.
 
 use key_schema::{WideDigest, fnv1a_128};
+use mlflow_api::TraceId;
 use spans::Span;
 
 use crate::bytes::{Reader, put_bytes, put_count, put_number};
@@ -41,8 +42,9 @@ pub(crate) fn read(written: &[u8]) -> Option<Vec<Group>> {
 }
 
 /// The spans of one trace, as they stand in a group.
-pub(crate) fn message(spans: &[Span]) -> Vec<u8> {
+pub(crate) fn message(trace: &TraceId, spans: &[Span]) -> Vec<u8> {
     let mut message = Vec::new();
+    put_bytes(&mut message, trace.as_str().as_bytes());
     put_bytes(&mut message, &spans::message(spans));
     message
 }
@@ -57,14 +59,14 @@ pub(crate) fn content(messages: &[Vec<u8>]) -> (WideDigest, Vec<u8>) {
     (WideDigest(fnv1a_128(&content)), content)
 }
 
-/// The spans of those traces of a group that are wanted, by their places in it; nothing if it cannot be read.
-pub(crate) fn spans_of(content: &[u8], is_wanted: impl Fn(usize) -> bool) -> Option<Vec<(usize, Vec<Span>)>> {
+/// The spans of those traces of a group that are wanted; nothing if it cannot be read.
+pub(crate) fn spans_of(content: &[u8], is_wanted: impl Fn(&TraceId) -> bool) -> Option<Vec<(TraceId, Vec<Span>)>> {
     let mut reader = Reader(content);
     let mut found = Vec::new();
-    for place in 0..reader.count()? {
-        let message = reader.bytes()?;
-        if is_wanted(place) {
-            found.push((place, spans::of_message(message).ok()?));
+    for _ in 0..reader.count()? {
+        let (trace, message) = (TraceId::parse(reader.text()?)?, reader.bytes()?);
+        if is_wanted(&trace) {
+            found.push((trace, spans::of_message(message).ok()?));
         }
     }
     reader.is_empty().then_some(found)

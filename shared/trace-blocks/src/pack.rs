@@ -91,7 +91,7 @@ pub fn pack(
         documents::put(&mut heads, trace).ok_or_else(|| unreadable(trace.item(), "a trace"))?;
     }
     let count = u32::try_from(traces.len()).map_err(Error::internal)?;
-    let (groups, spans) = in_groups(partition, traces.into_iter().map(|(_, trace)| trace.spans).rev())?;
+    let (groups, spans) = in_groups(partition, traces.into_iter().map(|(_, trace)| trace).rev())?;
     let packed = |content: &[u8]| compress(content).map(bytes).map_err(Error::internal);
     let block = Item::new(partition.block_key(end))
         .with(NEWEST, number(newest))
@@ -108,7 +108,7 @@ pub fn pack(
 /// Groups of the spans of traces, newest first, of those from the oldest on: what is added at the newer end changes no older group.
 fn in_groups(
     partition: &TracePartition,
-    oldest_first: impl Iterator<Item = SpansToPack>,
+    oldest_first: impl Iterator<Item = ToPack>,
 ) -> Result<(Vec<Group>, Vec<Item>)> {
     let (mut groups, mut items): (Vec<Group>, Vec<Item>) = (Vec::new(), Vec::new());
     let (mut open, mut size) = (Vec::new(), 0);
@@ -122,10 +122,10 @@ fn in_groups(
         }
         Ok(())
     };
-    for spans in oldest_first {
-        let known = match spans {
+    for to_pack in oldest_first {
+        let known = match to_pack.spans {
             SpansToPack::Read(spans) => {
-                let message = groups::message(&spans);
+                let message = groups::message(to_pack.trace.id(), &spans);
                 if message.len() <= ROOM {
                     if size + message.len() > ROOM {
                         close(&mut open, &mut groups)?;

@@ -3,11 +3,13 @@
 use std::cmp::Ordering;
 
 use entities::StoredTrace;
-use key_schema::{Ascending, Descending, Key, KeyRange, Ordinal, WideDigest, rows};
+use key_schema::{Ascending, Descending, Key, KeyRange, Ordinal, Segment, WideDigest, rows};
 use mlflow_api::{ExperimentId, TraceId};
 
 /// A day, in ms.
 const DAY: i64 = 86_400_000;
+/// Over how many partitions the spans of the blocks of one are spread.
+const PARTS: u32 = 16;
 
 /// The UTC day of a time, in days since 1970.
 #[must_use]
@@ -52,6 +54,13 @@ impl Place {
         }
         let row = rows::TraceBlock::parse(key)?;
         Some(Self { time: row.time.0, trace: row.trace })
+    }
+
+    /// Of its text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (time, trace) = text.split_once('#')?;
+        Some(Self { time: Descending::read(time)?.0, trace: TraceId::parse(trace)? })
     }
 
     /// As it stands in keys.
@@ -122,13 +131,20 @@ impl TracePartition {
     /// The key of spans of a block, by the digest of what they hold.
     #[must_use]
     pub fn spans_key(&self, digest: &WideDigest) -> Key {
-        rows::BlockSpans::key(&self.experiment, &self.day(), &self.shard(), digest)
+        let part = Ordinal(u32::try_from(digest.0 % u128::from(PARTS)).unwrap_or_default());
+        rows::BlockSpans::key(&self.experiment, &self.day(), &self.shard(), &part, digest)
     }
 
     /// The key of the row that asks for the partition to be packed.
     #[must_use]
     pub fn packing_key(&self) -> Key {
         rows::Packing::key(&self.experiment, &self.day(), &self.shard())
+    }
+
+    /// The key of the row of who packs the partition.
+    #[must_use]
+    pub fn lease_key(&self) -> Key {
+        rows::PackingLease::key(&self.experiment, &self.day(), &self.shard())
     }
 
     /// All its marks.
@@ -149,10 +165,9 @@ impl TracePartition {
         key_schema::index::TraceBlocks::all(&self.experiment, &self.day(), &self.shard()).range()
     }
 
-    /// All spans of its blocks.
-    #[must_use]
-    pub fn spans(&self) -> KeyRange {
-        rows::BlockSpans::all(&self.experiment, &self.day(), &self.shard()).range()
+    /// All spans of its blocks: several partitions.
+    pub fn spans(&self) -> impl Iterator<Item = KeyRange> {
+        (0..PARTS).map(|part| rows::BlockSpans::partition(&self.experiment, &self.day(), &self.shard(), &Ordinal(part)))
     }
 }
 
@@ -181,7 +196,10 @@ mod tests {
             assert!(keys.iter().zip(&places).all(|(key, place)| Place::of_key(key).as_ref() == Some(place)));
             assert!(keys.iter().all(|key| TracePartition::of_key(key) == Some(partition)));
         }
+        assert!(places.iter().all(|place| Place::parse(&place.text()).as_ref() == Some(place)));
         assert_eq!(TracePartition::of_key(&partition.packing_key()), Some(partition));
+        let spans = partition.spans_key(&WideDigest(u128::MAX));
+        assert_eq!(partition.spans().filter(|range| range.contains(&spans)).count(), 1);
         assert!(partition.marks().contains(&partition.mark_key(&places[0])));
         assert!(!partition.marks().contains(&partition.block_key(&places[0])));
         assert!(partition.blocks().after(&places[3].text()).contains(&partition.block_key(&places[4])));

@@ -7,7 +7,7 @@ use entities::unreadable;
 use key_schema::Key;
 use mlflow_api::TraceId;
 use spans::Span;
-use table::{Item, Query, Result, Table};
+use table::{Query, Result, Table};
 
 use crate::block::{Block, failed};
 use crate::frame::decompress;
@@ -29,6 +29,22 @@ pub async fn read_blocks(
     behind: Option<&Place>,
     most_traces: usize,
 ) -> Result<(Vec<Block>, bool)> {
+    let read = || read_once(table, partition, behind, most_traces);
+    let (blocks, more) = read().await?;
+    // A page is not of one moment: of a block that was just cut in two, it may have the older half alone.
+    let is_half = |(before, block): (Option<&Place>, &Block)| {
+        block.behind().is_some_and(|end| before.is_none_or(|before| *before < end))
+    };
+    let ends = std::iter::once(behind).chain(blocks.iter().map(|block| Some(block.end())));
+    if ends.zip(&blocks).any(is_half) { read().await } else { Ok((blocks, more)) }
+}
+
+async fn read_once(
+    table: &Table,
+    partition: &TracePartition,
+    behind: Option<&Place>,
+    most_traces: usize,
+) -> Result<(Vec<Block>, bool)> {
     let range = match behind {
         // What ends at the place itself has none behind it.
         Some(place) => partition.blocks().after(&place.text()),
@@ -37,9 +53,9 @@ pub async fn read_blocks(
     let mut query = Query::of(range);
     let (mut blocks, mut traces) = (Vec::new(), 0);
     loop {
-        // One more, since of the first only some may be meant.
+        // Two at least: of the first only some may be meant, and blocks of large traces have few.
         let missing = most_traces.saturating_sub(traces).div_ceil(MOST_TRACES) + usize::from(blocks.is_empty());
-        let page = table.query_page(&query.limit(missing.clamp(1, AT_A_TIME))).await?;
+        let page = table.query_page(&query.limit(missing.clamp(2, AT_A_TIME))).await?;
         for item in page.items {
             let block = Block::of(item).map_err(failed)?;
             traces += block.count();
@@ -63,7 +79,7 @@ pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> R
         of_blocks.entry(block.key()).or_insert_with(|| (block, BTreeSet::new())).1.insert(trace);
     }
     // Of each item of spans, which of its traces are wanted.
-    let mut of_items: HashMap<Key, Vec<(usize, TraceId)>> = HashMap::new();
+    let mut of_items: HashMap<Key, BTreeSet<TraceId>> = HashMap::new();
     for (block, traces) in of_blocks.into_values() {
         let core = block.core().map_err(failed)?;
         let mut rest = core.as_slice();
@@ -71,12 +87,10 @@ pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> R
             let (here, others) = rest.split_at_checked(group.traces).unwrap_or((rest, &[]));
             rest = others;
             let Some(digest) = &group.digest else { continue };
-            // Within a group, the oldest is the first.
-            let here = here.iter().rev().map(|trace| &trace.place.trace).enumerate();
-            let here = here.filter(|(_, trace)| traces.contains(trace)).map(|(at, trace)| (at, trace.clone()));
-            let here: Vec<_> = here.collect();
+            let here = here.iter().map(|trace| &trace.place.trace).filter(|trace| traces.contains(trace));
+            let here: Vec<_> = here.cloned().collect();
             if !here.is_empty() {
-                of_items.insert(block.partition().spans_key(digest), here);
+                of_items.entry(block.partition().spans_key(digest)).or_default().extend(here);
             }
         }
     }
@@ -86,23 +100,9 @@ pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> R
     let mut found = HashMap::new();
     for (key, item) in &items {
         let Some(traces) = of_items.get(key) else { continue };
-        let wanted: HashMap<usize, &TraceId> = traces.iter().map(|(at, trace)| (*at, trace)).collect();
-        for (at, spans) in unpack(item, |at| wanted.contains_key(&at))? {
-            found.extend(wanted.get(&at).map(|trace| ((*trace).clone(), spans)));
-        }
+        let read =
+            || spans_of(&decompress(item.0.get(CONTENT)?.as_b().ok()?.as_ref())?, |trace| traces.contains(trace));
+        found.extend(read().ok_or_else(|| failed(unreadable(item, "the spans of a block")))?);
     }
     Ok(found)
-}
-
-/// The spans of an item of them, for each of its traces, the oldest first.
-///
-/// # Errors
-/// An internal one, if they cannot be read.
-pub fn unpack_spans(item: &Item) -> Result<Vec<Vec<Span>>> {
-    Ok(unpack(item, |_| true)?.into_iter().map(|(_, spans)| spans).collect())
-}
-
-fn unpack(item: &Item, is_wanted: impl Fn(usize) -> bool) -> Result<Vec<(usize, Vec<Span>)>> {
-    let read = || spans_of(&decompress(item.0.get(CONTENT)?.as_b().ok()?.as_ref())?, &is_wanted);
-    read().ok_or_else(|| failed(unreadable(item, "the spans of a block")))
 }

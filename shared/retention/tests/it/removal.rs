@@ -1,11 +1,12 @@
 //! What is removed, and what stays.
 
-use entities::now_ms;
+use entities::{StoredTrace, now_ms};
 use key_schema::attributes::DELETED_TIME;
 use key_schema::{Ascending, Descending, Ordinal, WideDigest, rows};
 use mlflow_api::{ExperimentId, RunId, TraceId};
 use serde_json::json;
 use table::{Item, Map, Update, bytes, map, number, text};
+use trace_blocks::{PackedBlock, Place, SpansToPack, ToPack, TracePartition, pack};
 
 use crate::lab::Lab;
 
@@ -82,7 +83,19 @@ async fn trace(lab: &Lab, experiment: &str) {
         .with("content", bytes(vec![1]));
     let mark = rows::TraceMark::key(&id, &day, &Ordinal(0), &Descending(time), &trace);
     let day = Item::new(rows::TraceDay::key(&id, &day)).with("shards", number(1));
-    let items = vec![head, spans, Item::new(mark).with("marked", number(time)), day];
+    let mut items = vec![head.clone(), spans, Item::new(mark).with("marked", number(time)), day];
+    // Another, which was packed; and what a packer that was cut off has left.
+    let partition = TracePartition { experiment: id, day: 3, shard: 0 };
+    let key = Item::new(rows::Trace::key(&TraceId::new(8)));
+    let packed = Item(head.0.into_iter().chain(key.0).collect());
+    let trace = StoredTrace::of(packed.clone()).unwrap();
+    let end = Place::of(&trace);
+    let spans = SpansToPack::Read(Vec::new());
+    let PackedBlock { block, spans } = pack(&partition, &end, vec![ToPack { trace, spans }], 1, 1).unwrap();
+    items.extend(spans.into_iter().chain([packed, block]));
+    items.push(Item::new(partition.spans_key(&WideDigest(7))).with("content", bytes(vec![1])));
+    items.push(Item::new(partition.packing_key()).with("to_pack", number(1)));
+    items.push(Item::new(partition.lease_key()).with("until", number(1)).with("nc", bytes(vec![1])));
     lab.site.table.write_many(items, &[]).await.unwrap();
 }
 

@@ -1,0 +1,97 @@
+//! When a partition of traces is packed: some time after a mark was put in it, and again where marks are left then that are not quiet.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use entities::attributes::TO_PACK;
+use entities::now_ms;
+use key_schema::{Ascending, Key, Segment, Shard, rows};
+use table::{Item, number};
+use trace_blocks::TracePartition;
+
+/// What rows of partitions that are to be looked at later are called.
+const TRACES: &str = "traces";
+/// How long after the first mark a partition is packed, in ms: when it is quiet, and somewhat later, so that many are packed together.
+pub(crate) const LATER: i64 = 210_000;
+/// Partitions that are remembered to have a row, at most. Where one is forgotten, its row is written once more.
+const MOST_REMEMBERED: usize = 50_000;
+
+/// Which partitions have rows that say when they are to be packed, and until when. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asks(Arc<Mutex<HashMap<TracePartition, i64>>>);
+
+impl Asks {
+    /// Whether a partition has no row that has it packed by this time, as far as is known.
+    pub(crate) fn is_missing(&self, partition: &TracePartition, now: i64, by: i64) -> bool {
+        self.all().get(partition).is_none_or(|due| *due <= now || *due > by)
+    }
+
+    /// Says that a partition has a row now.
+    pub(crate) fn remember(&self, partition: TracePartition, due: i64, now: i64) {
+        let mut all = self.all();
+        if all.len() >= MOST_REMEMBERED {
+            all.retain(|_, due| *due > now);
+        }
+        if all.len() >= MOST_REMEMBERED {
+            all.clear();
+        }
+        all.insert(partition, due);
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<TracePartition, i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The row that says when a partition is to be packed.
+pub(crate) fn row_of(partition: &TracePartition, due: i64) -> Key {
+    let name = format!("{}.{}", Ascending(partition.day).text(), partition.shard);
+    let shard = Shard::of(&name);
+    rows::Postponed::key(&shard, &Ascending(due), &TRACES.into(), &partition.experiment, &name.as_str().into())
+}
+
+/// The partition of such a row; `None` if it is about something else.
+pub(crate) fn partition_of_row(key: &Key) -> Option<TracePartition> {
+    let row = rows::Postponed::parse(key).filter(|row| row.entity_type.0 == TRACES)?;
+    let (day, shard) = row.entity.0.split_once('.')?;
+    Some(TracePartition { experiment: row.experiment, day: Ascending::read(day)?.0, shard: shard.parse().ok()? })
+}
+
+/// What asks the stream's consumer to pack a partition. It has the time, so that each is another, and the stream tells of it.
+pub(crate) fn asking(partition: &TracePartition) -> Item {
+    Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()))
+}
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::ExperimentId;
+
+    use super::*;
+
+    fn partition(day: i64) -> TracePartition {
+        TracePartition { experiment: ExperimentId::DEFAULT, day, shard: 63 }
+    }
+
+    #[test]
+    fn a_row_leads_to_its_partition() {
+        for day in [-5, 0, 20_000] {
+            assert_eq!(partition_of_row(&row_of(&partition(day), 7)), Some(partition(day)));
+        }
+        let run =
+            rows::Postponed::key(&Shard::of("r"), &Ascending(7), &"run".into(), &ExperimentId::DEFAULT, &"r".into());
+        assert_eq!(partition_of_row(&run), None);
+    }
+
+    #[test]
+    fn a_partition_has_a_row_until_it_is_due() {
+        let asks = Asks::default();
+        assert!(asks.is_missing(&partition(1), 0, 100));
+        asks.remember(partition(1), 100, 0);
+        assert!(!asks.is_missing(&partition(1), 99, 200) && asks.is_missing(&partition(1), 100, 200));
+        assert!(asks.is_missing(&partition(1), 50, 60), "that would be later");
+        for day in 0..2 * i64::try_from(MOST_REMEMBERED).unwrap() {
+            asks.remember(partition(day), day, day);
+        }
+        assert!(asks.all().len() <= MOST_REMEMBERED);
+    }
+}

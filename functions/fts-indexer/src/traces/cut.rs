@@ -1,0 +1,61 @@
+//! How many traces fit into a block.
+
+use trace_blocks::ROOM;
+
+/// How many of the first fit into a block that is to have no more than so many; at least one.
+pub(super) fn first(rooms: impl IntoIterator<Item = usize>, most: usize) -> usize {
+    let mut left = ROOM;
+    let fitting = rooms.into_iter().take(most).take_while(|room| match left.checked_sub(*room) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    });
+    fitting.count().max(1)
+}
+
+/// How many traces the blocks have that these make, about as many each and at most so many.
+pub(super) fn evenly(rooms: &[usize], most: usize) -> Vec<usize> {
+    let greedy = pieces(rooms, most);
+    match greedy.len() {
+        0 | 1 => greedy,
+        count => pieces(rooms, rooms.len().div_ceil(count)),
+    }
+}
+
+fn pieces(rooms: &[usize], most: usize) -> Vec<usize> {
+    let (mut counts, mut rest) = (Vec::new(), rooms);
+    while !rest.is_empty() {
+        let count = first(rest.iter().copied(), most);
+        counts.push(count);
+        rest = rest.get(count..).unwrap_or_default();
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_full_or_about_even() {
+        assert_eq!(first([1; 200], 128), 128);
+        assert_eq!(first([16 << 10; 200], 128), 21);
+        assert_eq!(first([ROOM + 1], 128), 1);
+        assert_eq!(evenly(&[1; 128], 128), [128]);
+        assert_eq!(evenly(&[1; 129], 128), [65, 64]);
+        assert_eq!(evenly(&[1; 256], 128), [128, 128]);
+        assert_eq!(evenly(&[16 << 10; 50], 128), [17, 17, 16]);
+        assert!(evenly(&[], 128).is_empty());
+        let mixed: Vec<_> = (0..256).map(|at| if at % 3 == 0 { 16 << 10 } else { 100 }).collect();
+        let counts = evenly(&mixed, 128);
+        assert_eq!(counts.iter().sum::<usize>(), 256);
+        let mut rest = mixed.as_slice();
+        for count in counts {
+            let (piece, others) = rest.split_at(count);
+            assert!(piece.iter().sum::<usize>() <= ROOM);
+            rest = others;
+        }
+    }
+}

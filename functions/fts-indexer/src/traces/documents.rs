@@ -1,0 +1,141 @@
+//! The documents of marks.
+
+use std::collections::HashMap;
+
+use entities::StoredTrace;
+use entities::attributes::{ARRIVED, MARKED_AT, STATE, TO_PACK, WAITS};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::{Key, rows};
+use mlflow_api::TraceId;
+use mlflow_api::traces::TraceState;
+use table::{Condition, Failure, Item, Query, Result, Update, number};
+use trace_blocks::{LARGEST, room};
+
+use super::{AT_ONCE, Mark, Packer};
+
+/// Documents read at a time: one request.
+const AT_A_TIME: usize = 100;
+/// How long a trace that is in progress is expected to end, in ms.
+pub(super) const PROGRESS: i64 = 3_600_000;
+
+/// How old spans without a trace are that nobody will make one of, in ms: a request relies only on what it has put itself.
+const ORPHANED: i64 = 600_000;
+
+/// What marks stand for.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    /// Traces that may be packed, in the order of the marks.
+    pub(super) live: Vec<Live>,
+    /// Marks that stand for nothing.
+    pub(super) dead: Vec<Mark>,
+    /// Whether there are traces that will end.
+    pub(super) in_progress: bool,
+}
+
+/// A trace that may be packed.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) mark: Mark,
+    pub(super) trace: StoredTrace,
+    /// Bytes it takes of a block.
+    pub(super) room: usize,
+}
+
+impl Packer<'_> {
+    /// Reads the documents of marks. One request per hundred, a read unit per 4 KB of each; one for each that is missing, and for each that turns
+    /// out to be too large.
+    pub(super) async fn documents(&self, marks: &[Mark]) -> Result<Documents> {
+        let (mut found, mut waiting) = (Documents::default(), Vec::new());
+        for marks in marks.chunks(AT_A_TIME) {
+            let mut documents = self.read_documents(marks).await?;
+            for mark in marks {
+                let mark = mark.clone();
+                let read = documents.remove(&mark.place.trace).map(|item| item.and_then(StoredTrace::of)).transpose();
+                let room_of = |trace: &StoredTrace| room(trace).ok().filter(|room| *room <= LARGEST);
+                match read.map(|trace| trace.filter(|trace| trace.experiment() == self.partition.experiment)) {
+                    Ok(Some(trace)) if !self.partition.holds(&trace, &mark.place) => found.dead.push(mark),
+                    Ok(Some(trace)) if self.is_young(&trace) => found.in_progress = true,
+                    Ok(Some(trace)) => match room_of(&trace) {
+                        Some(room) => found.live.push(Live { mark, trace, room }),
+                        None => waiting.push(mark),
+                    },
+                    Ok(None) if self.forget_orphans(&mark).await? => found.dead.push(mark),
+                    Ok(None) => found.in_progress = true,
+                    Err(error) => {
+                        tracing::error!(%error, "a trace cannot be packed");
+                        waiting.push(mark);
+                    }
+                }
+            }
+        }
+        let waiting: Vec<_> = waiting.iter().map(|mark| self.says_to_wait(mark)).collect();
+        stream::iter(waiting).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        Ok(found)
+    }
+
+    /// The documents of marks, those that are there; one that cannot be read does not keep others from being packed.
+    async fn read_documents(&self, marks: &[Mark]) -> Result<HashMap<TraceId, mlflow_api::Result<Item>>> {
+        let keys: Vec<_> = marks.iter().map(|mark| rows::Trace::key(&mark.place.trace)).collect();
+        let found = match self.table.get_many(&keys).await {
+            Err(Failure::Unreadable(_)) => {
+                let mut found = HashMap::new();
+                for (mark, key) in marks.iter().zip(&keys) {
+                    match self.table.get(key).await {
+                        Ok(item) => found.extend(item.map(|item| (mark.place.trace.clone(), Ok(item)))),
+                        Err(failure @ Failure::Unreadable(_)) => {
+                            found.insert(mark.place.trace.clone(), Err(failure.into()));
+                        }
+                        Err(failure) => return Err(failure),
+                    }
+                }
+                return Ok(found);
+            }
+            found => found?,
+        };
+        let of_key = |(key, item): (Key, Item)| Some((rows::Trace::parse(&key)?.trace, Ok(item)));
+        Ok(found.into_iter().filter_map(of_key).collect())
+    }
+
+    /// Whether it is in progress, and may yet end.
+    fn is_young(&self, trace: &StoredTrace) -> bool {
+        let is_in_progress = trace.item().text(STATE) == Some(TraceState::InProgress.name());
+        is_in_progress && self.now.saturating_sub(trace.request_time()) < PROGRESS
+    }
+
+    /// Removes spans of this experiment of a trace that is not in it: an export was cut off, or refused, and the mark is all that says where they
+    /// are. Younger ones may be those of a request under way; whether there are none is the answer. One request, and one for each.
+    async fn forget_orphans(&self, mark: &Mark) -> Result<bool> {
+        let spans = rows::TraceSpans::all(&mark.place.trace).experiment(&self.partition.experiment);
+        let mut query = Query::of(spans).for_removal();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            for item in &page.items {
+                let (Some(key), Some(arrived)) = (item.key(), item.number(ARRIVED)) else { return Ok(false) };
+                if arrived > self.now.saturating_sub(ORPHANED) {
+                    return Ok(false);
+                }
+                let is_as_read = Condition::Equals(ARRIVED.into(), number(arrived));
+                match self.table.delete(&key, &is_as_read).await {
+                    // Gone, if the answer to an attempt was lost.
+                    Ok(()) | Err(Failure::Refused { item: None, .. }) => {}
+                    Err(Failure::Refused { .. }) => return Ok(false),
+                    Err(failure) => return Err(failure),
+                }
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(true),
+            }
+        }
+    }
+
+    /// Has later passes pass over a mark, until it is put again.
+    async fn says_to_wait(&self, mark: &Mark) -> Result<()> {
+        let is_as_read = Condition::Equals(MARKED_AT.into(), number(mark.put));
+        let update = Update::new(self.partition.mark_key(&mark.place)).set(WAITS, number(1)).remove(TO_PACK);
+        match self.table.apply(&update.only_if(is_as_read)).await {
+            Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Which block owns a place, by the index of where blocks end.
+
+use key_schema::IndexEntry;
+use key_schema::index::TraceBlocks;
+use table::{Query, Result};
+use trace_blocks::Place;
+
+use super::Packer;
+
+/// Ends that are read at a time: about a read unit.
+const AT_A_TIME: usize = 40;
+
+/// The block that owns a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// Where it ends.
+    pub(super) end: Place,
+    /// Whether none is newer.
+    pub(super) is_newest: bool,
+}
+
+/// Some of the ends, for places that are asked for from the oldest to the newest.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    /// From the oldest to the newest.
+    known: Vec<Place>,
+    /// The newest place up to which all ends are known; nothing is, at first.
+    known_until: Option<Until>,
+}
+
+#[derive(Debug)]
+enum Until {
+    Place(Place),
+    TheNewest,
+}
+
+impl Ends {
+    /// The block that owns a place; nothing if all blocks end before. Two requests, of a read unit together, for some forty blocks.
+    pub(super) async fn owner(&mut self, packer: &Packer<'_>, place: &Place) -> Result<Option<Owner>> {
+        let is_known = match &self.known_until {
+            None => false,
+            Some(Until::TheNewest) => true,
+            Some(Until::Place(until)) => place >= until,
+        };
+        if !is_known {
+            self.read(packer, place).await?;
+        }
+        // Of those that end there or behind it, the newest.
+        let newer = self.known.partition_point(|end| end >= place);
+        let Some(end) = newer.checked_sub(1).and_then(|at| self.known.get(at)) else { return Ok(None) };
+        let is_newest = newer == self.known.len() && matches!(self.known_until, Some(Until::TheNewest));
+        Ok(Some(Owner { end: end.clone(), is_newest }))
+    }
+
+    async fn read(&mut self, packer: &Packer<'_>, place: &Place) -> Result<()> {
+        let ends = || packer.partition.block_ends();
+        let of_page = |items: &[table::Item]| -> Vec<Place> {
+            let entries = items.iter().filter_map(|item| TraceBlocks::parse(item.text(TraceBlocks::INDEX.sort)?));
+            entries.map(|entry| Place { time: entry.time.0, trace: entry.trace }).collect()
+        };
+        let owner = Query::of(ends().starting(&place.text())).limit(1);
+        self.known = of_page(&packer.table.query_page(&owner).await?.items);
+        let newer = Query::of(ends().until(&place.text())).backwards().limit(AT_A_TIME);
+        let page = packer.table.query_page(&newer).await?;
+        let newer = of_page(&page.items);
+        self.known_until = match newer.last() {
+            Some(last) if page.next.is_some() => Some(Until::Place(last.clone())),
+            _ => Some(Until::TheNewest),
+        };
+        // The place itself may be an end, and come twice.
+        self.known.extend(newer.into_iter().filter(|end| end < place));
+        Ok(())
+    }
+}

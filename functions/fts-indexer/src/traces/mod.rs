@@ -1,0 +1,77 @@
+//! Packing traces into blocks, which searches read in place of their documents (`docs/adr/0034-blocks-of-traces.md`).
+//!
+//! The stream brings marks, and [`asks`] has their partition looked at some minutes later; then a tick asks for it, and the stream brings that to
+//! its consumer, so that nobody else packs the partition meanwhile. [`pass`] sorts its marks by the blocks that own their places
+//! ([`ends`]); [`append`] makes new blocks, [`rewrite`] changes those that are there, [`documents`] and [`spans`] read what is packed, [`cut`] says what
+//! fits, [`write`] writes.
+//!
+//! What holds at any moment, wherever a pass is cut off: at the place of each trace there is a mark, or the block that owns the place has the
+//! trace as it is. So spans are written, then the block, then the marks go that were quiet when the traces were read, each on condition
+//! that nobody has put it again. A lease keeps a second packer out, and the removal of the experiment.
+
+mod append;
+mod asks;
+mod cut;
+mod documents;
+mod ends;
+mod pass;
+mod rewrite;
+mod spans;
+mod write;
+
+use std::time::Duration;
+
+use entities::Moment;
+use table::Table;
+use trace_blocks::{MOST_TRACES, Place, TracePartition};
+
+pub(crate) use asks::{Asks, LATER, asking, partition_of_row, row_of};
+pub(crate) use pass::pack_partition;
+
+/// How old a mark is whose trace is packed, in ms: nobody relies any more on its being there. Requests do so for a minute after it was put, and last
+/// half of one; the rest is for clocks that differ.
+const QUIET: i64 = 180_000;
+/// Marks of a block that are dealt with together: with the block's own traces, they make no more blocks than fit into a transaction.
+const MOST_WITHIN: usize = 128;
+/// How long a pass goes on: the changes of other entities wait for it.
+const LONGEST: Duration = Duration::from_secs(20);
+/// Requests under way at a time.
+const AT_ONCE: usize = 16;
+
+/// How much is packed at a time. Tests pack less.
+#[derive(Clone, Copy, Debug)]
+pub struct Packing {
+    /// Marks at which new blocks are made: fewer wait.
+    pub least_new: usize,
+    /// Marks within a block at which it is written anew: fewer wait.
+    pub least_changed: usize,
+    /// Traces of a block at most.
+    pub most: usize,
+    /// Pause after each block: clients write to the same partition, which takes 1,000 write units a second.
+    pub rest: Duration,
+}
+
+impl Default for Packing {
+    fn default() -> Self {
+        // A block is about 30 KB: at worst, a trace costs a write unit, and a block has 15 marks that readers read one by one.
+        Self { least_new: 32, least_changed: 16, most: MOST_TRACES, rest: Duration::from_millis(200) }
+    }
+}
+
+/// A mark that is quiet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mark {
+    place: Place,
+    /// When it was put, in ms.
+    put: i64,
+}
+
+/// A partition that is being packed.
+struct Packer<'a> {
+    table: &'a Table,
+    partition: TracePartition,
+    sizes: Packing,
+    /// When the pass began, in ms, and by this process's own clock.
+    now: i64,
+    begin: Moment,
+}

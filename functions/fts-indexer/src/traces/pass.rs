@@ -1,0 +1,186 @@
+//! A pass over the marks of a partition.
+
+use entities::Moment;
+use entities::attributes::{MARKED_AT, WAITS};
+use rand::RngExt;
+use table::{Failure, Item, Query, Result, Table};
+use trace_blocks::{Block, Lease, Place, TracePartition};
+
+use super::documents::PROGRESS;
+use super::ends::{Ends, Owner};
+use super::write::Home;
+use super::{LONGEST, MOST_WITHIN, Mark, Packer, Packing, QUIET};
+use crate::entries::failed;
+
+/// Marks that are read at a time.
+const AT_A_TIME: usize = 1_000;
+/// Marks of one owner that are gathered.
+const MOST_GATHERED: usize = 4_096;
+/// How old the oldest mark within a block is at which the block is written anew, however few there are, in ms.
+const OLDEST: i64 = 86_400_000;
+/// How old a mark may be that was not looked at before, in ms.
+const RECENT: i64 = 3_600_000;
+
+/// When a partition is to be looked at again, if nothing else says so, in ms from the beginning of the pass.
+#[derive(Debug, Default)]
+struct Again(Option<i64>);
+
+impl Again {
+    fn within(&mut self, ms: i64) {
+        self.0 = Some(self.0.map_or(ms, |known| known.min(ms)));
+    }
+}
+
+/// Marks whose places one block owns, or none, oldest first.
+#[derive(Debug, Default)]
+struct Gathered {
+    ends: Ends,
+    owner: Option<Owner>,
+    marks: Vec<Mark>,
+}
+
+/// Packs what is quiet in a partition; returns in how many ms it is to be looked at again, if marks are left that will be quiet then. A
+/// read unit per 30 marks, one per 4 KB of each document and its spans, and a request for these; for what is written, see [`Packer::write`].
+///
+/// # Errors
+/// Those of the table; then it may be done again.
+pub(crate) async fn pack_partition(
+    table: &Table,
+    partition: TracePartition,
+    sizes: Packing,
+    now: i64,
+) -> Result<Option<i64>> {
+    let begin = Moment::now();
+    let nonce = rand::rng().random();
+    let Some(lease) = Lease::take(table, partition, nonce, now).await? else { return Ok(Some(QUIET)) };
+    let packer = Packer { table, partition, sizes, now, begin };
+    let outcome = packer.pack_leased().await;
+    if let Err(failure) = lease.give_back(table).await {
+        tracing::warn!(?failure, "a lease could not be given back, and runs out");
+    }
+    Ok(outcome?.0)
+}
+
+/// Whether a pass goes on: not where the experiment was deleted meanwhile.
+enum Packed {
+    /// These are too few, and wait.
+    Left(Vec<Mark>),
+    Over,
+}
+
+impl Packer<'_> {
+    async fn pack_leased(&self) -> Result<Again> {
+        match self.home().await? {
+            Home::Active => self.pass().await,
+            Home::Deleted => Ok(Again::default()),
+            Home::Gone => {
+                self.clear().await?;
+                Ok(Again::default())
+            }
+        }
+    }
+
+    async fn pass(&self) -> Result<Again> {
+        let (mut again, mut gathered) = (Again::default(), Gathered::default());
+        let mut query = Query::of(self.partition.marks()).backwards().limit(AT_A_TIME);
+        loop {
+            let page = self.table.query_page(&query).await?;
+            for item in &page.items {
+                let Some(mark) = self.quiet(item, &mut again) else { continue };
+                let owner = gathered.ends.owner(self, &mark.place).await?;
+                let is_same = owner == gathered.owner;
+                if is_same && gathered.marks.len() < MOST_GATHERED {
+                    gathered.marks.push(mark);
+                    continue;
+                }
+                if self.begin.age() > LONGEST {
+                    again.within(0);
+                    return Ok(again);
+                }
+                let Packed::Left(left) = self.pack(&mut gathered, &mut again).await? else { return Ok(again) };
+                gathered.marks = if is_same { left } else { Vec::new() };
+                // There may be other blocks now.
+                gathered.owner = gathered.ends.owner(self, &mark.place).await?;
+                gathered.marks.push(mark);
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => break,
+            }
+        }
+        self.pack(&mut gathered, &mut again).await?;
+        Ok(again)
+    }
+
+    /// A mark, if its trace may be packed by now.
+    fn quiet(&self, item: &Item, again: &mut Again) -> Option<Mark> {
+        let (place, put) = (Place::of_key(&item.key()?)?, item.number(MARKED_AT)?);
+        if item.has(WAITS) {
+            return None;
+        }
+        if put > self.now.saturating_sub(QUIET) {
+            // By then all are quiet that are there now.
+            again.within(QUIET);
+            return None;
+        }
+        Some(Mark { place, put })
+    }
+
+    /// Packs the marks that were gathered.
+    async fn pack(&self, gathered: &mut Gathered, again: &mut Again) -> Result<Packed> {
+        let marks = std::mem::take(&mut gathered.marks);
+        let Some(owner) = gathered.owner.clone() else { return self.pack_new(gathered, marks, again).await };
+        let oldest = marks.iter().map(|mark| mark.put).min().unwrap_or(self.now);
+        let is_long = oldest <= self.now.saturating_sub(OLDEST);
+        let is_few = marks.len() < self.sizes.least_changed.min(self.sizes.least_new) && !is_long;
+        let mut dead = Vec::new();
+        if is_few && marks.iter().any(|mark| mark.put > self.now.saturating_sub(RECENT)) {
+            dead = self.documents(&marks).await?.dead;
+        }
+        if is_few && dead.is_empty() {
+            again.within(oldest.saturating_add(OLDEST).saturating_sub(self.now));
+            return Ok(Packed::Left(marks));
+        }
+        let item = self.table.get(&self.partition.block_key(&owner.end)).await?;
+        let gone = || Failure::Unexpected("somebody else packs the partition".to_owned());
+        let block = Block::of(item.ok_or_else(gone)?).map_err(failed)?;
+        // What began later than all that the newest block has makes new blocks, or fills that one up.
+        let is_within = |mark: &Mark| !owner.is_newest || mark.place.time <= block.newest();
+        let (mut change, mut new): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_within);
+        if change.len() > MOST_WITHIN {
+            change.truncate(MOST_WITHIN);
+            again.within(0);
+        }
+        let fill = new.len().min(self.sizes.most.saturating_sub(block.count()));
+        if fill >= self.sizes.least_new && change.len() + fill <= MOST_WITHIN {
+            change.extend(new.drain(..fill));
+        }
+        // What is deleted is not to stay in the block.
+        let (dead_within, dead_new): (Vec<_>, Vec<_>) = dead.into_iter().partition(is_within);
+        self.unmark(dead_new).await?;
+        let is_due = is_long || !dead_within.is_empty();
+        if change.len() >= self.sizes.least_changed || (is_due && !change.is_empty()) {
+            gathered.ends = Ends::default();
+            if self.rewrite(&block, &change).await? {
+                again.within(PROGRESS);
+            }
+        }
+        self.pack_new(gathered, new, again).await
+    }
+
+    /// Makes new blocks of marks at places that no block has.
+    async fn pack_new(&self, gathered: &mut Gathered, marks: Vec<Mark>, again: &mut Again) -> Result<Packed> {
+        if marks.len() < self.sizes.least_new {
+            return Ok(Packed::Left(marks));
+        }
+        gathered.ends = Ends::default();
+        let appended = self.append(&marks).await?;
+        if appended.in_progress {
+            again.within(PROGRESS);
+        }
+        if appended.is_late {
+            again.within(0);
+        }
+        Ok(if appended.is_over { Packed::Over } else { Packed::Left(appended.left) })
+    }
+}

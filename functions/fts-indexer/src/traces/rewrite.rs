@@ -1,0 +1,126 @@
+//! Blocks in which traces have changed, have gone, or came late.
+
+use std::collections::{HashMap, HashSet};
+
+use entities::StoredTrace;
+use key_schema::WideDigest;
+use mlflow_api::TraceId;
+use table::Result;
+use trace_blocks::{Block, Place, SpansToPack, ToPack, read_block_spans, room};
+
+use super::write::Piece;
+use super::{Mark, Packer, cut};
+use crate::entries::failed;
+
+/// A trace that the block will have.
+struct Entry {
+    trace: StoredTrace,
+    room: usize,
+    /// Its spans, where the block has them and they stay as they are.
+    known: Option<SpansToPack>,
+}
+
+impl Packer<'_> {
+    /// Writes a block anew, with what these marks at places that it owns stand for, and takes the marks away. One that would be too large becomes
+    /// several; one without traces goes. Whether there are traces that will end.
+    pub(super) async fn rewrite(&self, block: &Block, marks: &[Mark]) -> Result<bool> {
+        let documents = self.documents(marks).await?;
+        let marked: HashSet<&Place> = marks.iter().map(|mark| &mark.place).collect();
+        let mut entries: Vec<(Place, Entry)> = Vec::new();
+        for trace in block.traces().map_err(failed)? {
+            let place = Place::of(&trace);
+            if !marked.contains(&place) {
+                let room = room(&trace).map_err(failed)?;
+                entries.push((place, Entry { trace, room, known: None }));
+            }
+        }
+        // Spans of these may have come, too.
+        let mut done = documents.dead;
+        let mut changed = HashSet::new();
+        for live in documents.live {
+            changed.insert(live.mark.place.clone());
+            entries.push((live.mark.place.clone(), Entry { trace: live.trace, room: live.room, known: None }));
+            done.push(live.mark);
+        }
+        // Oldest first.
+        entries.sort_by(|(one, _), (other, _)| other.cmp(one));
+        let counts = cut::evenly(&entries.iter().map(|(_, entry)| entry.room).collect::<Vec<_>>(), self.sizes.most);
+        self.know_spans(block, &mut entries, marks, &changed, counts.len() == 1).await?;
+        let unknown = entries.iter().filter(|(_, entry)| entry.known.is_none());
+        let unknown: Vec<TraceId> = unknown.map(|(place, _)| place.trace.clone()).collect();
+        let mut read = self.spans(unknown).await?.into_iter();
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut entries = entries.into_iter();
+        for count in counts {
+            let entries: Vec<_> = entries.by_ref().take(count).collect();
+            let Some((oldest, _)) = entries.first() else { continue };
+            // The oldest keeps the block's end; the others are new.
+            let (end, replaces) =
+                if pieces.is_empty() { (block.end().clone(), Some(block.edits())) } else { (oldest.clone(), None) };
+            let traces = entries.into_iter().map(|(_, entry)| ToPack {
+                trace: entry.trace,
+                spans: entry.known.or_else(|| read.next()).unwrap_or(SpansToPack::Elsewhere),
+            });
+            let traces = traces.collect();
+            if let Some(Piece { behind, .. }) = pieces.last_mut() {
+                *behind = Some(end.clone());
+            }
+            pieces.push(Piece { end, traces, replaces, behind: None });
+        }
+        let before: HashSet<WideDigest> = block.groups().iter().filter_map(|group| group.digest).collect();
+        let after: HashSet<WideDigest> = if pieces.is_empty() {
+            self.remove(block).await?;
+            HashSet::new()
+        } else {
+            let blocks = self.write(pieces, &before).await?;
+            blocks.iter().flat_map(Block::groups).filter_map(|group| group.digest).collect()
+        };
+        self.unmark(done).await?;
+        self.forget_spans(before.difference(&after).copied()).await?;
+        clock::sleep(self.sizes.rest).await;
+        Ok(documents.in_progress)
+    }
+
+    /// Finds the spans that the block has of traces that have not changed: a group of them stays as it is, where no mark lies in it and it
+    /// is to be in one block; others are read. One request.
+    async fn know_spans(
+        &self,
+        block: &Block,
+        entries: &mut [(Place, Entry)],
+        marks: &[Mark],
+        changed: &HashSet<Place>,
+        is_one: bool,
+    ) -> Result<()> {
+        let core = block.core().map_err(failed)?;
+        let mut rest = core.as_slice();
+        let (mut known, mut wanted) = (HashMap::new(), Vec::new());
+        for group in block.groups() {
+            let (here, others) = rest.split_at_checked(group.traces).unwrap_or((rest, &[]));
+            rest = others;
+            let (Some(newest), Some(oldest)) = (here.first(), here.last()) else { continue };
+            let is_within = |mark: &Mark| newest.place <= mark.place && mark.place <= oldest.place;
+            let stays = is_one && !marks.iter().any(is_within);
+            for trace in here {
+                match group.digest {
+                    None => {
+                        known.insert(&trace.place, SpansToPack::Elsewhere);
+                    }
+                    Some(digest) if stays => {
+                        known.insert(&trace.place, SpansToPack::In(digest));
+                    }
+                    Some(_) => wanted.push(&trace.place),
+                }
+            }
+        }
+        wanted.retain(|place| !changed.contains(place));
+        let asked: Vec<_> = wanted.iter().map(|place| (block, &place.trace)).collect();
+        let mut read = read_block_spans(self.table, &asked).await?;
+        for place in wanted {
+            known.extend(read.remove(&place.trace).map(|spans| (place, SpansToPack::Read(spans))));
+        }
+        for (place, entry) in entries.iter_mut().filter(|(place, _)| !changed.contains(place)) {
+            entry.known = known.remove(place);
+        }
+        Ok(())
+    }
+}

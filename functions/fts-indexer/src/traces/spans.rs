@@ -1,0 +1,27 @@
+//! The spans of traces that are to be packed.
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use mlflow_api::TraceId;
+use table::{Failure, Result};
+use trace_blocks::{ROOM, SpansToPack, read_few_spans};
+
+use super::{AT_ONCE, Packer};
+
+impl Packer<'_> {
+    /// The spans of traces, in their order. One request for each; a read unit per 4 KB.
+    pub(super) async fn spans(&self, traces: Vec<TraceId>) -> Result<Vec<SpansToPack>> {
+        let (table, experiment) = (self.table, self.partition.experiment);
+        let reads = traces.into_iter().map(|trace| async move {
+            match read_few_spans(table, experiment, &trace, ROOM).await {
+                Ok(spans) => Ok(spans.map_or(SpansToPack::Elsewhere, SpansToPack::Read)),
+                // Who reads them gets the error.
+                Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
+                    tracing::error!(?failure, "spans cannot be packed");
+                    Ok(SpansToPack::Elsewhere)
+                }
+                Err(failure) => Err(failure),
+            }
+        });
+        stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
+    }
+}

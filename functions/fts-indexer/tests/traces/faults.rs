@@ -1,0 +1,71 @@
+//! Each request of a pass is cut off, its answer lost, or throttled: at every moment all that has to holds, and the next pass ends with what an
+//! undisturbed one ends with.
+
+use embedded_engine::faults::Trouble;
+
+use super::lab::{Lab, TIME};
+use super::{MINUTE, small};
+
+/// Traces in three blocks of three, of which one is then changed, one deleted, one late, so that a block is cut in two; and new ones.
+async fn lab() -> Lab {
+    let lab = Lab::with_sizes(small()).await;
+    for number in 0..9 {
+        lab.put(number, TIME + 10 * i64::from(number)).await;
+    }
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!(lab.counts().await, [3, 3, 3]);
+    lab.tag(4, "changed").await;
+    lab.delete(0).await;
+    lab.put(20, TIME + 35).await;
+    lab.add_span(7, "second").await;
+    lab.tag(7, "with a span").await;
+    for number in 30..34 {
+        lab.put(number, TIME + 100 + i64::from(number)).await;
+    }
+    lab.carry_over().await;
+    lab.passes(5 * MINUTE);
+    lab.check().await;
+    lab
+}
+
+#[tokio::test]
+async fn a_pass_may_end_anywhere() {
+    let undisturbed = lab().await;
+    undisturbed.faults().reset_calls();
+    assert!(undisturbed.pack_through_faults().await);
+    let calls: u64 = undisturbed.faults().all_calls().iter().map(|(_, calls)| calls).sum();
+    let (expected, spans) = (undisturbed.counts().await, undisturbed.spans().await.len());
+    assert!(undisturbed.marks().await.is_empty());
+    // Cut off before a request or behind it; throttled, refused or answered in vain once; and half a batch done.
+    let troubles = [
+        (Trouble::Throttled, u64::MAX),
+        (Trouble::AnswerLost, u64::MAX),
+        (Trouble::Throttled, 1),
+        (Trouble::AnswerLost, 1),
+        (Trouble::Conflict, 1),
+        (Trouble::Halved, 1),
+    ];
+    for (at, (trouble, times)) in (1..).zip(troubles) {
+        // Each request is cut off; of the other troubles, each meets some.
+        let step = if at == 1 { 1 } else { 6 };
+        for failing in (at..=calls).step_by(step) {
+            let lab = lab().await;
+            lab.faults().trouble_at(trouble, failing, times);
+            let is_done = lab.pack_through_faults().await;
+            lab.faults().work_again();
+            lab.check().await;
+            let said = format!("{trouble:?} at {failing}, {times} times");
+            // The last gives the lease back, which would run out.
+            assert_eq!(is_done, times == 1 || failing == calls, "{said}");
+            // Who was cut off has the lease for some time.
+            lab.passes(5 * MINUTE);
+            lab.ask().await;
+            lab.carry_over().await;
+            lab.check().await;
+            assert!(lab.marks().await.is_empty(), "{said}");
+            assert_eq!(lab.counts().await, expected, "{said}");
+            // Spans that nobody names any more may be left.
+            assert!(lab.spans().await.len() >= spans, "{said}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Traces as the function that keeps them writes them, a packer, and what has to hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use embedded_engine::StreamReader;
+use embedded_engine::faults::FaultInjector;
+use entities::StoredTrace;
+use fts_indexer::{Batch, Indexer, Packing};
+use key_schema::{Ordinal, WideDigest, fnv1a_128, rows};
+use mlflow_api::{ExperimentId, TraceId};
+use serde_json::Value;
+use spans::Span;
+use table::{Condition, Item, Map, Retry, Table, bytes, map, number, text};
+use trace_blocks::{Block, Place, TracePartition, day_of, read_block_spans, read_blocks, read_trace_spans};
+
+use crate::{Site, TABLE};
+
+pub(super) const DAY: i64 = 86_400_000;
+pub(super) const TIME: i64 = 19_000 * DAY + 3_600_000;
+
+pub(super) fn partition() -> TracePartition {
+    TracePartition { experiment: ExperimentId::DEFAULT, day: day_of(TIME), shard: 0 }
+}
+
+pub(super) fn id(number: u32) -> TraceId {
+    TraceId::new(number.into())
+}
+
+pub(super) struct Lab {
+    site: Site,
+    stream: StreamReader,
+    time: Arc<AtomicI64>,
+    indexer: Indexer,
+    /// The same; its requests meet the faults.
+    faulty: Indexer,
+}
+
+impl Lab {
+    pub(super) async fn new() -> Self {
+        Self::with_sizes(Packing { rest: Duration::ZERO, ..Packing::default() }).await
+    }
+
+    pub(super) async fn with_sizes(sizes: Packing) -> Self {
+        let site = Site::new().await;
+        let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
+        let time = Arc::new(AtomicI64::new(TIME + 1_000_000));
+        let over = |table: Table| {
+            let time = Arc::clone(&time);
+            Indexer::new(table).with_clock(move || time.load(Ordering::Relaxed)).with_packing(sizes)
+        };
+        let impatient = Retry { attempts: 2, ..Retry::default() };
+        let indexer = over(site.table.clone());
+        let faulty = over(Table::new(site.faults.client(), TABLE).with_retry(impatient));
+        let lab = Self { site, stream, time, indexer, faulty };
+        lab.set_stage("active").await;
+        lab
+    }
+
+    pub(super) fn table(&self) -> &Table {
+        &self.site.table
+    }
+
+    pub(super) fn faults(&self) -> &FaultInjector {
+        &self.site.faults
+    }
+
+    pub(super) fn now(&self) -> i64 {
+        self.time.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn passes(&self, ms: i64) {
+        self.time.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    async fn set_stage(&self, stage: &str) {
+        let experiment = Item::new(rows::Experiment::key(&ExperimentId::DEFAULT))
+            .with("name", text("e"))
+            .with("location", text("s3://b"))
+            .with("created", number(1))
+            .with("updated", number(1))
+            .with("stage", text(stage))
+            .with("stage_version", number(0))
+            .with("tags", map(Map::new()));
+        self.table().put(experiment, &Condition::Always).await.unwrap();
+    }
+
+    pub(super) async fn delete_experiment(&self) {
+        self.set_stage("deleted").await;
+    }
+
+    pub(super) async fn remove_experiment(&self) {
+        self.table().delete(&rows::Experiment::key(&ExperimentId::DEFAULT), &Condition::Always).await.unwrap();
+    }
+
+    async fn mark(&self, place: &Place) {
+        let day = TracePartition { day: day_of(place.time), ..partition() };
+        let mark = Item::new(day.mark_key(place)).with("marked", number(self.now())).with("to_pack", number(1));
+        self.table().put(mark, &Condition::Always).await.unwrap();
+    }
+
+    async fn write(&self, item: Item) {
+        let trace = StoredTrace::of(item.clone()).unwrap();
+        self.mark(&Place::of(&trace)).await;
+        let item = item.with("marked", number(self.now())).with("edits", number(trace.edits() + 1));
+        self.table().put(item, &Condition::Always).await.unwrap();
+    }
+
+    /// A new trace with a span.
+    pub(super) async fn put(&self, number_of: u32, time: i64) {
+        self.add_span(number_of, "first").await;
+        let item = Item::new(rows::Trace::key(&id(number_of)))
+            .with("experiment", text("0"))
+            .with("start_time", number(time))
+            .with("state", text("OK"))
+            .with("edits", number(number_of))
+            .with("tags", map(Map::from([("mlflow.traceName".to_owned(), text("agent"))])))
+            .with("metadata", map(Map::new()))
+            .with("assessments", map(Map::new()));
+        self.write(item).await;
+    }
+
+    pub(super) async fn add_span(&self, number_of: u32, name: &str) {
+        let span = Span { name: format!("{name} of {number_of}"), span_id: name.into(), ..Span::default() };
+        let packed = spans::pack(&[span], 1 << 20).parts.concat();
+        let digest = WideDigest(fnv1a_128(&packed));
+        let key = rows::TraceSpans::key(&id(number_of), &ExperimentId::DEFAULT, &digest, &Ordinal(0));
+        let item = Item::new(key).with("arrived", number(1)).with("parts", number(1)).with("content", bytes(packed));
+        self.table().put(item, &Condition::Always).await.unwrap();
+    }
+
+    async fn document(&self, number_of: u32) -> Option<Item> {
+        self.table().get(&rows::Trace::key(&id(number_of))).await.unwrap()
+    }
+
+    pub(super) async fn with(&self, number_of: u32, attribute: &str, value: &str) {
+        let item = self.document(number_of).await.unwrap();
+        self.write(item.with(attribute, text(value))).await;
+    }
+
+    pub(super) async fn tag(&self, number_of: u32, value: &str) {
+        self.with(number_of, "response", value).await;
+    }
+
+    /// Moves a trace in time: marks at both places first.
+    pub(super) async fn put_again(&self, number_of: u32, time: i64) {
+        let item = self.document(number_of).await.unwrap();
+        self.mark(&Place::of(&StoredTrace::of(item.clone()).unwrap())).await;
+        self.write(item.with("start_time", number(time))).await;
+    }
+
+    pub(super) async fn delete_but_spans(&self, number_of: u32) {
+        let Some(item) = self.document(number_of).await else { return };
+        let key = item.key().unwrap();
+        self.mark(&Place::of(&StoredTrace::of(item).unwrap())).await;
+        self.table().delete(&key, &Condition::Always).await.unwrap();
+    }
+
+    pub(super) async fn delete(&self, number_of: u32) {
+        self.delete_but_spans(number_of).await;
+        let spans = self.table().query(table::Query::of(rows::TraceSpans::all(&id(number_of)))).await.unwrap();
+        let keys: Vec<_> = spans.iter().filter_map(Item::key).collect();
+        self.table().write_many(Vec::new(), &keys).await.unwrap();
+    }
+
+    /// Hands over what the stream holds, and what comes of it.
+    pub(super) async fn carry_over(&self) {
+        self.carry_over_by(&self.indexer).await;
+    }
+
+    async fn carry_over_by(&self, indexer: &Indexer) -> bool {
+        loop {
+            let records = self.stream.oldest(1_000).await.unwrap();
+            let Some(last) = records.last() else { return true };
+            let last = last["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned();
+            let wanted = records.into_iter().filter(fts_indexer::is_wanted).collect();
+            if !indexer.handle(Batch { records: wanted }).await.batch_item_failures.is_empty() {
+                return false;
+            }
+            self.stream.forget_through(&last).await.unwrap();
+        }
+    }
+
+    pub(super) async fn tick(&self) {
+        self.indexer.tick().await.unwrap();
+    }
+
+    /// Asks for the partition to be packed.
+    pub(super) async fn ask(&self) {
+        // Each is another.
+        self.passes(1);
+        let row = Item::new(partition().packing_key()).with("to_pack", number(self.now()));
+        self.table().put(row, &Condition::Always).await.unwrap();
+    }
+
+    pub(super) async fn pack(&self) {
+        self.tick().await;
+        self.carry_over().await;
+    }
+
+    pub(super) async fn pack_after(&self, ms: i64) {
+        self.carry_over().await;
+        self.passes(ms);
+        self.pack().await;
+    }
+
+    /// Packs; whether that went well.
+    pub(super) async fn pack_through_faults(&self) -> bool {
+        self.ask().await;
+        self.carry_over_by(&self.faulty).await
+    }
+
+    /// All items whose sort key begins so.
+    pub(super) async fn items(&self, beginning: &str) -> Vec<Value> {
+        let items = self.site.dump().await.into_iter();
+        items
+            .filter(|(key, _)| key.split_once(' ').is_some_and(|(_, sk)| sk.starts_with(beginning)))
+            .map(|(_, item)| item)
+            .collect()
+    }
+
+    /// How many rows of traces there are whose sort key is, or begins, so.
+    pub(super) async fn rows(&self, beginning: &str) -> usize {
+        let is_of_traces = |item: &&Value| !item["PK"]["S"].as_str().unwrap().starts_with("TRACE#");
+        self.items(beginning).await.iter().filter(is_of_traces).count()
+    }
+
+    pub(super) async fn spans(&self) -> BTreeSet<String> {
+        self.items("S#").await.iter().map(|item| item["SK"]["S"].as_str().unwrap().to_owned()).collect()
+    }
+
+    pub(super) async fn blocks_of(&self, partition: &TracePartition) -> Vec<Block> {
+        read_blocks(self.table(), partition, None, usize::MAX).await.unwrap().0
+    }
+
+    /// How many traces the blocks have, the newest first.
+    pub(super) async fn counts(&self) -> Vec<usize> {
+        self.blocks_of(&partition()).await.iter().map(Block::count).collect()
+    }
+
+    async fn marks_of(&self, partition: &TracePartition) -> BTreeSet<Place> {
+        let marks = self.table().query(table::Query::of(partition.marks())).await.unwrap();
+        marks.iter().filter_map(|item| Place::of_key(&item.key()?)).collect()
+    }
+
+    pub(super) async fn marks(&self) -> Vec<TraceId> {
+        self.marks_of(&partition()).await.into_iter().map(|place| place.trace).collect()
+    }
+
+    /// What has to hold: at the place of each trace is a mark, or its block has it as it is; and what blocks have beside that is marked.
+    pub(super) async fn check(&self) {
+        let documents = self.items("T#HEAD").await;
+        let mut expected: BTreeMap<TracePartition, BTreeMap<Place, StoredTrace>> = BTreeMap::new();
+        for document in documents {
+            let number_of = document["PK"]["S"].as_str().unwrap().trim_start_matches("TRACE#").to_owned();
+            let key = rows::Trace::key(&TraceId::parse(&number_of).unwrap());
+            let trace = StoredTrace::of(self.table().get(&key).await.unwrap().unwrap()).unwrap();
+            expected.entry(TracePartition::of(&trace)).or_default().insert(Place::of(&trace), trace);
+        }
+        for (partition, traces) in expected {
+            let marks = self.marks_of(&partition).await;
+            let blocks = self.blocks_of(&partition).await;
+            let mut packed: BTreeMap<Place, StoredTrace> = BTreeMap::new();
+            let mut before: Option<Place> = None;
+            for block in &blocks {
+                let mut wanted = Vec::new();
+                let traces = block.traces().unwrap();
+                for trace in &traces {
+                    let place = Place::of(trace);
+                    assert!(before.as_ref().is_none_or(|before| *before < place) && place <= *block.end());
+                    if !marks.contains(&place) {
+                        wanted.push((block, trace.id()));
+                        packed.insert(place, trace.clone());
+                    }
+                }
+                let spans = read_block_spans(self.table(), &wanted).await.unwrap();
+                for (_, trace) in wanted {
+                    let expected = read_trace_spans(self.table(), partition.experiment, trace).await.unwrap();
+                    assert_eq!(spans.get(trace), Some(&expected), "spans of {trace}");
+                }
+                before = Some(block.end().clone());
+            }
+            let unmarked = traces.into_iter().filter(|(place, _)| !marks.contains(place)).collect::<BTreeMap<_, _>>();
+            assert_eq!(packed.keys().collect::<Vec<_>>(), unmarked.keys().collect::<Vec<_>>());
+            assert!(packed == unmarked, "a block has a trace as it was");
+        }
+    }
+}

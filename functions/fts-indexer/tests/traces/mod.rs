@@ -1,0 +1,208 @@
+//! Packing traces: what is in blocks and marks is always what the documents say, wherever a pass ends.
+
+mod faults;
+mod lab;
+
+use entities::attributes::{TO_PACK, WAITS};
+use fts_indexer::Packing;
+use trace_blocks::TracePartition;
+
+use lab::{DAY, Lab, TIME, id, partition};
+
+const MINUTE: i64 = 60_000;
+
+#[tokio::test]
+async fn quiet_traces_are_packed_and_their_marks_go() {
+    let lab = Lab::new().await;
+    for number in 0..300 {
+        lab.put(number, TIME + i64::from(number) / 3).await;
+    }
+    // The first batch has the partition looked at later, and only once.
+    lab.carry_over().await;
+    assert_eq!((lab.rows("DUE#").await, lab.rows("P").await), (1, 0));
+    lab.tick().await;
+    assert_eq!(lab.rows("P").await, 0, "not due");
+    lab.passes(3 * MINUTE);
+    lab.put(300, TIME + 500).await;
+    lab.carry_over().await;
+    assert_eq!(lab.rows("DUE#").await, 1, "it has a row");
+    lab.passes(2 * MINUTE);
+    lab.pack().await;
+    // 128, 128 and 44; the last is not quiet, and has the partition looked at again.
+    assert_eq!(lab.counts().await, [44, 128, 128]);
+    assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await, lab.rows("L").await), (1, 1, 0));
+    lab.check().await;
+
+    // One mark waits; somebody looks in a day, or when there are more.
+    lab.passes(5 * MINUTE);
+    lab.pack().await;
+    assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await), (1, 1));
+    // The newest block is filled up, and what it had stays in its item of spans.
+    let before = lab.spans().await;
+    for number in 301..340 {
+        lab.put(number, TIME + 500 + i64::from(number)).await;
+    }
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!(lab.counts().await, [84, 128, 128]);
+    assert_eq!(lab.spans().await.intersection(&before).count(), before.len());
+    lab.check().await;
+}
+
+#[tokio::test]
+async fn changed_deleted_and_late_traces_are_packed_anew() {
+    let lab = Lab::new().await;
+    for number in 0..256 {
+        lab.put(number, TIME + 10 * i64::from(number)).await;
+    }
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!(lab.counts().await, [128, 128]);
+    // Fewer than 16 wait.
+    for number in 0..15 {
+        lab.tag(number, "changed").await;
+    }
+    let before = lab.spans().await;
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!(lab.marks().await.len(), 15);
+    lab.check().await;
+    lab.tag(15, "changed").await;
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!((lab.marks().await.len(), lab.spans().await), (0, before), "the spans are the same");
+    lab.check().await;
+
+    // One that moves away, deleted ones, and late ones that do not fit into the block any more.
+    lab.delete(100).await;
+    lab.put_again(101, TIME + 2).await;
+    for number in 300..330 {
+        lab.put(number, TIME + i64::from(number)).await;
+    }
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!(lab.counts().await, [128, 78, 79]);
+    assert!(lab.marks().await.is_empty());
+    lab.check().await;
+
+    // Late ones that are older than all blocks.
+    for number in 400..440 {
+        lab.put(number, TIME - 1_000 + i64::from(number)).await;
+    }
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!(lab.counts().await, [128, 78, 79, 40]);
+    lab.check().await;
+
+    // A block that has nothing left goes, and its spans.
+    for number in 0..440 {
+        lab.delete(number).await;
+    }
+    for _ in 0..4 {
+        lab.pack_after(5 * MINUTE).await;
+        lab.check().await;
+    }
+    assert!(lab.counts().await.is_empty() && lab.marks().await.is_empty() && lab.spans().await.is_empty());
+}
+
+#[tokio::test]
+async fn some_wait_and_few_do_not_wait_for_ever() {
+    let lab = Lab::new().await;
+    for number in 0..100 {
+        lab.put(number, TIME + i64::from(number)).await;
+    }
+    lab.with(7, "state", "IN_PROGRESS").await;
+    lab.with(8, "request", &"x".repeat(20_000)).await;
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!((lab.counts().await, lab.marks().await), (vec![98], vec![id(8), id(7)]));
+    let waiting: Vec<_> = lab.items("M#").await.into_iter().filter(|item| item.get(WAITS).is_some()).collect();
+    assert!(waiting.len() == 1 && waiting[0].get(TO_PACK).is_none());
+    lab.check().await;
+    // After an hour, one that has not ended is taken as it is; but one mark waits for a day.
+    assert_eq!(lab.rows("DUE#").await, 1);
+    lab.pack_after(90 * MINUTE).await;
+    assert_eq!((lab.counts().await, lab.marks().await.len()), (vec![98], 2));
+    lab.pack_after(30 * 60 * MINUTE).await;
+    assert_eq!((lab.counts().await, lab.marks().await.len()), (vec![99], 1));
+    lab.check().await;
+}
+
+#[tokio::test]
+async fn what_is_deleted_does_not_stay_in_a_block() {
+    let lab = Lab::new().await;
+    for number in 0..40 {
+        lab.put(number, TIME + i64::from(number)).await;
+    }
+    lab.pack_after(5 * MINUTE).await;
+    // One mark is enough; and the spans of one of which only the document is gone go, too.
+    lab.delete(3).await;
+    lab.delete_but_spans(4).await;
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!((lab.counts().await, lab.marks().await.len()), (vec![38], 0));
+    lab.check().await;
+    assert_eq!(lab.items("T#SPANS").await.len(), 38);
+}
+
+#[tokio::test]
+async fn marks_that_are_put_again_stay() {
+    let lab = Lab::new().await;
+    for number in 0..40 {
+        lab.put(number, TIME + i64::from(number)).await;
+    }
+    lab.carry_over().await;
+    lab.passes(5 * MINUTE);
+    // While the packer writes the block, somebody changes a trace.
+    let mut gate = lab.faults().pause_before("DeleteItem", 1);
+    let packing = lab.pack_through_faults();
+    let change = async {
+        gate.reached().await;
+        lab.tag(3, "while it was packed").await;
+        gate.open();
+    };
+    tokio::join!(packing, change);
+    assert_eq!((lab.counts().await, lab.marks().await), (vec![40], vec![id(3)]));
+    lab.check().await;
+}
+
+#[tokio::test]
+async fn one_packs_at_a_time_and_none_what_is_removed() {
+    let lab = Lab::new().await;
+    for number in 0..40 {
+        lab.put(number, TIME + i64::from(number)).await;
+    }
+    lab.carry_over().await;
+    lab.passes(5 * MINUTE);
+    let lease = trace_blocks::Lease::take(lab.table(), partition(), 7, lab.now()).await.unwrap().unwrap();
+    lab.pack().await;
+    assert_eq!((lab.counts().await.len(), lab.rows("DUE#").await), (0, 1));
+    lease.give_back(lab.table()).await.unwrap();
+
+    // The experiment is deleted before the block is there: the block goes again, with its spans.
+    lab.passes(5 * MINUTE);
+    let mut gate = lab.faults().pause_before("PutItem", 2);
+    let packing = lab.pack_through_faults();
+    let removal = async {
+        gate.reached().await;
+        lab.delete_experiment().await;
+        gate.open();
+    };
+    tokio::join!(packing, removal);
+    assert_eq!((lab.counts().await.len(), lab.spans().await.len(), lab.marks().await.len()), (0, 0, 40));
+    // What is left in a partition of an experiment that is gone goes.
+    lab.remove_experiment().await;
+    lab.ask().await;
+    lab.carry_over().await;
+    assert_eq!((lab.rows("P").await, lab.rows("L").await), (0, 0));
+}
+
+#[tokio::test]
+async fn a_partition_is_packed_by_itself() {
+    let lab = Lab::new().await;
+    for number in 0..64 {
+        lab.put(number, TIME + i64::from(number) + if number % 2 == 0 { 0 } else { DAY }).await;
+    }
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!(lab.counts().await, [32]);
+    let other = TracePartition { day: partition().day + 1, ..partition() };
+    assert_eq!(lab.blocks_of(&other).await.len(), 1);
+    lab.check().await;
+}
+
+/// Small blocks, for what many traces would take.
+fn small() -> Packing {
+    Packing { least_new: 1, least_changed: 1, most: 3, rest: std::time::Duration::ZERO }
+}

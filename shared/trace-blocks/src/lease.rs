@@ -1,0 +1,51 @@
+//! Who packs a partition: one at a time, and nobody while it is removed.
+
+use entities::attributes::{NONCE, UNTIL};
+use table::{Condition, Failure, Item, Result, Table, Value, bytes, number};
+
+use crate::place::TracePartition;
+
+/// For how long a partition is leased, in ms. Who has it ends well before, or takes it anew.
+pub const LEASE: i64 = 90_000;
+
+/// A partition that nobody else packs.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    partition: TracePartition,
+    nonce: Value,
+}
+
+impl Lease {
+    /// Takes a partition; nothing if somebody has it. `now` is in ms, and `nonce` drawn for this. One request.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn take(table: &Table, partition: TracePartition, nonce: u128, now: i64) -> Result<Option<Self>> {
+        let lease = Self { partition, nonce: bytes(nonce.to_be_bytes().to_vec()) };
+        let row = Item::new(partition.lease_key())
+            .with(NONCE, lease.nonce.clone())
+            .with(UNTIL, number(now.saturating_add(LEASE)));
+        let is_free = Condition::Any(vec![Condition::item_missing(), Condition::Below(UNTIL.into(), number(now))]);
+        match table.put(row, &is_free).await {
+            Ok(()) => Ok(Some(lease)),
+            // The answer to an attempt was lost.
+            Err(Failure::Refused { item: Some(item), .. }) if item.0.get(NONCE) == Some(&lease.nonce) => {
+                Ok(Some(lease))
+            }
+            Err(Failure::Refused { .. }) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Gives the partition back, if nobody has taken it since it ran out. One request.
+    ///
+    /// # Errors
+    /// Those of the table; then it runs out.
+    pub async fn give_back(&self, table: &Table) -> Result<()> {
+        let is_mine = Condition::Equals(NONCE.into(), self.nonce.clone());
+        match table.delete(&self.partition.lease_key(), &is_mine).await {
+            Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}
