@@ -117,10 +117,10 @@ impl Engine {
         Self::at(&location, side, false)
     }
 
-    fn at(location: &str, side: SideConnection, has_readers: bool) -> Result<Self, Error> {
+    fn at(location: &str, side: SideConnection, on_disk: bool) -> Result<Self, Error> {
         let database = Database::new(location)?;
         side.index_streams()?;
-        let threads = Arc::new(Threads::start(has_readers)?);
+        let threads = Arc::new(Threads::start(on_disk)?);
         let (side, filters) = (Arc::new(side), Arc::default());
         Ok(Self { database, side, directory: None, log: None, readers: None, filters, threads })
     }

@@ -49,26 +49,22 @@ impl fmt::Debug for Threads {
 }
 
 impl Threads {
-    /// Starts them; those that read only where there is something to read beside the writes.
+    /// Starts them. In memory nothing waits for a disk, and nothing reads beside the writes.
     ///
     /// # Errors
     /// The operating system's, where it has no threads left.
-    pub(crate) fn start(has_readers: bool) -> std::io::Result<Self> {
+    pub(crate) fn start(on_disk: bool) -> std::io::Result<Self> {
+        let (writes, calls) = mpsc::channel();
+        if !on_disk {
+            start("engine", WRITING, calls, |call: Call| call.run(None))?;
+            return Ok(Self { writes, reads: None });
+        }
         let (to_disk, written) = mpsc::channel();
         start("engine-disk", 1, written, |written: Written| written.sync_and_answer())?;
-        let (writes, calls) = mpsc::channel();
-        start("engine", WRITING, calls, {
-            let to_disk = to_disk.clone();
-            move |call: Call| call.run(&to_disk)
-        })?;
-        let reads = if has_readers {
-            let (reads, calls) = mpsc::channel();
-            start("engine-read", READING, calls, move |call: Call| call.run(&to_disk))?;
-            Some(reads)
-        } else {
-            None
-        };
-        Ok(Self { writes, reads })
+        start("engine", WRITING, calls, move |call: Call| call.run(Some(&to_disk)))?;
+        let (reads, calls) = mpsc::channel();
+        start("engine-read", READING, calls, |call: Call| call.run(None))?;
+        Ok(Self { writes, reads: Some(reads) })
     }
 
     /// Runs a call that writes; it is answered when the log is on the disk, where there is one. `None` if the engine has failed in a way
@@ -93,7 +89,7 @@ impl Threads {
 }
 
 impl Call {
-    fn run(self, to_disk: &Sender<Written>) {
+    fn run(self, to_disk: Option<&Sender<Written>>) {
         let Self { run, log, reply } = self;
         // A call that panics takes its own answer with it, not the thread.
         let Ok(answer) = catch_unwind(AssertUnwindSafe(run)) else {
@@ -103,8 +99,12 @@ impl Call {
         // What was refused has written nothing. And who asked may have gone away.
         match log.filter(|_| answer.status == 200) {
             Some(log) => {
-                let place = log.arrive();
-                let _ = to_disk.send(Written { log, place, answer, reply });
+                let written = Written { place: log.arrive(), log, answer, reply };
+                match to_disk {
+                    Some(to_disk) => drop(to_disk.send(written)),
+                    // Nobody else waits for the disk.
+                    None => written.sync_and_answer(),
+                }
             }
             None => {
                 let _ = reply.send(answer);
@@ -139,4 +139,137 @@ fn start<T: Send + 'static>(
         })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use futures::future::join_all;
+
+    use super::*;
+
+    fn answer(body: &str) -> Answer {
+        Answer::ok(body.to_owned())
+    }
+
+    /// What a call waits at until the other end is gone.
+    fn barrier() -> (Sender<()>, impl FnOnce() + Send) {
+        let (open, closed) = mpsc::channel::<()>();
+        let wait = move || {
+            let _ = closed.recv();
+        };
+        (open, wait)
+    }
+
+    async fn body(call: impl Future<Output = Option<Answer>>) -> String {
+        call.await.unwrap().body
+    }
+
+    /// Whether a call is not answered for a while.
+    async fn waits(call: &mut (impl Future<Output = Option<Answer>> + Unpin)) -> bool {
+        tokio::time::timeout(Duration::from_millis(100), call).await.is_err()
+    }
+
+    #[tokio::test]
+    async fn a_call_that_panics_takes_its_own_answer_with_it() {
+        for on_disk in [false, true] {
+            let threads = Threads::start(on_disk).unwrap();
+            for _ in 0..3 * (WRITING + READING) {
+                assert!(threads.write(None, || panic!("a test")).await.is_none());
+                assert!(threads.read(|| panic!("a test")).await.is_none());
+            }
+            assert_eq!(body(threads.write(None, || answer("written"))).await, "written");
+            assert_eq!(body(threads.read(|| answer("read"))).await, "read");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_reads_does_not_wait_for_writes_on_disk() {
+        for on_disk in [false, true] {
+            let threads = Threads::start(on_disk).unwrap();
+            let (opens, closed): (Vec<_>, Vec<_>) = (0..WRITING).map(|_| barrier()).unzip();
+            let writes = closed.into_iter().map(|closed| {
+                threads.write(None, move || {
+                    closed();
+                    answer("written")
+                })
+            });
+            let mut writes = Box::pin(join_all(writes));
+            assert!(tokio::time::timeout(Duration::from_millis(100), &mut writes).await.is_err());
+            let mut read = Box::pin(threads.read(|| answer("read")));
+            if on_disk {
+                assert_eq!(body(read).await, "read");
+                drop(opens);
+            } else {
+                assert!(waits(&mut read).await, "one engine, one queue");
+                drop(opens);
+                assert_eq!(body(read).await, "read");
+            }
+            assert_eq!(writes.await.into_iter().flatten().count(), WRITING);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_write_is_answered_when_the_disk_has_it_and_the_next_runs_meanwhile() {
+        let threads = Threads::start(true).unwrap();
+        let (open, closed) = mpsc::channel::<()>();
+        let (closed, syncs) = (Mutex::new(closed), Arc::<AtomicU64>::default());
+        let log = Arc::new(Log::new({
+            let syncs = Arc::clone(&syncs);
+            move || {
+                let _ = closed.lock().unwrap().recv();
+                syncs.fetch_add(1, Ordering::SeqCst);
+                Ok(())
+            }
+        }));
+        let ran = Arc::<AtomicU64>::default();
+        let calls = (0..10 * WRITING).map(|_| {
+            let ran = Arc::clone(&ran);
+            let write = move || {
+                ran.fetch_add(1, Ordering::SeqCst);
+                answer("written")
+            };
+            threads.write(Some(Arc::clone(&log)), write)
+        });
+        let mut calls = Box::pin(join_all(calls));
+        while ran.load(Ordering::SeqCst) < 10 * WRITING as u64 {
+            assert!(tokio::time::timeout(Duration::from_millis(10), &mut calls).await.is_err());
+        }
+        // What was refused has written nothing, and what asked for no log waits for none.
+        let refused = || Answer { status: 400, body: "refused".to_owned() };
+        assert_eq!(body(threads.write(Some(Arc::clone(&log)), refused)).await, "refused");
+        assert_eq!(body(threads.write(None, || answer("no log"))).await, "no log");
+        drop(open);
+        assert_eq!(calls.await.into_iter().flatten().count(), 10 * WRITING);
+        assert!(syncs.load(Ordering::SeqCst) < 5, "what came together shares a wait");
+    }
+
+    #[tokio::test]
+    async fn a_write_that_the_disk_refuses_has_failed() {
+        for on_disk in [false, true] {
+            let threads = Threads::start(on_disk).unwrap();
+            let log = Arc::new(Log::new(|| Err(std::io::Error::other("full"))));
+            let failed = threads.write(Some(log), || answer("written")).await.unwrap();
+            assert_eq!(failed.status, 500);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_has_been_asked_for_is_answered_when_the_engine_is_gone() {
+        for on_disk in [false, true] {
+            let threads = Threads::start(on_disk).unwrap();
+            let (open, closed) = barrier();
+            let (reply, first) = oneshot::channel();
+            let run = Box::new(move || {
+                closed();
+                answer("written")
+            });
+            threads.writes.send(Call { run, log: None, reply }).unwrap();
+            drop(threads);
+            drop(open);
+            assert_eq!(first.await.unwrap().body, "written");
+        }
+    }
 }

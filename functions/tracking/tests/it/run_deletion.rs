@@ -34,48 +34,74 @@ async fn log_many(server: &Server, run: &str, count: usize) -> Answer {
     server.log_points(run, &points).await
 }
 
-/// Logs so much that it has no room in the document beside what is there.
-fn log_to_journal(site: &Site, run: &str) -> tokio::task::JoinHandle<Answer> {
+/// Where the points of a call go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Document,
+    /// The journal, beside those of other calls.
+    SharedTail,
+    /// The journal, alone: there are too many for others to have room.
+    OwnTail,
+}
+
+const PLACES: [Place; 3] = [Place::Document, Place::SharedTail, Place::OwnTail];
+
+/// Logs the first point of a metric, so that it goes to this place.
+async fn log_to(place: Place, site: &Site, other: &Server, run: &str) -> tokio::task::JoinHandle<Answer> {
+    if place == Place::SharedTail {
+        // Beside these, fourteen more have no room in the document.
+        let names: Vec<_> = (0..33).map(|number| format!("other {number}")).collect();
+        let points: Vec<_> = names.iter().map(|metric| (metric.as_str(), (1, 1, 1.0))).collect();
+        other.log_points(run, &points).await.ok();
+    }
+    let count = match place {
+        Place::Document => return log_first(site, run),
+        Place::SharedTail => 14,
+        Place::OwnTail => 50,
+    };
     let (server, run) = (site.server.clone(), run.to_owned());
-    tokio::spawn(async move { log_many(&server, &run, 50).await })
+    tokio::spawn(async move { log_many(&server, &run, count).await })
 }
 
 #[tokio::test]
 async fn deleted_before_a_metric_is_written() {
-    for in_journal in [false, true] {
+    for place in PLACES {
         let (site, other, run) = run().await;
-        // Points to the document; or the mark, when they are in the journal.
+        site.faults.reset_calls();
+        // The points to the document or to the tail; or the mark, when they are in a tail of their own.
         let mut gate = site.faults.pause_before("UpdateItem", 1);
-        let logging = if in_journal { log_to_journal(&site, &run) } else { log_first(&site, &run) };
+        let logging = log_to(place, &site, &other, &run).await;
         gate.reached().await;
+        assert_eq!(site.faults.calls("PutItem"), u64::from(place == Place::OwnTail), "{place:?}");
         delete(&other, &run).await;
         gate.open();
         logging.await.unwrap().refused_as_deleted();
-        assert_eq!(other.history(&run, "loss").await, []);
+        assert_eq!(other.history(&run, "loss").await, [], "{place:?}");
         restore(&other, &run).await;
         site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.ok();
-        assert_eq!(other.history(&run, "loss").await, [(2, 2, 2.0)]);
+        assert_eq!(other.history(&run, "loss").await, [(2, 2, 2.0)], "{place:?}");
         // Nor when the journal is read for others.
         for _ in 0..2 {
             log_many(&other, &run, 50).await.ok();
         }
-        assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0), (2, 2, 2.0)]);
+        assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0), (2, 2, 2.0)], "{place:?}");
     }
 }
 
 /// The point came first, so it stays.
 #[tokio::test]
 async fn deleted_between_a_point_and_its_answer() {
-    for in_journal in [false, true] {
+    for place in PLACES {
         let (site, other, run) = run().await;
-        let mut gate = site.faults.pause_after("UpdateItem", 1);
-        let logging = if in_journal { log_to_journal(&site, &run) } else { log_first(&site, &run) };
+        // In a shared tail, the points are found when the mark is written, too.
+        let mut gate = site.faults.pause_after("UpdateItem", if place == Place::SharedTail { 2 } else { 1 });
+        let logging = log_to(place, &site, &other, &run).await;
         gate.reached().await;
         delete(&other, &run).await;
         gate.open();
         logging.await.unwrap().ok();
         site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.refused_as_deleted();
-        assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0)]);
+        assert_eq!(other.history(&run, "loss").await, [(1, 1, 1.0)], "{place:?}");
     }
 }
 
