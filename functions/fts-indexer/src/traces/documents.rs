@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use entities::StoredTrace;
 use entities::attributes::{ARRIVED, MARKED_AT, STATE, TO_PACK, WAITS};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, rows};
+use key_schema::rows;
 use mlflow_api::TraceId;
 use mlflow_api::traces::TraceState;
-use table::{Condition, Failure, Item, Query, Result, Update, number};
+use table::{Condition, Failure, Query, Result, Update, number};
 use trace_blocks::{LARGEST, room};
 
 use super::{AT_ONCE, Mark, Packer};
@@ -47,23 +47,31 @@ impl Packer<'_> {
     pub(super) async fn documents(&self, marks: &[Mark]) -> Result<Documents> {
         let (mut found, mut waiting) = (Documents::default(), Vec::new());
         for marks in marks.chunks(AT_A_TIME) {
-            let mut documents = self.read_documents(marks).await?;
+            let documents = self.read_documents(marks).await?;
             for mark in marks {
+                // A trace that has moved has two marks.
+                let trace = documents.get(&mark.place.trace);
                 let mark = mark.clone();
-                let read = documents.remove(&mark.place.trace).map(|item| item.and_then(StoredTrace::of)).transpose();
                 let room_of = |trace: &StoredTrace| room(trace).ok().filter(|room| *room <= LARGEST);
-                match read.map(|trace| trace.filter(|trace| trace.experiment() == self.partition.experiment)) {
-                    Ok(Some(trace)) if !self.partition.holds(&trace, &mark.place) => found.dead.push(mark),
-                    Ok(Some(trace)) if self.is_young(&trace) => found.in_progress = true,
-                    Ok(Some(trace)) => match room_of(&trace) {
-                        Some(room) => found.live.push(Live { mark, trace, room }),
-                        None => waiting.push(mark),
-                    },
-                    Ok(None) if self.forget_orphans(&mark).await? => found.dead.push(mark),
-                    Ok(None) => found.in_progress = true,
-                    Err(error) => {
-                        tracing::error!(%error, "a trace cannot be packed");
-                        waiting.push(mark);
+                match trace {
+                    Some(None) => waiting.push(mark),
+                    Some(Some(trace)) if trace.experiment() == self.partition.experiment => {
+                        if !self.partition.holds(trace, &mark.place) {
+                            found.dead.push(mark);
+                        } else if self.is_young(trace) {
+                            found.in_progress = true;
+                        } else if let Some(room) = room_of(trace) {
+                            found.live.push(Live { mark, trace: trace.clone(), room });
+                        } else {
+                            waiting.push(mark);
+                        }
+                    }
+                    None | Some(Some(_)) => {
+                        if self.forget_orphans(&mark).await? {
+                            found.dead.push(mark);
+                        } else {
+                            found.in_progress = true;
+                        }
                     }
                 }
             }
@@ -73,27 +81,30 @@ impl Packer<'_> {
         Ok(found)
     }
 
-    /// The documents of marks, those that are there; one that cannot be read does not keep others from being packed.
-    async fn read_documents(&self, marks: &[Mark]) -> Result<HashMap<TraceId, mlflow_api::Result<Item>>> {
+    /// The traces of marks, those that are there; nothing of one that cannot be read, which does not keep others from being packed.
+    async fn read_documents(&self, marks: &[Mark]) -> Result<HashMap<TraceId, Option<StoredTrace>>> {
         let keys: Vec<_> = marks.iter().map(|mark| rows::Trace::key(&mark.place.trace)).collect();
-        let found = match self.table.get_many(&keys).await {
-            Err(Failure::Unreadable(_)) => {
-                let mut found = HashMap::new();
-                for (mark, key) in marks.iter().zip(&keys) {
-                    match self.table.get(key).await {
-                        Ok(item) => found.extend(item.map(|item| (mark.place.trace.clone(), Ok(item)))),
-                        Err(failure @ Failure::Unreadable(_)) => {
-                            found.insert(mark.place.trace.clone(), Err(failure.into()));
-                        }
-                        Err(failure) => return Err(failure),
-                    }
-                }
-                return Ok(found);
+        let mut found = HashMap::new();
+        match self.table.get_many(&keys).await {
+            Ok(items) => {
+                let of_item = |(key, item)| Some((rows::Trace::parse(&key)?.trace, StoredTrace::of(item).ok()));
+                found.extend(items.into_iter().filter_map(of_item));
             }
-            found => found?,
-        };
-        let of_key = |(key, item): (Key, Item)| Some((rows::Trace::parse(&key)?.trace, Ok(item)));
-        Ok(found.into_iter().filter_map(of_key).collect())
+            Err(Failure::Unreadable(_)) => {
+                for (mark, key) in marks.iter().zip(&keys) {
+                    let item = match self.table.get(key).await {
+                        Err(Failure::Unreadable(what)) => {
+                            tracing::error!(what, "a trace cannot be packed");
+                            Some(None)
+                        }
+                        item => item?.map(|item| StoredTrace::of(item).ok()),
+                    };
+                    found.extend(item.map(|trace| (mark.place.trace.clone(), trace)));
+                }
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(found)
     }
 
     /// Whether it is in progress, and may yet end.

@@ -4,7 +4,7 @@
 //! every trace is found as it is, whatever was cut off. Only who packs traces takes marks away, of traces that have not changed for two minutes:
 //! longer than a writer relies on a mark ([`RELIABLE`]) and a request lasts.
 
-use entities::attributes::{MARKED_AT, SHARDS};
+use entities::attributes::{MARKED_AT, SHARDS, TO_PACK};
 use entities::{StoredTrace, now_ms};
 use key_schema::{Ascending, KeyRange, Segment, fnv1a_128, halves, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
@@ -57,7 +57,8 @@ impl PutMark {
 
     /// Its item.
     pub(super) fn item(&self) -> Item {
-        Item::new(self.partition.mark_key(&self.place)).with(MARKED_AT, number(self.at))
+        let item = Item::new(self.partition.mark_key(&self.place)).with(MARKED_AT, number(self.at));
+        item.with(TO_PACK, number(1))
     }
 }
 

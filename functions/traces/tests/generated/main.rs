@@ -35,6 +35,7 @@ const SECTIONS: &[Section] = &[
     |ledger| Box::pin(reads(ledger)),
     |ledger| Box::pin(searches(ledger)),
     |ledger| Box::pin(packed::searches(ledger)),
+    |ledger| Box::pin(packed::packing(ledger)),
 ];
 
 /// A table with an experiment, and processes whose leases outlast the test.

@@ -1,14 +1,18 @@
 //! Searches of many traces that are packed. Their blocks are made here, as the stream's consumer makes them.
 
+use std::time::Duration;
+
 use entities::StoredTrace;
-use entities::attributes::{MARKED_AT, REQUEST, RESPONSE, START_TIME, TAGS};
-use key_schema::rows;
+use entities::attributes::{ARRIVED, CONTENT, MARKED_AT, PARTS, REQUEST, RESPONSE, START_TIME, TAGS};
+use fts_indexer::{Batch, Indexer, Packing};
+use key_schema::{Ordinal, WideDigest, fnv1a_128, rows};
 use ledger::{Bench, Ledger, budget};
 use mlflow_api::{ExperimentId, TraceId};
 use search::TimeRange;
 use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuestion};
-use table::{Item, Value, number, text};
-use trace_blocks::{Place, SpansToPack, ToPack, TracePartition, pack};
+use serde_json::json;
+use table::{Item, Value, bytes, number, text};
+use trace_blocks::{Block, Place, SpansToPack, ToPack, TracePartition, pack, read_blocks};
 use traces::store::Store;
 
 use crate::{body, counted, export, found, granted, scope, start, words};
@@ -87,6 +91,59 @@ async fn by_hour(store: &Store, experiment: ExperimentId, metric: &str, aggregat
     };
     let experiment = scope(store, access::Target::Experiment(experiment)).await.experiment(experiment).unwrap();
     store.trace_metrics(&[experiment], MetricsQuestion::of(asked).unwrap()).await.unwrap().data_points.len()
+}
+
+/// Puts a thousand traces, from this number on, with their spans and marks that are quiet.
+async fn put_unpacked(bench: &Bench<Indexer>, document: &Item, first: u32) -> TracePartition {
+    let mut items = Vec::new();
+    for number_of in first..first + 1_000 {
+        let trace = like(document, number_of);
+        let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));
+        let mut exports = spans::read(Some("application/json"), None, &body(number_of, 0..10)).unwrap();
+        let content = spans::pack(&exports.pop().unwrap().spans, 380 << 10).parts.concat();
+        let digest = WideDigest(fnv1a_128(&content));
+        let spans = rows::TraceSpans::key(trace.id(), &trace.experiment(), &digest, &Ordinal(0));
+        let spans = Item::new(spans).with(ARRIVED, number(1)).with(PARTS, number(1)).with(CONTENT, bytes(content));
+        let mark = Item::new(partition.mark_key(&place)).with(MARKED_AT, number(1));
+        items.extend([trace.item().clone(), spans, mark]);
+    }
+    bench.table().write_many(items, &[]).await.unwrap();
+    TracePartition::of(&like(document, first))
+}
+
+pub(crate) async fn packing(ledger: &mut Ledger) {
+    ledger.section("Packing 1,000 traces, in the mean of one");
+    let (store, experiment) = crate::bench().await;
+    export(&store.store, experiment, 1, 0..10).await;
+    start(&store.store, experiment, 1).await;
+    let document = granted(&store.store, 1).await.item().clone();
+    let bench = Bench::new(store.table().clone(), |table| {
+        Indexer::new(table).with_packing(Packing { rest: Duration::ZERO, ..Packing::default() })
+    });
+    // Of two days.
+    let partitions = [put_unpacked(&bench, &document, 1).await, put_unpacked(&bench, &document, 10_801).await];
+    let mean = budget([3.0, 3.0, 3.0], [3.0, 3.0, 3.0]);
+    ledger
+        .mean("what is not packed yet", mean, &bench, partitions, 1_000, async |indexer, partition, call| {
+            // All at once.
+            if call == 0 {
+                let key = partition.packing_key();
+                let record = json!({
+                    "eventName": "INSERT",
+                    "dynamodb": {
+                        "Keys": { "PK": { "S": key.pk }, "SK": { "S": key.sk } },
+                        "NewImage": { "to_pack": { "N": "1" } },
+                        "SequenceNumber": "1",
+                    },
+                });
+                assert!(indexer.handle(Batch { records: vec![record] }).await.batch_item_failures.is_empty());
+            }
+        })
+        .await;
+    for partition in partitions {
+        let (blocks, _) = read_blocks(bench.table(), &partition, None, usize::MAX).await.unwrap();
+        assert_eq!(blocks.iter().map(Block::count).sum::<usize>(), 1_000);
+    }
 }
 
 pub(crate) async fn searches(ledger: &mut Ledger) {

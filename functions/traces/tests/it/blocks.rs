@@ -16,7 +16,7 @@ const HOUR: u64 = 3_600_000;
 const TRACES: u32 = 45;
 
 /// Makes traces of three days, some at the same time, with and without tags, sessions, tokens and spans.
-async fn make(server: &Server, seed: u64) {
+pub(crate) async fn make(server: &Server, seed: u64) {
     for number in 1..=TRACES {
         let mut state = seed ^ (u64::from(number) << 32);
         let mut draw = |kinds: u64| {
@@ -104,7 +104,7 @@ fn figures() -> Vec<Value> {
 }
 
 /// All that a server answers.
-async fn answers(server: &Server) -> Vec<Value> {
+pub(crate) async fn answers(server: &Server) -> Vec<Value> {
     let mut all = Vec::new();
     for search in searches() {
         let mut body = search;
@@ -127,7 +127,7 @@ async fn answers(server: &Server) -> Vec<Value> {
 }
 
 /// Changes some traces, the same ones on every server; and deletes some.
-async fn change(server: &Server, seed: u64) {
+pub(crate) async fn change(server: &Server, seed: u64) {
     for number in 1..=TRACES {
         match (u64::from(number) * 31 + seed) % 9 {
             0 => {
@@ -157,7 +157,7 @@ async fn delete_oldest(server: &Server, until: i64, most: Option<u32>) -> Value 
     server.post("traces/delete-traces", asked).await.ok()
 }
 
-fn same(unpacked: &[Value], packed: &[Value], what: &str) {
+pub(crate) fn same(unpacked: &[Value], packed: &[Value], what: &str) {
     assert_eq!(unpacked.len(), packed.len(), "{what}");
     for (one, other) in unpacked.iter().zip(packed) {
         assert_eq!(one, other, "{what}");

@@ -3,6 +3,7 @@
 
 mod assessments;
 mod blocks;
+mod consumer;
 mod deletion;
 mod exporters;
 mod exports;

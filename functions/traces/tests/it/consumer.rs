@@ -1,0 +1,64 @@
+//! What requests write, the stream brings to its consumer, who packs it: nothing of what is answered changes.
+
+use std::time::Duration;
+
+use fts_indexer::{Batch, Indexer, Packing};
+use test_site::TABLE;
+
+use crate::blocks::{answers, change, make, same};
+use crate::marks::timed;
+use crate::server::Site;
+
+/// Hands over what the stream holds, waits until it is quiet, and has it packed.
+async fn pack(site: &Site, indexer: &Indexer) {
+    carry_over(site, indexer).await;
+    clock::sleep(Duration::from_mins(5)).await;
+    indexer.tick().await.unwrap();
+    carry_over(site, indexer).await;
+}
+
+async fn carry_over(site: &Site, indexer: &Indexer) {
+    let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
+    loop {
+        let records = stream.oldest(1_000).await.unwrap();
+        let Some(last) = records.last() else { return };
+        let last = last["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned();
+        let records = records.into_iter().filter(fts_indexer::is_wanted).collect();
+        assert!(indexer.handle(Batch { records }).await.batch_item_failures.is_empty());
+        stream.forget_through(&last).await.unwrap();
+    }
+}
+
+/// How many blocks and marks there are.
+async fn counted(site: &Site) -> (usize, usize) {
+    let items = site.items().await;
+    let count =
+        |beginning: &str| items.iter().filter(|item| item["SK"]["S"].as_str().unwrap().starts_with(beginning)).count();
+    (count("B#"), count("M#"))
+}
+
+#[test]
+fn what_the_consumer_packs_is_answered_as_before() {
+    timed(async {
+        let site = Site::new().await;
+        let packing = Packing { least_new: 2, least_changed: 2, most: 8, rest: Duration::ZERO };
+        let indexer = Indexer::new(site.table.clone()).with_packing(packing);
+        make(&site.server, 7).await;
+        let unpacked = site.copy().await;
+        pack(&site, &indexer).await;
+        let (blocks, marks) = counted(&site).await;
+        assert!(blocks > 5 && marks < 3, "{blocks} blocks, {marks} marks");
+        let expected = answers(&unpacked.server).await;
+        same(&expected, &answers(&site.server).await, "packed");
+        for seed in 1..5 {
+            change(&site.server, seed).await;
+            change(&unpacked.server, seed).await;
+            let expected = answers(&unpacked.server).await;
+            same(&expected, &answers(&site.server).await, "changed");
+            pack(&site, &indexer).await;
+            same(&expected, &answers(&site.server).await, "packed again");
+        }
+        let (blocks, marks) = counted(&site).await;
+        assert!(blocks > 1 && marks < 12, "{blocks} blocks, {marks} marks");
+    });
+}
