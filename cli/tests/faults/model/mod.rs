@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use clock::Simulation;
 use embedded_engine::StreamReader;
 use embedded_engine::faults::{FaultInjector, Trouble};
-use fts_indexer::{Batch, Indexer};
+use fts_indexer::{Batch, Indexer, Packing};
 use futures::future::{Either, join_all, select};
 use mlflow_api::Workspace;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -65,6 +65,12 @@ struct Lab {
     states: BTreeSet<State>,
 }
 
+/// An indexer that has just begun. It packs few traces as others pack many: blocks of one or two.
+fn indexer(site: &Site) -> Indexer {
+    let packing = Packing { least_new: 1, least_changed: 1, most: 2, rest: Duration::ZERO };
+    Indexer::new(site.table.clone()).with_packing(packing)
+}
+
 impl Lab {
     async fn new() -> Self {
         let site = Site::new().await;
@@ -80,7 +86,7 @@ impl Lab {
         let clients = (0..3).map(client).collect();
         let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
         let states = BTreeSet::from([State::default()]);
-        let indexer = Indexer::new(site.table.clone());
+        let indexer = indexer(&site);
         Self { site, stream, indexer, clients, ids: Ids::new(), states }
     }
 
@@ -193,7 +199,7 @@ impl Lab {
 
     async fn tick(&mut self) -> Result<(), String> {
         clock::sleep(STEP).await;
-        self.indexer = Indexer::new(self.site.table.clone());
+        self.indexer = indexer(&self.site);
         self.indexer.tick().await.map_err(|failure| format!("{failure:?}"))
     }
 
