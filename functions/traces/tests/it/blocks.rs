@@ -158,10 +158,14 @@ async fn delete_oldest(server: &Server, until: i64, most: Option<u32>) -> Value 
 }
 
 pub(crate) fn same(unpacked: &[Value], packed: &[Value], what: &str) {
-    assert_eq!(unpacked.len(), packed.len(), "{what}");
     for (one, other) in unpacked.iter().zip(packed) {
+        let ids = |answer: &Value| -> Vec<Value> {
+            answer[2].as_array().into_iter().flatten().map(|trace| trace["trace_id"].clone()).collect()
+        };
+        assert_eq!(ids(one), ids(other), "{what}: {} {}", one[0], one[1]);
         assert_eq!(one, other, "{what}");
     }
+    assert_eq!(unpacked.len(), packed.len(), "{what}");
 }
 
 async fn packed_and_not(seed: u64, of_block: usize, kept: usize) {

@@ -11,6 +11,7 @@ mod figures;
 mod guarded;
 mod marks;
 mod overview;
+mod packer;
 mod packing;
 mod partitions;
 mod recorded;
