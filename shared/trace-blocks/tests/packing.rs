@@ -220,6 +220,29 @@ async fn blocks_are_read_from_a_place_on() {
     assert!(more && some < 10);
 }
 
+#[tokio::test]
+async fn a_half_of_a_block_is_not_taken_for_the_whole() {
+    let table = Table::new(Engine::memory().unwrap().client(), "blocks");
+    table.create_if_missing().await.unwrap();
+    let traces: Vec<_> = (0..20).map(|at| StoredTrace::of(document(&format!("t{at}"), 1_000 - at)).unwrap()).collect();
+    let (newer, older) = traces.split_at(10);
+    let (newer, _) = packed(newer, |_| SpansToPack::Elsewhere);
+    let (older, _) = packed(older, |_| SpansToPack::Elsewhere);
+    let end = Place::of(&traces[9]);
+    table.put(older.with("behind", text(end.text())), &Condition::Always).await.unwrap();
+    let requests = async |behind: Option<&Place>| {
+        let meter = table::Meter::default();
+        let (blocks, _) = read_blocks(&table.metered(meter.clone()), &PARTITION, behind, 15).await.unwrap();
+        (blocks.len(), meter.take().requests)
+    };
+    // The newer half has not been seen, and is looked for once; but not by who begins behind it.
+    assert_eq!(requests(None).await, (1, 2));
+    assert_eq!(requests(Some(&Place::of(&traces[5]))).await, (1, 2));
+    assert_eq!(requests(Some(&end)).await, (1, 1));
+    table.put(newer, &Condition::Always).await.unwrap();
+    assert_eq!(requests(None).await, (2, 1));
+}
+
 #[test]
 fn a_block_is_small() {
     // What an agent's traces look like: ids, times and texts differ, the rest is alike.
