@@ -126,7 +126,8 @@ def test_functions_may_do_only_what_they_do(resources):
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE), *READS_FILES]
     assert statements(resources, "EvaluationFunctionRole") == [(ITEMS, TABLE[0])]
     assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE), *READS_FILES]
-    assert statements(resources, "TracesFunctionRole") == [(ITEMS, RUNS), *READS_FILES]
+    long_answers = {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Path}/.answers/*", {"Path": PATH}]}
+    assert statements(resources, "TracesFunctionRole") == [(ITEMS, RUNS), *READS_FILES, ({"s3:PutObject"}, long_answers)]
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
     assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS), *WRITES_FILES]
     assert statements(resources, "GraphqlFunctionRole") == [(looks_up, TABLE), LISTS_FILES]
@@ -294,11 +295,13 @@ def test_the_bucket_is_closed_but_to_pages_of_the_interface(resources):
     [rule] = bucket["CorsConfiguration"]["CorsRules"]
     assert (rule["AllowedOrigins"], rule["AllowedMethods"]) == ([{"Fn::GetAtt": ["Api", "ApiEndpoint"]}], ["GET"])
     assert "ExposedHeaders" not in rule
-    [lifecycle] = bucket["LifecycleConfiguration"]["Rules"]
+    lifecycle, of_answers = bucket["LifecycleConfiguration"]["Rules"]
     assert lifecycle["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
     assert lifecycle["ExpiredObjectDeleteMarker"] is True
     # S3 refuses a rule with both.
     assert not {"ExpirationInDays", "ExpirationDate"} & lifecycle.keys()
+    assert (of_answers["Prefix"], of_answers["ExpirationInDays"]) == (".answers/", 1)
+    assert "ExpiredObjectDeleteMarker" not in of_answers
 
 
 def test_a_bucket_of_ones_own_is_named_so_that_policies_and_certificates_fit(template):

@@ -12,6 +12,7 @@ use serde_json::Value;
 use trace_blocks::TracePartition;
 
 use crate::schedule::{Urgency, is_urgent};
+use crate::traces::Marked;
 
 /// A batch as Lambda delivers it. Its records are read one by one: one that cannot be read is no reason to lose the others.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +61,8 @@ pub(crate) struct Work {
     /// What the records of a run say of when it is to be indexed.
     urgencies: HashMap<RunLocation, Urgency>,
     places: HashMap<Subject, usize>,
+    /// When traces were marked.
+    pub(crate) marked: Marked,
     /// Numbers of records that cannot be read.
     pub(crate) unreadable: Vec<String>,
 }
@@ -74,6 +77,9 @@ impl Work {
                     if let Subject::Run(at) = &subject {
                         let known = work.urgencies.entry(at.clone()).or_default();
                         *known = known.and(urgency(&record));
+                    }
+                    if let Subject::MarkedTraces(partition) = &subject {
+                        work.marked.add(*partition, &record);
                     }
                     work.add(subject, number);
                 }

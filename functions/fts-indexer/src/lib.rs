@@ -151,6 +151,7 @@ impl Indexer {
         let marked: Vec<_> = work.marked_traces().collect();
         let put_off = self.pack_later(&marked, LATER).await;
         left.settle(marked.into_iter().map(Subject::MarkedTraces), &put_off, "traces could not be put off")?;
+        self.grow(work.marked.crowded()).await;
         // At last: this takes longest.
         for partition in work.traces_to_pack() {
             if begin.age() > LONGEST {

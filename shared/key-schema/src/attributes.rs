@@ -195,6 +195,7 @@ names! {
     FIELDS = "fields",
     FILTER = "filter",
     FULL = "full",
+    GREW = "grew",
     HEADS = "heads",
     HOME = "home",
     ID = "id",

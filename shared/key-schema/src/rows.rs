@@ -111,7 +111,10 @@ rows! {
     /// A tag of a logged model, likewise.
     LoggedModelTag = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A UTC day on which traces of the experiment began, and over how many partitions they are spread. Written before the first of them.
-    TraceDay = "EXP#" <experiment: ExperimentId> / "TRDAY#" <day: Ascending> { SHARDS: Count required "how many partitions" };
+    TraceDay = "EXP#" <experiment: ExperimentId> / "TRDAY#" <day: Ascending> {
+        SHARDS: Count required "how many partitions",
+        GREW: Number "when they became more, in ms"
+    };
     /// A trace of the experiment that may have an assessment of its session. Put before the trace gets one; one whose trace has none stands
     /// for nothing.
     TraceOfSession = "EXP#" <experiment: ExperimentId> / "TRSESSION#" <trace: TraceId> {};

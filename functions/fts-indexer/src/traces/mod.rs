@@ -3,7 +3,7 @@
 //! The stream brings marks, and [`asks`] has their partition looked at some minutes later; then a tick asks for it, and the stream brings that to
 //! its consumer, so that nobody else packs the partition meanwhile. [`pass`] sorts its marks by the blocks that own their places
 //! ([`ends`]); [`append`] makes new blocks, [`rewrite`] changes those that are there, [`documents`] and [`spans`] read what is packed, [`cut`] says what
-//! fits, [`write`] writes.
+//! fits, [`write`] writes. [`marked`] says what a partition gets, and [`grow`] gives a day more partitions.
 //!
 //! What holds at any moment, wherever a pass is cut off: at the place of each trace there is a mark, or the block that owns the place has the
 //! trace as it is. So spans are written, then the block, then the marks go that were quiet when the traces were read, each on condition
@@ -14,6 +14,8 @@ mod asks;
 mod cut;
 mod documents;
 mod ends;
+mod grow;
+mod marked;
 mod pass;
 mod rewrite;
 mod spans;
@@ -26,6 +28,7 @@ use table::Table;
 use trace_blocks::{MOST_TRACES, Place, TracePartition};
 
 pub(crate) use asks::{Asks, LATER, asking, partition_of_row, row_of};
+pub(crate) use marked::Marked;
 pub(crate) use pass::pack_partition;
 
 /// How old a mark is whose trace is packed, in ms: nobody relies any more on its being there. Requests do so for a minute after it was put, and last

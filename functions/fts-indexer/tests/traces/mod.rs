@@ -1,6 +1,7 @@
 //! Packing traces: what is in blocks and marks is always what the documents say, wherever a pass ends.
 
 mod faults;
+mod grow;
 mod lab;
 
 use entities::attributes::{TO_PACK, WAITS};

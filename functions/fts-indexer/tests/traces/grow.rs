@@ -1,0 +1,58 @@
+//! More partitions for a day of which one gets too many traces.
+
+use entities::attributes::SHARDS;
+use key_schema::{Ascending, rows};
+use mlflow_api::ExperimentId;
+use table::{Condition, Item, number};
+
+use super::lab::{Lab, TIME, partition};
+
+impl Lab {
+    /// Says that the day has so many partitions.
+    async fn set_partitions(&self, shards: i64) {
+        let key = rows::TraceDay::key(&ExperimentId::DEFAULT, &Ascending(partition().day));
+        self.table().put(Item::new(key).with(SHARDS, number(shards)), &Condition::Always).await.unwrap();
+    }
+
+    async fn partitions(&self) -> Option<i64> {
+        let key = rows::TraceDay::key(&ExperimentId::DEFAULT, &Ascending(partition().day));
+        self.table().get(&key).await.unwrap()?.number(SHARDS)
+    }
+
+    /// So many new traces within a moment.
+    async fn get(&self, traces: std::ops::Range<u32>) {
+        for trace in traces {
+            self.put(trace, TIME + i64::from(trace)).await;
+        }
+        self.carry_over().await;
+    }
+}
+
+#[tokio::test]
+async fn a_day_gets_more_partitions_when_one_gets_too_many_traces() {
+    let lab = Lab::new().await;
+    lab.set_partitions(1).await;
+    lab.get(0..250).await;
+    assert_eq!(lab.partitions().await, Some(1), "it takes so many");
+    lab.passes(10_000);
+    lab.get(250..510).await;
+    assert_eq!(lab.partitions().await, Some(2));
+    // Processes go on with the old one for some seconds.
+    lab.passes(30_000);
+    lab.get(510..770).await;
+    assert_eq!(lab.partitions().await, Some(2));
+    lab.passes(30_000);
+    lab.get(770..1_030).await;
+    assert_eq!(lab.partitions().await, Some(4));
+    lab.set_partitions(64).await;
+    lab.passes(60_000);
+    lab.get(1_030..1_290).await;
+    assert_eq!(lab.partitions().await, Some(64), "no more are read at once");
+}
+
+#[tokio::test]
+async fn a_day_that_is_gone_is_not_made_again() {
+    let lab = Lab::new().await;
+    lab.get(0..300).await;
+    assert_eq!(lab.partitions().await, None);
+}
