@@ -52,6 +52,8 @@ const RUNS_AT_ONCE: usize = 50;
 const ROWS_AT_ONCE: usize = 400;
 /// How long a call goes on with further runs. The function has 120 seconds.
 const LONGEST: Duration = Duration::from_secs(90);
+/// How long a call begins to pack further partitions of traces.
+const PACKING: Duration = Duration::from_secs(20);
 
 /// The indexer of one table. Cheap to clone; clones remember together which runs were put off, and which records failed.
 ///
@@ -153,15 +155,27 @@ impl Indexer {
         left.settle(marked.into_iter().map(Subject::MarkedTraces), &put_off, "traces could not be put off")?;
         self.grow(work.marked.crowded()).await;
         // At last: this takes longest.
+        let begin_packing = Moment::now();
         for partition in work.traces_to_pack() {
-            if begin.age() > LONGEST {
-                return Err("it takes too long for one call".to_owned());
-            }
-            let packed = AssertUnwindSafe(self.pack_traces(partition)).catch_unwind().await;
-            let packed = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned())));
+            let packed = if begin_packing.age() > PACKING || begin.age() > LONGEST {
+                // Behind what else the stream has.
+                self.table.put(traces::asking(&partition), &Condition::Always).await
+            } else {
+                self.pack_or_put_off(partition).await
+            };
             left.settle([Subject::TracesToPack(partition)], &packed, "traces could not be packed")?;
         }
         Ok(())
+    }
+
+    /// Packs a partition of traces. What fails is tried again some minutes later: other changes do not wait for it.
+    async fn pack_or_put_off(&self, partition: TracePartition) -> Result<()> {
+        let packed = AssertUnwindSafe(self.pack_traces(partition)).catch_unwind().await;
+        let Err(failure) = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned()))) else {
+            return Ok(());
+        };
+        tracing::error!(?failure, ?partition, "traces could not be packed, and are put off");
+        self.pack_later(&[partition], LATER).await
     }
 
     /// Packs a partition of traces, and has it looked at again where something was too early.
@@ -179,7 +193,7 @@ impl Indexer {
     async fn pack_later(&self, partitions: &[TracePartition], ms: i64) -> Result<()> {
         let now = self.schedule.now();
         // Those that are asked for again and again are due at the same time.
-        let grain = (ms / 6).max(1);
+        let grain = if ms > 3_600_000 { 3_600_000 } else { 30_000 };
         let due = now.saturating_add(ms).div_euclid(grain).saturating_add(1).saturating_mul(grain);
         let missing = || partitions.iter().filter(|partition| self.asks.is_missing(partition, now, due));
         let rows = missing().map(|partition| Item::new(traces::row_of(partition, due)));

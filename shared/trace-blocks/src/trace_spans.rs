@@ -31,7 +31,7 @@ pub async fn read_few_spans(
     most: usize,
 ) -> table::Result<Option<Vec<Span>>> {
     // What is sent several times counts several times here.
-    read_within(table, experiment, trace, most, most.saturating_mul(4)).await
+    read_within(table, experiment, trace, most, most.saturating_add(most / 2)).await
 }
 
 async fn read_within(

@@ -120,6 +120,16 @@ impl Packer<'_> {
         let mut query = Query::of(spans).for_removal();
         loop {
             let page = self.table.query_page(&query).await?;
+            // Somebody may have made the trace meanwhile. Who does so from now on puts the spans that it relies on itself.
+            let trace = match page.items.as_slice() {
+                [] => None,
+                _ => self.table.get(&rows::Trace::key(&mark.place.trace)).await?,
+            };
+            if trace.is_some_and(|item| {
+                StoredTrace::of(item).is_ok_and(|trace| trace.experiment() == self.partition.experiment)
+            }) {
+                return Ok(false);
+            }
             for item in &page.items {
                 let (Some(key), Some(arrived)) = (item.key(), item.number(ARRIVED)) else { return Ok(false) };
                 if arrived > self.now.saturating_sub(ORPHANED) {

@@ -19,7 +19,7 @@ const MOST_GATHERED: usize = 4_096;
 /// How old the oldest mark within a block is at which the block is written anew, however few there are, in ms.
 const OLDEST: i64 = 86_400_000;
 /// How old a mark may be that was not looked at before, in ms.
-const RECENT: i64 = 3_600_000;
+const RECENT: i64 = 900_000;
 
 /// When a partition is to be looked at again, if nothing else says so, in ms from the beginning of the pass.
 #[derive(Debug, Default)]
@@ -55,10 +55,12 @@ pub(crate) async fn pack_partition(
     let Some(lease) = Lease::take(table, partition, nonce, now).await? else { return Ok(Some(QUIET)) };
     let packer = Packer { table, partition, sizes, now, begin };
     let outcome = packer.pack_leased().await;
+    // A write that failed may still be under way: then the lease runs out.
+    let again = outcome?.0;
     if let Err(failure) = lease.give_back(table).await {
         tracing::warn!(?failure, "a lease could not be given back, and runs out");
     }
-    Ok(outcome?.0)
+    Ok(again)
 }
 
 /// Whether a pass goes on: not where the experiment was deleted meanwhile.
@@ -131,13 +133,9 @@ impl Packer<'_> {
         let marks = std::mem::take(&mut gathered.marks);
         let Some(owner) = gathered.owner.clone() else { return self.pack_new(gathered, marks, again).await };
         let oldest = marks.iter().map(|mark| mark.put).min().unwrap_or(self.now);
-        let is_long = oldest <= self.now.saturating_sub(OLDEST);
-        let is_few = marks.len() < self.sizes.least_changed.min(self.sizes.least_new) && !is_long;
-        let mut dead = Vec::new();
-        if is_few && marks.iter().any(|mark| mark.put > self.now.saturating_sub(RECENT)) {
-            dead = self.documents(&marks).await?.dead;
-        }
-        if is_few && dead.is_empty() {
+        let is_few = marks.len() < self.sizes.least_changed.min(self.sizes.least_new);
+        let is_looked_at = |mark: &Mark| mark.put <= self.now.saturating_sub(RECENT);
+        if is_few && oldest > self.now.saturating_sub(OLDEST) && marks.iter().all(is_looked_at) {
             again.within(oldest.saturating_add(OLDEST).saturating_sub(self.now));
             return Ok(Packed::Left(marks));
         }
@@ -149,21 +147,25 @@ impl Packer<'_> {
         let (mut change, mut new): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_within);
         if change.len() > MOST_WITHIN {
             change.truncate(MOST_WITHIN);
-            again.within(0);
+            again.within(QUIET);
+        }
+        // What is deleted is not to stay in the block; and few marks are not to stay for ever.
+        let oldest = change.iter().map(|mark| mark.put).min().unwrap_or(self.now);
+        let mut is_due = oldest <= self.now.saturating_sub(OLDEST);
+        if !is_due && !change.is_empty() && change.len() < self.sizes.least_changed {
+            is_due = !self.documents(&change).await?.dead.is_empty();
         }
         let fill = new.len().min(self.sizes.most.saturating_sub(block.count()));
         if fill >= self.sizes.least_new && change.len() + fill <= MOST_WITHIN {
             change.extend(new.drain(..fill));
         }
-        // What is deleted is not to stay in the block.
-        let (dead_within, dead_new): (Vec<_>, Vec<_>) = dead.into_iter().partition(is_within);
-        self.unmark(dead_new).await?;
-        let is_due = is_long || !dead_within.is_empty();
         if change.len() >= self.sizes.least_changed || (is_due && !change.is_empty()) {
             gathered.ends = Ends::default();
             if self.rewrite(&block, &change).await? {
                 again.within(PROGRESS);
             }
+        } else if !change.is_empty() {
+            again.within(oldest.saturating_add(OLDEST).saturating_sub(self.now));
         }
         self.pack_new(gathered, new, again).await
     }

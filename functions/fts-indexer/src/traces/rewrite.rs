@@ -25,6 +25,11 @@ impl Packer<'_> {
     /// several; one without traces goes. Whether there are traces that will end.
     pub(super) async fn rewrite(&self, block: &Block, marks: &[Mark]) -> Result<bool> {
         let documents = self.documents(marks).await?;
+        let nothing = documents.live.is_empty() && documents.dead.is_empty();
+        if nothing && documents.in_progress {
+            // What has not ended keeps its marks, and what the block has of it does not count.
+            return Ok(true);
+        }
         let marked: HashSet<&Place> = marks.iter().map(|mark| &mark.place).collect();
         let mut entries: Vec<(Place, Entry)> = Vec::new();
         for trace in block.traces().map_err(failed)? {
