@@ -128,7 +128,11 @@ async fn look(world: &World, call: Call, filter: &str) -> Result<()> {
     let asked = Asked { path: "/api/3.0/mlflow/traces/search".to_owned(), ..Asked::json("", &search) };
     let Some(page) = world.send(call, &asked).await? else { return Ok(()) };
     let found = page["traces"].as_array().map_or(0, Vec::len);
-    let times = page["traces"].as_array().into_iter().flatten().filter_map(|trace| trace["request_time"].as_str());
+    let times = page["traces"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|trace| Some(trace["request_time"].as_str()?.trim_end_matches('Z')));
     let is_ordered = times.collect::<Vec<_>>().is_sorted_by(|one, other| one >= other);
     // In the first seconds there may be none.
     let is_empty = found == 0 && world.now() > Duration::from_secs(30);
