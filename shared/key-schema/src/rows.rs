@@ -156,8 +156,8 @@ rows! {
         ..RUN_INFO
     };
 
-    /// An entity that changed shortly after it was indexed, and the time, in ms, when it may be indexed again. Somebody looks then
-    /// whether it was.
+    /// An entity that changed shortly after it was indexed, and the time, in ms, when it may be indexed again: somebody looks then
+    /// whether it was. Or a partition of traces (`traces`, day and number), and when it is to be packed.
     Postponed = "LATER#" <shard: Shard> / "DUE#" <due: Ascending> "#" <entity_type: Name> "#" <experiment: ExperimentId> "#" <entity: Name>;
 
     // ---- what grows without bound has a partition of its own -------------------------------------------------------
@@ -226,8 +226,8 @@ rows! {
     /// A mark: a trace of the experiment that began at this time of this UTC day. Put before the trace gets the time; one whose trace is
     /// missing, or began at another time, stands for nothing. Newest first.
     TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
-        MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than a minute after that",
-        TO_PACK: Number "there is one, so that the packer is told; not where the packer put the mark",
+        MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than three minutes after that",
+        TO_PACK: Number "the stream tells the packer of it; taken off with `waits`",
         WAITS: Number "the packer passes over it: its trace is too large for a block, or it alone says where spans are"
     };
     /// A block of up to 128 traces that have not changed for some time, newest first, which searches read in their place. It owns the places
@@ -241,9 +241,9 @@ rows! {
         CORE: Bytes required "by column, packed: ids, times, durations, states, names, sessions, tokens",
         HEADS: Bytes required "the documents of its traces, packed",
         BLOCK_SPANS: Bytes required "the spans of how many of its traces each item of spans has, and the digest in its key",
-        BEHIND: Text "of a block that was cut off: where the block before it ended then"
+        BEHIND: Text "of a block whose newer traces were cut off: where the block ended that they became"
     };
-    /// Asks the stream's consumer to pack the partition.
+    /// Asks the stream's consumer to pack the partition. It stays: without it, nobody has packed the partition.
     Packing = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "P" { TO_PACK: Number required "when it was asked for, in ms" };
     /// Who packs the partition, or removes it: nobody else does meanwhile.
     PackingLease = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "L" {
