@@ -20,7 +20,7 @@ OPTIONS = ["--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader"]
 _PATIENCE_SECONDS = 30
 _BETWEEN_LOOKS_MS = 100
 #: The page is at rest when so many looks in a row see the same.
-_SAME_LOOKS = 6
+_SAME_LOOKS = 8
 #: What our server hides, because nothing is behind it, is hidden on the other side, too.
 _HIDDEN = Path(__file__).resolve().parents[2].joinpath("functions/ui/src/absent.css").read_text()
 #: A dialog that is still fading in is not visible yet, and how far it has come depends on how busy the machine is. Not in no time: the UI waits
