@@ -3,8 +3,9 @@
 //! The engine gives each row an id of SQLite's and keeps an index by key beside the rows: a key is there three times (row, index, the
 //! item's JSON), a row that is replaced moves to the end, and a write touches three pages. Right after the engine has made a
 //! table, its SQLite tables are therefore made anew, clustered by their primary keys (`WITHOUT ROWID`): the engine's statements are the same,
-//! a key is there twice, a write touches one page, and what is read in the order of keys lies in that order. The items
-//! themselves are kept without their keys ([`without_keys`]), so that these are there once.
+//! a key is there twice, a write touches one page, and what is read in the order of keys lies in that order. In a file, the items
+//! themselves are kept without their keys ([`without_keys`]), so that these are there once. In memory they are whole: each statement about a
+//! view is compiled with the view's own, which takes as long as carrying it out.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -27,8 +28,8 @@ pub(crate) fn set_page_size(connection: &Connection) -> Result<(), Error> {
     Ok(connection.execute_batch(&format!("PRAGMA page_size = {PAGE}; PRAGMA journal_mode = WAL;"))?)
 }
 
-/// Clusters the tables that are not yet, with what they hold.
-pub(crate) fn cluster_tables(connection: &mut Connection) -> Result<(), Error> {
+/// Clusters the tables that are not yet, with what they hold; those of a file without their keys.
+pub(crate) fn cluster_tables(connection: &mut Connection, on_disk: bool) -> Result<(), Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let tables: Vec<(String, String)> = {
         let mut tables = transaction.prepare(UNCLUSTERED)?;
@@ -36,7 +37,7 @@ pub(crate) fn cluster_tables(connection: &mut Connection) -> Result<(), Error> {
         rows.collect::<Result<_, _>>()?
     };
     for (name, statement) in tables {
-        if without_keys::replace(&transaction, &name)? {
+        if on_disk && without_keys::replace(&transaction, &name)? {
             continue;
         }
         let quoted = format!("\"{}\"", name.replace('"', "\"\""));
@@ -117,18 +118,20 @@ mod tests {
     /// As another process may have made it, or a version that did not cluster.
     #[tokio::test]
     async fn a_table_that_holds_something_keeps_it() {
-        let engine = Engine::memory().unwrap();
-        engine.call("CreateTable", table_with_indexes()).await.unwrap();
-        engine.side().connection().execute_batch(
-            r#"DROP VIEW "a.table-1"; DROP TABLE "_rows::a.table-1";
-            CREATE TABLE "a.table-1" (pk TEXT NOT NULL, sk TEXT NOT NULL DEFAULT '', item_json TEXT NOT NULL,
-                item_size INTEGER NOT NULL, cached_at REAL, hash_prefix TEXT NOT NULL DEFAULT '', PRIMARY KEY (pk, sk));"#,
-        ).unwrap();
-        let item = json!({ "PK": { "S": "a" }, "SK": { "S": "b" } });
-        engine.call("PutItem", json!({ "TableName": "a.table-1", "Item": item })).await.unwrap();
-        assert_eq!(unclustered(&engine), ["a.table-1"]);
-        super::cluster_tables(&mut engine.side().connection()).unwrap();
-        assert_eq!(unclustered(&engine), Vec::<String>::new());
-        assert_eq!(engine.items("a.table-1").await.unwrap(), [item]);
+        for on_disk in [false, true] {
+            let engine = Engine::memory().unwrap();
+            engine.call("CreateTable", table_with_indexes()).await.unwrap();
+            engine.side().connection().execute_batch(
+                r#"DROP TABLE "a.table-1";
+                CREATE TABLE "a.table-1" (pk TEXT NOT NULL, sk TEXT NOT NULL DEFAULT '', item_json TEXT NOT NULL,
+                    item_size INTEGER NOT NULL, cached_at REAL, hash_prefix TEXT NOT NULL DEFAULT '', PRIMARY KEY (pk, sk));"#,
+            ).unwrap();
+            let item = json!({ "PK": { "S": "a" }, "SK": { "S": "b" } });
+            engine.call("PutItem", json!({ "TableName": "a.table-1", "Item": item })).await.unwrap();
+            assert_eq!(unclustered(&engine), ["a.table-1"]);
+            super::cluster_tables(&mut engine.side().connection(), on_disk).unwrap();
+            assert_eq!(unclustered(&engine), Vec::<String>::new());
+            assert_eq!(engine.items("a.table-1").await.unwrap(), [item]);
+        }
     }
 }

@@ -90,7 +90,7 @@ impl InProcess {
     }
 
     fn bring_into_order(&self) -> Result<(), Error> {
-        clustered::cluster_tables(&mut self.side.connection())?;
+        clustered::cluster_tables(&mut self.side.connection(), self.log.is_some())?;
         self.readers.as_ref().map_or(Ok(()), |readers| readers.renew())
     }
 }

@@ -1,4 +1,4 @@
-//! Items that are kept without their keys.
+//! Items that are kept without their keys, in a file.
 //!
 //! The engine keeps an item as JSON, its key included, beside the key in columns of its own. Many items are little more than their keys: of the
 //! 9 KB that a run with its entries in the index takes, 3.6 are keys in JSON. So the engine's table becomes a view of a table that has the JSON without the keys, and
@@ -190,7 +190,8 @@ mod tests {
 
     #[tokio::test]
     async fn keys_are_kept_once() {
-        let engine = with_table(Engine::memory().unwrap()).await;
+        let directory = tempfile::tempdir().unwrap();
+        let engine = with_table(Engine::open(directory.path()).unwrap()).await;
         for (sort, more) in
             [("1", json!({})), ("2", json!({ "x": { "S": "y" } })), ("3", json!({ "x": { "S": "\u{0}" } }))]
         {
@@ -223,7 +224,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_table_that_is_not_deleted_is_as_before() {
-        let engine = with_table(Engine::memory().unwrap()).await;
+        let directory = tempfile::tempdir().unwrap();
+        let engine = with_table(Engine::open(directory.path()).unwrap()).await;
         let item = json!({ "PK": { "S": "a" }, "SK": { "S": "b" } });
         engine.call("PutItem", json!({ "TableName": "a.table-1", "Item": item })).await.unwrap();
         let protect = json!({ "TableName": "a.table-1", "DeletionProtectionEnabled": true });
