@@ -68,7 +68,7 @@ async fn model(api: &Api, experiment: &str) -> String {
 
 /// Two experiments, one of them deleted, with runs and logged models, some of them deleted.
 async fn ground() -> Site {
-    let site = Site::new().await;
+    let site = Site::with_stream().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let api = course::api(&site.table);

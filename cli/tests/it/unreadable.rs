@@ -323,6 +323,7 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
     let impatient = Retry { attempts: 2, first_pause: pause, longest_pause: pause, ..Retry::default() };
     let table = Table::new(engine.client(), TABLE).with_retry(impatient);
     table.create_if_missing().await.unwrap();
+    engine.end_stream(TABLE).await.unwrap();
     let store = tracking::store::Store::new(table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let router = functions(&table);

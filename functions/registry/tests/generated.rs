@@ -31,8 +31,10 @@ const SECTIONS: &[Section] =
     &[|ledger| Box::pin(models(ledger)), |ledger| Box::pin(versions(ledger)), |ledger| Box::pin(searches(ledger))];
 
 async fn bench() -> Bench<Store> {
-    let table = Table::new(Engine::memory().unwrap().client(), "capacity");
+    let engine = Engine::memory().unwrap();
+    let table = Table::new(engine.client(), "capacity");
     table.create_if_missing().await.unwrap();
+    engine.end_stream("capacity").await.unwrap();
     Bench::new(table, |table| Store::new(table, ROOT))
 }
 

@@ -26,8 +26,15 @@ pub struct Site {
 }
 
 impl Site {
-    /// A site with an empty table.
+    /// A site with an empty table that has no stream.
     pub async fn new() -> Self {
+        let site = Self::with_stream().await;
+        site.engine.end_stream(TABLE).await.unwrap();
+        site
+    }
+
+    /// A site with an empty table, and a stream for whoever reads it.
+    pub async fn with_stream() -> Self {
         let engine = Engine::memory().unwrap();
         let table = Table::new(engine.client(), TABLE);
         table.create_if_missing().await.unwrap();

@@ -73,7 +73,7 @@ fn indexer(site: &Site) -> Indexer {
 
 impl Lab {
     async fn new() -> Self {
-        let site = Site::new().await;
+        let site = Site::with_stream().await;
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
         // Most calls are the first client's: they go into journals, and those of the others into documents.

@@ -40,8 +40,10 @@ const SECTIONS: &[Section] = &[
 
 /// A table with an experiment, and processes whose leases outlast the test.
 async fn bench() -> (Bench<Store>, ExperimentId) {
-    let table = Table::new(Engine::memory().unwrap().client(), "capacity");
+    let engine = Engine::memory().unwrap();
+    let table = Table::new(engine.client(), "capacity");
     table.create_if_missing().await.unwrap();
+    engine.end_stream("capacity").await.unwrap();
     let experiments = tracking::store::Store::new(table.clone(), "s3://bucket/root");
     let new = NewExperiment { name: "experiment".to_owned(), ..NewExperiment::default() };
     let experiment = experiments.experiment_create(&Workspace::default(), &new).await.unwrap();

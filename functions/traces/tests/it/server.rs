@@ -35,7 +35,7 @@ impl Deref for Site {
 
 impl Site {
     pub(crate) async fn new() -> Self {
-        let site = test_site::Site::new().await;
+        let site = test_site::Site::with_stream().await;
         let server = Server::on(&site.faulty()).await;
         site.faults.reset_calls();
         Self { base: site, server }

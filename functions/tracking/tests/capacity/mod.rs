@@ -28,10 +28,11 @@ use crate::calls::Calls;
 pub(crate) const TIME: i64 = 1_700_000_000_000;
 pub(crate) const ROOT: &str = "s3://bucket/root";
 
-/// A table of its own.
+/// A table of its own. What the stream's consumer reads is handed to it here, so there is no stream.
 pub(crate) async fn table(engine: &Engine) -> Table {
     let table = Table::new(engine.client(), "capacity");
     table.create_if_missing().await.unwrap();
+    engine.end_stream("capacity").await.unwrap();
     table
 }
 

@@ -47,7 +47,7 @@ impl Report for Log {
 
 impl Lab {
     pub(crate) async fn new() -> Self {
-        let site = Site::new().await;
+        let site = Site::with_stream().await;
         let store = store(&site.table);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
         let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
