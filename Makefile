@@ -20,7 +20,7 @@ export SAM_CLI_TELEMETRY := 0
 # Every server of MLflow, and every client in a process of its own, takes 4 seconds of a core to import it; 10, if Python may not keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate deny docs scale build deploy clean
+.PHONY: help run ui watch watch-bucket test lint test-rust test-ledgers test-others test-python test-browser test-slow test-dynamodb validate deny docs scale build deploy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,9 +59,12 @@ test: ## Everything that continuous integration checks
 	cargo fmt --check
 	@# One core installs the Python packages while Rust is compiled.
 	mkdir -p target; $(MAKE) $(VENV_READY) > target/packages.log 2>&1 & packages=$$!; failed=0; \
-	$(MAKE) test-rust || failed=1; \
+	cargo test --workspace --no-run || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
-	$(MAKE) test-python validate deny
+	@# The ledgers take until the end what all others leave of the processor.
+	$(MAKE) test-ledgers > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
+	$(MAKE) test-others test-python validate deny || failed=1; \
+	wait $$ledgers || { cat target/ledgers.log; failed=1; }; exit $$failed
 
 lint: ## Formatting and lints
 	cargo fmt --check
@@ -69,15 +72,21 @@ lint: ## Formatting and lints
 
 test-rust: ## The tests of the crates
 	cargo test --workspace --no-run
-	@# Cargo runs one binary after another, and most tests wait for something. So what takes long runs beside the rest; what fills a core for
-	@# minutes, the ledgers, takes what the others leave.
-	nice cargo test --quiet --workspace ledger > target/ledgers.log 2>&1 & ledgers=$$!; \
+	$(MAKE) test-ledgers > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
+	$(MAKE) test-others || failed=1; \
+	wait $$ledgers || { cat target/ledgers.log; failed=1; }; exit $$failed
+
+# What calls cost: they fill a core for minutes.
+test-ledgers:
+	nice cargo test --quiet --workspace ledger
+
+# Cargo runs one binary after another, and most tests wait for something. So what takes long runs beside the rest.
+test-others:
 	cargo test --quiet --workspace --test faults > target/faults.log 2>&1 & faults=$$!; \
 	cargo test --quiet --workspace -- $(LONG) > target/long.log 2>&1 & long=$$!; failed=0; \
 	RUST_TEST_THREADS=4 cargo test --workspace -- --skip ledger $(FAULTS:%=--skip %) $(LONG:%=--skip %) || failed=1; \
 	wait $$long || { cat target/long.log; failed=1; }; \
 	wait $$faults || { cat target/faults.log; failed=1; }; \
-	wait $$ledgers || { cat target/ledgers.log; failed=1; }; \
 	exit $$failed
 
 test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, and the Lambda functions as they are deployed
