@@ -333,7 +333,7 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 #[test]
 fn clients_find_what_the_model_says() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (begun, lasting) = (Instant::now(), Duration::from_secs(setting("MODEL_SECONDS", 45)));
+    let (begun, lasting) = (Instant::now(), Duration::from_secs(setting("MODEL_SECONDS", 30)));
     let mut seed = setting("MODEL_SEED", 1);
     while begun.elapsed() < lasting {
         let mut bytes = [0; 32];

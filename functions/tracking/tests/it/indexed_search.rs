@@ -308,7 +308,7 @@ impl Corpus {
 
 /// How many searches a test makes; more with `RANDOM_SEARCHES`.
 fn searches() -> usize {
-    std::env::var("RANDOM_SEARCHES").ok().and_then(|count| count.parse().ok()).unwrap_or(60)
+    std::env::var("RANDOM_SEARCHES").ok().and_then(|count| count.parse().ok()).unwrap_or(40)
 }
 
 #[tokio::test]
