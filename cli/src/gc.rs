@@ -6,8 +6,10 @@ use std::sync::PoisonError;
 
 use clap::Args;
 use entities::layout;
+use experiments::TraceSetting;
 use indicatif::{ProgressBar, ProgressStyle};
-use mlflow_api::{Error, Workspace};
+use mlflow_api::proto_json::time_text;
+use mlflow_api::{Error, ExperimentId, Workspace};
 use retention::{Age, Entity, Found, Named, Policy, Report, Retention};
 use table::Table;
 
@@ -43,6 +45,11 @@ pub(crate) struct Options {
     /// and this command where it is called without an age.
     #[arg(long, value_name = "AGE", conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "dry_run"])]
     set_policy: Option<String>,
+    /// From now on, keep traces for so long after they began, such as 30d, 12h or 90m, or `off`: for ever. Experiments with the tag
+    /// `mlflow.trace.retention` say it themselves. Older ones are hidden within a minute, and removed by `serve` once an hour, and by this
+    /// command.
+    #[arg(long, value_name = "AGE", conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "dry_run"])]
+    set_trace_policy: Option<String>,
     #[command(flatten)]
     artifacts: ArtifactOptions,
     #[command(flatten)]
@@ -54,27 +61,54 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     layout::check(&table).await?;
     let table = table.in_background();
     if let Some(policy) = &options.set_policy {
-        return set_policy(&table, policy).await;
+        set_policy(&table, policy).await?;
+    }
+    if let Some(policy) = &options.set_trace_policy {
+        set_trace_policy(&table, policy).await?;
+    }
+    if options.set_policy.is_some() || options.set_trace_policy.is_some() {
+        return Ok(());
     }
     let kept = options.artifacts.open(&options.place.storage).await?;
     let retention = Retention::new(table.clone(), kept.artifacts).leaving_artifacts(options.leave_artifacts);
     let found = found(&options, &table, &retention).await?;
     let all: HashSet<_> = found.entities().collect();
+    let (is_all, workspace) = (options.names_nothing(), Workspace::default());
     if options.dry_run {
         for entity in found.entities() {
             say(&format!("{entity} would be permanently deleted."));
+        }
+        for expired in if is_all { retention.expired_traces(&workspace).await.map_err(failed)? } else { Vec::new() } {
+            let (experiment, before) = (expired.experiment, time_text(expired.before));
+            say(&format!("Traces of experiment {experiment} from before {before} would be permanently deleted."));
         }
         return Ok(());
     }
     let bar = ProgressBar::new(all.len() as u64);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} removed, {eta} left")?);
     let progress = Progress { found: all, bar, kept: Mutex::default() };
-    let outcome = retention.remove(&Workspace::default(), &found, &progress).await;
+    let mut outcome = retention.remove(&workspace, &found, &progress).await;
+    if is_all && outcome.is_ok() {
+        outcome = remove_traces(&retention, &workspace, &progress).await;
+    }
     progress.bar.finish_and_clear();
     outcome.map_err(failed)?;
     match progress.kept.into_inner().unwrap_or_else(PoisonError::into_inner) {
         0 => Ok(()),
         kept => Err(format!("{kept} could not be removed, and stay").into()),
+    }
+}
+
+/// Removes what no option names: traces that are kept no longer, and files of traces that are gone.
+async fn remove_traces(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
+    retention.remove_expired_traces(workspace, progress).await?;
+    retention.remove_trace_files(workspace, progress).await
+}
+
+impl Options {
+    /// Whether all is to be removed whose time has come.
+    fn names_nothing(&self) -> bool {
+        self.run_ids.is_empty() && self.experiment_ids.is_empty() && self.logged_model_ids.is_empty()
     }
 }
 
@@ -108,6 +142,16 @@ async fn set_policy(table: &Table, policy: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+async fn set_trace_policy(table: &Table, policy: &str) -> Result<(), Failure> {
+    let kept_for = Some(policy).filter(|policy| *policy != "off");
+    TraceSetting::write(table, kept_for).await.map_err(failed)?;
+    match kept_for {
+        Some(kept_for) => say(&format!("Traces are kept for {kept_for} after they began.")),
+        None => say("Traces are kept for ever."),
+    }
+    Ok(())
+}
+
 /// The text of an error, and its cause: the operator is at the terminal.
 fn failed(error: Error) -> Failure {
     let cause = error.cause.map(|cause| format!(" ({cause})"));
@@ -135,6 +179,11 @@ impl Progress {
 impl Report for Progress {
     fn removed(&self, entity: Entity) {
         self.done(&entity, &format!("{entity} has been permanently deleted."));
+    }
+
+    fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
+        let outcome = format!("{traces} traces of experiment {experiment} have been permanently deleted.");
+        self.bar.suspend(|| say(&outcome));
     }
 
     fn kept(&self, entity: Entity, why: &str) {

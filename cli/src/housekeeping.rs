@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use embedded_engine::Engine;
-use mlflow_api::Workspace;
+use mlflow_api::{ExperimentId, Workspace};
 use retention::{Entity, Report, Retention};
 
 /// Pause between two rounds.
@@ -24,10 +24,16 @@ pub(crate) async fn run(engine: Engine, retention: Option<Retention>) {
         if let Err(error) = engine.sweep_ttl().await {
             tracing::warn!(%error, "expired items could not be removed");
         }
-        if let Some(retention) = retention.as_ref().filter(|_| round.is_multiple_of(POLICY))
-            && let Err(error) = retention.apply_policy(&Workspace::default(), &Log).await
-        {
-            tracing::warn!(%error, "what the TTL policy keeps no longer could not be removed");
+        if let Some(retention) = retention.as_ref().filter(|_| round.is_multiple_of(POLICY)) {
+            if let Err(error) = retention.apply_policy(&Workspace::default(), &Log).await {
+                tracing::warn!(%error, "what the TTL policy keeps no longer could not be removed");
+            }
+            if let Err(error) = retention.remove_expired_traces(&Workspace::default(), &Log).await {
+                tracing::warn!(%error, "traces that are kept no longer could not be removed");
+            }
+            if let Err(error) = retention.remove_trace_files(&Workspace::default(), &Log).await {
+                tracing::warn!(%error, "files of traces that are gone could not be removed");
+            }
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -39,6 +45,10 @@ struct Log;
 impl Report for Log {
     fn removed(&self, entity: Entity) {
         tracing::info!(%entity, "removed for good");
+    }
+
+    fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
+        tracing::info!(%experiment, traces, "traces that are kept no longer were removed");
     }
 
     fn kept(&self, entity: Entity, why: &str) {

@@ -1,8 +1,10 @@
 """`mlflow-serverless gc`, beside a server on the same data and alone: what was deleted is gone, with its artifacts."""
 
 import subprocess
+import time
 from pathlib import Path
 
+import mlflow
 import pytest
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
@@ -102,4 +104,41 @@ def test_a_server_goes_on_meanwhile(tmp_path: Path) -> None:
         assert not client.search_runs(["0"], run_view_type=3)
         assert _gc(tmp_path, "--set-policy", "off").stdout == "What was deleted is kept for ever.\n"
     finally:
+        server.stop()
+
+
+def test_traces_are_kept_for_as_long_as_the_policy_says(tmp_path: Path) -> None:
+    server = ServerlessMlflow(tmp_path, artifact_root="mlflow-artifacts:/")
+    try:
+        mlflow.set_tracking_uri(server.url)
+        client = MlflowClient(server.url)
+        experiment = client.create_experiment("traced")
+        now = time.time_ns()
+        for name, began in [("old", now - 4 * 86_400 * 10**9), ("new", now)]:
+            span = mlflow.start_span_no_context(name, experiment_id=experiment, start_time_ns=began)
+            span.end(end_time_ns=began + 10**6)
+        mlflow.flush_trace_async_logging()
+
+        def names() -> list[str]:
+            traces = mlflow.search_traces(locations=[experiment], return_type="list")
+            return sorted(trace.data.spans[0].name for trace in traces)
+
+        assert names() == ["new", "old"]
+        old = mlflow.search_traces(locations=[experiment], return_type="list", order_by=["timestamp_ms ASC"])[0]
+        with pytest.raises(MlflowException, match="Trace retention must be"):
+            client.set_experiment_tag(experiment, "mlflow.trace.retention", "soon")
+        client.set_experiment_tag(experiment, "mlflow.trace.retention", "1d")
+        # What was read of the policy counts for a minute.
+        server.stop()
+        server = ServerlessMlflow(tmp_path, artifact_root="mlflow-artifacts:/")
+        mlflow.set_tracking_uri(server.url)
+        assert names() == ["new"]
+        assert mlflow.get_trace(old.info.trace_id) is None
+        assert _gc(tmp_path, "--set-trace-policy", "30d").stdout == "Traces are kept for 30d after they began.\n"
+        done = _gc(tmp_path, "--dry-run")
+        assert f"Traces of experiment {experiment} from before" in done.stdout, done.stderr
+        assert _gc(tmp_path, "--set-trace-policy", "off").stdout == "Traces are kept for ever.\n"
+        assert names() == ["new"]
+    finally:
+        mlflow.set_tracking_uri(None)
         server.stop()

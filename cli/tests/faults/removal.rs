@@ -6,7 +6,7 @@ use artifact_store::Artifacts;
 use embedded_engine::StreamReader;
 use embedded_engine::faults::Trouble;
 use fts_indexer::{Batch, Indexer};
-use mlflow_api::Workspace;
+use mlflow_api::{ExperimentId, Workspace};
 use retention::{Entity, Report, Retention};
 use serde_json::{Value, json};
 use table::Table;
@@ -19,6 +19,8 @@ struct Silent;
 
 impl Report for Silent {
     fn removed(&self, _: Entity) {}
+
+    fn removed_traces(&self, _: ExperimentId, _: u64) {}
 
     fn kept(&self, _: Entity, _: &str) {}
 }

@@ -6,7 +6,7 @@ use table::Table;
 use crate::store::Store;
 
 /// The store over the table of the environment ([`Table::from_environment`]). [`Artifacts::from_environment`] says where the server keeps
-/// artifacts. Looks at the table's layout, so that the connection stands before the first call.
+/// artifacts. Looks at the table's layout, so that the connection stands before the first call, and at how long traces are kept.
 ///
 /// # Errors
 /// A variable is missing, the table cannot be reached, or it has the layout of another version.
@@ -16,5 +16,5 @@ pub async fn store_from_environment() -> Result<Store, Box<dyn std::error::Error
     let artifacts = Artifacts::from_environment(&artifact_root);
     let store = Store::new(Table::from_environment().await?, artifacts);
     entities::layout::check(service::Store::table(&store)).await?;
-    Ok(store)
+    Ok(store.prepared().await?)
 }

@@ -176,6 +176,25 @@ impl Scope {
         })
     }
 
+    /// All traces that the needs named and that are there.
+    pub fn traces(&self) -> impl Iterator<Item = &StoredTrace> {
+        self.found.values().filter_map(|outcome| match outcome {
+            Outcome::Granted(Place::Trace(trace)) => Some(trace),
+            _ => None,
+        })
+    }
+
+    /// The same scope, to which some of these traces are not there.
+    #[must_use]
+    pub fn only_traces(mut self, is_there: impl Fn(&StoredTrace) -> bool) -> Self {
+        for outcome in self.found.values_mut() {
+            if matches!(outcome, Outcome::Granted(Place::Trace(trace)) if !is_there(trace)) {
+                *outcome = Outcome::Absent;
+            }
+        }
+        self
+    }
+
     /// A registered model or a prompt. It need not be there.
     pub fn registered_model(&self, name: &RegisteredModelName) -> Result<Granted<RegisteredModelName>> {
         let found = self.granted(&Target::RegisteredModel(name.clone()), |place| match place {

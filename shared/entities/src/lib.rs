@@ -55,6 +55,6 @@ pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, stage_from,
     unchanged_stage,
 };
-pub use trace::{StoredTrace, read_traces};
+pub use trace::{StoredTrace, judges_a_session, read_traces};
 pub use unreadable::{read_all, unreadable};
 pub use workspace::{in_workspace, workspace_named};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use key_schema::{Key, rows};
 use mlflow_api::assessments::Assessment;
-use mlflow_api::traces::{TraceInfo, TraceState};
+use mlflow_api::traces::{SESSION, TraceInfo, TraceState};
 use mlflow_api::{AssessmentId, ExperimentId, Result, TraceId};
 use table::{Item, Table};
 
@@ -90,6 +90,12 @@ impl StoredTrace {
         texts(&self.item, PROMPTS)
     }
 
+    /// Whether an assessment in the document is about the trace's session. It may turn out to be about none.
+    #[must_use]
+    pub fn judges_a_session(&self) -> bool {
+        judges_a_session(&self.item)
+    }
+
     /// One of its assessments.
     ///
     /// # Errors
@@ -129,6 +135,13 @@ impl StoredTrace {
             assessments,
         })
     }
+}
+
+/// The same of a document that is not written yet.
+#[must_use]
+pub fn judges_a_session(document: &Item) -> bool {
+    let mut assessments = document.map(ASSESSMENTS).into_iter().flat_map(|assessments| assessments.values());
+    assessments.any(|stored| stored.as_s().is_ok_and(|json| json.contains(SESSION)))
 }
 
 fn texts(item: &Item, attribute: &str) -> Vec<String> {

@@ -12,6 +12,9 @@
 //! when all leases from before must have run out. So a call that begins after the deletion was answered sees it, in
 //! whichever process. `docs/adr/0004-leases.md` has the reasoning.
 
+mod kept_traces;
+mod trace_setting;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +25,9 @@ use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, Result, RunId};
 use table::{Condition, Item, Table, number, text};
+
+pub use kept_traces::{KeptSince, KeptTraces};
+pub use trace_setting::TraceSetting;
 
 /// How long a process may rely on what it read of an experiment's lifecycle stage.
 pub const LEASE: Duration = Duration::from_millis(300);

@@ -220,6 +220,7 @@ names! {
     NONCE = "nc",
     ORDER = "order",
     OVERDUE = "overdue",
+    OWN = "own",
     PACKED = "packed",
     PARAMS = "params",
     PARAM_ROWS = "param_rows",

@@ -381,13 +381,14 @@ rows! {
     ExperimentPermission = "USER#" <user: Name> / "U#PERM#" <experiment: ExperimentId>;
     /// The user's permission for a registered model.
     ModelPermission = "USER#" <user: Name> / "U#RPERM#" <model: Name>;
-    /// One setting: the table's layout, TTL policy, indexed fields; also the counter of experiment ids.
+    /// One setting: the table's layout, TTL policies, indexed fields; also the counter of experiment ids.
     Config = "CONFIG" / "CFG#" <setting: Name> {
         COUNT: Number "of the counter: the last number that was given out",
         LAYOUT: Number "of the layout: its number",
         INDEXED: Text "of the fields: which tags are indexed, as JSON",
         SEARCHED: Text "of the fields: which of them are searched, as JSON",
-        KEPT_FOR: Text "of the TTL policy: how long what was deleted is kept, such as 30d"
+        KEPT_FOR: Text "of the TTL policy: how long what was deleted is kept, such as 30d; of that of traces: how long these are",
+        OWN: TextSet "of the TTL policy of traces: experiments that may have one of their own, which is a tag"
     };
 
     // ---- what is being removed for good: the row is written first and deleted last, and whoever finds one goes on -----

@@ -7,14 +7,14 @@ pub struct Bench<S> {
     /// A process whose requests no row counts. It makes what calls act on.
     pub store: S,
     table: Table,
-    process: fn(Table) -> S,
+    process: Box<dyn Fn(Table) -> S + Send + Sync>,
 }
 
 impl<S> Bench<S> {
     /// A bench over a table; `process` makes the store of a process that has just begun.
     #[must_use]
-    pub fn new(table: Table, process: fn(Table) -> S) -> Self {
-        Self { store: process(table.clone()), table, process }
+    pub fn new(table: Table, process: impl Fn(Table) -> S + Send + Sync + 'static) -> Self {
+        Self { store: process(table.clone()), table, process: Box::new(process) }
     }
 
     /// The table, its requests uncounted.

@@ -1,8 +1,9 @@
-//! The two experiment tags that configure the archival of traces: their values have a form.
+//! The experiment tags that say how long traces are kept, and configure their archival: their values have a form.
 
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::trace_retention::{TRACE_RETENTION_TAG, TraceRetention};
 
 /// Traces on a page of a search.
 pub(crate) const SEARCH_RESULTS: i64 = 500;
@@ -12,6 +13,7 @@ pub(crate) fn experiment_tag(key: &str, value: &str) -> Result<()> {
     let (field, wanted_type) = match key {
         "mlflow.trace.archivalRetention" => ("value", Some("duration")),
         "mlflow.trace.archiveNow" => ("older_than", None),
+        TRACE_RETENTION_TAG => return TraceRetention::parse(value).map(|_| ()),
         _ => return Ok(()),
     };
     let config = serde_json::from_str(value).unwrap_or_default();

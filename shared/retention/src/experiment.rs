@@ -1,11 +1,12 @@
 //! Removing an experiment, with its runs, logged models and traces, deleted by themselves or not.
 
-use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, UPDATED};
+use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, TAGS, UPDATED};
 use entities::{experiment_state, read_all};
+use experiments::TraceSetting;
 use key_schema::index::{LoggedModelsByStage, RunsByTime};
 use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{ExperimentId, Result, Workspace};
+use mlflow_api::{ExperimentId, Result, TRACE_RETENTION_TAG, Workspace};
 use table::{Condition, Failure, Item, Query, Write, text};
 
 use crate::report::{Entity, Report};
@@ -60,6 +61,10 @@ impl Retention {
                 return Ok(Some(format!("{kept} of its logged models stay")));
             }
             self.remove_all_traces(experiment).await?;
+            self.remove_trace_files_of(experiment, &item, report).await?;
+            if item.map(TAGS).is_some_and(|tags| tags.contains_key(TRACE_RETENTION_TAG)) {
+                TraceSetting::forget(&self.table, experiment).await?;
+            }
             item.text(NAME).unwrap_or_default().clone_into(&mut name);
             let name_row = rows::ExperimentName::key(&workspace.as_str().into(), &name.as_str().into());
             let version = item.0.get(STAGE_VERSION).cloned();

@@ -7,12 +7,15 @@
 //! stream has the indexer look once more, for what a late write or the indexer itself has put there meanwhile.
 //!
 //! [`find`] says what is deleted and old enough, [`named`] checks what an operator names, [`remove`] removes it by [`runs`], [`models`] and [`experiment`],
-//! [`policy`] is the setting that says how long what was deleted is kept.
+//! [`policy`] is the setting that says how long what was deleted is kept. Traces that are kept no longer go by [`expired`], and files of those that are
+//! gone by [`trace_files`].
 
 mod age;
 mod artifacts;
 mod claim;
 mod experiment;
+mod expired;
+mod expired_day;
 mod find;
 mod models;
 mod named;
@@ -22,10 +25,12 @@ mod report;
 mod resume;
 mod runs;
 mod store;
+mod trace_files;
 mod traces;
 mod which;
 
 pub use age::Age;
+pub use expired::ExpiredTraces;
 pub use find::Found;
 pub use named::Named;
 pub use policy::Policy;

@@ -31,6 +31,9 @@ pub trait Report: Send + Sync {
     /// It is gone, with all that hung on it.
     fn removed(&self, entity: Entity);
 
+    /// So many traces of an experiment are gone that were kept no longer.
+    fn removed_traces(&self, experiment: ExperimentId, traces: u64);
+
     /// It stays as it was, deleted or restored, for this reason.
     fn kept(&self, entity: Entity, why: &str);
 }

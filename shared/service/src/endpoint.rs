@@ -16,6 +16,11 @@ const READ_ASIDE: usize = 256 << 10;
 pub trait Store: Clone + Send + Sync + 'static {
     /// The table, in which the router looks up what a request names.
     fn table(&self) -> &Table;
+
+    /// Leaves out of a scope what clients are shown no longer, although it is still in the table. All requests go through this.
+    fn only_shown(&self, scope: Scope) -> impl Future<Output = Result<Scope>> + Send {
+        std::future::ready(Ok(scope))
+    }
 }
 
 /// What one request asks for. The router authenticates the caller, reads the endpoint from the request, authorizes what it needs, and
@@ -123,7 +128,8 @@ impl<S: Store> Frame<S> {
         debug_assert!(needs.include(permission), "the row says {permission:?}, the endpoint {needs:?}");
         // The edge: there are no other workspaces yet.
         let workspace = Workspace::default();
-        Scope::enter(self.authorizer.as_ref(), caller, workspace, self.store.table(), needs).await
+        let scope = Scope::enter(self.authorizer.as_ref(), caller, workspace, self.store.table(), needs).await?;
+        self.store.only_shown(scope).await
     }
 }
 

@@ -66,7 +66,7 @@ impl Store {
             if !changes && !is_read {
                 // Nothing to do, or a refusal, as far as the process remembers: it may be another by now, or gone.
                 self.known.forget_trace(trace);
-                stored = self.trace_heads(&[trace]).await?.remove(trace);
+                stored = self.trace_documents(&[trace]).await?.remove(trace);
                 is_read = true;
                 continue;
             }

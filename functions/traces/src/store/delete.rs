@@ -14,7 +14,6 @@ use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Query, Reason, Write, number};
 use trace_blocks::day_of;
 
-use super::draft::judges_a_session;
 use super::oldest::{Oldest, Standing, There};
 use super::store::Store;
 
@@ -45,14 +44,18 @@ impl Store {
         let (begun, id) = (Moment::now(), **experiment);
         let mut left = most.unwrap_or(usize::MAX);
         let mut deleted = 0;
+        // What is kept no longer counts as gone; `gc` removes it.
+        let since = self.kept.since([id]).await?.of(id).unwrap_or(i64::MIN);
         let mut days = self.trace_days(id).await?;
-        days.retain(|day| day.day <= day_of(latest));
+        days.retain(|day| day.day <= day_of(latest) && day.day >= day_of(since));
         while let Some(day) = days.pop() {
             let mut oldest = Oldest::of(id, day, latest);
             while let Some(places) = oldest.next(self).await? {
-                let traces: Vec<_> = self.traces_there(places).await?.into_iter().take(left).collect();
+                let is_wanted =
+                    |trace: &StoredTrace| trace.experiment() == id && (since..=latest).contains(&trace.request_time());
+                let there = self.traces_there(places).await?.into_iter();
+                let traces: Vec<_> = there.filter(is_wanted).take(left).collect();
                 left -= traces.len();
-                let is_wanted = |trace: &StoredTrace| trace.experiment() == id && trace.request_time() <= latest;
                 deleted += self.traces_remove(traces, is_wanted).await?;
                 if left == 0 || (begun.age() > LONGEST && deleted > 0) {
                     return Ok(deleted);
@@ -138,7 +141,7 @@ impl Store {
                 Ok(()) => {
                     self.known.keep_deleted(&trace, begun);
                     self.table.write_many(Vec::new(), &rest).await?;
-                    if judges_a_session(trace.item()) {
+                    if trace.judges_a_session() {
                         let row = rows::TraceOfSession::key(&trace.experiment(), trace.id());
                         self.table.write_many(Vec::new(), &[row]).await?;
                     }

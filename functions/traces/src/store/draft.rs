@@ -4,10 +4,10 @@ use entities::attributes::{
     ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, SHARD,
     START_TIME, STATE, TAGS,
 };
-use entities::{StoredTrace, entry_name};
+use entities::{StoredTrace, entry_name, judges_a_session};
 use key_schema::rows;
 use mlflow_api::assessments::Assessment;
-use mlflow_api::traces::{SESSION, TraceState};
+use mlflow_api::traces::TraceState;
 use mlflow_api::{AssessmentId, ExperimentId, TraceId};
 use rand::RngExt;
 use table::{Condition, Item, Map, Value, map, number, text};
@@ -158,7 +158,7 @@ impl Draft {
 
     /// Whether one of its assessments is about its session, and none was before.
     pub(super) fn begins_to_judge_a_session(&self) -> bool {
-        judges_a_session(&self.item) && !self.before.as_ref().is_some_and(|before| judges_a_session(before.item()))
+        judges_a_session(&self.item) && !self.before.as_ref().is_some_and(StoredTrace::judges_a_session)
     }
 
     /// Its id.
@@ -189,10 +189,4 @@ impl Draft {
         };
         (item, condition)
     }
-}
-
-/// Whether an assessment in a document is about the trace's session. It may turn out to be about none.
-pub(super) fn judges_a_session(item: &Item) -> bool {
-    let mut assessments = item.map(ASSESSMENTS).into_iter().flat_map(|assessments| assessments.values());
-    assessments.any(|stored| stored.as_s().is_ok_and(|json| json.contains(SESSION)))
 }

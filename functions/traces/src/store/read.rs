@@ -48,9 +48,20 @@ fn elsewhere() -> Error {
 }
 
 impl Store {
+    /// Those of these traces that are in the table: also those that are kept no longer, which clients are not shown. One request per hundred; a
+    /// read unit per 4 KB of each.
+    pub(super) async fn trace_documents(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
+        read_traces(&self.table, ids).await
+    }
+
     /// Those of these traces that are there. One request per hundred; a read unit per 4 KB of each.
     pub async fn trace_heads(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
-        read_traces(&self.table, ids).await
+        let mut traces = self.trace_documents(ids).await?;
+        if !traces.is_empty() {
+            let kept = self.kept.since(traces.values().map(StoredTrace::experiment).collect::<Vec<_>>()).await?;
+            traces.retain(|_, trace| kept.has(trace));
+        }
+        Ok(traces)
     }
 
     /// A trace with its spans. One request, one more per MB of spans.

@@ -212,7 +212,7 @@ impl Store {
         let start = self.trace_started(experiment, started, true).await?;
         let known = match self.known.trace(&started.id) {
             Some(known) => Known::Remembered(Some(known)),
-            None => Known::Read(self.trace_heads(&[&started.id]).await?.remove(&started.id)),
+            None => Known::Read(self.trace_documents(&[&started.id]).await?.remove(&started.id)),
         };
         self.trace_change(&started.id, known, Vec::new(), &start).await?.info()
     }

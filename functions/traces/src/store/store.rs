@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use access::Scope;
 use artifact_store::Artifacts;
-use experiments::Experiments;
+use experiments::{Experiments, KeptTraces};
+use mlflow_api::Result;
 use table::Table;
 
 use super::known::Known;
@@ -14,6 +16,7 @@ pub struct Store {
     pub(super) table: Table,
     pub(super) experiments: Experiments,
     pub(super) known: Known,
+    pub(super) kept: KeptTraces,
     artifacts: Artifacts,
 }
 
@@ -27,7 +30,28 @@ impl Store {
     /// A store whose leases on experiments are of another length; every process on one table needs the same.
     #[must_use]
     pub fn with_lease(table: Table, artifacts: Artifacts, lease: Duration) -> Self {
-        Self { experiments: Experiments::new(table.clone(), lease), table, known: Known::default(), artifacts }
+        Self {
+            experiments: Experiments::new(table.clone(), lease),
+            kept: KeptTraces::new(table.clone()),
+            table,
+            known: Known::default(),
+            artifacts,
+        }
+    }
+
+    /// The same store, which has read how long traces are kept. One request.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn prepared(self) -> Result<Self> {
+        self.kept.since([]).await?;
+        Ok(self)
+    }
+
+    /// The same store, which knows what another has read of how long traces are kept.
+    #[must_use]
+    pub fn knowing(self, other: &Self) -> Self {
+        Self { kept: other.kept.clone(), ..self }
     }
 
     /// The same over a table that counts what is read.
@@ -45,5 +69,15 @@ impl Store {
 impl service::Store for Store {
     fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// Leaves out traces that are kept no longer, whether or not they were removed. No request, or one a minute.
+    async fn only_shown(&self, scope: Scope) -> Result<Scope> {
+        let experiments: Vec<_> = scope.traces().map(entities::StoredTrace::experiment).collect();
+        if experiments.is_empty() {
+            return Ok(scope);
+        }
+        let kept = self.kept.since(experiments).await?;
+        Ok(scope.only_traces(|trace| kept.has(trace)))
     }
 }

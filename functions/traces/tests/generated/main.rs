@@ -27,7 +27,8 @@ Metered by a test against the embedded engine, which counts as DynamoDB does, an
 what was metered / the budget. A call that gets dearer than its budget fails the test; any other change shows in this file's diff. What
 the columns mean, and what a million of calls cost, is in [capacity.md](capacity.md); the reasons are in
 decisions [33](adr/0033-traces.md) and [34](adr/0034-blocks-of-traces.md). A trace is one of ten spans and 5 KB, unless the row says otherwise. The first trace of a day costs a
-request and a write unit more. How many partitions a day has, a process asks every 30 seconds: a request and a read unit, which are in what is cold.
+request and a write unit more. How many partitions a day has, a process asks every 30 seconds: a request and a read unit, which are in what is cold. How long traces are kept, it reads when it starts, and then once a minute: a request and a read unit
+that are in no row, and as much for each experiment with a policy of its own.
 ";
 
 const SECTIONS: &[Section] = &[
@@ -48,6 +49,9 @@ async fn bench() -> (Bench<Store>, ExperimentId) {
     let new = NewExperiment { name: "experiment".to_owned(), ..NewExperiment::default() };
     let experiment = experiments.experiment_create(&Workspace::default(), &new).await.unwrap();
     let process = |table| Store::with_lease(table, Artifacts::below("s3://bucket/root"), Duration::from_hours(1));
+    // What a process reads when it starts.
+    let started = process(table.clone()).prepared().await.unwrap();
+    let process = move |table| process(table).knowing(&started);
     let bench = Bench::new(table, process);
     // The day is in the table.
     export(&bench.store, experiment, 1_000, 0..1).await;
@@ -56,7 +60,8 @@ async fn bench() -> (Bench<Store>, ExperimentId) {
 
 async fn scope(store: &Store, target: Target) -> Scope {
     let (table, needs) = (service::Store::table(store), Needs::update(target));
-    Scope::enter(&AdmitEverybody, Caller::Somebody, Workspace::default(), table, &needs).await.unwrap()
+    let scope = Scope::enter(&AdmitEverybody, Caller::Somebody, Workspace::default(), table, &needs).await.unwrap();
+    service::Store::only_shown(store, scope).await.unwrap()
 }
 
 async fn granted(store: &Store, number: u32) -> Granted<StoredTrace> {

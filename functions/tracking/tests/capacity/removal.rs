@@ -16,6 +16,8 @@ struct Silent;
 impl Report for Silent {
     fn removed(&self, _: Entity) {}
 
+    fn removed_traces(&self, _: ExperimentId, _: u64) {}
+
     fn kept(&self, entity: Entity, why: &str) {
         assert!(why.is_empty(), "{entity} stays: {why}");
     }

@@ -84,6 +84,7 @@ async fn what_is_declared_is_written() {
     let expected = [
         "Config indexed",
         "Config kept_for",
+        "Config own",
         "Config searched",
         "Dataset content_id",
         "Dataset content_parts",

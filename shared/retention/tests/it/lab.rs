@@ -8,7 +8,7 @@ use std::time::Duration;
 use artifact_store::Artifacts;
 use embedded_engine::StreamReader;
 use fts_indexer::{Batch, Indexer};
-use mlflow_api::Workspace;
+use mlflow_api::{ExperimentId, Workspace};
 use retention::{Entity, Named, Report, Retention};
 use serde_json::{Value, json};
 use table::Table;
@@ -38,6 +38,10 @@ struct Log(Mutex<Outcome>);
 impl Report for Log {
     fn removed(&self, entity: Entity) {
         self.0.lock().unwrap().removed.insert(entity.to_string());
+    }
+
+    fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
+        self.0.lock().unwrap().removed.insert(format!("{traces} traces of {experiment}"));
     }
 
     fn kept(&self, entity: Entity, why: &str) {

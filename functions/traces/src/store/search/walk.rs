@@ -47,7 +47,7 @@ pub(super) struct Walks {
 }
 
 impl Walks {
-    /// Those between these times and behind a place. One request for each experiment.
+    /// Those between these times and behind a place, of traces that are kept. One request for each experiment.
     pub(super) async fn of(
         store: &Store,
         experiments: &[ExperimentId],
@@ -56,9 +56,13 @@ impl Walks {
         depth: Depth,
     ) -> Result<Self> {
         let begun = Moment::now();
+        let kept = store.kept.since(experiments.iter().copied()).await?;
         let walks: Vec<_> = experiments
             .iter()
-            .map(|experiment| Walk::all_of(store, *experiment, times, behind.cloned(), depth))
+            .map(|experiment| {
+                let times = TimeRange { from: times.from.max(kept.of(*experiment)), ..times };
+                Walk::all_of(store, *experiment, times, behind.cloned(), depth)
+            })
             .collect();
         let walks: Vec<Vec<Walk>> = stream::iter(walks).buffered(AT_ONCE).try_collect().await?;
         let each: Vec<Walk> = walks.into_iter().flatten().collect();

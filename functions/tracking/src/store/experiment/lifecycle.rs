@@ -5,10 +5,11 @@ use entities::attributes::{
     COUNT, CREATED, EXPERIMENT, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
 use entities::{Moment, being_removed, entries, experiment_state, in_workspace, layout, now_ms, stage_from};
+use experiments::TraceSetting;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
-use mlflow_api::{Error, ErrorCode, ExperimentId, Result, Workspace, limits, location};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits, location};
 use table::{Condition, Failure, Item, Plan, Query, Reason, Refusal, Update, Write, number, text};
 
 use crate::store::Store;
@@ -68,6 +69,9 @@ impl Store {
             let number = setting.number(COUNT).and_then(|count| count.try_into().ok());
             let id =
                 number.and_then(ExperimentId::from_number).ok_or_else(|| Error::internal("no experiment ids left"))?;
+            if new.tags.iter().any(|(key, _)| key == TRACE_RETENTION_TAG) {
+                TraceSetting::announce(&self.table, id).await?;
+            }
             match self.experiment_put(workspace, id, new, Vec::new()).await {
                 // The number was in use: the counter was set back, or experiments came from elsewhere.
                 Ok(false) => {}

@@ -3,9 +3,10 @@
 use access::Granted;
 use entities::attributes::STAGE;
 use entities::experiment_state;
+use experiments::TraceSetting;
 use key_schema::{Key, Name, rows};
 use mlflow_api::tracking::CUSTOM_VIEW_TAG_PREFIX;
-use mlflow_api::{Error, ExperimentId, Result, Workspace, limits};
+use mlflow_api::{Error, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits};
 use table::{Condition, Item, text};
 
 use crate::store::Store;
@@ -34,7 +35,7 @@ impl Document for ExperimentDocument {
 }
 
 impl Store {
-    /// Sets a tag of an experiment. One request; two for a custom view. A value of more than 1 KB takes three more.
+    /// Sets a tag of an experiment. One request; two for a custom view, up to three for how long traces are kept. A value of more than 1 KB takes three more.
     pub async fn experiment_set_tag(
         &self,
         workspace: &Workspace,
@@ -46,6 +47,10 @@ impl Store {
             self.experiment_check_custom_views(workspace, id, key).await?;
         }
         limits::experiment_tag(key, value)?;
+        if key == TRACE_RETENTION_TAG {
+            // Before the tag: it counts only where the experiment is named.
+            TraceSetting::announce(&self.table, **id).await?;
+        }
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
         documents::change(&self.table, &ExperimentDocument(**id), change).await?;
         Ok(())

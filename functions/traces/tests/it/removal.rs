@@ -1,0 +1,178 @@
+//! Traces that are kept no longer are removed, with all that hangs on them, and no others.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use artifact_store::Artifacts;
+use mlflow_api::proto_json::time_text;
+use mlflow_api::{ExperimentId, Workspace};
+use retention::{Entity, Report, Retention};
+use serde_json::json;
+use table::Table;
+
+use crate::expiry::{HOUR, assert_shown, set_tag, shown, trace};
+use crate::marks::timed;
+use crate::packing::{pack_all, pack_some};
+use crate::server::{ALL, Server, Site, id, info};
+
+/// Keeps what was reported.
+#[derive(Default)]
+struct Log(Mutex<(u64, Vec<String>)>);
+
+impl Report for Log {
+    fn removed(&self, _: Entity) {}
+
+    fn removed_traces(&self, _: ExperimentId, traces: u64) {
+        self.0.lock().unwrap().0 += traces;
+    }
+
+    fn kept(&self, entity: Entity, why: &str) {
+        self.0.lock().unwrap().1.push(format!("{entity} stays: {why}"));
+    }
+}
+
+/// Removes what is kept no longer; how many traces that were.
+async fn remove(table: &Table, artifacts: &Artifacts) -> mlflow_api::Result<u64> {
+    let (retention, log) = (Retention::new(table.clone(), artifacts.clone()), Log::default());
+    retention.remove_expired_traces(&Workspace::default(), &log).await?;
+    retention.remove_trace_files(&Workspace::default(), &log).await?;
+    let (removed, kept) = log.0.into_inner().unwrap();
+    assert_eq!(kept, Vec::<String>::new());
+    Ok(removed)
+}
+
+/// The keys of all that names one of these traces.
+async fn named(site: &Site, numbers: &[u32]) -> Vec<String> {
+    let keys = site.dump().await.into_keys();
+    keys.filter(|key| numbers.iter().any(|number| key.contains(&id(*number)))).collect()
+}
+
+/// Two traces of four days ago and one of now; some time later.
+async fn make(server: &Server) {
+    for (number, ago) in [(1, 96 * HOUR), (2, 95 * HOUR), (3, 0)] {
+        trace(server, number, "0", ago).await;
+    }
+    clock::sleep(Duration::from_mins(15)).await;
+}
+
+async fn pack(site: &Site, how: u32) {
+    match how {
+        0 => {}
+        1 => pack_some(site, 2, |place| place == 0).await,
+        _ => pack_all(site, 3).await,
+    }
+}
+
+#[test]
+fn a_trace_goes_with_all_that_hangs_on_it() {
+    timed(async {
+        for how in 0..3 {
+            let site = Site::new().await;
+            make(&site.server).await;
+            pack(&site, how).await;
+            let kept = named(&site, &[3]).await;
+            assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 0, "there is no policy");
+            set_tag(&site.server, "0", "1d").await;
+            assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 2);
+            assert_eq!(named(&site, &[1, 2]).await, Vec::<String>::new());
+            assert_eq!(named(&site, &[3]).await, kept);
+            let blocks = site.dump().await.into_keys().filter(|key| key.contains(" B#")).count();
+            assert_eq!(blocks, usize::from(how > 0));
+            assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 0);
+            // What is gone stays gone.
+            set_tag(&site.server, "0", "off").await;
+            assert_shown(shown(&site.other().await, "0").await, &[3]);
+        }
+    });
+}
+
+#[test]
+fn a_removal_may_stop_anywhere() {
+    timed(async {
+        for how in [1, 2] {
+            let site = Site::new().await;
+            make(&site.server).await;
+            pack(&site, how).await;
+            set_tag(&site.server, "0", "1d").await;
+            let whole = site.copy().await;
+            remove(&whole.table, &Artifacts::default()).await.unwrap();
+            let expected = whole.dump().await;
+            for call in 1.. {
+                let copy = site.copy().await;
+                copy.faults.cut_off_at(call);
+                let outcome = remove(&copy.impatient(), &Artifacts::default()).await;
+                copy.faults.work_again();
+                assert_shown(shown(&copy.other().await, "0").await, &[3]);
+                let is_whole = outcome.is_ok();
+                remove(&copy.table, &Artifacts::default()).await.unwrap();
+                let mut left = copy.dump().await;
+                // The lease of who was cut off has run out, or does.
+                left.retain(|key, _| !key.ends_with(" L"));
+                assert_eq!(left, expected, "cut off at {call}");
+                if is_whole {
+                    break;
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn what_was_changed_or_has_moved_stays() {
+    timed(async {
+        for how in [0, 2] {
+            let site = Site::new().await;
+            make(&site.server).await;
+            pack(&site, how).await;
+            let before = named(&site, &[1, 2, 3]).await;
+            // It begins now, as its client says.
+            let mut moved = info(1, "0");
+            moved["request_time"] = time_text(entities::now_ms()).into();
+            site.server.start(&moved).await.ok();
+            // It was changed a moment ago, by a process that has not read the policy yet.
+            let tag = json!({ "key": "k", "value": "v" });
+            site.server.call("PATCH", &format!("traces/{}/tags", id(2)), tag).await.ok();
+            set_tag(&site.server, "0", "1d").await;
+            assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 0);
+            let after = named(&site, &[1, 2, 3]).await;
+            let lost: Vec<_> = before.iter().filter(|key| !after.contains(key) && !key.starts_with("TR#")).collect();
+            assert_eq!(lost, Vec::<&String>::new());
+            assert_shown(shown(&site.other().await, "0").await, &[1, 3]);
+            clock::sleep(Duration::from_mins(15)).await;
+            assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 1);
+            assert_eq!(named(&site, &[2]).await, Vec::<String>::new());
+            assert_shown(shown(&site.other().await, "0").await, &[1, 3]);
+            set_tag(&site.server, "0", "off").await;
+            assert_shown(shown(&site.other().await, "0").await, &[1, 3]);
+        }
+    });
+}
+
+#[test]
+fn files_go_with_their_traces() {
+    timed(async {
+        let site = Site::new().await;
+        let directory = tempfile::tempdir().unwrap();
+        let location = directory.path().join("1").to_str().unwrap().to_owned();
+        let created = json!({ "name": "files", "artifact_location": location });
+        let created = site.server.post("experiments/create", created).await.ok();
+        let experiment = created["experiment_id"].as_str().unwrap();
+        let file = |number: u32| directory.path().join(format!("1/traces/{}/artifacts/traces.json", id(number)));
+        for (number, ago) in [(1, 96 * HOUR), (2, 0), (3, 0)] {
+            trace(&site.server, number, experiment, ago).await;
+            std::fs::create_dir_all(file(number).parent().unwrap()).unwrap();
+            std::fs::write(file(number), "{}").unwrap();
+        }
+        std::fs::write(directory.path().join("1/other"), "x").unwrap();
+        let artifacts = Artifacts::in_directory(directory.path());
+        clock::sleep(Duration::from_mins(15)).await;
+        assert_eq!(remove(&site.table, &artifacts).await.unwrap(), 0);
+        assert!((1..=3).all(|number| file(number).exists()));
+        let deleted = json!({ "experiment_id": experiment, "request_ids": [id(2)] });
+        site.server.call_at("POST", &format!("{ALL}/delete-traces"), deleted.to_string()).await.ok();
+        set_tag(&site.server, experiment, "1d").await;
+        assert_eq!(remove(&site.table, &artifacts).await.unwrap(), 1);
+        assert_eq!([1, 2, 3].map(|number| file(number).exists()), [false, false, true]);
+        assert!(directory.path().join("1/other").exists());
+    });
+}

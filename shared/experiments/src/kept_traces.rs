@@ -1,0 +1,147 @@
+//! Which traces are kept: those that did not begin too long ago, by the tag of their experiment or the setting of the server.
+//!
+//! Every read of traces asks this, so that what is kept no longer is hidden whether or not anybody has removed it. A process reads the
+//! setting once a minute, and with it the tags of the experiments that it is asked about, if they may have one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use entities::attributes::{ROW_VALUE, TAGS};
+use entities::{Moment, StoredTrace, entry_name, now_ms};
+use key_schema::{Name, rows};
+use mlflow_api::{ExperimentId, Result, TRACE_RETENTION_TAG, TraceRetention};
+use table::{Item, Table};
+
+use crate::trace_setting::TraceSetting;
+
+/// For how long a process relies on what it has read.
+const READ: Duration = Duration::from_mins(1);
+/// Experiments whose tags are remembered at a time.
+const MOST: usize = 10_000;
+
+/// How long traces are kept, as this process last read it. Cheap to clone; clones share what was read.
+#[derive(Clone)]
+pub struct KeptTraces {
+    table: Table,
+    // A std mutex: nothing is awaited while it is held.
+    known: Arc<Mutex<Memory>>,
+}
+
+#[derive(Default)]
+struct Memory {
+    setting: Option<(Moment, Arc<TraceSetting>)>,
+    /// What tags say; nothing where there is none.
+    own: HashMap<ExperimentId, (Moment, Option<TraceRetention>)>,
+}
+
+/// When traces began at the earliest that are kept, of some experiments.
+#[derive(Clone, Debug, Default)]
+pub struct KeptSince(HashMap<ExperimentId, i64>);
+
+impl KeptSince {
+    /// Of one of the experiments that were asked about, in ms; `None` if all of its traces are kept.
+    #[must_use]
+    pub fn of(&self, experiment: ExperimentId) -> Option<i64> {
+        self.0.get(&experiment).copied()
+    }
+
+    /// Whether a trace is kept that is in one of these experiments.
+    #[must_use]
+    pub fn has(&self, trace: &StoredTrace) -> bool {
+        self.of(trace.experiment()).is_none_or(|since| trace.request_time() >= since)
+    }
+}
+
+impl KeptTraces {
+    /// Of a table of which nothing was read yet.
+    #[must_use]
+    pub fn new(table: Table) -> Self {
+        Self { table, known: Arc::default() }
+    }
+
+    /// Which traces of these experiments are kept now. No request, or one a minute; where some of the experiments may have tags that say
+    /// otherwise, one more a minute per fifty of these.
+    ///
+    /// # Errors
+    /// Those of the table: nothing is shown of which nobody knows whether it is to be hidden.
+    pub async fn since(&self, experiments: impl IntoIterator<Item = ExperimentId> + Send) -> Result<KeptSince> {
+        let setting = self.setting().await?;
+        if setting.kept.is_none() && setting.own.is_empty() {
+            return Ok(KeptSince::default());
+        }
+        let mut experiments: Vec<_> = experiments.into_iter().collect();
+        experiments.sort_unstable();
+        experiments.dedup();
+        let own: Vec<_> = experiments.iter().copied().filter(|experiment| setting.own.contains(experiment)).collect();
+        let own = self.own(&own).await?;
+        let now = now_ms();
+        let since = experiments.into_iter().filter_map(|experiment| {
+            let retention = own.get(&experiment).copied().or(setting.kept)?;
+            Some((experiment, retention.since(now)?))
+        });
+        Ok(KeptSince(since.collect()))
+    }
+
+    /// The setting of the server.
+    async fn setting(&self) -> Result<Arc<TraceSetting>> {
+        let known = self.memory().setting.clone();
+        if let Some((_, setting)) = known.filter(|(read, _)| read.age() < READ) {
+            return Ok(setting);
+        }
+        let read = Moment::now();
+        let setting = Arc::new(TraceSetting::read(&self.table).await?);
+        self.memory().setting = Some((read, Arc::clone(&setting)));
+        Ok(setting)
+    }
+
+    /// What the tags of these experiments say, of those that have one.
+    async fn own(&self, experiments: &[ExperimentId]) -> Result<HashMap<ExperimentId, TraceRetention>> {
+        let (mut known, mut unknown) = (HashMap::new(), Vec::new());
+        {
+            let memory = self.memory();
+            for experiment in experiments {
+                match memory.own.get(experiment) {
+                    Some((read, said)) if read.age() < READ => known.extend(said.map(|said| (*experiment, said))),
+                    _ => unknown.push(*experiment),
+                }
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(known);
+        }
+        let read = Moment::now();
+        let tag = Name::from(TRACE_RETENTION_TAG);
+        let keys =
+            |experiment: &ExperimentId| (rows::Experiment::key(experiment), rows::ExperimentTag::key(experiment, &tag));
+        let all: Vec<_> = unknown.iter().flat_map(|experiment| <[_; 2]>::from(keys(experiment))).collect();
+        let items = self.table.get_many(&all).await?;
+        let mut memory = self.memory();
+        if memory.own.len() >= MOST {
+            memory.own.clear();
+        }
+        for experiment in unknown {
+            let (document, row) = keys(&experiment);
+            let said = said_by(items.get(&document), items.get(&row));
+            memory.own.insert(experiment, (read, said));
+            known.extend(said.map(|said| (experiment, said)));
+        }
+        Ok(known)
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the tag says: in the document, or in a row where that is full.
+fn said_by(document: Option<&Item>, row: Option<&Item>) -> Option<TraceRetention> {
+    let tags = document?.map(TAGS);
+    let held = tags.and_then(|tags| tags.get(entry_name(TRACE_RETENTION_TAG).as_ref())?.as_s().ok());
+    let text = held.map(String::as_str).or_else(|| row?.text(ROW_VALUE))?;
+    let said = TraceRetention::parse(text);
+    if said.is_err() {
+        tracing::warn!(text, "a tag does not say how long traces are kept");
+    }
+    said.ok()
+}

@@ -1,0 +1,85 @@
+//! Removing traces that are kept no longer, day after day: reads hide them from the moment on at which their time is over.
+
+use entities::attributes::SHARDS;
+use experiments::KeptTraces;
+use key_schema::rows;
+use mlflow_api::{ExperimentId, Result, Workspace};
+use table::Query;
+use trace_blocks::{TracePartition, day_of};
+
+use crate::report::Report;
+use crate::store::Retention;
+
+/// A day, in ms.
+const DAY: i64 = 86_400_000;
+
+/// Days of an experiment whose traces are kept no longer, all of them. Some or all may have been removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpiredTraces {
+    /// The experiment.
+    pub experiment: ExperimentId,
+    /// What began before this time is removed, in ms.
+    pub before: i64,
+    /// The days, oldest first, each with the number of its partitions.
+    days: Vec<(i64, u32)>,
+}
+
+impl Retention {
+    /// The days of all experiments of a workspace whose traces are kept no longer. A request for the list of experiments, one for the setting
+    /// of each, and one for the days where traces are not kept for ever.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn expired_traces(&self, workspace: &Workspace) -> Result<Vec<ExpiredTraces>> {
+        let mut expired = Vec::new();
+        for experiment in self.indexer.experiments(workspace).await? {
+            expired.extend(self.expired_in(experiment).await?);
+        }
+        Ok(expired)
+    }
+
+    /// Removes all traces of days on which all are kept no longer, with their spans, marks, blocks and files. It may be stopped anywhere, and
+    /// be repeated. Two requests for a day of which nothing is left; of others, two for a hundred traces, one for each document, and two for the
+    /// spans of each, which cost a write unit or more.
+    ///
+    /// # Errors
+    /// Those of the table. What was not removed then is removed by the next call.
+    pub async fn remove_expired_traces(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
+        for ExpiredTraces { experiment, days, .. } in self.expired_traces(workspace).await? {
+            let mut removed = 0;
+            for (day, shards) in days {
+                // What somebody says of it meanwhile counts: a removal may take hours.
+                if self.expired_since(experiment).await?.is_none_or(|before| day >= day_of(before)) {
+                    break;
+                }
+                for shard in 0..shards {
+                    removed += self.remove_expired_day(TracePartition { experiment, day, shard }, report).await?;
+                }
+            }
+            if removed > 0 {
+                report.removed_traces(experiment, removed);
+            }
+        }
+        Ok(())
+    }
+
+    /// When traces of an experiment began that are kept no longer: before this time, in ms. As the table says it now.
+    async fn expired_since(&self, experiment: ExperimentId) -> Result<Option<i64>> {
+        Ok(KeptTraces::new(self.table.clone()).since([experiment]).await?.of(experiment))
+    }
+
+    async fn expired_in(&self, experiment: ExperimentId) -> Result<Option<ExpiredTraces>> {
+        let Some(since) = self.expired_since(experiment).await? else { return Ok(None) };
+        let last = day_of(since);
+        let mut days = Vec::new();
+        for item in self.table.query(Query::of(rows::TraceDay::all(&experiment))).await? {
+            let Some(row) = item.key().as_ref().and_then(rows::TraceDay::parse) else { continue };
+            let shards = item.number(SHARDS).and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1);
+            if row.day.0 < last {
+                days.push((row.day.0, shards));
+            }
+        }
+        let before = last.saturating_mul(DAY);
+        Ok(Some(ExpiredTraces { experiment, before, days }).filter(|expired| !expired.days.is_empty()))
+    }
+}

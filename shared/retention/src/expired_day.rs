@@ -1,0 +1,221 @@
+//! Removing the traces of a day that are all kept no longer.
+//!
+//! First what blocks have, then what marks stand for: of each trace its document, on condition that it is as it was read, then its spans and
+//! files; then the block or the mark, which names it until then. The lease of the partition keeps the packer out. A trace that was changed a
+//! moment ago stays with its mark, and so does one that has moved to another day: its document says so.
+
+use std::time::Duration;
+
+use clock::Moment;
+use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
+use entities::{StoredTrace, now_ms, read_traces};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::{WideDigest, rows};
+use mlflow_api::{Error, ExperimentId, Result, TraceId};
+use rand::RngExt;
+use table::{Condition, Failure, Item, Query, Reason, Write, number};
+use trace_blocks::{Block, Lease, Place, TracePartition, read_blocks};
+
+use crate::report::Report;
+use crate::store::Retention;
+use crate::trace_files::TraceFiles;
+
+/// How old a mark is on which nobody relies any more, in ms; the packer waits as long.
+const QUIET: i64 = 180_000;
+/// How old spans are that no request relies on which is under way, in ms.
+const ARRIVED_BEFORE: i64 = 600_000;
+/// For how long one lease is made use of: it lasts a minute and a half.
+const LEASED: Duration = Duration::from_secs(30);
+/// Pause before a partition is asked for again that somebody packs, and how often.
+const REST: Duration = Duration::from_secs(1);
+const RESTS: usize = 100;
+/// Marks that are read at a time.
+const PAGE: usize = 100;
+/// Traces that are removed at a time.
+const AT_ONCE: usize = 16;
+
+/// A partition that is being emptied.
+struct Emptying<'a> {
+    retention: &'a Retention,
+    partition: TracePartition,
+    files: Option<TraceFiles>,
+    report: &'a dyn Report,
+    begun: Moment,
+}
+
+impl Retention {
+    /// Removes the traces of a partition; returns how many there were.
+    pub(crate) async fn remove_expired_day(&self, partition: TracePartition, report: &dyn Report) -> Result<u64> {
+        let mut removed = 0;
+        if !self.holds_traces(partition).await? {
+            return Ok(removed);
+        }
+        let files = self.trace_files(partition.experiment).await?;
+        loop {
+            let lease = self.lease(partition).await?;
+            let emptying = Emptying { retention: self, partition, files: files.clone(), report, begun: Moment::now() };
+            // A write that failed may still be under way: then the lease runs out.
+            let is_done = emptying.empty(&mut removed).await?;
+            if let Err(failure) = lease.give_back(&self.table).await {
+                tracing::warn!(?failure, "a lease could not be given back, and runs out");
+            }
+            if is_done {
+                return Ok(removed);
+            }
+        }
+    }
+
+    async fn holds_traces(&self, partition: TracePartition) -> Result<bool> {
+        for range in [partition.marks(), partition.blocks()] {
+            if !self.table.query_page(&Query::of(range).for_removal().limit(1)).await?.items.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn lease(&self, partition: TracePartition) -> Result<Lease> {
+        for _ in 0..RESTS {
+            let nonce = rand::rng().random();
+            if let Some(lease) = Lease::take(&self.table, partition, nonce, now_ms()).await? {
+                return Ok(lease);
+            }
+            clock::sleep(REST).await;
+        }
+        Err(Error::unavailable("somebody packs the traces of the experiment"))
+    }
+}
+
+impl Emptying<'_> {
+    /// Removes what is there, as long as the lease is safe; whether that was all. Adds how many traces it has removed.
+    async fn empty(&self, removed: &mut u64) -> Result<bool> {
+        loop {
+            let (blocks, _) = read_blocks(&self.retention.table, &self.partition, None, 1).await?;
+            if blocks.is_empty() {
+                break;
+            }
+            for block in blocks {
+                if self.begun.age() > LEASED {
+                    return Ok(false);
+                }
+                let places: Vec<_> = block.core()?.into_iter().map(|trace| trace.place).collect();
+                *removed += self.remove_traces(&places).await?;
+                self.remove_block(&block).await?;
+            }
+        }
+        let mut query = Query::of(self.partition.marks()).limit(PAGE);
+        loop {
+            if self.begun.age() > LEASED {
+                return Ok(false);
+            }
+            let page = self.retention.table.query_page(&query).await?;
+            let quiet: Vec<_> = page.items.iter().filter_map(quiet).collect();
+            let places: Vec<_> = quiet.iter().map(|(place, _)| place.clone()).collect();
+            *removed += self.remove_traces(&places).await?;
+            let unmarked = quiet.into_iter().map(|(place, put)| async move {
+                let is_as_read = Condition::Equals(MARKED_AT.into(), number(put));
+                self.delete(&self.partition.mark_key(&place), &is_as_read).await
+            });
+            stream::iter(unmarked.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<bool>>().await?;
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(true),
+            }
+        }
+    }
+
+    /// Removes a block whose traces are gone, spans first: it names them.
+    async fn remove_block(&self, block: &Block) -> Result<()> {
+        let digests = block.groups().iter().filter_map(|group| group.digest);
+        let spans: Vec<_> = digests.map(|digest: WideDigest| self.partition.spans_key(&digest)).collect();
+        self.retention.table.write_many(Vec::new(), &spans).await?;
+        let is_as_read = Condition::Equals(EDITS.into(), number(block.edits()));
+        match self.retention.table.delete(&block.key(), &is_as_read).await {
+            // The answer to an attempt was lost.
+            Ok(()) | Err(Failure::Refused { item: None, .. }) => Ok(()),
+            Err(Failure::Refused { .. }) => Err(Error::unavailable("somebody packs the traces of the experiment")),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Removes those of the traces at these places that are still there; returns how many.
+    async fn remove_traces(&self, places: &[Place]) -> Result<u64> {
+        let ids: Vec<_> = places.iter().map(|place| &place.trace).collect();
+        let heads = read_traces(&self.retention.table, &ids).await?;
+        let removals: Vec<_> = places.iter().map(|place| self.remove_trace(place, heads.get(&place.trace))).collect();
+        let removed: Vec<_> = stream::iter(removals).buffer_unordered(AT_ONCE).try_collect().await?;
+        Ok(removed.into_iter().map(u64::from).sum())
+    }
+
+    /// Removes the trace at a place, given its document; whether it was there.
+    async fn remove_trace(&self, place: &Place, head: Option<&StoredTrace>) -> Result<bool> {
+        let (experiment, mut was_there) = (self.partition.experiment, false);
+        if let Some(head) = head.filter(|head| head.experiment() == experiment) {
+            let is_quiet = head.marked_at() <= now_ms().saturating_sub(QUIET);
+            if !is_quiet || !self.partition.holds(head, place) {
+                return Ok(false);
+            }
+            if !self.remove_document(head).await? {
+                // It was changed meanwhile, and marked before that.
+                return Ok(false);
+            }
+            was_there = true;
+        }
+        self.remove_spans(experiment, &place.trace).await?;
+        if let Some(files) = self.files.as_ref().filter(|_| head.is_none() || was_there) {
+            files.remove(&place.trace, self.report).await;
+        }
+        Ok(was_there)
+    }
+
+    /// Removes a document that is as it was read, together with the row that says that it judges a session; whether it is gone.
+    async fn remove_document(&self, head: &StoredTrace) -> Result<bool> {
+        let (key, is_same) = (rows::Trace::key(head.id()), Condition::Equals(EDITS.into(), number(head.edits())));
+        if !head.judges_a_session() {
+            return self.delete(&key, &is_same).await;
+        }
+        let row = rows::TraceOfSession::key(&head.experiment(), head.id());
+        let writes = [Write::Delete(key, is_same), Write::Delete(row, Condition::Always)];
+        match self.retention.table.transact(&writes).await {
+            Ok(()) => Ok(true),
+            // Another process was faster, if there is none.
+            Err(Failure::Cancelled(reasons)) => Ok(matches!(reasons.first(), Some(Reason::Refused(None)))),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Removes spans of a trace that is gone, or in another experiment. Those that came a moment ago may be those of a request under way:
+    /// it has put a mark, which brings the next removal here.
+    async fn remove_spans(&self, experiment: ExperimentId, trace: &TraceId) -> Result<()> {
+        let mut query = Query::of(rows::TraceSpans::all(trace).experiment(&experiment)).for_removal();
+        loop {
+            let page = self.retention.table.query_page(&query).await?;
+            for item in &page.items {
+                let (Some(key), Some(arrived)) = (item.key(), item.number(ARRIVED)) else { continue };
+                if arrived <= now_ms().saturating_sub(ARRIVED_BEFORE) {
+                    self.delete(&key, &Condition::Equals(ARRIVED.into(), number(arrived))).await?;
+                }
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Deletes an item that is as it was read; whether it is gone.
+    async fn delete(&self, key: &key_schema::Key, condition: &Condition) -> Result<bool> {
+        match self.retention.table.delete(key, condition).await {
+            // The answer to an attempt was lost, or another process was faster.
+            Ok(()) | Err(Failure::Refused { item: None, .. }) => Ok(true),
+            Err(Failure::Refused { .. }) => Ok(false),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// The place of a mark on which nobody relies, and when it was put.
+fn quiet(mark: &Item) -> Option<(Place, i64)> {
+    let (place, put) = (Place::of_key(&mark.key()?)?, mark.number(MARKED_AT).unwrap_or_default());
+    (put <= now_ms().saturating_sub(QUIET)).then_some((place, put))
+}

@@ -1,0 +1,108 @@
+//! The files of traces: spans that a client has uploaded, and attachments. They are below the artifacts of their experiment.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use artifact_store::{ArtifactPath, Location};
+use entities::{experiment_state, read_traces};
+use key_schema::rows;
+use mlflow_api::{ErrorCode, ExperimentId, Result, TraceId, Workspace};
+use table::Item;
+
+use crate::report::{Entity, Report};
+use crate::store::Retention;
+
+/// The directory of an experiment that has a directory for each trace with files.
+const DIRECTORY: &str = "traces";
+/// Traces that are looked up at a time.
+const AT_A_TIME: usize = 100;
+
+/// Where the files of an experiment's traces are.
+#[derive(Clone)]
+pub(crate) struct TraceFiles {
+    experiment: ExperimentId,
+    location: Arc<Location>,
+}
+
+impl TraceFiles {
+    /// Removes those of a trace that is gone. What cannot be removed, the next removal finds.
+    pub(crate) async fn remove(&self, trace: &TraceId, report: &dyn Report) {
+        let path = format!("{DIRECTORY}/{trace}");
+        // An id that would lead elsewhere has no files.
+        let Ok(path) = ArtifactPath::parse(&path)
+            .map_err(drop)
+            .and_then(|parsed| if parsed.to_string() == path { Ok(parsed) } else { Err(()) })
+        else {
+            return;
+        };
+        if let Err(error) = self.location.delete(&path).await {
+            let why = error.cause.unwrap_or(error.message);
+            report.kept(Entity::Experiment(self.experiment), &format!("the files of its trace {trace} stay: {why}"));
+        }
+    }
+}
+
+impl Retention {
+    /// Where the files of an experiment's traces are; `None` if it has none, or this server does not keep them. A request, and one for what is
+    /// there.
+    pub(crate) async fn trace_files(&self, experiment: ExperimentId) -> Result<Option<TraceFiles>> {
+        let Some(item) = self.table.get(&rows::Experiment::key(&experiment)).await? else { return Ok(None) };
+        self.trace_files_at(experiment, &experiment_state(&item).artifact_location).await
+    }
+
+    /// The same, given where the artifacts of the experiment are.
+    async fn trace_files_at(&self, experiment: ExperimentId, location: &str) -> Result<Option<TraceFiles>> {
+        let location = match self.artifacts.at(location) {
+            Err(error) if error.code == ErrorCode::NotImplemented => return Ok(None),
+            location => location?,
+        };
+        let files = TraceFiles { experiment, location: Arc::new(location) };
+        // More than can be listed is not nothing.
+        let is_empty = files.location.list(&ArtifactPath::parse(DIRECTORY)?).await.is_ok_and(|found| found.is_empty());
+        Ok(Some(files).filter(|_| !is_empty))
+    }
+
+    /// Removes the files of traces that are gone: deleted by a client, or removed. A client uploads files only when the trace is there. A
+    /// request for each experiment and one for the list of its files; one for a hundred traces with files, and one for each that is gone.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn remove_trace_files(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
+        for experiment in self.indexer.experiments(workspace).await? {
+            if let Some(item) = self.table.get(&rows::Experiment::key(&experiment)).await? {
+                self.remove_trace_files_of(experiment, &item, report).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of an experiment, given its item.
+    pub(crate) async fn remove_trace_files_of(
+        &self,
+        experiment: ExperimentId,
+        item: &Item,
+        report: &dyn Report,
+    ) -> Result<()> {
+        let location = experiment_state(item).artifact_location;
+        let Some(files) = self.trace_files_at(experiment, &location).await? else { return Ok(()) };
+        let listed = match files.location.list(&ArtifactPath::parse(DIRECTORY)?).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                let why = format!("files of its traces that are gone stay: {}", error.cause.unwrap_or(error.message));
+                report.kept(Entity::Experiment(experiment), &why);
+                return Ok(());
+            }
+        };
+        let name = |path: &str| TraceId::parse(path.rsplit('/').next().unwrap_or(path));
+        let traces: Vec<_> = listed.iter().filter(|file| file.is_dir).filter_map(|file| name(&file.path)).collect();
+        for traces in traces.chunks(AT_A_TIME) {
+            // Behind the list: who has a file there by then has had a trace before.
+            let there = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
+            let there: HashSet<_> = there.keys().collect();
+            for trace in traces.iter().filter(|trace| !there.contains(trace)) {
+                files.remove(trace, report).await;
+            }
+        }
+        Ok(())
+    }
+}
