@@ -1,8 +1,8 @@
-//! Batches that only put items of which no record is wanted: most of what the indexer writes.
+//! Batches that only put items: most of what the indexer writes, and spans with the marks of their traces.
 //!
 //! As a transaction, each item of a batch reads what it replaces, looks for the stream's last number and makes a record with both
-//! images, which the stream's filter then drops. The engine's import does none of that, and knows the table's indexes once for the
-//! whole batch.
+//! images, which the stream's filter may then drop. The engine's import knows the table's indexes and the stream's last number once for the
+//! whole batch, and makes no record where none of the items is wanted. Where one is, it makes one of each, and the filter drops the others.
 
 use std::collections::HashSet;
 
@@ -43,7 +43,12 @@ pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Opt
     if writes.is_empty() || writes.len() > MOST_ITEMS {
         return None;
     }
-    let items = writes.into_iter().map(|write| unrecorded_put(write, filter)).collect::<Option<Vec<_>>>()?;
+    let (mut items, mut record_streams) = (Vec::new(), false);
+    for write in writes {
+        let (item, is_wanted) = put(write, filter)?;
+        record_streams |= is_wanted;
+        items.push(item);
+    }
     let known = database.get_table_metadata(&table).ok()??;
     let keys: Vec<Key> = serde_json::from_str(&known.key_schema).ok()?;
     let mut seen = HashSet::new();
@@ -54,11 +59,11 @@ pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Opt
             return None;
         }
     }
-    database.import_items(&table, items, ImportOptions::default()).ok().map(|_| ())
+    database.import_items(&table, items, ImportOptions { record_streams, ..ImportOptions::default() }).ok().map(|_| ())
 }
 
-/// The item of a put, if the filter wants no record of it.
-fn unrecorded_put(mut write: Value, filter: StreamFilter) -> Option<Item> {
+/// The item of a put, and whether the filter wants a record of it.
+fn put(mut write: Value, filter: StreamFilter) -> Option<(Item, bool)> {
     let write = write.as_object_mut()?;
     if write.len() != 1 {
         return None;
@@ -66,10 +71,10 @@ fn unrecorded_put(mut write: Value, filter: StreamFilter) -> Option<Item> {
     let item = write.get_mut("PutRequest")?.get_mut("Item")?.take();
     let attributes = item.as_object()?;
     let is_wanted = filter.written_with.iter().any(|attribute| attributes.contains_key(*attribute));
-    if is_wanted || attributes.contains_key("") {
+    if attributes.contains_key("") {
         return None;
     }
-    serde_json::from_value(item).ok()
+    Some((serde_json::from_value(item).ok()?, is_wanted))
 }
 
 #[cfg(test)]
@@ -132,14 +137,39 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_recorded_or_refused_is_not_imported() {
+    async fn what_is_wanted_of_a_batch_is_recorded() {
+        let engine = filtered().await;
+        let mark = |value: &str| put("2", &json!({ "mark": { "S": value } }));
+        assert!(is_imported(&engine, &batch(&[put("1", &json!({})), mark("x")])));
+        assert!(is_imported(&engine, &batch(&[mark("y"), put("3", &json!({}))])));
+        engine.call("PutItem", json!({ "TableName": "table", "Item": mark("z")["PutRequest"]["Item"] })).await.unwrap();
+        let records = engine.stream("table").await.unwrap().unwrap().oldest(10).await.unwrap();
+        let seen: Vec<_> = records
+            .iter()
+            .map(|record| {
+                let image = |name: &str| record["dynamodb"][name]["mark"]["S"].clone();
+                (record["eventName"].clone(), image("OldImage"), image("NewImage"))
+            })
+            .collect();
+        let seen_as = |name: &str, old: Value, new: &str| (json!(name), old, json!(new));
+        let wanted = [
+            seen_as("INSERT", Value::Null, "x"),
+            seen_as("MODIFY", json!("x"), "y"),
+            seen_as("MODIFY", json!("y"), "z"),
+        ];
+        assert_eq!(seen, wanted);
+        let number = |record: &Value| record["dynamodb"]["SequenceNumber"].as_str().unwrap().parse::<u128>().unwrap();
+        assert!(records.is_sorted_by(|one, next| number(one) < number(next)));
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_is_not_imported() {
         let engine = filtered().await;
         let plain = || put("1", &json!({}));
         let delete = json!({ "DeleteRequest": { "Key": { "PK": { "S": "a" }, "SK": { "S": "1" } } } });
         let many: Vec<_> = (0..26).map(|number| put(&number.to_string(), &json!({}))).collect();
         let big = put("2", &json!({ "text": { "S": "x".repeat(410_000) } }));
         for writes in [
-            vec![plain(), put("2", &json!({ "mark": { "S": "x" } }))],
             vec![plain(), delete],
             vec![plain(), plain()],
             vec![plain(), big],
