@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import ui
+from tests.browser.conftest import Both
 from tests.browser.flows import FLOWS
 from tests.browser.steps import PAGES, PAGES_OF_3_18
 from tests.browser.texts import Allowed, differences
@@ -39,12 +40,20 @@ def test_nothing_fails(see, step):
 
 
 def test_same_texts(see, step):
-    """What is visible is the same on both sides."""
+    """What is visible is the same on both sides. A page that differs is looked at once more: of a chart that is drawn late on a busy machine, some
+    axis may be missing."""
     name, do = step
-    seen = see(name, do)
+    found = _differences(name, see(name, do))
+    if found and name in _PAGES:
+        found = _differences(name, see(f"{name}, once more", do))
+    assert found == {}
+
+
+def _differences(name: str, seen: Both) -> dict[str, list[str]]:
+    """The lines that only one side shows, by places, but for those that are allowed."""
     reference, subject = seen["reference"].looks, seen["subject"].looks
     assert list(reference) == list(subject)
     any_order = _ALLOWED.any_order(name)
     found = {place: differences(reference[place], subject[place], any_order) for place in reference}
     found = {place: [line for line in lines if not _ALLOWED.line(name, line)] for place, lines in found.items()}
-    assert {place: lines for place, lines in found.items() if lines} == {}
+    return {place: lines for place, lines in found.items() if lines}
