@@ -22,6 +22,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 import bench.machine as machine
 from bench.connection import Connection, calls_a_second
+from bench.overview import Overview
+from bench.overview import measure as measure_overview
 from tests.support.servers import ServerlessMlflow, StockMlflow
 
 EXPORTERS = 8
@@ -29,17 +31,6 @@ SPANS = 5
 _WARM_UP_SECONDS = 2
 _TRACE = b"T" * 16
 _SPAN_IDS = [bytes([number]) * 8 for number in range(1, SPANS + 1)]
-#: What another measurement has found; see `functions/traces/tests/it/overview.rs`.
-_OVERVIEW = [
-    "## An overview of a day",
-    "",
-    "Of 100,000 packed traces of a day, three questions at once, by hour: how many, the 50th, 90th and 99th percentile of their",
-    "durations, and the sum of their tokens. A development build took 1.4 to 1.6 s for all three, over an engine in memory, on the",
-    "same machine while others worked on it. A release build was not measured.",
-    "",
-    "    cargo test --release -p traces --test it overview -- --ignored --nocapture",
-    "",
-]
 #: The share of an exporter's first requests that are not looked at when the slowest are.
 _WARM_UP_SHARE = 0.3
 
@@ -112,7 +103,7 @@ def measure(side: Side, url: str, seconds: float) -> None:
         side.seconds += times[int(len(times) * _WARM_UP_SHARE) :]
 
 
-def page(options: argparse.Namespace, program: Path, sides: tuple[Side, Side]) -> list[str]:
+def page(options: argparse.Namespace, program: Path, sides: tuple[Side, Side], overview: Overview | None) -> list[str]:
     """What is written."""
     stock, subject = sides
     ratio = statistics.median(subject.rates) / statistics.median(stock.rates)
@@ -134,7 +125,7 @@ def page(options: argparse.Namespace, program: Path, sides: tuple[Side, Side]) -
         "",
         f"That is {ratio:.1f} times as many.",
         "",
-        *_OVERVIEW,
+        *(overview.page() if overview else []),
     ]
 
 
@@ -145,6 +136,7 @@ def main() -> int:
     arguments.add_argument("--subject", type=Path, default=release, help=f"a release build ({release})")
     arguments.add_argument("--rounds", type=int, default=3, help="for each side (3)")
     arguments.add_argument("--seconds", type=float, default=8, help="of each round (8)")
+    arguments.add_argument("--overview", type=int, default=100_000, help="traces of a day of which an overview is asked (100,000)")
     arguments.add_argument("--output", type=Path, help="Markdown file to write; printed if there is none")
     options = arguments.parse_args()
     program = options.subject.resolve()
@@ -159,7 +151,9 @@ def main() -> int:
             turns = list(zip(sides, (stock.url, subject.url), strict=True))
             for side, url in turns if number % 2 else reversed(turns):
                 measure(side, url, options.seconds)
-    text = "\n".join(page(options, program, sides))
+        data = directory / "subject" / "data"
+        overview = measure_overview(subject.url, data, options.overview) if options.overview else None
+    text = "\n".join(page(options, program, sides, overview))
     if options.output:
         options.output.write_text(text)
     print(text)
