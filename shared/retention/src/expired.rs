@@ -1,10 +1,7 @@
 //! Removing traces that are kept no longer, day after day: reads hide them from the moment on at which their time is over.
 
-use entities::attributes::SHARDS;
-use experiments::KeptTraces;
-use key_schema::rows;
+use experiments::{KeptTraces, TraceSetting};
 use mlflow_api::{ExperimentId, Result, Workspace};
-use table::Query;
 use trace_blocks::{TracePartition, day_of};
 
 use crate::report::Report;
@@ -25,15 +22,22 @@ pub struct ExpiredTraces {
 }
 
 impl Retention {
-    /// The days of all experiments of a workspace whose traces are kept no longer. A request for the list of experiments, one for the setting
-    /// of each, and one for the days where traces are not kept for ever.
+    /// The days of all experiments of a workspace whose traces are kept no longer. One request for the setting, if all traces are kept for ever; else
+    /// one more, one for the list of experiments, one for the days of each whose traces are not kept for ever, and one for fifty with tags of their own.
     ///
     /// # Errors
     /// Those of the table.
     pub async fn expired_traces(&self, workspace: &Workspace) -> Result<Vec<ExpiredTraces>> {
         let mut expired = Vec::new();
-        for experiment in self.indexer.experiments(workspace).await? {
-            expired.extend(self.expired_in(experiment).await?);
+        if TraceSetting::read(&self.table).await? == TraceSetting::default() {
+            return Ok(expired);
+        }
+        let experiments = self.indexer.experiments(workspace).await?;
+        let kept = KeptTraces::new(self.table.clone()).since(experiments.iter().copied()).await?;
+        for experiment in experiments {
+            if let Some(since) = kept.of(experiment) {
+                expired.extend(self.expired_in(experiment, since).await?);
+            }
         }
         Ok(expired)
     }
@@ -68,17 +72,10 @@ impl Retention {
         Ok(KeptTraces::new(self.table.clone()).since([experiment]).await?.of(experiment))
     }
 
-    async fn expired_in(&self, experiment: ExperimentId) -> Result<Option<ExpiredTraces>> {
-        let Some(since) = self.expired_since(experiment).await? else { return Ok(None) };
+    async fn expired_in(&self, experiment: ExperimentId, since: i64) -> Result<Option<ExpiredTraces>> {
         let last = day_of(since);
-        let mut days = Vec::new();
-        for item in self.table.query(Query::of(rows::TraceDay::all(&experiment))).await? {
-            let Some(row) = item.key().as_ref().and_then(rows::TraceDay::parse) else { continue };
-            let shards = item.number(SHARDS).and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1);
-            if row.day.0 < last {
-                days.push((row.day.0, shards));
-            }
-        }
+        let mut days = self.trace_days(experiment).await?;
+        days.retain(|(day, _)| *day < last);
         let before = last.saturating_mul(DAY);
         Ok(Some(ExpiredTraces { experiment, before, days }).filter(|expired| !expired.days.is_empty()))
     }

@@ -19,6 +19,7 @@ use trace_blocks::{Block, Lease, Place, TracePartition, read_blocks};
 use crate::report::Report;
 use crate::store::Retention;
 use crate::trace_files::TraceFiles;
+use crate::traces::{REST, RESTS};
 
 /// How old a mark is on which nobody relies any more, in ms; the packer waits as long.
 const QUIET: i64 = 180_000;
@@ -26,9 +27,6 @@ const QUIET: i64 = 180_000;
 const ARRIVED_BEFORE: i64 = 600_000;
 /// For how long one lease is made use of: it lasts a minute and a half.
 const LEASED: Duration = Duration::from_secs(30);
-/// Pause before a partition is asked for again that somebody packs, and how often.
-const REST: Duration = Duration::from_secs(1);
-const RESTS: usize = 100;
 /// Marks that are read at a time.
 const PAGE: usize = 100;
 /// Traces that are removed at a time.

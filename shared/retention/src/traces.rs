@@ -14,21 +14,30 @@ use crate::store::Retention;
 /// Marks that are read at a time.
 const PAGE: usize = 100;
 /// Pause before a partition is looked at again that somebody packs, and how often: a lease lasts a minute and a half.
-const REST: Duration = Duration::from_secs(1);
-const RESTS: usize = 100;
+pub(crate) const REST: Duration = Duration::from_secs(1);
+pub(crate) const RESTS: usize = 100;
 
 impl Retention {
     /// Removes all traces of an experiment that is deleted, so that none is added: first the traces of each mark and block, then the mark or
     /// block, which names them until then. The rows of the days go with the experiment's partition, after that.
     pub(crate) async fn remove_all_traces(&self, experiment: ExperimentId) -> Result<()> {
-        for day in self.table.query(Query::of(rows::TraceDay::all(&experiment))).await? {
-            let Some(row) = day.key().as_ref().and_then(rows::TraceDay::parse) else { continue };
-            let shards = day.number(SHARDS).and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1);
+        for (day, shards) in self.trace_days(experiment).await? {
             for shard in 0..shards {
-                self.remove_partition(TracePartition { experiment, day: row.day.0, shard }).await?;
+                self.remove_partition(TracePartition { experiment, day, shard }).await?;
             }
         }
         Ok(())
+    }
+
+    /// The days of an experiment's traces, oldest first, each with the number of its partitions. One request, and one per 1 MB.
+    pub(crate) async fn trace_days(&self, experiment: ExperimentId) -> Result<Vec<(i64, u32)>> {
+        let items = self.table.query(Query::of(rows::TraceDay::all(&experiment))).await?;
+        let days = items.iter().filter_map(|item| {
+            let row = item.key().as_ref().and_then(rows::TraceDay::parse)?;
+            let shards = item.number(SHARDS).and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1);
+            Some((row.day.0, shards))
+        });
+        Ok(days.collect())
     }
 
     async fn remove_partition(&self, partition: TracePartition) -> Result<()> {
