@@ -31,9 +31,6 @@ pub(crate) async fn run(engine: Engine, retention: Option<Retention>) {
             if let Err(error) = retention.remove_expired_traces(&Workspace::default(), &Log).await {
                 tracing::warn!(%error, "traces that are kept no longer could not be removed");
             }
-            if let Err(error) = retention.remove_trace_files(&Workspace::default(), &Log).await {
-                tracing::warn!(%error, "files of traces that are gone could not be removed");
-            }
         }
         tokio::time::sleep(PAUSE).await;
     }

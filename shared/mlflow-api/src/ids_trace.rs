@@ -33,6 +33,13 @@ impl TraceId {
         RunId::parse(text).map(|_| Self(text.to_owned()))
     }
 
+    /// Whether it is that of an OpenTelemetry trace, as [`TraceId::new`] makes it.
+    #[must_use]
+    pub fn is_opentelemetry(&self) -> bool {
+        let digits = self.0.strip_prefix(TRACE_PREFIX).unwrap_or_default();
+        digits.len() == 32 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -93,6 +100,15 @@ impl fmt::Display for AssessmentId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_of_opentelemetry_are_told_from_others() {
+        assert!(TraceId::new(u128::MAX / 3).is_opentelemetry());
+        let hex = "0123456789abcdef0123456789abcdef";
+        for other in [hex.to_owned(), format!("tr-{}", hex.to_uppercase()), format!("tr-{hex}0"), "tr-1".to_owned()] {
+            assert!(!TraceId::parse(&other).unwrap().is_opentelemetry(), "{other}");
+        }
+    }
 
     #[test]
     fn ids_are_taken_and_made() {

@@ -26,16 +26,18 @@ pub(crate) struct TraceFiles {
 
 impl TraceFiles {
     /// Removes those of a trace that is gone. What cannot be removed, the next removal finds.
+    ///
+    /// Only where its id is one of OpenTelemetry, as current clients have them. Clients choose ids, and a directory of another name may be something else: if
+    /// the artifacts of another experiment are kept in `traces` here, its runs have theirs in directories named by their ids.
     pub(crate) async fn remove(&self, trace: &TraceId, report: &dyn Report) {
-        let path = format!("{DIRECTORY}/{trace}");
-        // An id that would lead elsewhere has no files.
-        let Ok(path) = ArtifactPath::parse(&path)
-            .map_err(drop)
-            .and_then(|parsed| if parsed.to_string() == path { Ok(parsed) } else { Err(()) })
-        else {
+        if !trace.is_opentelemetry() {
             return;
+        }
+        let deleted = match ArtifactPath::parse(&format!("{DIRECTORY}/{trace}")) {
+            Ok(path) => self.location.delete(&path).await,
+            Err(error) => Err(error),
         };
-        if let Err(error) = self.location.delete(&path).await {
+        if let Err(error) = deleted {
             let why = error.cause.unwrap_or(error.message);
             report.kept(Entity::Experiment(self.experiment), &format!("the files of its trace {trace} stay: {why}"));
         }
@@ -94,7 +96,8 @@ impl Retention {
             }
         };
         let name = |path: &str| TraceId::parse(path.rsplit('/').next().unwrap_or(path));
-        let traces: Vec<_> = listed.iter().filter(|file| file.is_dir).filter_map(|file| name(&file.path)).collect();
+        let traces = listed.iter().filter(|file| file.is_dir).filter_map(|file| name(&file.path));
+        let traces: Vec<_> = traces.filter(TraceId::is_opentelemetry).collect();
         for traces in traces.chunks(AT_A_TIME) {
             // Behind the list: who has a file there by then has had a trace before.
             let there = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;

@@ -164,6 +164,15 @@ fn files_go_with_their_traces() {
             std::fs::write(file(number), "{}").unwrap();
         }
         std::fs::write(directory.path().join("1/other"), "x").unwrap();
+        // Of a run of another experiment, whose artifacts are kept in `traces` of this one; and somebody gives a trace the same id.
+        let run = "0123456789abcdef0123456789abcdef";
+        let of_run = directory.path().join(format!("1/traces/{run}/artifacts/model"));
+        std::fs::create_dir_all(of_run.parent().unwrap()).unwrap();
+        std::fs::write(&of_run, "x").unwrap();
+        let mut named_like_it = info(4, experiment);
+        named_like_it["trace_id"] = run.into();
+        named_like_it["request_time"] = time_text(entities::now_ms() - 96 * HOUR).into();
+        site.server.start(&named_like_it).await.ok();
         let artifacts = Artifacts::in_directory(directory.path());
         clock::sleep(Duration::from_mins(15)).await;
         assert_eq!(remove(&site.table, &artifacts).await.unwrap(), 0);
@@ -171,8 +180,8 @@ fn files_go_with_their_traces() {
         let deleted = json!({ "experiment_id": experiment, "request_ids": [id(2)] });
         site.server.call_at("POST", &format!("{ALL}/delete-traces"), deleted.to_string()).await.ok();
         set_tag(&site.server, experiment, "1d").await;
-        assert_eq!(remove(&site.table, &artifacts).await.unwrap(), 1);
+        assert_eq!(remove(&site.table, &artifacts).await.unwrap(), 2);
         assert_eq!([1, 2, 3].map(|number| file(number).exists()), [false, false, true]);
-        assert!(directory.path().join("1/other").exists());
+        assert!(directory.path().join("1/other").exists() && of_run.exists());
     });
 }
