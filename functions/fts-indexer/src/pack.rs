@@ -1,10 +1,10 @@
 //! Packing: what calls have added to a run's journal goes into its metrics documents, and what has come together there into segments.
 //!
 //! In this order, so that it may end anywhere and be done again, and so that nobody who reads misses a point
-//! (`entities/src/run_metrics.rs`): segments are put, then chart rows, then the documents, the first of them last, then the tails are deleted
-//! that are as they were read, and the calls that have an item of their own. The points in the run's own document go with the mark.
+//! (`entities/src/run_metrics.rs`): segments are put, then chart rows, then the documents, the first of them last, then what was packed goes
+//! from the tails, and the calls that have an item of their own. The points in the run's own document go with the mark.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use entities::attributes::{CALLS, CHARTED, PACKED, WIDE};
 use entities::journal::{Series, is_call};
@@ -15,7 +15,7 @@ use entities::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Bucket, Key, rows};
 use mlflow_api::Result;
-use table::{Condition, Failure, Item, Table, number};
+use table::{Condition, Failure, Item, Table, Update, Value, number};
 
 use crate::charts::chart;
 use crate::entries::failed;
@@ -27,6 +27,8 @@ const DOCUMENT_KEYS: usize = 128;
 const DOCUMENT_BYTES: usize = 200 << 10;
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
+/// How often packed calls are taken out of a tail that keeps getting further ones.
+const ATTEMPTS: usize = 5;
 
 /// What was packed of a run.
 #[derive(Debug, Default)]
@@ -103,8 +105,8 @@ pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems) -> t
     // These are as they were read.
     let calls: Vec<_> = calls.into_iter().map(|(key, _)| key).collect();
     table.write_many(Vec::new(), &calls).await?;
-    let deletions = tails.into_iter().map(|(key, tail)| delete(table, key, tail));
-    stream::iter(deletions.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+    let tails = tails.into_iter().map(|(key, tail)| forget(table, key, tail));
+    stream::iter(tails.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
     Ok(packing.packed)
 }
 
@@ -117,14 +119,31 @@ async fn put(table: &Table, document: Item, condition: &Condition) -> table::Res
     }
 }
 
-/// Deletes a tail, unless it has got further calls.
-async fn delete(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
-    let is_as_read =
-        tail.0.get(CALLS).map_or(Condition::Always, |calls| Condition::Equals(CALLS.into(), calls.clone()));
-    match table.delete(&key, &is_as_read).await {
-        Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
-        Err(failure) => Err(failure),
+/// Takes the calls that were packed out of a tail. It goes with the last of them; if it has got further ones meanwhile, it stays with these. A
+/// call that stays is packed again: no point counts twice in the history, but the segments that it tells of do in charts.
+async fn forget(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
+    let calls_of = |tail: &Item| tail.0.get(CALLS).and_then(|calls| calls.as_bs().ok()).cloned().unwrap_or_default();
+    let packed: HashSet<_> = calls_of(tail).into_iter().collect();
+    let mut found = tail.clone();
+    for _ in 0..ATTEMPTS {
+        let Some(calls) = found.0.get(CALLS).cloned() else { break };
+        let (gone, further): (Vec<_>, Vec<_>) = calls_of(&found).into_iter().partition(|call| packed.contains(call));
+        if gone.is_empty() {
+            break;
+        }
+        let is_as_found = Condition::Equals(CALLS.into(), calls);
+        let outcome = if further.is_empty() {
+            table.delete(&key, &is_as_found).await
+        } else {
+            table.apply(&Update::new(key.clone()).delete(CALLS, Value::Bs(gone)).only_if(is_as_found)).await
+        };
+        match outcome {
+            Err(Failure::Refused { item: Some(item), .. }) => found = item,
+            Ok(()) | Err(Failure::Refused { item: None, .. }) => break,
+            Err(failure) => return Err(failure),
+        }
     }
+    Ok(())
 }
 
 fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Packing<'a>> {

@@ -5,7 +5,9 @@ use std::ops::Range;
 use embedded_engine::faults::Trouble;
 use entities::chart::sample;
 use entities::points::Point as Packed;
+use entities::{Charted, RunLocation, read_journal_and_documents};
 use fts_indexer::{Batch as Records, Indexer};
+use mlflow_api::RunId;
 use table::Retry;
 use tracking::store::{Batch, LoggedMetric};
 
@@ -66,6 +68,18 @@ async fn check_all(server: &Server, run: &str, all: Range<i64>) {
         assert!(drawn.iter().copied().eq(window.clone().map(at)), "{window:?}: {} points", drawn.len());
         from = window.end;
     }
+}
+
+/// For how many points rows stand, and segments that are in no row.
+async fn counted(site: &Site, run: &str) -> u64 {
+    let charted = charted(site, run).await;
+    charted.points + charted.left
+}
+
+async fn charted(site: &Site, run: &str) -> Charted {
+    let run = RunId::parse(run).unwrap();
+    let at = RunLocation { experiment: run.experiment().unwrap(), run };
+    read_journal_and_documents(&site.table, &at).await.unwrap().charted("m").unwrap()
 }
 
 async fn rows(site: &Site, level: u32) -> usize {
@@ -215,6 +229,39 @@ async fn every_point_is_drawn_wherever_packing_stops() {
             return;
         }
     }
+}
+
+/// Calls come into a tail while it is packed, and again while what was packed is taken out of it.
+#[tokio::test]
+async fn a_tail_that_goes_on_while_it_is_packed_counts_once() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    let other = site.other().await;
+    log(&other, &run, 0..4_000, 1_000).await;
+    index(&site).await;
+    let mut logged = 4_000;
+    for _ in 0..4 {
+        log(&other, &run, logged..logged + 2_000, 1_000).await;
+        let (mut first, mut second) = (site.faults.pause_before("DeleteItem", 1), site.faults.pause_before("UpdateItem", 1));
+        let packing = tokio::spawn({
+            let indexer = Indexer::new(site.faulty()).with_interval(std::time::Duration::ZERO);
+            let records = changes(&site).await;
+            async move { indexer.handle(Records { records }).await }
+        });
+        first.reached().await;
+        log(&other, &run, logged + 2_000..logged + 3_000, 1_000).await;
+        first.open();
+        second.reached().await;
+        log(&other, &run, logged + 3_000..logged + 4_000, 1_000).await;
+        second.open();
+        assert!(packing.await.unwrap().batch_item_failures.is_empty());
+        logged += 4_000;
+        check_all(&other, &run, 0..logged).await;
+    }
+    index(&site).await;
+    assert_eq!(counted(&site, &run).await, u64::try_from(logged).unwrap());
+    check_all(&other, &run, 0..logged).await;
+    assert_eq!(site.server.history(&run, "m").await.len(), usize::try_from(logged).unwrap());
 }
 
 /// An indexer waits before one of its writes while another packs more, and then goes on.
