@@ -11,7 +11,7 @@ use table::Item;
 pub(crate) struct Metric {
     /// The points that wait, and the latest.
     pub(crate) points: Vec<Point>,
-    /// The one of these that is in a segment, if one is known to be.
+    /// The latest of these, if it is in a segment.
     kept: Option<Point>,
     /// How far its history is in chart rows.
     pub(crate) charted: Charted,
@@ -23,11 +23,22 @@ pub(crate) struct Metric {
 
 impl Metric {
     /// A metric of which these points wait, some of them in its document.
-    pub(crate) fn new(mut points: Vec<Point>, in_document: &[Point], mut charted: Charted) -> Self {
+    pub(crate) fn new(mut points: Vec<Point>, in_document: &[Point], charted: Charted) -> Self {
         points::sort_by_time(&mut points);
-        let kept = if charted.is_kept { in_document.first().copied() } else { None };
-        charted.is_kept = kept.is_some() && points.len() == 1;
-        Self { points, kept, charted, sealed: Vec::new(), announced: Vec::new() }
+        let known = if charted.is_kept { in_document.iter().copied().max_by(Point::by_step) } else { None };
+        let mut metric = Self { points, kept: None, charted, sealed: Vec::new(), announced: Vec::new() };
+        metric.keep(known);
+        metric
+    }
+
+    /// Notes that this point is in a segment. It stays only while it is the latest.
+    fn keep(&mut self, sealed: Option<Point>) {
+        let latest = self.points.iter().copied().max_by(Point::by_step);
+        self.kept = sealed.filter(|sealed| latest == Some(*sealed));
+        self.charted.is_kept = self.kept.is_some();
+        if self.kept.is_none() {
+            self.points.retain(|point| Some(*point) != sealed);
+        }
     }
 
     /// Makes segments of all its points, and leaves the latest. What comes later than points that are in chart rows goes into segments of
@@ -41,9 +52,9 @@ impl Metric {
             self.sealed.push((segment, points.to_vec()));
             items.push(item);
         }
-        self.kept = self.points.iter().copied().max_by(Point::by_step);
-        self.points.retain(|point| Some(*point) == self.kept);
-        self.charted.is_kept = self.kept.is_some();
+        let latest = self.points.iter().copied().max_by(Point::by_step);
+        self.points.retain(|point| Some(*point) == latest);
+        self.keep(latest);
     }
 
     /// Its segments that its document does not tell of yet.
@@ -69,13 +80,11 @@ impl Metric {
         if self.points.iter().any(|point| point.by_step(&newest).is_ge()) {
             return;
         }
-        if self.charted.is_kept || self.points.is_empty() {
-            // Both are in segments: the later one is enough.
-            self.points.clear();
-            self.charted.is_kept = true;
-            self.kept = Some(newest);
-        }
+        // Of two that are in segments, the later one is enough.
+        let before = self.kept;
+        self.points.retain(|point| Some(*point) != before);
         self.points.push(newest);
+        self.keep(Some(newest));
     }
 }
 

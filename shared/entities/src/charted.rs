@@ -15,7 +15,7 @@ use crate::unreadable::unreadable;
 pub struct Charted {
     /// Points in segments that are in no row; about, for a call may have been counted twice.
     pub left: u64,
-    /// Whether the document's only point of the metric is in a segment.
+    /// Whether the latest of the document's points of the metric is in a segment.
     pub is_kept: bool,
     /// Rows of the first level.
     pub rows: u32,

@@ -12,7 +12,7 @@ use table::Retry;
 use tracking::store::{Batch, LoggedMetric};
 
 use crate::indexed::{changes, index};
-use crate::server::{Point, Server, Site, points};
+use crate::server::{Point, Server, Site, point, points};
 
 const TIME: i64 = 1_700_000_000_000;
 /// Points that a sample may have.
@@ -231,6 +231,34 @@ async fn every_point_is_drawn_wherever_packing_stops() {
     }
 }
 
+/// A job begins anew at an earlier step: its latest point stays that of before, which is in a segment and in a row.
+#[tokio::test]
+async fn a_latest_point_from_before_makes_no_rows() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    let again = |step| (TIME + (4_000 + step) * 1_000, step, 0.25);
+    log(&site.server, &run, 0..4_000, 1_000).await;
+    index(&site).await;
+    for from in [0, 1_000] {
+        log_at(&site.server, &run, (from..from + 1_000).map(again)).await;
+        index(&site).await;
+    }
+    let mut before = (0, 0);
+    for from in (2_000..2_060).step_by(5) {
+        if from == 2_010 {
+            // With the last point of the first call, which was in the run's document: that is put into a segment again, once.
+            before = (rows(&site, 1).await, counted(&site, &run).await);
+        }
+        log_at(&site.server, &run, (from..from + 5).map(again)).await;
+        index(&site).await;
+        let metrics = site.server.data(&run, "metrics").await;
+        assert_eq!(point(&metrics["m"]), at(3_999));
+    }
+    assert_eq!((rows(&site, 1).await, counted(&site, &run).await), (before.0, before.1 + 50));
+    let expected: Vec<_> = (0..4_000).map(at).chain((0..2_060).map(again)).collect();
+    assert_eq!(site.server.history(&run, "m").await, expected);
+}
+
 /// Calls come into a tail while it is packed, and again while what was packed is taken out of it.
 #[tokio::test]
 async fn a_tail_that_goes_on_while_it_is_packed_counts_once() {
@@ -242,7 +270,8 @@ async fn a_tail_that_goes_on_while_it_is_packed_counts_once() {
     let mut logged = 4_000;
     for _ in 0..4 {
         log(&other, &run, logged..logged + 2_000, 1_000).await;
-        let (mut first, mut second) = (site.faults.pause_before("DeleteItem", 1), site.faults.pause_before("UpdateItem", 1));
+        let (mut first, mut second) =
+            (site.faults.pause_before("DeleteItem", 1), site.faults.pause_before("UpdateItem", 1));
         let packing = tokio::spawn({
             let indexer = Indexer::new(site.faulty()).with_interval(std::time::Duration::ZERO);
             let records = changes(&site).await;
