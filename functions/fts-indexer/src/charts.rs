@@ -16,27 +16,44 @@ use table::{Condition, Failure, Item, Query, Result, Table, number};
 use crate::entries::failed;
 use crate::sealing::Metric;
 
-/// Puts a metric's segments into chart rows, if enough of them are in none, or some came late: they begin before others that are in rows. No
-/// request where neither is so; else one per MB of segments that are in no row, and one and four write units for each row of about
-/// 1,000 points, and a third of that for the levels above. `packed` is how often points had been packed into its document.
-///
-/// # Errors
-/// Those of the table; [`Failure::Unexpected`] where somebody else packs the run as well.
-pub(crate) async fn chart(table: &Table, at: &RunLocation, name: &str, metric: &mut Metric, packed: i64) -> Result<()> {
-    let came_late = metric.segments().any(|segment| metric.charted.has_passed(segment.place));
-    let is_due = |charted: &Charted| usize::try_from(charted.left).is_ok_and(|left| left >= ROW_STANDS_FOR);
-    if !came_late && !is_due(&metric.charted) {
-        return Ok(());
+/// How far ahead of now a segment may begin that goes into rows, in ms: what begins before the last that is in rows is late, and has rows of its own.
+const AHEAD: i64 = 86_400_000;
+/// Points that may be further ahead, and are in no row. More are no mistake of one call: the job has another clock, or other units.
+const MOST_AHEAD: usize = 10_000;
+
+/// Makes the chart rows of a run that is being packed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Charting<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) at: &'a RunLocation,
+    /// In ms.
+    pub(crate) now: i64,
+}
+
+impl Charting<'_> {
+    /// Puts a metric's segments into chart rows, if enough of them are in none, or some came late: they begin before others that are in rows. No
+    /// request where neither is so; else one per MB of segments that are in no row, and one and four write units for each row of about
+    /// 1,000 points, and a third of that for the levels above. `packed` is how often points had been packed into its document.
+    ///
+    /// # Errors
+    /// Those of the table; [`Failure::Unexpected`] where somebody else packs the run as well.
+    pub(crate) async fn chart(self, name: &str, metric: &mut Metric, packed: i64) -> Result<()> {
+        let came_late = metric.segments().any(|segment| metric.charted.has_passed(segment.place));
+        let is_due = |charted: &Charted| usize::try_from(charted.left).is_ok_and(|left| left >= ROW_STANDS_FOR);
+        if !came_late && !is_due(&metric.charted) {
+            return Ok(());
+        }
+        let Self { table, at, now } = self;
+        let charted = metric.charted;
+        let mut rows = Rows { table, at, name, packed, now, charted, made: HashMap::new(), digests: HashSet::new() };
+        rows.go_on().await?;
+        rows.add_late(metric).await?;
+        if is_due(&rows.charted) {
+            rows.add_segments().await?;
+        }
+        metric.charted = rows.charted;
+        Ok(())
     }
-    let mut rows =
-        Rows { table, at, name, packed, charted: metric.charted, made: HashMap::new(), digests: HashSet::new() };
-    rows.go_on().await?;
-    rows.add_late(metric).await?;
-    if is_due(&rows.charted) {
-        rows.add_segments().await?;
-    }
-    metric.charted = rows.charted;
-    Ok(())
 }
 
 /// The rows of a metric while some are added.
@@ -45,6 +62,7 @@ struct Rows<'a> {
     at: &'a RunLocation,
     name: &'a str,
     packed: i64,
+    now: i64,
     charted: Charted,
     /// Rows that are known here.
     made: HashMap<RowNumber, ChartRow>,
@@ -59,6 +77,9 @@ struct Group {
     digests: Vec<Digest>,
     through: Option<Place>,
 }
+
+/// A segment that is in no row: where it begins, its points, and what stands for them.
+type Unrowed = (Place, Vec<Point>, Digest);
 
 impl Rows<'_> {
     /// Goes on behind rows that were made from the same state of the document.
@@ -107,38 +128,58 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Adds the segments behind those that are in rows, but for the last ones that make no row yet.
+    /// Adds the segments behind those that are in rows, but for the last ones that make no row yet, and for some that are far ahead.
     async fn add_segments(&mut self) -> Result<()> {
         let range = ranges::segments_between(&self.at.run, &Name::from(self.name), self.charted.through(), None);
         let mut query = Query::of(range);
         let mut group = Group::default();
-        let mut left = 0_usize;
+        let (mut ahead, mut points_ahead): (Vec<Unrowed>, usize) = (Vec::new(), 0);
         loop {
             let page = self.table.query_page(&query).await?;
             for segment in &page.items {
                 let (points, digest) = read_segment(segment).map_err(failed)?;
                 let Some(first) = points.first() else { continue };
                 let place = (first.timestamp, first.step);
-                // Those that begin at the same place are in one row: there is no telling them apart by it.
-                if left >= ROW_STANDS_FOR && group.through != Some(place) {
-                    self.add_group(std::mem::take(&mut group)).await?;
-                    left = 0;
+                if !self.is_ahead(place) || points_ahead > MOST_AHEAD {
+                    self.gather(&mut group, (place, points, digest)).await?;
+                    continue;
                 }
-                left += points.len();
-                group.points.extend(points);
-                group.digests.push(digest);
-                group.through = Some(place);
+                points_ahead += points.len();
+                ahead.push((place, points, digest));
+                if points_ahead > MOST_AHEAD {
+                    for segment in std::mem::take(&mut ahead) {
+                        self.gather(&mut group, segment).await?;
+                    }
+                }
             }
             match page.next {
                 Some(next) => query = query.starting_at(next),
                 None => break,
             }
         }
-        if left >= ROW_STANDS_FOR {
-            self.add_group(group).await?;
-            left = 0;
+        if group.points.len() >= ROW_STANDS_FOR {
+            self.add_group(std::mem::take(&mut group)).await?;
         }
-        self.charted.left = u64::try_from(left).unwrap_or(u64::MAX);
+        // What is ahead does not count: it would be looked at in each pass.
+        self.charted.left = u64::try_from(group.points.len()).unwrap_or(u64::MAX);
+        Ok(())
+    }
+
+    /// Whether a segment begins so far ahead that it may be a mistake. Not where others did so before.
+    fn is_ahead(&self, place: Place) -> bool {
+        let is_far = |(timestamp, _): Place| timestamp > self.now.saturating_add(AHEAD);
+        is_far(place) && !self.charted.through().is_some_and(is_far)
+    }
+
+    /// Adds a segment to a group, or the group as a row, if that has enough.
+    async fn gather(&mut self, group: &mut Group, (place, points, digest): Unrowed) -> Result<()> {
+        // Those that begin at the same place are in one row: there is no telling them apart by it.
+        if group.points.len() >= ROW_STANDS_FOR && group.through != Some(place) {
+            self.add_group(std::mem::take(group)).await?;
+        }
+        group.points.extend(points);
+        group.digests.push(digest);
+        group.through = Some(place);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use key_schema::{Bucket, Key, rows};
 use mlflow_api::Result;
 use table::{Condition, Failure, Item, Table, Update, Value, number};
 
-use crate::charts::chart;
+use crate::charts::Charting;
 use crate::entries::failed;
 use crate::sealing::Metric;
 
@@ -71,11 +71,11 @@ pub(crate) fn is_due(items: &RunItems) -> Result<bool> {
 }
 
 /// Packs a run. A request per 25 segments, one for each document and for each tail (large calls: per 25): a write unit per KB of them; one more to read the
-/// documents of a run without a journal; and what chart rows take ([`chart`]).
+/// documents of a run without a journal; and what chart rows take ([`Charting::chart`]). `now` is in ms.
 ///
 /// # Errors
 /// Those of the table; [`Failure::Unexpected`] where somebody else packs the run as well: it is to be read anew.
-pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems) -> table::Result<Packed> {
+pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -> table::Result<Packed> {
     let read;
     let metrics = if place_of_metrics(&items.run) == MetricsPlace::Journal {
         &items.metrics
@@ -86,9 +86,10 @@ pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems) -> t
     };
     let mut packing = plan(at, &items.run, metrics).map_err(failed)?;
     table.write_many(packing.segments, &[]).await?;
+    let charting = Charting { table, at, now };
     let charts = packing.documents.iter_mut().flat_map(|document| {
         let times = document.known.map_or(0, packed);
-        document.metrics.iter_mut().map(move |(name, metric)| chart(table, at, name, metric, times))
+        document.metrics.iter_mut().map(move |(name, metric)| charting.chart(name, metric, times))
     });
     stream::iter(charts.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
     for document in packing.documents {

@@ -172,7 +172,7 @@ impl Indexer {
         let runs: Vec<_> = runs.filter(|(_, items)| items.run.is_in(RunsChanged::INDEX)).collect();
         let packed = runs.into_iter().map(|(at, items)| async move {
             let packed = if pack::is_due(items).map_err(failed)? {
-                match pack(&self.table, at, items).await {
+                match pack(&self.table, at, items, self.schedule.now()).await {
                     Err(Failure::TooLarge) => {
                         tracing::error!(?at, "a run has more metrics than can be packed");
                         return Ok(None);

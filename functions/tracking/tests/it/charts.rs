@@ -259,6 +259,36 @@ async fn a_latest_point_from_before_makes_no_rows() {
     assert_eq!(site.server.history(&run, "m").await, expected);
 }
 
+/// One call has times that are far ahead: what comes after it is not late. A job all of whose times are ahead has rows all the same.
+#[tokio::test]
+async fn times_that_are_far_ahead_make_nothing_late() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    // Microseconds.
+    let ahead = |step| (TIME * 1_000 + step, step, 0.75);
+    log(&site.server, &run, 0..11_000, 1_000).await;
+    index(&site).await;
+    log_at(&site.server, &run, (11_000..12_000).map(ahead)).await;
+    for from in [12_000, 13_000, 14_000] {
+        log(&site.server, &run, from..from + 1_000, 100).await;
+        index(&site).await;
+    }
+    // Of those in rows, each row stands for a thousand.
+    let charted_so_far = charted(&site, &run).await;
+    assert_eq!((charted_so_far.rows, charted_so_far.points, charted_so_far.left), (14, 14_000, 0));
+    let drawn = chart(&site.server, &run, Some(10_500..12_500), MOST).await;
+    let expected = (10_500..11_000).map(at).chain((11_000..12_000).map(ahead)).chain((12_000..12_500).map(at));
+    assert!(drawn.into_iter().eq(expected));
+    for from in (15_000..27_000).step_by(1_000) {
+        log_at(&site.server, &run, (from..from + 1_000).map(ahead)).await;
+        index(&site).await;
+    }
+    let charted = charted(&site, &run).await;
+    assert!(charted.points + charted.left == 27_000 && charted.points >= 25_000, "{charted:?}");
+    let drawn = chart(&site.server, &run, Some(25_000..27_000), MOST).await;
+    assert!(drawn.into_iter().eq((25_000..27_000).map(ahead)));
+}
+
 /// Calls come into a tail while it is packed, and again while what was packed is taken out of it.
 #[tokio::test]
 async fn a_tail_that_goes_on_while_it_is_packed_counts_once() {
