@@ -28,6 +28,8 @@ pub(crate) struct Charting<'a> {
     pub(crate) at: &'a RunLocation,
     /// In ms.
     pub(crate) now: i64,
+    /// Whether there are calls in the journal that are not packed now: their segments are there, and it is not known here which these are.
+    pub(crate) leaves_some: bool,
 }
 
 impl Charting<'_> {
@@ -43,12 +45,12 @@ impl Charting<'_> {
         if !came_late && !is_due(&metric.charted) {
             return Ok(());
         }
-        let Self { table, at, now } = self;
+        let Self { table, at, now, leaves_some } = self;
         let charted = metric.charted;
         let mut rows = Rows { table, at, name, packed, now, charted, made: HashMap::new(), digests: HashSet::new() };
         rows.go_on().await?;
         rows.add_late(metric).await?;
-        if is_due(&rows.charted) {
+        if is_due(&rows.charted) && !leaves_some {
             rows.add_segments().await?;
         }
         metric.charted = rows.charted;

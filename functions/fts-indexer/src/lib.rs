@@ -5,7 +5,7 @@
 //! batch are one, the order of records does not matter, and a batch that comes twice finds nothing left to do.
 //!
 //! [`batch`] sorts the records by entity, [`schedule`] says which runs are to be indexed now, [`run`] indexes them, [`ticks`] looks
-//! after those that were put off, [`pack`] packs their metrics, [`traces`] packs traces, [`removal`] clears up after entities that are gone, [`entries`] says in which lists of the index a
+//! after those that were put off, [`pack`] packs their metrics, [`portion`] says how much at a time, [`traces`] packs traces, [`removal`] clears up after entities that are gone, [`entries`] says in which lists of the index a
 //! run stands, [`directory`] which lists there are, [`rebuild`] has everything indexed anew.
 
 mod attempts;
@@ -15,6 +15,7 @@ mod directory;
 mod entries;
 mod filter;
 mod pack;
+mod portion;
 mod rebuild;
 mod removal;
 mod run;

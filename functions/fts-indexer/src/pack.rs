@@ -19,6 +19,7 @@ use table::{Condition, Failure, Item, Table, Update, Value, number};
 
 use crate::charts::Charting;
 use crate::entries::failed;
+use crate::portion::portion;
 use crate::sealing::Metric;
 
 /// Metrics in the first document. A run with more is wide: further ones are in 16 more documents, by their hash.
@@ -37,6 +38,8 @@ pub(crate) struct Packed {
     pub(crate) times: i64,
     /// The points in its document that are elsewhere now.
     pub(crate) from_document: Series,
+    /// Whether there is more in the journal, for the next time.
+    pub(crate) leaves_some: bool,
 }
 
 /// What is to be written.
@@ -70,7 +73,7 @@ pub(crate) fn is_due(items: &RunItems) -> Result<bool> {
     Ok(false)
 }
 
-/// Packs a run. A request per 25 segments, one for each document and for each tail (large calls: per 25): a write unit per KB of them; one more to read the
+/// Packs a run, or as much of its journal as is packed in one pass ([`portion`]). A request per 25 segments, one for each document and for each tail (large calls: per 25): a write unit per KB of them; one more to read the
 /// documents of a run without a journal; and what chart rows take ([`Charting::chart`]). `now` is in ms.
 ///
 /// # Errors
@@ -84,9 +87,13 @@ pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now:
         read = read_journal_and_documents(table, at).await?;
         &read
     };
+    let some = portion(metrics).map_err(failed)?;
+    let leaves_some = some.is_some();
+    let metrics = some.as_ref().unwrap_or(metrics);
     let mut packing = plan(at, &items.run, metrics).map_err(failed)?;
+    packing.packed.leaves_some = leaves_some;
     table.write_many(packing.segments, &[]).await?;
-    let charting = Charting { table, at, now };
+    let charting = Charting { table, at, now, leaves_some };
     let charts = packing.documents.iter_mut().flat_map(|document| {
         let times = document.known.map_or(0, packed);
         document.metrics.iter_mut().map(move |(name, metric)| charting.chart(name, metric, times))
@@ -202,7 +209,7 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
         let (metric, _) = metric?;
         from_document.insert(metric.to_owned(), points_in(run, metric)?);
     }
-    let packed = Packed { times: metrics.packed() + 1, from_document };
+    let packed = Packed { times: metrics.packed() + 1, from_document, leaves_some: false };
     Ok(Packing { segments, documents, is_wide, packed })
 }
 

@@ -109,15 +109,21 @@ impl Indexer {
             match items.get(at) {
                 Some(items) => {
                     let due = self.schedule.next(&items.run);
-                    match plan(at, items, &olds, fields, (due, Schedule::mark(items, before_read))) {
+                    let leaves_some = packed.get(at).and_then(Option::as_ref).is_some_and(|packed| packed.leaves_some);
+                    let mark = match Schedule::mark(items, before_read) {
+                        _ if leaves_some => Mark::Stays { closes: false },
+                        mark => mark,
+                    };
+                    match plan(at, items, &olds, fields, (due, mark)) {
                         Ok(plan) => plans.extend(plan.filter(|_| packed.contains_key(at))),
                         // It stays marked: searches look at it themselves, and say so.
                         Err(error) => tracing::error!(%error, "a run cannot be indexed"),
                     }
-                    if items.run.has(LEASED) {
+                    if items.run.has(LEASED) || leaves_some {
                         // Nothing in the stream says that calls have added to the journal: somebody has to look.
                         let early = self.schedule.early_ms(&items.run);
-                        later.insert(at.clone(), due.map_or_else(|| self.schedule.closing(), |due| due - early));
+                        let at_rest = || if leaves_some { before_read } else { self.schedule.closing() };
+                        later.insert(at.clone(), due.map_or_else(at_rest, |due| due - early));
                     }
                 }
                 // Gone since. Its removal is a record of its own.

@@ -56,6 +56,8 @@ pub struct RunMetrics {
     pub tails: Vec<Item>,
     /// The points in them.
     pub journal: Journal,
+    /// Rows of names that they may refer to.
+    names: Vec<Item>,
 }
 
 impl RunMetrics {
@@ -119,6 +121,15 @@ impl RunMetrics {
             }
         }
         Ok(all)
+    }
+
+    /// The same with these tails in place of its own, some of which they are.
+    ///
+    /// # Errors
+    /// An internal one if one of them cannot be read.
+    pub fn with_tails(&self, tails: Vec<Item>) -> Result<Self> {
+        let journal = read_journal(&tails, &self.names)?;
+        Ok(Self { documents: self.documents.clone(), tails, journal, names: self.names.clone() })
     }
 
     /// How often points had been packed, or were being packed: the documents are written one after the other.
@@ -195,14 +206,14 @@ fn documents(at: &RunLocation) -> KeyRange {
 
 fn sorted(items: Vec<Item>) -> table::Result<RunMetrics> {
     let mut metrics = RunMetrics::default();
-    let mut names = Vec::new();
     for item in items {
         match item.key() {
             Some(key) if is_tail(&key) => metrics.tails.push(item),
-            Some(key) if is_names(&key) => names.push(item),
+            Some(key) if is_names(&key) => metrics.names.push(item),
             _ => metrics.documents.push(item),
         }
     }
-    metrics.journal = read_journal(&metrics.tails, &names).map_err(|error| Failure::Unreadable(error.to_string()))?;
+    let journal = read_journal(&metrics.tails, &metrics.names);
+    metrics.journal = journal.map_err(|error| Failure::Unreadable(error.to_string()))?;
     Ok(metrics)
 }

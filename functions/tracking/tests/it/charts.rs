@@ -8,6 +8,7 @@ use entities::points::Point as Packed;
 use entities::{Charted, RunLocation, read_journal_and_documents};
 use fts_indexer::{Batch as Records, Indexer};
 use mlflow_api::RunId;
+use serde_json::json;
 use table::Retry;
 use tracking::store::{Batch, LoggedMetric};
 
@@ -287,6 +288,35 @@ async fn times_that_are_far_ahead_make_nothing_late() {
     assert!(charted.points + charted.left == 27_000 && charted.points >= 25_000, "{charted:?}");
     let drawn = chart(&site.server, &run, Some(25_000..27_000), MOST).await;
     assert!(drawn.into_iter().eq((25_000..27_000).map(ahead)));
+}
+
+/// After an outage of the indexer, tens of thousands of points of a run that has ended come late.
+#[tokio::test]
+async fn what_comes_late_is_packed_in_portions() {
+    let site = Site::new().await;
+    let run = run(&site).await;
+    log(&site.server, &run, 0..2_000, 1_000).await;
+    index(&site).await;
+    log(&site.server, &run, -110_000..0, 1_000).await;
+    log(&site.server, &run, 2_000..4_500, 500).await;
+    site.server.post("runs/update", json!({ "run_id": run, "status": "FINISHED", "end_time": 9 })).await.ok();
+    let tails = async || site.dump().await.into_keys().filter(|key| key.contains(" J#")).count();
+    let (mut before, mut passes) = (rows(&site, 1).await, 0);
+    while tails().await > 0 {
+        let left = tails().await;
+        index(&site).await;
+        passes += 1;
+        let made = rows(&site, 1).await;
+        assert!(tails().await < left && made - before <= 350, "{} rows in a pass", made - before);
+        before = made;
+        check_all(&site.server, &run, -3_000..4_500).await;
+        let look_again = site.dump().await.into_keys().filter(|key| key.contains(" DUE#")).count();
+        assert!(look_again > 0 && passes < 5, "{passes} passes");
+    }
+    assert!(passes >= 2);
+    assert_eq!(counted(&site, &run).await, 114_500);
+    check_all(&site.server, &run, -110_000..4_500).await;
+    assert_eq!(chart(&site.server, &run, None, 320).await.len(), 320);
 }
 
 /// Calls come into a tail while it is packed, and again while what was packed is taken out of it.

@@ -1,0 +1,50 @@
+//! How much of a run's journal a pass packs.
+//!
+//! Points that come late have chart rows of their own, one for 256 of them. After an outage of the stream's consumer there may be millions, and a
+//! pass that took all of them would not get to its end. So it takes as many tails of the journal as make some hundred rows. What it leaves stays in the journal, where
+//! readers find it, and the next pass goes on.
+
+use std::collections::BTreeMap;
+
+use entities::journal::Journal;
+use entities::{Charted, Place, RunMetrics, charted};
+use mlflow_api::Result;
+
+/// Points that came late of which a pass makes chart rows, but for those of its last tail.
+const MOST_LATE: usize = 50_000;
+
+/// What is packed now of the metrics in a run's partition, if that is not all.
+///
+/// # Errors
+/// An internal one if it cannot be read.
+pub(crate) fn portion(metrics: &RunMetrics) -> Result<Option<RunMetrics>> {
+    let mut known = BTreeMap::new();
+    for document in &metrics.documents {
+        known.extend(charted(document)?);
+    }
+    if late(&metrics.journal, &known) <= MOST_LATE {
+        return Ok(None);
+    }
+    let (mut taken, mut points) = (Vec::new(), 0);
+    for tail in &metrics.tails {
+        if points > MOST_LATE {
+            return metrics.with_tails(taken).map(Some);
+        }
+        points += late(&metrics.with_tails(vec![tail.clone()])?.journal, &known);
+        taken.push(tail.clone());
+    }
+    Ok(None)
+}
+
+/// How many points of a journal came late.
+fn late(journal: &Journal, known: &BTreeMap<&str, Charted>) -> usize {
+    let is_late = |metric: &str, place: Place| known.get(metric).is_some_and(|charted| charted.has_passed(place));
+    let segments = journal.segments.iter().flat_map(|(metric, segments)| {
+        segments.iter().filter(|segment| is_late(metric, segment.place)).map(|segment| segment.points)
+    });
+    let waiting = journal
+        .waiting
+        .iter()
+        .map(|(metric, points)| points.iter().filter(|point| is_late(metric, (point.timestamp, point.step))).count());
+    segments.chain(waiting).sum()
+}
