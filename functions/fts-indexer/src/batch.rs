@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use entities::attributes::{DUE, NAME, OVERDUE, REVISION, SEEN, START_TIME, TO_PACK, WORKSPACE};
+use entities::attributes::{DUE, FROM, NAME, OVERDUE, REVISION, SEEN, START_TIME, TO_PACK, WORKSPACE};
 use entities::{RunLocation, workspace_named};
 use key_schema::index::RunsChanged;
 use key_schema::{IndexEntry, Key, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;
 use serde_json::Value;
-use trace_blocks::TracePartition;
+use trace_blocks::{Place, TracePartition};
 
 use crate::schedule::{Urgency, is_urgent};
 use crate::traces::Marked;
@@ -49,8 +49,8 @@ pub(crate) enum Subject {
     RemovedDataset(EvaluationDatasetId),
     /// A trace was marked in a partition.
     MarkedTraces(TracePartition),
-    /// A partition of traces is to be packed.
-    TracesToPack(TracePartition),
+    /// A partition of traces is to be packed, from a mark on or from the oldest.
+    TracesToPack(TracePartition, Option<Place>),
 }
 
 /// What a batch asks for.
@@ -134,10 +134,10 @@ impl Work {
         })
     }
 
-    /// Partitions of traces that are to be packed.
-    pub(crate) fn traces_to_pack(&self) -> impl Iterator<Item = TracePartition> {
+    /// Partitions of traces that are to be packed, and from which mark on.
+    pub(crate) fn traces_to_pack(&self) -> impl Iterator<Item = (TracePartition, Option<Place>)> {
         self.subjects.iter().filter_map(|(subject, _)| match subject {
-            Subject::TracesToPack(partition) => Some(*partition),
+            Subject::TracesToPack(partition, from) => Some((*partition, from.clone())),
             _ => None,
         })
     }
@@ -160,7 +160,7 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
         "INSERT" | "MODIFY" => {
             let image = change.get("NewImage").ok_or("it has no new image")?;
             if image.get(TO_PACK).is_some() {
-                return Ok(of_traces(&key));
+                return Ok(of_traces(&key, image));
             }
             let is_marked = image.get(RunsChanged::INDEX.sort).is_some();
             Ok(if is_marked && !was_seen(image) { changed(&key) } else { None })
@@ -190,10 +190,13 @@ fn changed(key: &Key) -> Option<Subject> {
 }
 
 /// What the mark of a trace asks for, or the row that is written when it is time.
-fn of_traces(key: &Key) -> Option<Subject> {
+fn of_traces(key: &Key, image: &Value) -> Option<Subject> {
     let partition = TracePartition::of_key(key)?;
-    let is_mark = rows::TraceMark::parse(key).is_some();
-    Some(if is_mark { Subject::MarkedTraces(partition) } else { Subject::TracesToPack(partition) })
+    if rows::TraceMark::parse(key).is_some() {
+        return Some(Subject::MarkedTraces(partition));
+    }
+    let from = image.pointer(&format!("/{FROM}/S")).and_then(Value::as_str);
+    Some(Subject::TracesToPack(partition, from.and_then(Place::parse)))
 }
 
 fn removed(key: &Key, workspace: Workspace, name: &str, started: Option<i64>) -> Option<Subject> {

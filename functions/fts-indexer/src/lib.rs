@@ -38,7 +38,7 @@ pub use filter::is_wanted;
 use futures::FutureExt;
 pub use schedule::INTERVAL;
 use table::{Condition, Failure, Item, Result, Table};
-use trace_blocks::TracePartition;
+use trace_blocks::{Place, TracePartition};
 pub use traces::Packing;
 
 use attempts::Attempts;
@@ -157,21 +157,21 @@ impl Indexer {
         self.grow(work.marked.crowded()).await;
         // At last: this takes longest.
         let begin_packing = Moment::now();
-        for partition in work.traces_to_pack() {
+        for (partition, from) in work.traces_to_pack() {
             let packed = if begin_packing.age() > PACKING || begin.age() > LONGEST {
                 // Behind what else the stream has.
-                self.table.put(traces::asking(&partition), &Condition::Always).await
+                self.table.put(traces::asking(&partition, from.as_ref()), &Condition::Always).await
             } else {
-                self.pack_or_put_off(partition).await
+                self.pack_or_put_off(partition, from.as_ref()).await
             };
-            left.settle([Subject::TracesToPack(partition)], &packed, "traces could not be packed")?;
+            left.settle([Subject::TracesToPack(partition, from)], &packed, "traces could not be packed")?;
         }
         Ok(())
     }
 
     /// Packs a partition of traces. What fails is tried again some minutes later: other changes do not wait for it.
-    async fn pack_or_put_off(&self, partition: TracePartition) -> Result<()> {
-        let packed = AssertUnwindSafe(self.pack_traces(partition)).catch_unwind().await;
+    async fn pack_or_put_off(&self, partition: TracePartition, from: Option<&Place>) -> Result<()> {
+        let packed = AssertUnwindSafe(self.pack_traces(partition, from)).catch_unwind().await;
         let Err(failure) = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned()))) else {
             return Ok(());
         };
@@ -179,12 +179,14 @@ impl Indexer {
         self.pack_later(&[partition], LATER).await
     }
 
-    /// Packs a partition of traces, and has it looked at again where something was too early.
-    async fn pack_traces(&self, partition: TracePartition) -> Result<()> {
-        let again = pack_partition(&self.table, partition, self.packing, self.schedule.now()).await?;
-        match again {
-            // There is more: after what else the stream has.
-            Some(0) => self.table.put(traces::asking(&partition), &Condition::Always).await,
+    /// Packs a partition of traces, from a mark on or from the oldest, and has it looked at again where there is more, or something was too early.
+    async fn pack_traces(&self, partition: TracePartition, from: Option<&Place>) -> Result<()> {
+        let again = pack_partition(&self.table, partition, from, self.packing, self.schedule.now()).await?;
+        if let Some(from) = &again.from {
+            // After what else the stream has.
+            self.table.put(traces::asking(&partition, Some(from)), &Condition::Always).await?;
+        }
+        match again.within {
             Some(ms) => self.pack_later(&[partition], ms).await,
             None => Ok(()),
         }
@@ -259,7 +261,8 @@ impl Left {
     fn of(sorted: &Sorted, work: &Work) -> Self {
         let runs = sorted.now.iter().chain(sorted.later.iter().map(|(at, _)| at)).cloned().map(Subject::Run);
         let traces = work.marked_traces().map(Subject::MarkedTraces);
-        let traces = traces.chain(work.traces_to_pack().map(Subject::TracesToPack));
+        let traces =
+            traces.chain(work.traces_to_pack().map(|(partition, from)| Subject::TracesToPack(partition, from)));
         Self { undone: runs.chain(work.removed().cloned()).chain(traces).collect(), failed: Vec::new() }
     }
 

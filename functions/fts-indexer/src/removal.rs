@@ -18,7 +18,7 @@ impl Indexer {
     /// Removes what an entity left behind, unless it is there again.
     pub(crate) async fn clear_up(&self, subject: &Subject) -> Result<()> {
         match subject {
-            Subject::Run(_) | Subject::MarkedTraces(_) | Subject::TracesToPack(_) => Ok(()),
+            Subject::Run(_) | Subject::MarkedTraces(_) | Subject::TracesToPack(..) => Ok(()),
             Subject::RemovedRun(at, started) => self.clear_up_run(at, *started).await,
             Subject::RemovedExperiment(experiment, workspace, name) => {
                 self.clear_up_experiment(*experiment, workspace, name).await

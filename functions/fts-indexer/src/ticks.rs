@@ -76,7 +76,7 @@ impl Indexer {
             }
         }
         let partitions: BTreeSet<_> = known.iter().filter_map(partition_of_row).collect();
-        later.extend(partitions.iter().map(asking));
+        later.extend(partitions.iter().map(|partition| asking(partition, None)));
         self.table.write_many(later, &[]).await?;
         let asked: Vec<_> = now.iter().map(|at| self.ask_for(at)).collect();
         let asks = !asked.is_empty();

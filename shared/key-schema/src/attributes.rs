@@ -194,6 +194,7 @@ names! {
     EXPERIMENTS = "experiments",
     FIELDS = "fields",
     FILTER = "filter",
+    FROM = "from",
     FULL = "full",
     GREW = "grew",
     HEADS = "heads",

@@ -244,7 +244,10 @@ rows! {
         BEHIND: Text "of a block whose newer traces were cut off: where the block ended that they became"
     };
     /// Asks the stream's consumer to pack the partition. It stays: without it, nobody has packed the partition.
-    Packing = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "P" { TO_PACK: Number required "when it was asked for, in ms" };
+    Packing = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "P" {
+        TO_PACK: Number required "when it was asked for, in ms",
+        FROM: Text "the place of the mark with which the pass begins, where one before it had too little time; missing for the oldest"
+    };
     /// Who packs the partition, or removes it: nobody else does meanwhile.
     PackingLease = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "L" {
         NONCE: Bytes required "drawn by who has it",

@@ -67,7 +67,7 @@ struct Lab {
 
 /// An indexer that has just begun. It packs few traces as others pack many: blocks of one or two.
 fn indexer(site: &Site) -> Indexer {
-    let packing = Packing { least_new: 1, least_changed: 1, most: 2, rest: Duration::ZERO };
+    let packing = Packing { least_new: 1, least_changed: 1, most: 2, rest: Duration::ZERO, ..Packing::default() };
     Indexer::new(site.table.clone()).with_packing(packing)
 }
 

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use table::Result;
-use trace_blocks::ToPack;
+use trace_blocks::{Place, ToPack};
 
 use super::documents::Live;
 use super::write::{Home, Piece};
-use super::{LONGEST, Mark, Packer, cut};
+use super::{Mark, Packer, cut};
 
 /// Marks whose documents are read at a time.
 const AT_A_TIME: usize = 100;
@@ -21,17 +21,17 @@ pub(super) struct Appended {
     pub(super) in_progress: bool,
     /// Whether the experiment was deleted meanwhile.
     pub(super) is_over: bool,
-    /// Whether time was short, and marks were not looked at.
-    pub(super) is_late: bool,
+    /// The oldest of those that were not looked at, or wait for them, because time was short.
+    pub(super) rest: Option<Place>,
 }
 
 impl Packer<'_> {
     /// Makes blocks of marks, oldest first: no block has anything at their places, or between them. Marks that stand for nothing go.
     pub(super) async fn append(&self, marks: &[Mark]) -> Result<Appended> {
         let (mut live, mut appended): (Vec<Live>, _) = (Vec::new(), Appended::default());
-        for marks in marks.chunks(AT_A_TIME) {
-            if self.begin.age() > LONGEST {
-                appended.is_late = true;
+        for (portion, marks) in marks.chunks(AT_A_TIME).enumerate() {
+            if portion > 0 && self.begin.age() > self.sizes.longest {
+                appended.rest = marks.first().map(|mark| mark.place.clone());
                 break;
             }
             let documents = self.documents(marks).await?;
@@ -54,6 +54,8 @@ impl Packer<'_> {
             appended.is_over = !self.create(live).await?;
         } else {
             appended.left = live.into_iter().map(|trace| trace.mark).collect();
+            let oldest = appended.left.first().map(|mark| mark.place.clone());
+            appended.rest = appended.rest.take().map(|rest| oldest.unwrap_or(rest));
         }
         Ok(appended)
     }

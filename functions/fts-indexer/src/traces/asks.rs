@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use entities::attributes::TO_PACK;
+use entities::attributes::{FROM, TO_PACK};
 use entities::now_ms;
 use key_schema::{Ascending, Key, Segment, Shard, rows};
-use table::{Item, number};
-use trace_blocks::TracePartition;
+use table::{Item, number, text};
+use trace_blocks::{Place, TracePartition};
 
 /// What rows of partitions that are to be looked at later are called.
 const TRACES: &str = "traces";
@@ -57,9 +57,14 @@ pub(crate) fn partition_of_row(key: &Key) -> Option<TracePartition> {
     Some(TracePartition { experiment: row.experiment, day: Ascending::read(day)?.0, shard: shard.parse().ok()? })
 }
 
-/// What asks the stream's consumer to pack a partition. It has the time, so that each is another, and the stream tells of it.
-pub(crate) fn asking(partition: &TracePartition) -> Item {
-    Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()))
+/// What asks the stream's consumer to pack a partition, from this mark on or from the oldest. It has the time, so that each is another, and the stream
+/// tells of it.
+pub(crate) fn asking(partition: &TracePartition, from: Option<&Place>) -> Item {
+    let item = Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));
+    match from {
+        Some(from) => item.with(FROM, text(from.text())),
+        None => item,
+    }
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub(crate) use pass::pack_partition;
 const QUIET: i64 = 180_000;
 /// Marks of a block that are dealt with together: with the block's own traces, they make no more blocks than fit into a transaction.
 const MOST_WITHIN: usize = 128;
-/// How long a pass goes on: the changes of other entities wait for it.
+/// How long a pass goes on, unless somebody says otherwise.
 const LONGEST: Duration = Duration::from_secs(20);
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
@@ -50,6 +50,8 @@ pub struct Packing {
     pub least_changed: usize,
     /// Traces of a block at most.
     pub most: usize,
+    /// How long a pass goes on: the changes of other entities wait for it.
+    pub longest: Duration,
     /// Pause after each block: clients write to the same partition, which takes 1,000 write units a second.
     pub rest: Duration,
 }
@@ -57,7 +59,7 @@ pub struct Packing {
 impl Default for Packing {
     fn default() -> Self {
         // A block is about 30 KB: at worst, a trace costs a write unit, and a block has 15 marks that readers read one by one.
-        Self { least_new: 32, least_changed: 16, most: MOST_TRACES, rest: Duration::from_millis(200) }
+        Self { least_new: 32, least_changed: 16, most: MOST_TRACES, longest: LONGEST, rest: Duration::from_millis(200) }
     }
 }
 

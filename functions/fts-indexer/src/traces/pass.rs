@@ -9,7 +9,7 @@ use trace_blocks::{Block, Lease, Place, TracePartition};
 use super::documents::PROGRESS;
 use super::ends::{Ends, Owner};
 use super::write::Home;
-use super::{LONGEST, MOST_WITHIN, Mark, Packer, Packing, QUIET};
+use super::{MOST_WITHIN, Mark, Packer, Packing, QUIET};
 use crate::entries::failed;
 
 /// Marks that are read at a time.
@@ -21,13 +21,23 @@ const OLDEST: i64 = 86_400_000;
 /// How old a mark may be that was not looked at before, in ms.
 const RECENT: i64 = 900_000;
 
-/// When a partition is to be looked at again, if nothing else says so, in ms from the beginning of the pass.
+/// When a partition is to be looked at again, if nothing else says so.
 #[derive(Debug, Default)]
-struct Again(Option<i64>);
+pub(crate) struct Again {
+    /// In ms from the beginning of the pass.
+    pub(crate) within: Option<i64>,
+    /// At once, from this mark on: there was too little time.
+    pub(crate) from: Option<Place>,
+}
 
 impl Again {
     fn within(&mut self, ms: i64) {
-        self.0 = Some(self.0.map_or(ms, |known| known.min(ms)));
+        self.within = Some(self.within.map_or(ms, |known| known.min(ms)));
+    }
+
+    fn go_on_at(&mut self, place: Place) {
+        // The oldest of them.
+        self.from = self.from.take().max(Some(place));
     }
 }
 
@@ -39,7 +49,7 @@ struct Gathered {
     marks: Vec<Mark>,
 }
 
-/// Packs what is quiet in a partition; returns in how many ms it is to be looked at again, if marks are left that will be quiet then. A
+/// Packs what is quiet in a partition, from a mark on or from the oldest; returns when it is to be looked at again, if marks are left then. A
 /// read unit per 30 marks, one per 4 KB of each document and its spans, and a request for these; for what is written, see [`Packer::write`].
 ///
 /// # Errors
@@ -47,16 +57,19 @@ struct Gathered {
 pub(crate) async fn pack_partition(
     table: &Table,
     partition: TracePartition,
+    from: Option<&Place>,
     sizes: Packing,
     now: i64,
-) -> Result<Option<i64>> {
+) -> Result<Again> {
     let begin = Moment::now();
     let nonce = rand::rng().random();
-    let Some(lease) = Lease::take(table, partition, nonce, now).await? else { return Ok(Some(QUIET)) };
+    let Some(lease) = Lease::take(table, partition, nonce, now).await? else {
+        return Ok(Again { within: Some(QUIET), from: None });
+    };
     let packer = Packer { table, partition, sizes, now, begin };
-    let outcome = packer.pack_leased().await;
+    let outcome = packer.pack_leased(from).await;
     // A write that failed may still be under way: then the lease runs out.
-    let again = outcome?.0;
+    let again = outcome?;
     if let Err(failure) = lease.give_back(table).await {
         tracing::warn!(?failure, "a lease could not be given back, and runs out");
     }
@@ -71,9 +84,9 @@ enum Packed {
 }
 
 impl Packer<'_> {
-    async fn pack_leased(&self) -> Result<Again> {
+    async fn pack_leased(&self, from: Option<&Place>) -> Result<Again> {
         match self.home().await? {
-            Home::Active => self.pass().await,
+            Home::Active => self.pass(from).await,
             Home::Deleted => Ok(Again::default()),
             Home::Gone => {
                 self.clear().await?;
@@ -82,9 +95,11 @@ impl Packer<'_> {
         }
     }
 
-    async fn pass(&self) -> Result<Again> {
-        let (mut again, mut gathered) = (Again::default(), Gathered::default());
-        let mut query = Query::of(self.partition.marks()).backwards().limit(AT_A_TIME);
+    async fn pass(&self, from: Option<&Place>) -> Result<Again> {
+        let (mut again, mut gathered, mut is_further) = (Again::default(), Gathered::default(), false);
+        let marks = self.partition.marks();
+        let marks = from.map_or_else(|| marks.clone(), |from| marks.clone().until(&from.text()));
+        let mut query = Query::of(marks).backwards().limit(AT_A_TIME);
         loop {
             let page = self.table.query_page(&query).await?;
             for item in &page.items {
@@ -95,10 +110,11 @@ impl Packer<'_> {
                     gathered.marks.push(mark);
                     continue;
                 }
-                if self.begin.age() > LONGEST {
-                    again.within(0);
+                if is_further && self.begin.age() > self.sizes.longest {
+                    again.go_on_at(gathered.marks.first().map_or(mark.place, |oldest| oldest.place.clone()));
                     return Ok(again);
                 }
+                is_further |= !gathered.marks.is_empty();
                 let Packed::Left(left) = self.pack(&mut gathered, &mut again).await? else { return Ok(again) };
                 gathered.marks = if is_same { left } else { Vec::new() };
                 // There may be other blocks now.
@@ -180,8 +196,8 @@ impl Packer<'_> {
         if appended.in_progress {
             again.within(PROGRESS);
         }
-        if appended.is_late {
-            again.within(0);
+        if let Some(place) = appended.rest {
+            again.go_on_at(place);
         }
         Ok(if appended.is_over { Packed::Over } else { Packed::Left(appended.left) })
     }

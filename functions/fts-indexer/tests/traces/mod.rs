@@ -4,6 +4,8 @@ mod faults;
 mod grow;
 mod lab;
 
+use std::time::Duration;
+
 use entities::attributes::{TO_PACK, WAITS};
 use fts_indexer::Packing;
 use trace_blocks::TracePartition;
@@ -204,7 +206,33 @@ async fn a_partition_is_packed_by_itself() {
     lab.check().await;
 }
 
+/// Each block has a recent mark, and a pass has time for one of them.
+#[tokio::test]
+async fn a_pass_goes_on_where_the_last_one_ended() {
+    let sizes = Packing { least_new: 2, least_changed: 2, longest: Duration::ZERO, ..small() };
+    let lab = Lab::with_sizes(sizes).await;
+    for number in 0..12 {
+        lab.put(number, TIME + 10 * i64::from(number)).await;
+    }
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!(lab.counts().await, [3, 3, 3, 3]);
+    for number in [1, 4, 7, 10] {
+        lab.tag(number, "changed").await;
+    }
+    for number in 20..26 {
+        lab.put(number, TIME + 1_000 + i64::from(number)).await;
+    }
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!(lab.counts().await, [3, 3, 3, 3, 3, 3]);
+    lab.check().await;
+    // What the first passes have left is not forgotten.
+    assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await), (4, 1));
+    lab.pack_after(30 * 60 * MINUTE).await;
+    assert!(lab.marks().await.is_empty());
+    lab.check().await;
+}
+
 /// Small blocks, for what many traces would take.
 fn small() -> Packing {
-    Packing { least_new: 1, least_changed: 1, most: 3, rest: std::time::Duration::ZERO }
+    Packing { least_new: 1, least_changed: 1, most: 3, rest: Duration::ZERO, ..Packing::default() }
 }

@@ -41,7 +41,7 @@ async fn counted(site: &Site) -> (usize, usize) {
 fn what_the_consumer_packs_is_answered_as_before() {
     timed(async {
         let site = Site::new().await;
-        let packing = Packing { least_new: 2, least_changed: 2, most: 8, rest: Duration::ZERO };
+        let packing = Packing { least_new: 2, least_changed: 2, most: 8, rest: Duration::ZERO, ..Packing::default() };
         let indexer = Indexer::new(site.table.clone()).with_packing(packing);
         make(&site.server, 7).await;
         let unpacked = site.copy().await;

@@ -22,7 +22,7 @@ struct Packer {
 
 impl Packer {
     async fn of(site: &Site, most: usize) -> Self {
-        let sizes = Packing { least_new: 2, least_changed: 2, most, rest: Duration::ZERO };
+        let sizes = Packing { least_new: 2, least_changed: 2, most, rest: Duration::ZERO, ..Packing::default() };
         let indexer = Indexer::new(site.table.clone()).with_clock(clock::now_ms).with_packing(sizes);
         Self { indexer, stream: site.engine.stream(TABLE).await.unwrap().unwrap() }
     }
