@@ -1,6 +1,6 @@
 //! A block of traces.
 
-use entities::attributes::{BEHIND, BLOCK_SPANS, CORE, COUNT, EDITS, HEADS, NEWEST};
+use entities::attributes::{BEHIND, BLOCK_SPANS, CORE, COUNT, EDITS, HEADS, NEWEST, WRITTEN};
 use entities::{StoredTrace, unreadable};
 use key_schema::Key;
 use mlflow_api::{Error, Result};
@@ -59,10 +59,11 @@ impl Block {
         &self.end
     }
 
-    /// Where the block before it ended when it was cut off that one.
+    /// Where the block before it ended when it was cut off that one, if that was after this time, in ms.
     #[must_use]
-    pub fn behind(&self) -> Option<Place> {
-        self.item.text(BEHIND).and_then(Place::parse)
+    pub fn behind(&self, since: i64) -> Option<Place> {
+        let written = self.item.number(WRITTEN)?;
+        if written > since { self.item.text(BEHIND).and_then(Place::parse) } else { None }
     }
 
     /// When the newest of its traces began, in ms.

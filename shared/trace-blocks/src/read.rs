@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use entities::attributes::CONTENT;
-use entities::unreadable;
+use entities::{now_ms, unreadable};
 use key_schema::Key;
 use mlflow_api::TraceId;
 use spans::Span;
@@ -17,6 +17,9 @@ use crate::place::{Place, TracePartition};
 
 /// Blocks read in one request at most: they are about 30 KB, and a page has 1 MB.
 const AT_A_TIME: usize = 40;
+/// For how long after a block was cut in two a page may have the older half alone, in ms: much longer than one takes, for clocks that differ. Later, the
+/// newer half has been removed.
+const CUT: i64 = 600_000;
 
 /// The blocks that own places behind this one, or all, in their order: as many as have so many traces, or all; and whether there are more.
 /// The first may have places that are not behind it. One request per 40 of them; a read unit per 4 KB.
@@ -32,8 +35,9 @@ pub async fn read_blocks(
     let read = || read_once(table, partition, behind, most_traces);
     let (blocks, more) = read().await?;
     // A page is not of one moment: of a block that was just cut in two, it may have the older half alone.
+    let since = now_ms().saturating_sub(CUT);
     let is_half = |(before, block): (Option<&Place>, &Block)| {
-        block.behind().is_some_and(|end| before.is_none_or(|before| *before < end))
+        block.behind(since).is_some_and(|end| before.is_none_or(|before| *before < end))
     };
     let ends = std::iter::once(behind).chain(blocks.iter().map(|block| Some(block.end())));
     if ends.zip(&blocks).any(is_half) { read().await } else { Ok((blocks, more)) }

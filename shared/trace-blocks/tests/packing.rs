@@ -229,7 +229,8 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
     let (newer, _) = packed(newer, |_| SpansToPack::Elsewhere);
     let (older, _) = packed(older, |_| SpansToPack::Elsewhere);
     let end = Place::of(&traces[9]);
-    table.put(older.with("behind", text(end.text())), &Condition::Always).await.unwrap();
+    let older = older.with("behind", text(end.text())).with("written", number(entities::now_ms()));
+    table.put(older.clone(), &Condition::Always).await.unwrap();
     let requests = async |behind: Option<&Place>| {
         let meter = table::Meter::default();
         let (blocks, _) = read_blocks(&table.metered(meter.clone()), &PARTITION, behind, 15).await.unwrap();
@@ -239,6 +240,11 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
     assert_eq!(requests(None).await, (1, 2));
     assert_eq!(requests(Some(&Place::of(&traces[5]))).await, (1, 2));
     assert_eq!(requests(Some(&end)).await, (1, 1));
+    // Nor long after it was cut: the newer half was removed.
+    let old = older.clone().with("written", number(entities::now_ms() - 3_600_000));
+    table.put(old, &Condition::Always).await.unwrap();
+    assert_eq!(requests(None).await, (1, 1));
+    table.put(older, &Condition::Always).await.unwrap();
     table.put(newer, &Condition::Always).await.unwrap();
     assert_eq!(requests(None).await, (2, 1));
 }
