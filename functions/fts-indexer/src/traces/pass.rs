@@ -87,12 +87,18 @@ impl Packer<'_> {
     async fn pack_leased(&self, from: Option<&Place>) -> Result<Again> {
         match self.home().await? {
             Home::Active => self.pass(from).await,
-            Home::Deleted => Ok(Again::default()),
+            Home::Deleted => self.look_again().await,
             Home::Gone => {
                 self.clear().await?;
                 Ok(Again::default())
             }
         }
+    }
+
+    /// When a deleted experiment is to be looked at, which may be restored; not where nothing is left to pack. One request.
+    async fn look_again(&self) -> Result<Again> {
+        let marks = self.table.query_page(&Query::of(self.partition.marks()).limit(1)).await?;
+        Ok(Again { within: (!marks.items.is_empty()).then_some(OLDEST), from: None })
     }
 
     async fn pass(&self, from: Option<&Place>) -> Result<Again> {
@@ -199,6 +205,10 @@ impl Packer<'_> {
         if let Some(place) = appended.rest {
             again.go_on_at(place);
         }
-        Ok(if appended.is_over { Packed::Over } else { Packed::Left(appended.left) })
+        if appended.is_over {
+            again.within(OLDEST);
+            return Ok(Packed::Over);
+        }
+        Ok(Packed::Left(appended.left))
     }
 }

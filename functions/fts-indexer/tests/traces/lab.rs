@@ -91,6 +91,10 @@ impl Lab {
         self.set_stage("deleted").await;
     }
 
+    pub(super) async fn restore_experiment(&self) {
+        self.set_stage("active").await;
+    }
+
     pub(super) async fn remove_experiment(&self) {
         self.table().delete(&rows::Experiment::key(&ExperimentId::DEFAULT), &Condition::Always).await.unwrap();
     }

@@ -194,6 +194,25 @@ async fn one_packs_at_a_time_and_none_what_is_removed() {
 }
 
 #[tokio::test]
+async fn traces_of_a_restored_experiment_are_packed() {
+    let lab = Lab::new().await;
+    for number in 0..40 {
+        lab.put(number, TIME + i64::from(number)).await;
+    }
+    lab.delete_experiment().await;
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!((lab.counts().await.len(), lab.rows("DUE#").await), (0, 1));
+    lab.restore_experiment().await;
+    lab.pack_after(DAY + 90 * MINUTE).await;
+    assert_eq!((lab.counts().await, lab.marks().await.len()), (vec![40], 0));
+    // Without a mark, nobody looks at it again.
+    lab.delete_experiment().await;
+    lab.ask().await;
+    lab.pack().await;
+    assert_eq!(lab.rows("DUE#").await, 0);
+}
+
+#[tokio::test]
 async fn a_partition_is_packed_by_itself() {
     let lab = Lab::new().await;
     for number in 0..64 {
