@@ -60,7 +60,9 @@ impl Retention {
             if let kept @ 1.. = self.remove_all_models(experiment, report).await? {
                 return Ok(Some(format!("{kept} of its logged models stay")));
             }
-            self.remove_all_traces(experiment).await?;
+            if let kept @ 1.. = self.remove_all_traces(experiment).await? {
+                return Ok(Some(format!("{kept} blocks of its traces cannot be read")));
+            }
             self.remove_trace_files_of(experiment, &item, report).await?;
             if item.map(TAGS).is_some_and(|tags| tags.contains_key(TRACE_RETENTION_TAG)) {
                 TraceSetting::forget(&self.table, experiment).await?;

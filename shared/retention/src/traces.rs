@@ -7,26 +7,30 @@ use entities::{now_ms, read_traces};
 use key_schema::{Key, KeyRange, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
-use trace_blocks::{TracePartition, read_blocks};
+use trace_blocks::{Block, TracePartition};
 
 use crate::store::Retention;
 
 /// Marks that are read at a time.
 const PAGE: usize = 100;
+/// Blocks that are read at a time: each is about 30 KB.
+const BLOCKS: usize = 10;
 /// Pause before a partition is looked at again that somebody packs, and how often: a lease lasts a minute and a half.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 pub(crate) const RESTS: usize = 100;
 
 impl Retention {
     /// Removes all traces of an experiment that is deleted, so that none is added: first the traces of each mark and block, then the mark or
-    /// block, which names them until then. The rows of the days go with the experiment's partition, after that.
-    pub(crate) async fn remove_all_traces(&self, experiment: ExperimentId) -> Result<()> {
+    /// block, which names them until then. The rows of the days go with the experiment's partition, after that. Returns how many blocks stay, because
+    /// they cannot be read: they alone say which traces are left.
+    pub(crate) async fn remove_all_traces(&self, experiment: ExperimentId) -> Result<usize> {
+        let mut unreadable = 0;
         for (day, shards) in self.trace_days(experiment).await? {
             for shard in 0..shards {
-                self.remove_partition(TracePartition { experiment, day, shard }).await?;
+                unreadable += self.remove_partition(TracePartition { experiment, day, shard }).await?;
             }
         }
-        Ok(())
+        Ok(unreadable)
     }
 
     /// The days of an experiment's traces, oldest first, each with the number of its partitions. One request, and one per 1 MB.
@@ -40,19 +44,22 @@ impl Retention {
         Ok(days.collect())
     }
 
-    async fn remove_partition(&self, partition: TracePartition) -> Result<()> {
+    async fn remove_partition(&self, partition: TracePartition) -> Result<usize> {
         // Without this row, nobody has packed the partition; nor does anybody begin to, now that the experiment is deleted.
         if self.table.get(&partition.packing_key()).await?.is_none() {
-            return self.remove_marked(partition).await;
+            return self.remove_marked(partition).await.map(|()| 0);
         }
         self.wait_for_packer(partition).await?;
         // Marks first: they say what has changed since it was packed.
         self.remove_marked(partition).await?;
-        self.remove_packed(partition).await?;
+        if let unreadable @ 1.. = self.remove_packed(partition).await? {
+            return Ok(unreadable);
+        }
         for spans in partition.spans() {
             self.remove_range(spans).await?;
         }
-        Ok(self.table.write_many(Vec::new(), &[partition.lease_key(), partition.packing_key()]).await?)
+        self.table.write_many(Vec::new(), &[partition.lease_key(), partition.packing_key()]).await?;
+        Ok(0)
     }
 
     /// Waits until nobody packs the partition. Who takes the lease from now on sees that the experiment is deleted, and writes nothing.
@@ -80,16 +87,28 @@ impl Retention {
         }
     }
 
-    async fn remove_packed(&self, partition: TracePartition) -> Result<()> {
+    async fn remove_packed(&self, partition: TracePartition) -> Result<usize> {
+        let mut unreadable = 0;
+        let mut query = Query::of(partition.blocks()).for_removal().limit(BLOCKS);
         loop {
-            let (blocks, _) = read_blocks(&self.table, &partition, None, 1).await?;
-            if blocks.is_empty() {
-                return Ok(());
-            }
-            for block in blocks {
-                let traces: Vec<_> = block.core()?.into_iter().map(|trace| trace.place.trace).collect();
+            let page = self.table.query_page(&query).await?;
+            for item in page.items {
+                let Some(key) = item.key() else { continue };
+                let core = match Block::of(item).and_then(|block| block.core()) {
+                    Ok(core) => core,
+                    Err(error) => {
+                        tracing::error!(%error, "a block of traces cannot be read, and stays");
+                        unreadable += 1;
+                        continue;
+                    }
+                };
+                let traces: Vec<_> = core.into_iter().map(|trace| trace.place.trace).collect();
                 self.remove_traces(partition.experiment, &traces).await?;
-                self.table.write_many(Vec::new(), &[block.key()]).await?;
+                self.table.write_many(Vec::new(), &[key]).await?;
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(unreadable),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A pass over the marks of a partition.
 
-use entities::Moment;
 use entities::attributes::{MARKED_AT, WAITS};
+use entities::{Moment, StoredTrace};
 use rand::RngExt;
 use table::{Failure, Item, Query, Result, Table};
 use trace_blocks::{Block, Lease, Place, TracePartition};
@@ -10,7 +10,6 @@ use super::documents::PROGRESS;
 use super::ends::{Ends, Owner};
 use super::write::Home;
 use super::{MOST_WITHIN, Mark, Packer, Packing, QUIET};
-use crate::entries::failed;
 
 /// Marks that are read at a time.
 const AT_A_TIME: usize = 1_000;
@@ -161,9 +160,10 @@ impl Packer<'_> {
             again.within(oldest.saturating_add(OLDEST).saturating_sub(self.now));
             return Ok(Packed::Left(marks));
         }
-        let item = self.table.get(&self.partition.block_key(&owner.end)).await?;
-        let gone = || Failure::Unexpected("somebody else packs the partition".to_owned());
-        let block = Block::of(item.ok_or_else(gone)?).map_err(failed)?;
+        let Some((block, traces)) = self.block(&owner.end).await? else {
+            again.within(OLDEST);
+            return Ok(Packed::Left(Vec::new()));
+        };
         // What began later than all that the newest block has makes new blocks, or fills that one up.
         let is_within = |mark: &Mark| !owner.is_newest || mark.place.time <= block.newest();
         let (mut change, mut new): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_within);
@@ -183,13 +183,26 @@ impl Packer<'_> {
         }
         if change.len() >= self.sizes.least_changed || (is_due && !change.is_empty()) {
             gathered.ends = Ends::default();
-            if self.rewrite(&block, &change).await? {
+            if self.rewrite(&block, traces, &change).await? {
                 again.within(PROGRESS);
             }
         } else if !change.is_empty() {
             again.within(oldest.saturating_add(OLDEST).saturating_sub(self.now));
         }
         self.pack_new(gathered, new, again).await
+    }
+
+    /// A block with its traces; nothing if it cannot be read, which does not keep others from being packed. Its marks stay, and who reads what has none gets
+    /// the error.
+    async fn block(&self, end: &Place) -> Result<Option<(Block, Vec<StoredTrace>)>> {
+        let gone = || Failure::Unexpected("somebody else packs the partition".to_owned());
+        let read = match self.table.get(&self.partition.block_key(end)).await {
+            Err(Failure::Unreadable(what)) => Err(what),
+            item => Block::of(item?.ok_or_else(gone)?)
+                .and_then(|block| block.traces().map(|traces| (block, traces)))
+                .map_err(|error| error.to_string()),
+        };
+        Ok(read.inspect_err(|what| tracing::error!(what, "a block of traces cannot be read, and stays as it is")).ok())
     }
 
     /// Makes new blocks of marks at places that no block has.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use entities::StoredTrace;
 use key_schema::WideDigest;
 use mlflow_api::TraceId;
-use table::Result;
+use table::{Failure, Result};
 use trace_blocks::{Block, Place, SpansToPack, ToPack, read_block_spans, room};
 
 use super::write::Piece;
@@ -21,9 +21,9 @@ struct Entry {
 }
 
 impl Packer<'_> {
-    /// Writes a block anew, with what these marks at places that it owns stand for, and takes the marks away. One that would be too large becomes
+    /// Writes a block anew, which has these traces, with what these marks at places that it owns stand for, and takes the marks away. One that would be too large becomes
     /// several; one without traces goes. Whether there are traces that will end.
-    pub(super) async fn rewrite(&self, block: &Block, marks: &[Mark]) -> Result<bool> {
+    pub(super) async fn rewrite(&self, block: &Block, traces: Vec<StoredTrace>, marks: &[Mark]) -> Result<bool> {
         let documents = self.documents(marks).await?;
         let nothing = documents.live.is_empty() && documents.dead.is_empty();
         if nothing && documents.in_progress {
@@ -32,7 +32,7 @@ impl Packer<'_> {
         }
         let marked: HashSet<&Place> = marks.iter().map(|mark| &mark.place).collect();
         let mut entries: Vec<(Place, Entry)> = Vec::new();
-        for trace in block.traces().map_err(failed)? {
+        for trace in traces {
             let place = Place::of(&trace);
             if !marked.contains(&place) {
                 let room = room(&trace).map_err(failed)?;
@@ -50,7 +50,7 @@ impl Packer<'_> {
         // Oldest first.
         entries.sort_by(|(one, _), (other, _)| other.cmp(one));
         let counts = cut::evenly(&entries.iter().map(|(_, entry)| entry.room).collect::<Vec<_>>(), self.sizes.most);
-        self.know_spans(block, &mut entries, marks, &changed, counts.len() == 1).await?;
+        let is_sound = self.know_spans(block, &mut entries, marks, &changed, counts.len() == 1).await?;
         let unknown = entries.iter().filter(|(_, entry)| entry.known.is_none());
         let unknown: Vec<TraceId> = unknown.map(|(place, _)| place.trace.clone()).collect();
         let mut read = self.spans(unknown).await?.into_iter();
@@ -77,7 +77,9 @@ impl Packer<'_> {
             self.remove(block).await?;
             HashSet::new()
         } else {
-            let blocks = self.write(pieces, &before).await?;
+            // What cannot be read is put again.
+            let are_there = if is_sound { &before } else { &HashSet::new() };
+            let blocks = self.write(pieces, are_there).await?;
             blocks.iter().flat_map(Block::groups).filter_map(|group| group.digest).collect()
         };
         self.unmark(done).await?;
@@ -87,7 +89,7 @@ impl Packer<'_> {
     }
 
     /// Finds the spans that the block has of traces that have not changed: a group of them stays as it is, where no mark lies in it and it
-    /// is to be in one block; others are read. One request.
+    /// is to be in one block; others are read. Whether they could be. One request.
     async fn know_spans(
         &self,
         block: &Block,
@@ -95,7 +97,7 @@ impl Packer<'_> {
         marks: &[Mark],
         changed: &HashSet<Place>,
         is_one: bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let core = block.core().map_err(failed)?;
         let mut rest = core.as_slice();
         let (mut known, mut wanted) = (HashMap::new(), Vec::new());
@@ -119,13 +121,22 @@ impl Packer<'_> {
         }
         wanted.retain(|place| !changed.contains(place));
         let asked: Vec<_> = wanted.iter().map(|place| (block, &place.trace)).collect();
-        let mut read = read_block_spans(self.table, &asked).await?;
+        let mut is_sound = true;
+        let mut read = match read_block_spans(self.table, &asked).await {
+            // They are with their traces, too.
+            Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
+                tracing::error!(?failure, "spans of a block cannot be read, and are packed anew");
+                is_sound = false;
+                HashMap::new()
+            }
+            read => read?,
+        };
         for place in wanted {
             known.extend(read.remove(&place.trace).map(|spans| (place, SpansToPack::Read(spans))));
         }
         for (place, entry) in entries.iter_mut().filter(|(place, _)| !changed.contains(place)) {
             entry.known = known.remove(place);
         }
-        Ok(())
+        Ok(is_sound)
     }
 }

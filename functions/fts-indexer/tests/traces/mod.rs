@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use entities::attributes::{TO_PACK, WAITS};
 use fts_indexer::Packing;
+use table::{Condition, bytes};
 use trace_blocks::TracePartition;
 
 use lab::{DAY, Lab, TIME, id, partition};
@@ -210,6 +211,36 @@ async fn traces_of_a_restored_experiment_are_packed() {
     lab.ask().await;
     lab.pack().await;
     assert_eq!(lab.rows("DUE#").await, 0);
+}
+
+#[tokio::test]
+async fn a_block_that_cannot_be_read_keeps_no_other_from_being_packed() {
+    let lab = Lab::with_sizes(Packing { least_new: 2, least_changed: 2, ..small() }).await;
+    for number in 0..9 {
+        lab.put(number, TIME + 10 * i64::from(number)).await;
+    }
+    lab.pack_after(5 * MINUTE).await;
+    let block = lab.blocks_of(&partition()).await.remove(2);
+    let block = lab.table().get(&block.key()).await.unwrap().unwrap();
+    lab.table().put(block.clone().with("heads", bytes(vec![1])), &Condition::Always).await.unwrap();
+    for number in [0, 1, 3, 4] {
+        lab.tag(number, "changed").await;
+    }
+    for number in 20..23 {
+        lab.put(number, TIME + 1_000 + i64::from(number)).await;
+    }
+    // Spans of the next block, too, which are with their traces as well.
+    let middle = lab.blocks_of(&partition()).await.remove(1);
+    let spans = partition().spans_key(&middle.groups()[0].digest.unwrap());
+    let spoiled = lab.table().get(&spans).await.unwrap().unwrap().with("content", bytes(vec![1]));
+    lab.table().put(spoiled, &Condition::Always).await.unwrap();
+    lab.pack_after(5 * MINUTE).await;
+    assert_eq!((lab.counts().await, lab.marks().await), (vec![3, 3, 3, 3], vec![id(1), id(0)]));
+    assert_eq!(lab.rows("DUE#").await, 1, "it is looked at again");
+    lab.table().put(block, &Condition::Always).await.unwrap();
+    lab.pack_after(DAY + 90 * MINUTE).await;
+    assert!(lab.marks().await.is_empty());
+    lab.check().await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use key_schema::attributes::DELETED_TIME;
 use key_schema::{Ascending, Descending, Ordinal, WideDigest, rows};
 use mlflow_api::{ExperimentId, RunId, TraceId};
 use serde_json::json;
-use table::{Item, Map, Update, bytes, map, number, text};
+use table::{Condition, Item, Map, Update, bytes, map, number, text};
 use trace_blocks::{PackedBlock, Place, SpansToPack, ToPack, TracePartition, pack};
 
 use crate::lab::Lab;
@@ -133,6 +133,31 @@ async fn an_experiment_leaves_nothing() {
     lab.api.get("experiments/get", &[("experiment_id", &experiment)]).await.missing();
     // Its name is free.
     lab.experiment("e").await;
+}
+
+#[tokio::test]
+async fn blocks_that_cannot_be_read_stay_and_others_go() {
+    let lab = Lab::new().await;
+    let experiment = lab.experiment("e").await;
+    trace(&lab, &experiment).await;
+    // A newer one.
+    let partition = TracePartition { experiment: ExperimentId::parse(&experiment).unwrap(), day: 3, shard: 0 };
+    let key = partition.block_key(&Place { time: 3 * DAY + 2, trace: TraceId::new(9) });
+    lab.site.table.put(Item::new(key.clone()).with("core", bytes(vec![1])), &Condition::Always).await.unwrap();
+    lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
+    let outcome = lab.collect(None).await;
+    assert_eq!(outcome.kept.len(), 1, "{:?}", outcome.kept);
+    let left: Vec<_> = lab.dump().await.into_keys().filter(|key| key.starts_with("TR")).collect();
+    assert_eq!(
+        left.iter().filter(|left| left.contains(" B#")).collect::<Vec<_>>(),
+        [&format!("{} {}", key.pk, key.sk)]
+    );
+    assert!(!left.iter().any(|left| left.contains(" M#") || left.starts_with("TRACE#")), "{left:?}");
+    // By hand.
+    lab.site.table.delete(&key, &Condition::Always).await.unwrap();
+    let outcome = lab.collect(None).await;
+    assert_eq!(outcome.kept, []);
+    assert!(outcome.removed.contains(&format!("Experiment with ID {experiment}")));
 }
 
 #[tokio::test]
