@@ -41,12 +41,12 @@ pub(crate) fn read(written: &[u8]) -> Option<Vec<Group>> {
     Some(groups)
 }
 
-/// The spans of one trace, as they stand in a group.
-pub(crate) fn message(trace: &TraceId, spans: &[Span]) -> Vec<u8> {
-    let mut message = Vec::new();
-    put_bytes(&mut message, trace.as_str().as_bytes());
-    put_bytes(&mut message, &spans::message(spans));
-    message
+/// The spans of one trace, of which this is the message, as they stand in a group.
+pub(crate) fn packed(trace: &TraceId, message: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    put_bytes(&mut packed, trace.as_str().as_bytes());
+    put_bytes(&mut packed, message);
+    packed
 }
 
 /// A group's content of the messages of its traces, and its digest.
@@ -59,14 +59,19 @@ pub(crate) fn content(messages: &[Vec<u8>]) -> (WideDigest, Vec<u8>) {
     (WideDigest(fnv1a_128(&content)), content)
 }
 
-/// The spans of those traces of a group that are wanted; nothing if it cannot be read.
-pub(crate) fn spans_of(content: &[u8], is_wanted: impl Fn(&TraceId) -> bool) -> Option<Vec<(TraceId, Vec<Span>)>> {
+/// What is made of the spans of those traces of a group that are wanted, one trace after the other, and of their messages; nothing if it cannot be read.
+pub(crate) fn of_traces<T>(
+    content: &[u8],
+    is_wanted: impl Fn(&TraceId) -> bool,
+    make: impl Fn(&TraceId, &[u8], Vec<Span>) -> T,
+) -> Option<Vec<(TraceId, T)>> {
     let mut reader = Reader(content);
     let mut found = Vec::new();
     for _ in 0..reader.count()? {
         let (trace, message) = (TraceId::parse(reader.text()?)?, reader.bytes()?);
         if is_wanted(&trace) {
-            found.push((trace, spans::of_message(message).ok()?));
+            let wanted = make(&trace, message, spans::of_message(message).ok()?);
+            found.push((trace, wanted));
         }
     }
     reader.is_empty().then_some(found)

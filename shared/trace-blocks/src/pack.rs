@@ -4,7 +4,7 @@ use entities::attributes::{BLOCK_SPANS, CONTENT, CORE, COUNT, EDITS, HEADS, NEWE
 use entities::{StoredTrace, unreadable};
 use key_schema::index::TraceBlocks;
 use key_schema::{Descending, WideDigest};
-use mlflow_api::{Error, Result};
+use mlflow_api::{Error, Result, TraceId};
 use spans::Span;
 use table::{Item, bytes, number};
 
@@ -34,11 +34,28 @@ pub struct ToPack {
 #[derive(Clone, Debug)]
 pub enum SpansToPack {
     /// These.
-    Read(Vec<Span>),
+    Read(PackedSpans),
     /// They are in a group that stays as it is, together with those of the traces beside it.
     In(WideDigest),
     /// They stay with the trace alone.
     Elsewhere,
+}
+
+/// Spans of one trace as a group has them: they take a fraction of the room that spans do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedSpans(pub(crate) Vec<u8>);
+
+impl SpansToPack {
+    /// All spans of a trace.
+    #[must_use]
+    pub fn of(trace: &TraceId, spans: &[Span]) -> Self {
+        Self::of_message(trace, &spans::message(spans))
+    }
+
+    pub(crate) fn of_message(trace: &TraceId, message: &[u8]) -> Self {
+        let packed = groups::packed(trace, message);
+        if packed.len() <= ROOM { Self::Read(PackedSpans(packed)) } else { Self::Elsewhere }
+    }
 }
 
 /// The items of a block.
@@ -124,18 +141,14 @@ fn in_groups(
     };
     for to_pack in oldest_first {
         let known = match to_pack.spans {
-            SpansToPack::Read(spans) => {
-                let message = groups::message(to_pack.trace.id(), &spans);
-                if message.len() <= ROOM {
-                    if size + message.len() > ROOM {
-                        close(&mut open, &mut groups)?;
-                        size = 0;
-                    }
-                    size += message.len();
-                    open.push(message);
-                    continue;
+            SpansToPack::Read(PackedSpans(packed)) => {
+                if size + packed.len() > ROOM {
+                    close(&mut open, &mut groups)?;
+                    size = 0;
                 }
-                None
+                size += packed.len();
+                open.push(packed);
+                continue;
             }
             SpansToPack::In(digest) => Some(digest),
             SpansToPack::Elsewhere => None,

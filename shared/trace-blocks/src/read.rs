@@ -11,8 +11,8 @@ use table::{Query, Result, Table};
 
 use crate::block::{Block, failed};
 use crate::frame::decompress;
-use crate::groups::spans_of;
-use crate::pack::MOST_TRACES;
+use crate::groups::of_traces;
+use crate::pack::{MOST_TRACES, SpansToPack};
 use crate::place::{Place, TracePartition};
 
 /// Blocks read in one request at most: they are about 30 KB, and a page has 1 MB.
@@ -78,6 +78,22 @@ async fn read_once(
 /// # Errors
 /// Those of the table, and an internal one where a block or its spans cannot be read.
 pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> Result<HashMap<TraceId, Vec<Span>>> {
+    read_groups(table, wanted, |_, _, spans| spans).await
+}
+
+/// The same to be packed anew: no more than the spans of one trace are unpacked at a time.
+///
+/// # Errors
+/// As there.
+pub async fn read_spans_to_pack(table: &Table, wanted: &[(&Block, &TraceId)]) -> Result<HashMap<TraceId, SpansToPack>> {
+    read_groups(table, wanted, |trace, message, _| SpansToPack::of_message(trace, message)).await
+}
+
+async fn read_groups<T>(
+    table: &Table,
+    wanted: &[(&Block, &TraceId)],
+    make: impl Fn(&TraceId, &[u8], Vec<Span>) -> T,
+) -> Result<HashMap<TraceId, T>> {
     let mut of_blocks: HashMap<Key, (&Block, BTreeSet<&TraceId>)> = HashMap::new();
     for (block, trace) in wanted {
         of_blocks.entry(block.key()).or_insert_with(|| (block, BTreeSet::new())).1.insert(trace);
@@ -104,8 +120,10 @@ pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> R
     let mut found = HashMap::new();
     for (key, item) in &items {
         let Some(traces) = of_items.get(key) else { continue };
-        let read =
-            || spans_of(&decompress(item.0.get(CONTENT)?.as_b().ok()?.as_ref())?, |trace| traces.contains(trace));
+        let read = || {
+            let content = decompress(item.0.get(CONTENT)?.as_b().ok()?.as_ref())?;
+            of_traces(&content, |trace| traces.contains(trace), &make)
+        };
         found.extend(read().ok_or_else(|| failed(unreadable(item, "the spans of a block")))?);
     }
     Ok(found)

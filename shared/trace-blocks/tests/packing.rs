@@ -11,7 +11,9 @@ use mlflow_api::{ExperimentId, TraceId};
 use proptest::prelude::*;
 use spans::Span;
 use table::{Condition, Item, Map, Table, bytes, bytes_set, map, number, text};
-use trace_blocks::{Block, Place, SpansToPack, ToPack, TracePartition, pack, read_block_spans, read_blocks, room};
+use trace_blocks::{
+    Block, Place, SpansToPack, ToPack, TracePartition, pack, read_block_spans, read_blocks, read_spans_to_pack, room,
+};
 
 const PARTITION: TracePartition = TracePartition { experiment: ExperimentId::DEFAULT, day: 0, shard: 0 };
 
@@ -155,8 +157,12 @@ async fn spans_are_found_by_block_and_trace() {
     table.create_if_missing().await.unwrap();
     let traces: Vec<_> = (0..60).map(|at| StoredTrace::of(document(&format!("t{at}"), 100 - at)).unwrap()).collect();
     // Of 20 KB each: 17 to an item. Some are elsewhere, some have none.
-    let spans_of = |at: usize| (0..at % 3).map(|name| span(&format!("{at}-{name}-{}", "x".repeat(10_000)))).collect();
-    let to_pack = |at: usize| if at % 20 == 7 { SpansToPack::Elsewhere } else { SpansToPack::Read(spans_of(at)) };
+    let long = |at: usize, name| span(&format!("{at}-{name}-{}", "x".repeat(10_000)));
+    let spans_of = |at: usize| (0..at % 3).map(|name| long(at, name)).collect::<Vec<_>>();
+    let id_of = |at: usize| traces[at].id();
+    let is_elsewhere = |at: usize| at % 20 == 7;
+    let to_pack =
+        |at| if is_elsewhere(at) { SpansToPack::Elsewhere } else { SpansToPack::of(id_of(at), &spans_of(at)) };
     let (item, spans) = packed(&traces, to_pack);
     assert!(spans.len() > 3);
     table.write_many(spans.clone(), &[]).await.unwrap();
@@ -170,6 +176,13 @@ async fn spans_are_found_by_block_and_trace() {
     }
     let one = read_block_spans(&table, &[(&block, traces[5].id())]).await.unwrap();
     assert_eq!(one, HashMap::from([(traces[5].id().clone(), spans_of(5))]));
+
+    // Read to be packed anew, they make the same items.
+    let read = read_spans_to_pack(&table, &wanted).await.unwrap();
+    let (_, same) = packed(&traces, |at| read.get(id_of(at)).cloned().unwrap_or(SpansToPack::Elsewhere));
+    assert_eq!(same, spans);
+    let large = [span(&"x".repeat(400 << 10))];
+    assert!(matches!(SpansToPack::of(id_of(0), &large), SpansToPack::Elsewhere));
 
     // What one has no more is not in the answer, and what cannot be read is an error.
     let key = spans[0].key().unwrap();

@@ -6,7 +6,7 @@ use entities::StoredTrace;
 use key_schema::WideDigest;
 use mlflow_api::TraceId;
 use table::{Failure, Result};
-use trace_blocks::{Block, Place, SpansToPack, ToPack, read_block_spans, room};
+use trace_blocks::{Block, Place, SpansToPack, ToPack, read_spans_to_pack, room};
 
 use super::write::Piece;
 use super::{Mark, Packer, cut};
@@ -122,7 +122,7 @@ impl Packer<'_> {
         wanted.retain(|place| !changed.contains(place));
         let asked: Vec<_> = wanted.iter().map(|place| (block, &place.trace)).collect();
         let mut is_sound = true;
-        let mut read = match read_block_spans(self.table, &asked).await {
+        let mut read = match read_spans_to_pack(self.table, &asked).await {
             // They are with their traces, too.
             Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
                 tracing::error!(?failure, "spans of a block cannot be read, and are packed anew");
@@ -132,7 +132,7 @@ impl Packer<'_> {
             read => read?,
         };
         for place in wanted {
-            known.extend(read.remove(&place.trace).map(|spans| (place, SpansToPack::Read(spans))));
+            known.extend(read.remove(&place.trace).map(|spans| (place, spans)));
         }
         for (place, entry) in entries.iter_mut().filter(|(place, _)| !changed.contains(place)) {
             entry.known = known.remove(place);

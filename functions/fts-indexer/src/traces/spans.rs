@@ -13,7 +13,8 @@ impl Packer<'_> {
         let (table, experiment) = (self.table, self.partition.experiment);
         let reads = traces.into_iter().map(|trace| async move {
             match read_few_spans(table, experiment, &trace, ROOM).await {
-                Ok(spans) => Ok(spans.map_or(SpansToPack::Elsewhere, SpansToPack::Read)),
+                // Packed at once: those of all traces of a block would take some hundred MB.
+                Ok(spans) => Ok(spans.map_or(SpansToPack::Elsewhere, |spans| SpansToPack::of(&trace, &spans))),
                 // Who reads them gets the error.
                 Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
                     tracing::error!(?failure, "spans cannot be packed");

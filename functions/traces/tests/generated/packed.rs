@@ -67,7 +67,9 @@ async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
             if number_of.is_multiple_of(500) {
                 "a needle in the hay".clone_into(&mut spans[3].name);
             }
-            ToPack { trace: like(&document, *number_of), spans: SpansToPack::Read(spans) }
+            let trace = like(&document, *number_of);
+            let spans = SpansToPack::of(trace.id(), &spans);
+            ToPack { trace, spans }
         });
         let traces: Vec<_> = traces.collect();
         let (partition, end) = (TracePartition::of(&traces[0].trace), Place::of(&traces[0].trace));

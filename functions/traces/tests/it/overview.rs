@@ -67,7 +67,7 @@ async fn the_overview_of_a_day_of_100_000_traces() {
     for block in numbers.chunks(OF_BLOCK) {
         let traces: Vec<_> = block.iter().map(|number_of| like(&document, *number_of)).collect();
         let (partition, end) = (TracePartition::of(&traces[0]), Place::of(&traces[0]));
-        let traces = traces.into_iter().map(|trace| ToPack { trace, spans: SpansToPack::Read(Vec::new()) });
+        let traces = traces.into_iter().map(|trace| ToPack { spans: SpansToPack::of(trace.id(), &[]), trace });
         let packed = pack(&partition, &end, traces.collect(), 1, 1).unwrap();
         site.table.write_many(packed.spans, &[]).await.unwrap();
         site.table.write_many(vec![packed.block], &[]).await.unwrap();

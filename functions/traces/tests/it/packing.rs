@@ -29,7 +29,7 @@ pub(crate) async fn pack_some(site: &Site, of_block: usize, is_wanted: impl Fn(u
             let mut packed = Vec::new();
             for trace in block {
                 let spans = read_trace_spans(&site.table, trace.experiment(), trace.id()).await.unwrap();
-                packed.push(ToPack { trace: trace.clone(), spans: SpansToPack::Read(spans) });
+                packed.push(ToPack { trace: trace.clone(), spans: SpansToPack::of(trace.id(), &spans) });
             }
             let made = pack(&partition, &end, packed, now_ms(), now_ms()).unwrap();
             let marks: Vec<_> = block.iter().map(|trace| partition.mark_key(&Place::of(trace))).collect();

@@ -90,7 +90,7 @@ async fn trace(lab: &Lab, experiment: &str) {
     let packed = Item(head.0.into_iter().chain(key.0).collect());
     let trace = StoredTrace::of(packed.clone()).unwrap();
     let end = Place::of(&trace);
-    let spans = SpansToPack::Read(Vec::new());
+    let spans = SpansToPack::of(trace.id(), &[]);
     let PackedBlock { block, spans } = pack(&partition, &end, vec![ToPack { trace, spans }], 1, 1).unwrap();
     items.extend(spans.into_iter().chain([packed, block]));
     items.push(Item::new(partition.spans_key(&WideDigest(7))).with("content", bytes(vec![1])));
