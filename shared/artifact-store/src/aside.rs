@@ -3,15 +3,19 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use mlflow_api::Result;
-use rand::RngExt;
 use service::{Aside, LongAnswer};
+use sha2::{Digest, Sha256};
 
 use crate::artifacts::Artifacts;
 use crate::path::HIDDEN;
 use crate::place::{DOWNLOAD, failed};
 use crate::prefix::Prefix;
+
+/// In ms.
+const DAY: i64 = 86_400_000;
 
 impl Artifacts {
     /// Where long answers are put: beside the artifacts, if these are in a bucket.
@@ -22,16 +26,106 @@ impl Artifacts {
 }
 
 impl Aside for Prefix {
-    /// One request. The name is a random one, so that nobody finds it who was not told.
+    /// One request where the answer was given before on this day, else two.
     fn put(&self, answer: LongAnswer) -> BoxFuture<'_, Result<String>> {
         Box::pin(async move {
             let LongAnswer { body, content_type, encoding, disposition } = answer;
-            let key = self.key_of(&format!("{HIDDEN}/{:032x}", rand::rng().random::<u128>()));
-            self.bucket().put(&key, body).await.map_err(failed)?;
+            let key = self.key_of(&format!("{HIDDEN}/{}", name(&body, clock::now_ms())));
+            if !self.has(&key, &body).await {
+                self.bucket().put(&key, body).await.map_err(failed)?;
+            }
             let mut sent_with = vec![("response-content-type", content_type.as_str())];
             sent_with.extend(encoding.as_deref().map(|encoding| ("response-content-encoding", encoding)));
             sent_with.extend(disposition.as_deref().map(|name| ("response-content-disposition", name)));
             self.bucket().presigned_get(&key, &sent_with, DOWNLOAD).await.map_err(failed)
         })
+    }
+}
+
+impl Prefix {
+    /// Whether an answer is there already. Where the bucket does not say, it is put once more.
+    async fn has(&self, key: &str, body: &Bytes) -> bool {
+        match self.bucket().head(key).await {
+            Ok(object) => object.is_some_and(|object| usize::try_from(object.length) == Ok(body.len())),
+            Err(failure) => {
+                tracing::warn!(%failure, "the bucket does not say whether it has an answer");
+                false
+            }
+        }
+    }
+}
+
+/// What an answer is called: who asks for it again and again is sent to the same object. Only who has the answer knows its name, and reads it by
+/// a URL that is signed; and what was put on this day is not removed on it.
+fn name(body: &Bytes, now: i64) -> String {
+    let digest = Sha256::new().chain_update(now.div_euclid(DAY).to_be_bytes()).chain_update(body).finalize();
+    let (parts, _) = digest.as_slice().as_chunks();
+    parts.iter().map(|part| format!("{:032x}", u128::from_be_bytes(*part))).collect::<Vec<_>>().concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
+    use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+    use aws_smithy_types::body::SdkBody;
+    use bucket::Bucket;
+
+    use super::*;
+
+    /// A bucket that keeps how long its objects are, and counts what it is asked.
+    #[derive(Clone, Debug, Default)]
+    struct Kept(Arc<Mutex<State>>);
+
+    /// Objects with their lengths, and methods.
+    type State = (BTreeMap<String, usize>, Vec<String>);
+
+    impl HttpConnector for Kept {
+        fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+            let (objects, asked) = &mut *self.0.lock().unwrap();
+            asked.push(request.method().to_owned());
+            let key = request.uri().to_owned();
+            if request.method() == "PUT" {
+                objects.insert(key.clone(), request.body().bytes().unwrap_or_default().len());
+            }
+            let length = objects.get(&key);
+            let status = if length.is_some() { 200_u16 } else { 404 };
+            let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::empty());
+            response.headers_mut().insert("etag", "\"e\"");
+            response.headers_mut().insert("content-length", length.unwrap_or(&0).to_string());
+            HttpConnectorFuture::ready(Ok(response))
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_given_again_is_one_object() {
+        let kept = Kept::default();
+        let place = Prefix::whole(Bucket::over(kept.clone()));
+        let answer = |body: &'static str| LongAnswer {
+            body: Bytes::from_static(body.as_bytes()),
+            content_type: "application/json".to_owned(),
+            encoding: None,
+            disposition: None,
+        };
+        let mut urls = Vec::new();
+        for body in ["long", "long", "other", "long"] {
+            let url = place.put(answer(body)).await.unwrap();
+            assert!(url.contains("/.answers/") && url.contains("X-Amz-Signature="), "{url}");
+            urls.push(url.split('?').next().unwrap().to_owned());
+        }
+        assert!(urls[0] == urls[1] && urls[0] == urls[3] && urls[0] != urls[2], "{urls:?}");
+        let (objects, asked) = &*kept.0.lock().unwrap();
+        assert_eq!((objects.len(), asked.join(" ")), (2, "HEAD PUT HEAD HEAD PUT HEAD".to_owned()));
+    }
+
+    #[test]
+    fn each_day_has_other_names() {
+        let (body, other) = (Bytes::from_static(b"long"), Bytes::from_static(b"longer"));
+        let names: std::collections::BTreeSet<_> =
+            [(&body, 0), (&body, DAY - 1), (&body, DAY), (&other, 0)].map(|(body, now)| name(body, now)).into();
+        assert_eq!(names.len(), 3);
+        assert!(names.iter().all(|name| name.len() == 64));
     }
 }
