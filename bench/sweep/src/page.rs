@@ -23,6 +23,8 @@ const CALLS: f64 = 1.28;
 /// What a partition takes in a second.
 const WRITE_LIMIT: f64 = Throughput::OF_A_PARTITION.writes;
 const READ_LIMIT: f64 = Throughput::OF_A_PARTITION.reads;
+/// What all items of a partition key together may have in a table with local indexes, in bytes.
+const COLLECTION_LIMIT: f64 = 10e9;
 /// Lines of a picture.
 const LINES: usize = 6;
 
@@ -125,6 +127,7 @@ fn section(measured: &Measured) -> String {
         scenario.load.function()
     );
     text.push_str(&promises(measured));
+    text.push_str(&begin(measured));
     text.push_str(&partitions(measured));
     text.push_str(&calls(measured));
     text.push_str(&dollars(measured));
@@ -189,6 +192,15 @@ fn promises(measured: &Measured) -> String {
         figure(most(Kind::most_reads)),
         count(READ_LIMIT),
     );
+    if let Some((kind, bytes)) = a_day(measured) {
+        let _ = writeln!(
+            text,
+            "| no partition of a day is full before midnight | {} | at this pace the largest, one of `{kind}`, holds {:.2} GB of {:.0} by then |",
+            mark(bytes < COLLECTION_LIMIT),
+            bytes / 1e9,
+            COLLECTION_LIMIT / 1e9,
+        );
+    }
     let _ = writeln!(
         text,
         "\nA record of the stream was done with after {:.0} s in the median, and {:.0} s at most; {} records waited at the most.",
@@ -199,20 +211,45 @@ fn promises(measured: &Measured) -> String {
     text
 }
 
+/// What was answered before anything was counted.
+fn begin(measured: &Measured) -> String {
+    let [made, throttled, given_up] =
+        [|calls: &Calls| calls.made, |calls: &Calls| calls.throttled, |calls: &Calls| calls.given_up]
+            .map(|of| of_clients(&measured.before, of));
+    format!(
+        "In the {} seconds before these, {} of {} calls were answered 429, and {} given up.\n",
+        measured.scenario.warm_up.as_secs(),
+        count(throttled),
+        count(made),
+        count(given_up),
+    )
+}
+
+/// Of traces, whose partitions are those of a day: the kind with the largest partition, and the bytes that it has after a day of the load.
+fn a_day(measured: &Measured) -> Option<(&str, f64)> {
+    let Load::Traces { .. } = measured.scenario.load else { return None };
+    let seconds = (measured.scenario.warm_up + measured.scenario.sample).as_secs_f64();
+    let of_day = measured.partitions.iter().filter(|(kind, _)| ["TR#", "TS#"].contains(&kind.as_str()));
+    let largest = of_day.filter_map(|(kind, taken)| Some((kind.as_str(), taken.largest_bytes?)));
+    let (kind, bytes) = largest.max_by_key(|(_, bytes)| *bytes)?;
+    #[expect(clippy::cast_precision_loss, reason = "bytes of a partition")]
+    Some((kind, bytes as f64 * 86_400.0 / seconds))
+}
+
 fn partitions(measured: &Measured) -> String {
     let name = measured.scenario.name;
     let mut text = format!(
         "\n![Write units of the busiest partition of each kind, second by second](images/scale-{name}-writes.svg)\n\n\
          Units a second. The busiest is the partition that took most of its kind; what it can take is {} and {}.\n\n\
-         | partitions | of them in use | write units: all | the busiest | at most | read units: all | the busiest | at most | throttled requests |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+         | partitions | of them in use | write units: all | the busiest | at most | read units: all | the busiest | at most | throttled requests | MB in the largest |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
         count(WRITE_LIMIT),
         count(READ_LIMIT),
     );
     for (kind, taken) in &measured.partitions {
         let _ = writeln!(
             text,
-            "| `{kind}` | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| `{kind}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             taken.partitions,
             figure(taken.write_units),
             figure(taken.busiest_writes),
@@ -221,12 +258,13 @@ fn partitions(measured: &Measured) -> String {
             figure(taken.busiest_reads),
             figure(taken.most_reads()),
             taken.throttled,
+            taken.largest_bytes.map(|bytes| figure(megabytes(bytes))).unwrap_or_default(),
         );
     }
     let seconds = measured.scenario.sample.as_secs_f64();
     let global = measured.tally.sum(|calls| calls.usage.global_index_units) / seconds;
     if global > 0.0 {
-        let _ = writeln!(text, "| global indexes | | {} | | | | | | |", figure(global));
+        let _ = writeln!(text, "| global indexes | | {} | | | | | | | |", figure(global));
     }
     text
 }
@@ -267,9 +305,26 @@ fn dollars(measured: &Measured) -> String {
          |---|---:|---:|---:|---:|---:|\n"
     );
     let (rows, sum) = hour(measured);
+    let [made, .., table, gateway] = sum;
     for (name, row) in rows.into_iter().chain([("all", sum)]) {
         let _ = writeln!(text, "| {name} | {} |", row.map(|value| format!("{value:.3}")).join(" | "));
     }
+    let _ = match measured.scenario.load {
+        Load::Traces { per_second, .. } => {
+            let traces = f64::from(per_second) * 0.0864;
+            let (table, gateway) = (table * 24.0, gateway * 24.0);
+            writeln!(
+                text,
+                "\nA day: {} million traces for ${} of the table, ${} a million, and {} million calls for ${}.",
+                figure(traces),
+                figure(table),
+                figure(table / traces),
+                figure(made * 24.0),
+                figure(gateway),
+            )
+        }
+        _ => writeln!(text, "\nA day: ${} of the table, ${} of calls.", figure(table * 24.0), figure(gateway * 24.0)),
+    };
     text
 }
 
@@ -320,6 +375,11 @@ fn figure(value: f64) -> String {
     } else {
         format!("{value:.2}")
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bytes of a partition")]
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a number of what was counted")]

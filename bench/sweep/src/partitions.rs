@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 
 use embedded_engine::limits::{Limits, PartitionUsage};
 
+/// Partitions of a kind whose bytes are looked at, at the most.
+const FEW: usize = 2_000;
+
 /// Counts what partitions take, from one second to the next.
 #[derive(Default)]
 pub(crate) struct Partitions {
@@ -39,6 +42,8 @@ pub struct Kind {
     pub reads_by_second: Vec<f64>,
     /// Requests that were throttled.
     pub throttled: u64,
+    /// The bytes of the one that holds most; nothing where there are too many to look at.
+    pub largest_bytes: Option<u64>,
 }
 
 impl Kind {
@@ -84,6 +89,16 @@ impl Partitions {
     /// Begins to count anew.
     pub(crate) fn reset(&self, limits: &Limits) {
         *self.state.borrow_mut() = State { before: limits.usage(), ..State::default() };
+    }
+
+    /// Of each form of keys that not too many partitions have, those that took something.
+    pub(crate) fn few(&self) -> BTreeMap<String, Vec<String>> {
+        let mut few: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for partition in self.state.borrow().whole.keys() {
+            few.entry(kind_of(partition)).or_default().push(partition.clone());
+        }
+        few.retain(|_, partitions| partitions.len() <= FEW);
+        few
     }
 
     /// What was counted, by the form of the partitions' keys.

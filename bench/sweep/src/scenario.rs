@@ -35,6 +35,8 @@ pub struct Measured {
     pub scenario: Scenario,
     /// The calls.
     pub tally: Tally,
+    /// The calls before anything was counted.
+    pub before: Tally,
     /// What partitions took, by the form of their keys.
     pub partitions: BTreeMap<String, Kind>,
     /// How long changes waited for the indexer.
@@ -59,11 +61,13 @@ impl Scenario {
             jobs::begin(&world, scenario.load)?;
             jobs::begin_searches(&world, scenario.load)?;
             world.pass(scenario.warm_up, &second).await?;
-            world.reset();
+            let before = world.reset();
             let queue = world.pass(scenario.sample, &second).await?;
+            let partitions = world.kinds().await?;
             Ok(Measured {
+                before,
                 tally: world.tally.borrow().clone(),
-                partitions: world.partitions.kinds(),
+                partitions,
                 waits: world.lag.found(world.now()),
                 queue,
                 sandboxes: world.sandboxes.started(),

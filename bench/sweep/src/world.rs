@@ -1,6 +1,7 @@
 //! What jobs meet: sandboxes over a table within limits, and the indexer.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::lag::Lag;
 use crate::load::Load;
 use crate::machine::{Busy, sleep_until};
 use crate::network;
-use crate::partitions::Partitions;
+use crate::partitions::{Kind, Partitions};
 use crate::sandboxes::{self, Asked, ROOT, Sandboxes};
 use crate::tally::{Call, Tally};
 use crate::{Failure, Result};
@@ -165,10 +166,23 @@ impl World {
         Ok(queue)
     }
 
-    /// Begins to count anew.
-    pub(crate) fn reset(&self) {
-        self.tally.take();
+    /// Begins to count anew. Returns the calls until then.
+    pub(crate) fn reset(&self) -> Tally {
         self.lag.reset();
         self.partitions.reset(&self.limits);
+        self.tally.take()
+    }
+
+    /// What partitions took since, and what they hold now.
+    pub(crate) async fn kinds(&self) -> Result<BTreeMap<String, Kind>> {
+        let mut kinds = self.partitions.kinds();
+        for (name, partitions) in self.partitions.few() {
+            let Some(kind) = kinds.get_mut(&name) else { continue };
+            for partition in partitions {
+                let bytes = self.busy.during(self.limits.collection_bytes(TABLE, &partition)).await?;
+                kind.largest_bytes = kind.largest_bytes.max(Some(bytes));
+            }
+        }
+        Ok(kinds)
     }
 }

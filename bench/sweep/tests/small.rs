@@ -48,6 +48,7 @@ fn traces_are_exported_and_found() {
         assert!(searches.made >= 6 && searches.answered == searches.made, "{call:?}: {searches:?}");
     }
     assert!(measured.partitions["TRACE#"].partitions > 1_500, "{:?}", measured.partitions);
+    assert!(measured.partitions["TR#"].largest_bytes.is_some_and(|bytes| bytes > 100_000), "{:?}", measured.partitions);
 }
 
 #[test]
