@@ -66,7 +66,7 @@ def measure(url: str, data: Path, traces: int) -> Overview:
     with ThreadPoolExecutor(_EXPORTERS) as threads:
         list(threads.map(lambda part: _store(url, experiment, day, traces, firsts[part::_EXPORTERS]), range(_EXPORTERS)))
     stored = time.monotonic()
-    left = _wait_until_packed(data)
+    left = _wait_until_packed(data, experiment)
     packed = time.monotonic()
     seconds = [_ask(url, experiment, day, traces) for _ in range(_ROUNDS)]
     return Overview(traces, traces - left, stored - start, packed - stored, seconds)
@@ -97,14 +97,14 @@ def _span(number: int, start_ms: int) -> Span:
     return Span(trace_id=secrets.token_bytes(16), span_id=secrets.token_bytes(8), **named, **times)
 
 
-def _wait_until_packed(data: Path) -> int:
+def _wait_until_packed(data: Path, experiment: str) -> int:
     """Until most marks are gone, and no more of them for two ticks of a minute; how many are left: a few of each partition stay."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    first = last = _marks(data)
+    first = last = _marks(data, experiment)
     since = time.monotonic()
     while time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
-        now = _marks(data)
+        now = _marks(data, experiment)
         if now != last:
             last, since = now, time.monotonic()
         if last < first / 10 and time.monotonic() - since > 130:
@@ -112,11 +112,11 @@ def _wait_until_packed(data: Path) -> int:
     raise TimeoutError(f"traces are not packed after {_PATIENCE_SECONDS} s")
 
 
-def _marks(data: Path) -> int:
-    """Traces that are not in blocks, in the embedded engine's file."""
+def _marks(data: Path, experiment: str) -> int:
+    """Traces of the experiment that are not in blocks, in the embedded engine's file."""
     with sqlite3.connect(f"file:{data / 'dynamodb.sqlite'}?mode=ro", uri=True, timeout=30) as database:
-        marks = "SELECT COUNT(*) FROM \"_rows::mlflow\" WHERE pk BETWEEN 'S:TR#' AND 'S:TR$' AND sk BETWEEN 'S:M#' AND 'S:M$'"
-        return database.execute(marks).fetchone()[0]
+        marks = "SELECT COUNT(*) FROM \"_rows::mlflow\" WHERE pk BETWEEN ? AND ? AND sk BETWEEN 'S:M#' AND 'S:M$'"
+        return database.execute(marks, (f"S:TR#{experiment}#", f"S:TR#{experiment}$")).fetchone()[0]
 
 
 def _ask(url: str, experiment: str, day: int, traces: int) -> float:

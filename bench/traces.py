@@ -30,6 +30,9 @@ EXPORTERS = 8
 SPANS = 5
 _WARM_UP_SECONDS = 2
 _TRACE = b"T" * 16
+#: When the trace of the template begins, in ns, and how long after that something begins or ends in it, in ms.
+_BEGIN = 1_700_000_000 * 10**9
+_OFFSETS = [*range(SPANS), *range(20 - SPANS + 1, 21)]
 _SPAN_IDS = [bytes([number]) * 8 for number in range(1, SPANS + 1)]
 #: The share of an exporter's first requests that are not looked at when the slowest are.
 _WARM_UP_SHARE = 0.3
@@ -56,7 +59,6 @@ class Side:
 
 def export() -> bytes:
     """A request with the five spans of an agent, about 4 KB, as MLflow's client writes them."""
-    now = time.time_ns()
     kinds = ["AGENT", "RETRIEVER", "CHAT_MODEL", "TOOL", "CHAT_MODEL"]
     spans = []
     for number, (span_id, kind) in enumerate(zip(_SPAN_IDS, kinds, strict=True)):
@@ -69,21 +71,28 @@ def export() -> bytes:
         if kind == "CHAT_MODEL":
             texts["mlflow.chat.tokenUsage"] = {"input_tokens": 812, "output_tokens": 96, "total_tokens": 908}
         attributes = [KeyValue(key=key, value=AnyValue(string_value=json.dumps(value))) for key, value in texts.items()]
-        times = {"start_time_unix_nano": now + number * 10**6, "end_time_unix_nano": now + (20 - number) * 10**6}
+        times = {"start_time_unix_nano": _BEGIN + number * 10**6, "end_time_unix_nano": _BEGIN + (20 - number) * 10**6}
         parent = _SPAN_IDS[0] if number else b""
         named = {"name": kind.lower(), "attributes": attributes, "status": Status(code=Status.STATUS_CODE_OK)}
         spans.append(Span(trace_id=_TRACE, span_id=span_id, parent_span_id=parent, **named, **times))
     return TracesData(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])]).SerializeToString()
 
 
+def moments(begin: int) -> list[bytes]:
+    """The times of a trace that begins then, in ns, as they stand in a request."""
+    return [(begin + offset * 10**6).to_bytes(8, "little") for offset in _OFFSETS]
+
+
 def exporter(experiment: str, seconds: list[float]) -> Callable[[Connection], None]:
-    """Sends one trace after the other, each with an id of its own, and notes how long each took."""
-    template = export()
+    """Sends one trace after the other, each with an id and times of its own, and notes how long each took."""
+    template, times = export(), moments(_BEGIN)
     headers = {"Content-Type": "application/x-protobuf", "x-mlflow-experiment-id": experiment}
 
     def send(connection: Connection) -> None:
         trace = secrets.token_bytes(16)
         body = template.replace(_TRACE.hex().encode(), trace.hex().encode()).replace(_TRACE, trace)
+        for then, now in zip(times, moments(time.time_ns() - 20 * 10**6), strict=True):
+            body = body.replace(then, now)
         start = time.perf_counter()
         connection.send("/v1/traces", body, headers)
         seconds.append(time.perf_counter() - start)

@@ -11,7 +11,6 @@ mod exports;
 mod figures;
 mod guarded;
 mod marks;
-mod overview;
 mod packer;
 mod packing;
 mod partitions;
