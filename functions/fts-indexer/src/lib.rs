@@ -36,6 +36,7 @@ use entities::{Moment, RunLocation};
 pub use entries::{Entries, run_entries};
 pub use filter::is_wanted;
 use futures::FutureExt;
+use futures::stream::{self, StreamExt};
 pub use schedule::INTERVAL;
 use table::{Condition, Failure, Item, Result, Table};
 use trace_blocks::{Place, TracePartition};
@@ -47,6 +48,8 @@ use directory::Directory;
 use schedule::{Schedule, Sorted, row_of};
 use traces::{Asks, LATER, pack_partition};
 
+/// Partitions of traces that are packed at a time.
+const PARTITIONS_AT_ONCE: usize = 4;
 /// Runs that are indexed together: so many share their requests, and if one of them fails, they are tried one by one.
 const RUNS_AT_ONCE: usize = 50;
 /// Rows of what is put off that are written together: as many requests of 25 as are under way at a time.
@@ -157,14 +160,19 @@ impl Indexer {
         self.grow(work.marked.crowded()).await;
         // At last: this takes longest.
         let begin_packing = Moment::now();
-        for (partition, from) in work.traces_to_pack() {
+        let packings = work.traces_to_pack().map(|(partition, from)| async move {
             let packed = if begin_packing.age() > PACKING || begin.age() > LONGEST {
                 // Behind what else the stream has.
                 self.table.put(traces::asking(&partition, from.as_ref()), &Condition::Always).await
             } else {
                 self.pack_or_put_off(partition, from.as_ref()).await
             };
-            left.settle([Subject::TracesToPack(partition, from)], &packed, "traces could not be packed")?;
+            (Subject::TracesToPack(partition, from), packed)
+        });
+        // A pass rests after each block, for its own partition; the others have time meanwhile. All of them come to their end: each has a lease.
+        let packings = stream::iter(packings.collect::<Vec<_>>()).buffer_unordered(PARTITIONS_AT_ONCE);
+        for (subject, packed) in packings.collect::<Vec<_>>().await {
+            left.settle([subject], &packed, "traces could not be packed")?;
         }
         Ok(())
     }
