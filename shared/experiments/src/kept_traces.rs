@@ -141,7 +141,26 @@ fn said_by(document: Option<&Item>, row: Option<&Item>) -> Option<TraceRetention
     let text = held.map(String::as_str).or_else(|| row?.text(ROW_VALUE))?;
     let said = TraceRetention::parse(text);
     if said.is_err() {
-        tracing::warn!(text, "a tag does not say how long traces are kept");
+        tracing::warn!(text, "a tag does not say how long traces are kept: for ever");
     }
-    said.ok()
+    // Whoever set it wanted something else than the others have. What is kept too long can be removed later.
+    Some(said.unwrap_or(TraceRetention::Forever))
+}
+
+#[cfg(test)]
+mod tests {
+    use table::{map, text};
+
+    use super::*;
+
+    #[test]
+    fn what_a_tag_says_that_cannot_be_read_is_for_ever() {
+        let document = |value: &str| {
+            let tags = [(entry_name(TRACE_RETENTION_TAG).into_owned(), text(value))];
+            Item::new(rows::Experiment::key(&ExperimentId::DEFAULT)).with(TAGS, map(tags.into_iter().collect()))
+        };
+        assert_eq!(said_by(None, None), None);
+        assert_eq!(said_by(Some(&document("1m")), None), Some(TraceRetention::Ms(60_000)));
+        assert_eq!(said_by(Some(&document("soon")), None), Some(TraceRetention::Forever));
+    }
 }

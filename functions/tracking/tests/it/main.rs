@@ -33,4 +33,5 @@ mod run_deletion;
 mod search_semantics;
 mod server;
 mod table_requests;
+mod trace_retention;
 mod wide_runs;

@@ -48,8 +48,13 @@ fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created
         .indexed(ExperimentsByChange::key(&Stage::Active, &Descending(changed), &experiment))
 }
 
+fn name_taken(name: &str) -> Error {
+    Error::new(ErrorCode::ResourceAlreadyExists, format!("Experiment(name={name}) already exists."))
+}
+
 impl Store {
-    /// Creates an experiment. Two requests; five write units for the table and two for the lists by time.
+    /// Creates an experiment. Two requests; five write units for the table and two for the lists by time. Up to three requests more, if it says how
+    /// long its traces are kept.
     pub async fn experiment_create(&self, workspace: &Workspace, new: &NewExperiment) -> Result<ExperimentId> {
         limits::experiment_name(&new.name)?;
         let artifact_location = location::absolute(&new.artifact_location, self.working_directory.as_deref())?;
@@ -62,6 +67,11 @@ impl Store {
             return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
         }
         let new = &NewExperiment { artifact_location, ..new.clone() };
+        let says_retention = new.tags.iter().any(|(key, _)| key == TRACE_RETENTION_TAG);
+        // A creation that fails for its name takes no place among those with the tag.
+        if says_retention && self.table.get(&name_key(workspace, &new.name)).await?.is_some() {
+            return Err(name_taken(&new.name));
+        }
         // From number to number where those are in use, twice as far each time: a counter that was set back catches up in few steps.
         for step in (0..NUMBERS_TRIED).map(|attempt| 1_i64 << attempt) {
             let counter = rows::Config::key(&COUNTER.into());
@@ -69,7 +79,7 @@ impl Store {
             let number = setting.number(COUNT).and_then(|count| count.try_into().ok());
             let id =
                 number.and_then(ExperimentId::from_number).ok_or_else(|| Error::internal("no experiment ids left"))?;
-            if new.tags.iter().any(|(key, _)| key == TRACE_RETENTION_TAG) {
+            if says_retention {
                 TraceSetting::announce(&self.table, id).await?;
             }
             match self.experiment_put(workspace, id, new, Vec::new()).await {
@@ -128,8 +138,7 @@ impl Store {
         match self.table.create(item, others).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(Reason::Refused(_))) => {
-                let message = format!("Experiment(name={}) already exists.", new.name);
-                Err(Error::new(ErrorCode::ResourceAlreadyExists, message))
+                Err(name_taken(&new.name))
             }
             Err(Failure::Cancelled(_)) => Ok(false),
             Err(failure) => Err(failure.into()),

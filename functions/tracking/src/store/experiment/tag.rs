@@ -35,7 +35,7 @@ impl Document for ExperimentDocument {
 }
 
 impl Store {
-    /// Sets a tag of an experiment. One request; two for a custom view, up to three for how long traces are kept. A value of more than 1 KB takes three more.
+    /// Sets a tag of an experiment. One request; two for a custom view, up to four for how long traces are kept. A value of more than 1 KB takes three more.
     pub async fn experiment_set_tag(
         &self,
         workspace: &Workspace,
@@ -48,7 +48,9 @@ impl Store {
         }
         limits::experiment_tag(key, value)?;
         if key == TRACE_RETENTION_TAG {
-            // Before the tag: it counts only where the experiment is named.
+            let document = ExperimentDocument(**id);
+            document.check(self.table.get(&document.key()).await?.as_ref())?;
+            // Before the tag: it counts only where the experiment is named. Behind the look: one that is not there takes nobody's place.
             TraceSetting::announce(&self.table, **id).await?;
         }
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };

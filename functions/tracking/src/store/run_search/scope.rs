@@ -16,11 +16,11 @@ use table::{Item, Query, Table};
 const MOST_MARKS: usize = 64_000;
 /// Marks that a search reads beforehand which looks only at the runs on its page. Where there are more, it reads those of its candidates.
 const FEW_MARKS: usize = 256;
-/// Marks that are read for each candidate at most: a run has one or two, if it is not wide.
+/// Marks that are read for each candidate at most: a run has one.
 const MARKS_PER_RUN: usize = 4;
 /// So many runs are looked at one by one in any case: for these, nobody finds out how long the experiment is.
 const FEW_RUNS: usize = 100;
-/// A run that is looked at by itself costs two to three read units, for its two documents. Where all are read in one range, it costs 0.2
+/// A run that is looked at by itself costs two to three read units, for its document and its metrics. Where all are read in one range, it costs 0.2
 /// to 0.7. So an experiment of at most so many runs for each one to look at is read whole.
 const TIMES_AS_MANY: usize = 3;
 
