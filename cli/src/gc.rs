@@ -88,8 +88,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} removed, {eta} left")?);
     let progress = Progress { found: all, bar, kept: Mutex::default() };
     let mut outcome = retention.remove(&workspace, &found, &progress).await;
-    if is_all && outcome.is_ok() {
-        outcome = remove_traces(&retention, &workspace, &progress).await;
+    if is_all {
+        outcome = outcome.and(remove_traces(&retention, &workspace, &progress).await);
     }
     progress.bar.finish_and_clear();
     outcome.map_err(failed)?;
@@ -101,8 +101,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 
 /// Removes what no option names: traces that are kept no longer, and files of traces that are gone.
 async fn remove_traces(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
-    retention.remove_expired_traces(workspace, progress).await?;
-    retention.remove_trace_files(workspace, progress).await
+    let expired = retention.remove_expired_traces(workspace, progress).await;
+    expired.and(retention.remove_trace_files(workspace, progress).await)
 }
 
 impl Options {
@@ -184,6 +184,11 @@ impl Report for Progress {
     fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
         let outcome = format!("{traces} traces of experiment {experiment} have been permanently deleted.");
         self.bar.suspend(|| say(&outcome));
+    }
+
+    fn kept_files(&self, experiment: ExperimentId, why: &str) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.bar.suspend(|| say(&format!("Files of traces of experiment {experiment} that are gone stay: {why}.")));
     }
 
     fn kept(&self, entity: Entity, why: &str) {

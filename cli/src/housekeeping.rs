@@ -48,6 +48,10 @@ impl Report for Log {
         tracing::info!(%experiment, traces, "traces that are kept no longer were removed");
     }
 
+    fn kept_files(&self, experiment: ExperimentId, why: &str) {
+        tracing::warn!(%experiment, why, "files of traces that are gone could not be removed");
+    }
+
     fn kept(&self, entity: Entity, why: &str) {
         tracing::warn!(%entity, why, "could not be removed for good");
     }

@@ -22,6 +22,8 @@ impl Report for Silent {
 
     fn removed_traces(&self, _: ExperimentId, _: u64) {}
 
+    fn kept_files(&self, _: ExperimentId, _: &str) {}
+
     fn kept(&self, _: Entity, _: &str) {}
 }
 

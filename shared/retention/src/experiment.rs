@@ -1,12 +1,12 @@
 //! Removing an experiment, with its runs, logged models and traces, deleted by themselves or not.
 
-use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, TAGS, UPDATED};
+use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, UPDATED};
 use entities::{experiment_state, read_all};
 use experiments::TraceSetting;
 use key_schema::index::{LoggedModelsByStage, RunsByTime};
 use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{ExperimentId, Result, TRACE_RETENTION_TAG, Workspace};
+use mlflow_api::{ExperimentId, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Write, text};
 
 use crate::report::{Entity, Report};
@@ -64,7 +64,8 @@ impl Retention {
                 return Ok(Some(format!("{kept} blocks of its traces cannot be read")));
             }
             self.remove_trace_files_of(experiment, &item, report).await?;
-            if item.map(TAGS).is_some_and(|tags| tags.contains_key(TRACE_RETENTION_TAG)) {
+            // Also where it has lost the tag since.
+            if TraceSetting::read(&self.table).await?.own.contains(&experiment) {
                 TraceSetting::forget(&self.table, experiment).await?;
             }
             item.text(NAME).unwrap_or_default().clone_into(&mut name);

@@ -4,13 +4,14 @@ use experiments::{KeptTraces, TraceSetting};
 use mlflow_api::{ExperimentId, Result, Workspace};
 use trace_blocks::{TracePartition, day_of};
 
+use crate::failures::Failures;
 use crate::report::Report;
 use crate::store::Retention;
 
 /// A day, in ms.
 const DAY: i64 = 86_400_000;
 
-/// Days of an experiment whose traces are kept no longer, all of them. Some or all may have been removed.
+/// Days of an experiment whose traces are kept no longer, all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpiredTraces {
     /// The experiment.
@@ -22,12 +23,35 @@ pub struct ExpiredTraces {
 }
 
 impl Retention {
-    /// The days of all experiments of a workspace whose traces are kept no longer. One request for the setting, if all traces are kept for ever; else
-    /// one more, one for the list of experiments, one for the days of each whose traces are not kept for ever, and one for fifty with tags of their own.
+    /// The experiments of a workspace of which traces are kept no longer that are still there, with the days on which these began. The requests of a
+    /// removal that finds nothing.
     ///
     /// # Errors
     /// Those of the table.
     pub async fn expired_traces(&self, workspace: &Workspace) -> Result<Vec<ExpiredTraces>> {
+        let mut there = Vec::new();
+        for mut expired in self.expired_days(workspace).await? {
+            let mut days = Vec::new();
+            for (day, shards) in std::mem::take(&mut expired.days) {
+                for shard in 0..shards {
+                    let partition = TracePartition { experiment: expired.experiment, day, shard };
+                    if self.holds_traces(partition).await? {
+                        days.push((day, shards));
+                        break;
+                    }
+                }
+            }
+            if !days.is_empty() {
+                there.push(ExpiredTraces { days, ..expired });
+            }
+        }
+        Ok(there)
+    }
+
+    /// The days of all experiments of a workspace whose traces are kept no longer, whether or not they have been removed. One request for the setting, if
+    /// all traces are kept for ever; else one more, one for the list of experiments, one for the days of each whose traces are not kept for ever, and one
+    /// for fifty with tags of their own.
+    async fn expired_days(&self, workspace: &Workspace) -> Result<Vec<ExpiredTraces>> {
         let mut expired = Vec::new();
         if TraceSetting::read(&self.table).await? == TraceSetting::default() {
             return Ok(expired);
@@ -43,13 +67,15 @@ impl Retention {
     }
 
     /// Removes all traces of days on which all are kept no longer, with their spans, marks, blocks and files. It may be stopped anywhere, and
-    /// be repeated. Two requests for a day of which nothing is left; of others, two for a hundred traces, one for each document, and two for the
-    /// spans of each, which cost a write unit or more.
+    /// be repeated. A day of which nothing is left costs one request, two where the experiment has a tag, and two for each of its partitions,
+    /// each time. Of others, two for a hundred traces, one for each document, and two for the spans of each, which cost a write unit or more.
     ///
     /// # Errors
-    /// Those of the table. What was not removed then is removed by the next call.
+    /// Those of the table, and an internal one where something cannot be read, after all other days were tried. What was not removed then is removed by
+    /// the next call.
     pub async fn remove_expired_traces(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
-        for ExpiredTraces { experiment, days, .. } in self.expired_traces(workspace).await? {
+        let mut failures = Failures::default();
+        for ExpiredTraces { experiment, days, .. } in self.expired_days(workspace).await? {
             let mut removed = 0;
             for (day, shards) in days {
                 // What somebody says of it meanwhile counts: a removal may take hours.
@@ -57,14 +83,16 @@ impl Retention {
                     break;
                 }
                 for shard in 0..shards {
-                    removed += self.remove_expired_day(TracePartition { experiment, day, shard }, report).await?;
+                    let partition = TracePartition { experiment, day, shard };
+                    let outcome = self.remove_expired_day(partition, report, &mut removed).await;
+                    failures.note(format_args!("traces of day {day} of experiment {experiment}"), outcome)?;
                 }
             }
             if removed > 0 {
                 report.removed_traces(experiment, removed);
             }
         }
-        Ok(())
+        failures.finish()
     }
 
     /// When traces of an experiment began that are kept no longer: before this time, in ms. As the table says it now.

@@ -14,7 +14,7 @@ use key_schema::{WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Query, Reason, Write, number};
-use trace_blocks::{Block, Lease, Place, TracePartition, read_blocks};
+use trace_blocks::{Block, Lease, Place, TracePartition};
 
 use crate::report::Report;
 use crate::store::Retention;
@@ -27,6 +27,8 @@ const QUIET: i64 = 180_000;
 const ARRIVED_BEFORE: i64 = 600_000;
 /// For how long one lease is made use of: it lasts a minute and a half.
 const LEASED: Duration = Duration::from_secs(30);
+/// Blocks that are read at a time: each is about 30 KB.
+const BLOCKS: usize = 10;
 /// Marks that are read at a time.
 const PAGE: usize = 100;
 /// Traces that are removed at a time.
@@ -42,28 +44,37 @@ struct Emptying<'a> {
 }
 
 impl Retention {
-    /// Removes the traces of a partition; returns how many there were.
-    pub(crate) async fn remove_expired_day(&self, partition: TracePartition, report: &dyn Report) -> Result<u64> {
-        let mut removed = 0;
+    /// Removes the traces of a partition; adds how many there were. Blocks that cannot be read stay: they alone say which traces are left.
+    pub(crate) async fn remove_expired_day(
+        &self,
+        partition: TracePartition,
+        report: &dyn Report,
+        removed: &mut u64,
+    ) -> Result<()> {
         if !self.holds_traces(partition).await? {
-            return Ok(removed);
+            return Ok(());
         }
         let files = self.trace_files(partition.experiment).await?;
         loop {
             let lease = self.lease(partition).await?;
             let emptying = Emptying { retention: self, partition, files: files.clone(), report, begun: Moment::now() };
             // A write that failed may still be under way: then the lease runs out.
-            let is_done = emptying.empty(&mut removed).await?;
+            let left = emptying.empty(removed).await?;
             if let Err(failure) = lease.give_back(&self.table).await {
                 tracing::warn!(?failure, "a lease could not be given back, and runs out");
             }
-            if is_done {
-                return Ok(removed);
+            match left {
+                None => {}
+                Some(0) => return Ok(()),
+                Some(unreadable) => {
+                    return Err(Error::internal(format!("{unreadable} blocks of traces cannot be read")));
+                }
             }
         }
     }
 
-    async fn holds_traces(&self, partition: TracePartition) -> Result<bool> {
+    /// Whether a partition has marks or blocks. Two requests.
+    pub(crate) async fn holds_traces(&self, partition: TracePartition) -> Result<bool> {
         for range in [partition.marks(), partition.blocks()] {
             if !self.table.query_page(&Query::of(range).for_removal().limit(1)).await?.items.is_empty() {
                 return Ok(true);
@@ -85,26 +96,39 @@ impl Retention {
 }
 
 impl Emptying<'_> {
-    /// Removes what is there, as long as the lease is safe; whether that was all. Adds how many traces it has removed.
-    async fn empty(&self, removed: &mut u64) -> Result<bool> {
+    /// Removes what is there, as long as the lease is safe, and adds how many traces that were. Returns how many blocks cannot be read; `None` if there may
+    /// be more to remove.
+    async fn empty(&self, removed: &mut u64) -> Result<Option<usize>> {
+        let mut unreadable = 0;
+        let mut query = Query::of(self.partition.blocks()).for_removal().limit(BLOCKS);
         loop {
-            let (blocks, _) = read_blocks(&self.retention.table, &self.partition, None, 1).await?;
-            if blocks.is_empty() {
-                break;
-            }
-            for block in blocks {
+            let page = self.retention.table.query_page(&query).await?;
+            for item in page.items {
                 if self.begun.age() > LEASED {
-                    return Ok(false);
+                    return Ok(None);
                 }
-                let places: Vec<_> = block.core()?.into_iter().map(|trace| trace.place).collect();
+                let read = Block::of(item).and_then(|block| block.core().map(|core| (block, core)));
+                let (block, core) = match read {
+                    Ok(read) => read,
+                    Err(error) => {
+                        tracing::error!(%error, "a block of traces cannot be read, and stays");
+                        unreadable += 1;
+                        continue;
+                    }
+                };
+                let places: Vec<_> = core.into_iter().map(|trace| trace.place).collect();
                 *removed += self.remove_traces(&places).await?;
                 self.remove_block(&block).await?;
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => break,
             }
         }
         let mut query = Query::of(self.partition.marks()).limit(PAGE);
         loop {
             if self.begun.age() > LEASED {
-                return Ok(false);
+                return Ok(None);
             }
             let page = self.retention.table.query_page(&query).await?;
             let quiet: Vec<_> = page.items.iter().filter_map(quiet).collect();
@@ -117,7 +141,7 @@ impl Emptying<'_> {
             stream::iter(unmarked.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<bool>>().await?;
             match page.next {
                 Some(next) => query = query.starting_at(next),
-                None => return Ok(true),
+                None => return Ok(Some(unreadable)),
             }
         }
     }

@@ -16,6 +16,7 @@ mod claim;
 mod experiment;
 mod expired;
 mod expired_day;
+mod failures;
 mod find;
 mod models;
 mod named;

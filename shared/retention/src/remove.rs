@@ -2,6 +2,7 @@
 
 use mlflow_api::{Result, Workspace};
 
+use crate::failures::Failures;
 use crate::find::Found;
 use crate::report::Report;
 use crate::store::Retention;
@@ -12,18 +13,22 @@ impl Retention {
     /// more each.
     ///
     /// # Errors
-    /// Those of the table. What was not removed then stays as it was, or is removed by the next call.
+    /// Those of the table, after all others were tried. What was not removed then stays as it was, or is removed by the next call.
     pub async fn remove(&self, workspace: &Workspace, found: &Found, report: &dyn Report) -> Result<()> {
-        self.resume(workspace, report).await?;
+        let mut failures = Failures::default();
+        failures.note("what was begun", self.resume(workspace, report).await)?;
         for (experiment, runs) in &found.runs {
-            self.remove_runs(*experiment, runs, found.of_runs, report).await?;
+            let removed = self.remove_runs(*experiment, runs, found.of_runs, report).await;
+            failures.note(format_args!("runs of experiment {experiment}"), removed.map(drop))?;
         }
         for (experiment, models) in &found.models {
-            self.remove_models(*experiment, models, found.which, report).await?;
+            let removed = self.remove_models(*experiment, models, found.which, report).await;
+            failures.note(format_args!("logged models of experiment {experiment}"), removed.map(drop))?;
         }
         for experiment in &found.experiments {
-            self.remove_experiment(workspace, *experiment, found.which, report).await?;
+            let removed = self.remove_experiment(workspace, *experiment, found.which, report).await;
+            failures.note(format_args!("experiment {experiment}"), removed)?;
         }
-        Ok(())
+        failures.finish()
     }
 }

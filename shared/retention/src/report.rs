@@ -34,6 +34,9 @@ pub trait Report: Send + Sync {
     /// So many traces of an experiment are gone that were kept no longer.
     fn removed_traces(&self, experiment: ExperimentId, traces: u64);
 
+    /// Files of traces of an experiment that are gone stay, for this reason.
+    fn kept_files(&self, experiment: ExperimentId, why: &str);
+
     /// It stays as it was, deleted or restored, for this reason.
     fn kept(&self, entity: Entity, why: &str);
 }

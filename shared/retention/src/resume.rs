@@ -6,6 +6,7 @@ use key_schema::{Key, KeyRange, rows};
 use mlflow_api::{Result, Workspace};
 use table::{Item, Query};
 
+use crate::failures::Failures;
 use crate::report::Report;
 use crate::store::Retention;
 use crate::which::Which;
@@ -15,15 +16,17 @@ impl Retention {
     /// harm. Three requests where there is nothing.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Those of the table, after all others were tried.
     pub async fn resume(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
         let experiments = self.begun(rows::ExperimentRemoval::all().range(), rows::ExperimentRemoval::parse).await?;
+        let mut failures = Failures::default();
         let mut runs = BTreeMap::<_, Vec<_>>::new();
         for row in self.begun(rows::RunRemoval::all().range(), rows::RunRemoval::parse).await? {
             runs.entry(row.experiment).or_default().push(row.run);
         }
         for (experiment, runs) in runs {
-            self.remove_runs(experiment, &runs, Which::default(), report).await?;
+            let removed = self.remove_runs(experiment, &runs, Which::default(), report).await;
+            failures.note(format_args!("runs of experiment {experiment}"), removed.map(drop))?;
         }
         let going: HashSet<_> = experiments.iter().map(|row| row.experiment).collect();
         let mut models = BTreeMap::<_, Vec<_>>::new();
@@ -32,12 +35,14 @@ impl Retention {
         }
         for (experiment, models) in models {
             let which = if going.contains(&experiment) { Which::All } else { Which::default() };
-            self.remove_models(experiment, &models, which, report).await?;
+            let removed = self.remove_models(experiment, &models, which, report).await;
+            failures.note(format_args!("logged models of experiment {experiment}"), removed.map(drop))?;
         }
         for row in experiments {
-            self.remove_experiment(workspace, row.experiment, Which::default(), report).await?;
+            let removed = self.remove_experiment(workspace, row.experiment, Which::default(), report).await;
+            failures.note(format_args!("experiment {}", row.experiment), removed)?;
         }
-        Ok(())
+        failures.finish()
     }
 
     async fn begun<Row>(&self, range: KeyRange, parse: impl Fn(&Key) -> Option<Row>) -> Result<Vec<Row>> {

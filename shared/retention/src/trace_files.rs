@@ -6,10 +6,10 @@ use std::sync::Arc;
 use artifact_store::{ArtifactPath, Location};
 use entities::{experiment_state, read_traces};
 use key_schema::rows;
-use mlflow_api::{ErrorCode, ExperimentId, Result, TraceId, Workspace};
+use mlflow_api::{ExperimentId, Result, TraceId, Workspace};
 use table::Item;
 
-use crate::report::{Entity, Report};
+use crate::report::Report;
 use crate::store::Retention;
 
 /// The directory of an experiment that has a directory for each trace with files.
@@ -39,7 +39,7 @@ impl TraceFiles {
         };
         if let Err(error) = deleted {
             let why = error.cause.unwrap_or(error.message);
-            report.kept(Entity::Experiment(self.experiment), &format!("the files of its trace {trace} stay: {why}"));
+            report.kept_files(self.experiment, &format!("those of trace {trace}: {why}"));
         }
     }
 }
@@ -54,10 +54,8 @@ impl Retention {
 
     /// The same, given where the artifacts of the experiment are.
     async fn trace_files_at(&self, experiment: ExperimentId, location: &str) -> Result<Option<TraceFiles>> {
-        let location = match self.artifacts.at(location) {
-            Err(error) if error.code == ErrorCode::NotImplemented => return Ok(None),
-            location => location?,
-        };
+        // Clients name the location of an experiment: it may be another server's, or lead nowhere.
+        let Ok(location) = self.artifacts.at(location) else { return Ok(None) };
         let files = TraceFiles { experiment, location: Arc::new(location) };
         // More than can be listed is not nothing.
         let is_empty = files.location.list(&ArtifactPath::parse(DIRECTORY)?).await.is_ok_and(|found| found.is_empty());
@@ -65,7 +63,7 @@ impl Retention {
     }
 
     /// Removes the files of traces that are gone: deleted by a client, or removed. A client uploads files only when the trace is there. A
-    /// request for each experiment and one for the list of its files; one for a hundred traces with files, and one for each that is gone.
+    /// request for each experiment and two for the list of its files; one for a hundred traces with files, and one for each that is gone.
     ///
     /// # Errors
     /// Those of the table.
@@ -90,8 +88,7 @@ impl Retention {
         let listed = match files.location.list(&ArtifactPath::parse(DIRECTORY)?).await {
             Ok(listed) => listed,
             Err(error) => {
-                let why = format!("files of its traces that are gone stay: {}", error.cause.unwrap_or(error.message));
-                report.kept(Entity::Experiment(experiment), &why);
+                report.kept_files(experiment, &error.cause.unwrap_or(error.message));
                 return Ok(());
             }
         };

@@ -4,11 +4,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use artifact_store::Artifacts;
+use key_schema::Key;
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{ExperimentId, Workspace};
 use retention::{Entity, Report, Retention};
 use serde_json::json;
-use table::Table;
+use table::{Condition, Table, bytes};
+use test_site::key_of;
 
 use crate::expiry::{HOUR, assert_shown, set_tag, shown, trace};
 use crate::marks::timed;
@@ -26,6 +28,10 @@ impl Report for Log {
         self.0.lock().unwrap().0 += traces;
     }
 
+    fn kept_files(&self, experiment: ExperimentId, why: &str) {
+        self.0.lock().unwrap().1.push(format!("files of {experiment}: {why}"));
+    }
+
     fn kept(&self, entity: Entity, why: &str) {
         self.0.lock().unwrap().1.push(format!("{entity} stays: {why}"));
     }
@@ -39,6 +45,11 @@ async fn remove(table: &Table, artifacts: &Artifacts) -> mlflow_api::Result<u64>
     let (removed, kept) = log.0.into_inner().unwrap();
     assert_eq!(kept, Vec::<String>::new());
     Ok(removed)
+}
+
+async fn would_remove(table: &Table) -> bool {
+    let retention = Retention::new(table.clone(), Artifacts::default());
+    !retention.expired_traces(&Workspace::default()).await.unwrap().is_empty()
 }
 
 /// The keys of all that names one of these traces.
@@ -73,7 +84,9 @@ fn a_trace_goes_with_all_that_hangs_on_it() {
             let kept = named(&site, &[3]).await;
             assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 0, "there is no policy");
             set_tag(&site.server, "0", "1d").await;
+            assert!(would_remove(&site.table).await);
             assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 2);
+            assert!(!would_remove(&site.table).await, "days are listed, but they hold nothing");
             assert_eq!(named(&site, &[1, 2]).await, Vec::<String>::new());
             assert_eq!(named(&site, &[3]).await, kept);
             let blocks = site.dump().await.into_keys().filter(|key| key.contains(" B#")).count();
@@ -114,6 +127,36 @@ fn a_removal_may_stop_anywhere() {
                 }
             }
         }
+    });
+}
+
+#[test]
+fn what_cannot_be_read_keeps_nothing_else_from_being_removed() {
+    timed(async {
+        let site = Site::new().await;
+        // This server can make nothing of the location, which is a client's.
+        let odd = json!({ "name": "odd", "artifact_location": "mlflow-artifacts:/a\\b" });
+        let odd = site.server.post("experiments/create", odd).await.ok()["experiment_id"].as_str().unwrap().to_owned();
+        for (number, experiment, ago) in [(1, "0", 96), (2, "0", 96), (3, "0", 48), (4, odd.as_str(), 96)] {
+            trace(&site.server, number, experiment, ago * HOUR).await;
+        }
+        clock::sleep(Duration::from_mins(15)).await;
+        pack_all(&site, 1).await;
+        let is_block = |key: &Key| key.sk.starts_with("B#") && key.sk.ends_with(&id(1));
+        let block = site.items().await.iter().map(key_of).find(is_block).unwrap();
+        let block = site.table.get(&block).await.unwrap().unwrap();
+        site.table.put(block.clone().with("core", bytes(vec![1])), &Condition::Always).await.unwrap();
+        for experiment in ["0", odd.as_str()] {
+            set_tag(&site.server, experiment, "1d").await;
+        }
+        let artifacts = Artifacts::in_directory(std::env::temp_dir().as_path());
+        let error = remove(&site.table, &artifacts).await.unwrap_err();
+        assert_eq!(error.cause.as_deref(), Some("1 blocks of traces cannot be read"));
+        assert_eq!(named(&site, &[2, 3, 4]).await, Vec::<String>::new());
+        assert!(named(&site, &[1]).await.iter().any(|key| key.starts_with("TRACE#")));
+        site.table.put(block, &Condition::Always).await.unwrap();
+        assert_eq!(remove(&site.table, &artifacts).await.unwrap(), 1);
+        assert_eq!(named(&site, &[1]).await, Vec::<String>::new());
     });
 }
 

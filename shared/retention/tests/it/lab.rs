@@ -44,6 +44,10 @@ impl Report for Log {
         self.0.lock().unwrap().removed.insert(format!("{traces} traces of {experiment}"));
     }
 
+    fn kept_files(&self, experiment: ExperimentId, why: &str) {
+        self.0.lock().unwrap().kept.push((format!("files of {experiment}"), why.to_owned()));
+    }
+
     fn kept(&self, entity: Entity, why: &str) {
         self.0.lock().unwrap().kept.push((entity.to_string(), why.to_owned()));
     }

@@ -1,0 +1,59 @@
+//! Going on where one thing cannot be removed: what is behind it has nothing to do with it.
+
+use std::fmt::Display;
+
+use mlflow_api::{Error, Result};
+
+/// Failures after which a removal gives up: the table, and not what is in it, may be the cause.
+const MOST: usize = 10;
+
+/// What failed so far.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    first: Option<Error>,
+    count: usize,
+}
+
+impl Failures {
+    /// Notes a failure, if it is one, in the log as well. `what` is what was being removed.
+    ///
+    /// # Errors
+    /// The first failure, if there were too many.
+    pub(crate) fn note(&mut self, what: impl Display, outcome: Result<()>) -> Result<()> {
+        let Err(error) = outcome else { return Ok(()) };
+        tracing::warn!(%error, cause = error.cause, "{what} could not be removed, and is tried again by the next removal");
+        let first = self.first.get_or_insert(error);
+        self.count += 1;
+        if self.count < MOST { Ok(()) } else { Err(first.clone()) }
+    }
+
+    /// The first failure, if there was one.
+    ///
+    /// # Errors
+    /// That one.
+    pub(crate) fn finish(self) -> Result<()> {
+        self.first.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_is_what_a_removal_ends_with() {
+        let mut failures = Failures::default();
+        failures.note("one", Ok(())).unwrap();
+        failures.note("two", Err(Error::invalid("of two"))).unwrap();
+        failures.note("three", Err(Error::invalid("of three"))).unwrap();
+        assert_eq!(failures.finish().unwrap_err().message, "of two");
+        Failures::default().finish().unwrap();
+    }
+
+    #[test]
+    fn a_removal_gives_up_where_everything_fails() {
+        let mut failures = Failures::default();
+        let noted = (0..MOST).map(|_| failures.note("it", Err(Error::invalid("no")))).collect::<Vec<_>>();
+        assert_eq!(noted.iter().position(Result::is_err), Some(MOST - 1));
+    }
+}
