@@ -23,7 +23,7 @@ const PARTIAL_SUCCESS: u8 = 0x0a;
 const REJECTED_SPANS: u8 = 0x08;
 const ERROR_MESSAGE: u8 = 0x12;
 
-/// Spans, or the answer to what is none.
+/// Spans, or the answer to a request that cannot be read.
 pub(crate) enum Export {
     Spans { experiment: ExperimentId, run: Option<RunId>, exports: Vec<spans::Export> },
     Refused { status: u16, body: String },

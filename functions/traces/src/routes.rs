@@ -41,6 +41,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<delete::Delete>("POST", "traces/delete-traces", Delete(Experiment)),
         Route::to::<tags::Set>("PATCH", "traces/{request_id}/tags", Update(Trace)),
         Route::to::<tags::Delete>("DELETE", "traces/{request_id}/tags", Update(Trace)),
+        // As in MLflow, the run is what is changed.
         Route::to::<link::LinkToRun>("POST", "traces/link-to-run", Read(Trace)),
         Route::to::<link::LinkPrompts>("POST", "traces/link-prompts", Update(Trace)),
         //

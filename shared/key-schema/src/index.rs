@@ -68,7 +68,7 @@ index_keys! {
     // ---- GSIs: across partitions, behind by moments; none guards uniqueness --------------------------------------------
     /// The experiment of a run whose id was made elsewhere.
     RunLocation: global GSI1 of Run = "RUN#" <run: RunId> / "EXP#" <experiment: ExperimentId>;
-    /// The trace of a client's request. Nothing uses it so far.
+    /// The trace of a client's request. Kept free: no trace carries it so far.
     TraceOfClientRequest: global GSI1 of Trace = "CLIENT#" <request: Name> / "EXP#" <experiment: ExperimentId>;
     /// The experiment of a logged model whose id was made elsewhere.
     LoggedModelLocation: global GSI1 of LoggedModel = "MODEL#" <model: ModelId> / "EXP#" <experiment: ExperimentId>;

@@ -59,7 +59,7 @@ impl Block {
         &self.end
     }
 
-    /// Where the block before it ended when it was cut off that one, if that was after this time, in ms.
+    /// Where the newer half ends, if this block was cut in two after this time, in ms.
     #[must_use]
     pub fn behind(&self, since: i64) -> Option<Place> {
         let written = self.item.number(WRITTEN)?;

@@ -122,7 +122,7 @@ pub fn pack(
     Ok(PackedBlock { block, spans })
 }
 
-/// Groups of the spans of traces, newest first, of those from the oldest on: what is added at the newer end changes no older group.
+/// Groups of spans, formed from the oldest trace on, so that what is added at the newer end changes no older group; returned newest first.
 fn in_groups(
     partition: &TracePartition,
     oldest_first: impl Iterator<Item = ToPack>,

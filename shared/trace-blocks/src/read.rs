@@ -17,8 +17,8 @@ use crate::place::{Place, TracePartition};
 
 /// Blocks read in one request at most: they are about 30 KB, and a page has 1 MB.
 const AT_A_TIME: usize = 40;
-/// For how long after a block was cut in two a page may have the older half alone, in ms: much longer than one takes, for clocks that differ. Later, the
-/// newer half has been removed.
+/// For how long after a block was cut in two its older half is taken for a page without the newer one, in ms: much longer than a page takes, for clocks that
+/// differ. After that, a newer half that is missing was removed.
 const CUT: i64 = 600_000;
 
 /// The blocks that own places behind this one, or all, in their order: as many as have so many traces, or all; and whether there are more.

@@ -15,10 +15,10 @@ use super::{AT_ONCE, Mark, Packer};
 
 /// Documents read at a time: one request.
 const AT_A_TIME: usize = 100;
-/// How long a trace that is in progress is expected to end, in ms.
+/// For how long after it began a trace in progress is expected to end, in ms.
 pub(super) const PROGRESS: i64 = 3_600_000;
 
-/// How old spans without a trace are that nobody will make one of, in ms: a request relies only on what it has put itself.
+/// From what age on spans without a trace are removed, in ms. No request relies on them any more: each relies on what it has put itself.
 const ORPHANED: i64 = 600_000;
 
 /// What marks stand for.

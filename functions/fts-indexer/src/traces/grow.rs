@@ -11,7 +11,7 @@ use crate::Indexer;
 
 /// Partitions of a day at most. A reader asks each of them: 64 carry 16,000 traces a second.
 const MOST_PARTITIONS: i64 = 64;
-/// After a day got more partitions, in ms: processes go on putting marks where they did, until they look how many there are.
+/// For how long a day that got more partitions gets no further ones, in ms: until processes have read the new number.
 const SETTLES: i64 = 45_000;
 
 impl Indexer {

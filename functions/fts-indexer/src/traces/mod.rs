@@ -7,7 +7,8 @@
 //!
 //! What holds at any moment, wherever a pass is cut off: at the place of each trace there is a mark, or the block that owns the place has the
 //! trace as it is. So spans are written, then the block, then the marks go that were quiet when the traces were read, each on condition
-//! that nobody has put it again. A lease keeps a second packer out, and the removal of the experiment.
+//! that nobody has put it again. A lease keeps a second packer out, and whoever removes the experiment or traces that are kept no
+//! longer.
 
 mod append;
 mod asks;

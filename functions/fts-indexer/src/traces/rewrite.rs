@@ -89,7 +89,7 @@ impl Packer<'_> {
     }
 
     /// Finds the spans that the block has of traces that have not changed: a group of them stays as it is, where no mark lies in it and it
-    /// is to be in one block; others are read. Whether they could be. One request.
+    /// is to be in one block; others are read. Returns whether the block's spans could be read. One request.
     async fn know_spans(
         &self,
         block: &Block,

@@ -36,7 +36,7 @@ pub(super) trait Change: Sync {
         false
     }
 
-    /// Whether the trace got spans before: what it has besides may be unchanged, and what stands for it must be looked up all the same.
+    /// Whether this request has written spans of the trace: then its mark is kept even where the document stays as it is.
     fn brings_spans(&self) -> bool {
         false
     }

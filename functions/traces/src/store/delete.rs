@@ -1,7 +1,7 @@
 //! Deleting traces.
 //!
 //! A trace's document and its spans go together, on condition that the document is what was read. Of many spans, the first go with it, and
-//! the rest after it. Its mark stays, and says to who has the trace in a block that it is gone; the packer takes both away. Spans that came
+//! the rest after it. Its mark stays: it tells whoever finds the trace in a block that it is gone; the packer takes both away. Spans that came
 //! meanwhile stand for nothing.
 
 use access::Granted;
@@ -93,7 +93,7 @@ impl Store {
         is_wanted: impl Fn(&StoredTrace) -> bool + Sync,
     ) -> Result<u64> {
         let removals: Vec<_> = traces.into_iter().map(|trace| self.trace_remove(trace, &is_wanted)).collect();
-        // All of them come to their end: one that is cut off leaves spans that nobody deletes.
+        // All of them come to their end: one that is cut off leaves spans until the packer finds its mark.
         let removed: Vec<Result<bool>> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
         let removed = removed.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(removed.into_iter().filter(|is_removed| *is_removed).count() as u64)

@@ -50,7 +50,7 @@ impl Exported {
         self.summary.root.as_ref().and_then(|root| TraceState::from_name(root.state.as_str()))
     }
 
-    /// A change that a client has finalized keeps its times, tokens and cost; MLflow looks for that only where the export has a session,
+    /// A trace that a client has finalized keeps its times, tokens and cost; MLflow looks for that only where the export has a session,
     /// tokens or cost.
     fn is_final(&self, draft: &Draft) -> bool {
         let looks = self.summary.session.is_some() || !self.summary.usage.is_empty();

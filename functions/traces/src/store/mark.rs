@@ -1,7 +1,7 @@
 //! Marks: the time order of an experiment's traces.
 //!
 //! A mark is put before its trace gets the time, and before the trace changes or gets spans; one that stands for nothing is passed over. So
-//! every trace is found as it is, whatever was cut off. Only who packs traces takes marks away, of traces that have not changed for three minutes:
+//! every trace is found as it is, whatever was cut off. Only the packer, and who removes traces for good, take marks away, three minutes after they were put:
 //! longer than a writer relies on a mark ([`RELIABLE`]) and a request lasts.
 
 use entities::attributes::{MARKED_AT, SHARDS, TO_PACK};

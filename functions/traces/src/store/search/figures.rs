@@ -33,7 +33,7 @@ pub struct Correlation {
 }
 
 impl Store {
-    /// Figures of these experiments. One request for each experiment, two for each day, one for each 40 blocks and for each hundred traces that
+    /// Figures of these experiments. One request for each experiment, two for each partition of a day, one for each 40 blocks and for each hundred traces that
     /// have changed lately; and where spans are counted, one for each hundred items of spans in blocks, and for each trace that has changed.
     pub async fn trace_metrics(
         &self,

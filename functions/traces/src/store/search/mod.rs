@@ -46,7 +46,7 @@ const GROWTH: usize = 2;
 const GROWTH_IN_BLOCKS: usize = 8;
 
 impl Store {
-    /// Searches traces of these experiments. One request for each experiment; then, newest first, two for each day and experiment, one for each
+    /// Searches traces of these experiments. One request for each experiment; then, newest first, two for each partition of a day, one for each
     /// hundred traces that have changed lately and for each 40 blocks; and where the filter asks for spans, one for each hundred items of spans
     /// in blocks, and for each trace that has changed lately and passes all else. A read unit per 30 marks, and per 4 KB of each block and of
     /// each trace that has changed.
