@@ -12,6 +12,7 @@ import mlflow.tracking.fluent
 import pytest
 from mlflow import MlflowClient
 
+from tests.client.both import Both
 from tests.support.http import Side
 from tests.support.servers import start_subject, subject_is_stock_mlflow
 
@@ -34,16 +35,28 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def client(server_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[MlflowClient]:
-    """The client of stock MLflow, with everything it remembers between calls reset. A 5xx is never retried."""
+def forgetful_client(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Everything that the client of stock MLflow remembers between calls is reset. A 5xx is never retried."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "0")
     monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
     monkeypatch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)
-    mlflow.set_tracking_uri(server_url)
-    yield MlflowClient(server_url)
+    yield
     for _ in range(_MOST_NESTED_RUNS):
         mlflow.end_run()
+
+
+@pytest.fixture
+def client(server_url: str, forgetful_client: None) -> MlflowClient:
+    """That client, of the server under test."""
+    mlflow.set_tracking_uri(server_url)
+    return MlflowClient(server_url)
+
+
+@pytest.fixture
+def both(reference: Side, subject: Side, forgetful_client: None, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Both:
+    """That client, of stock MLflow and of the server under test, for programs to be compared."""
+    return Both((reference, subject), tmp_path, monkeypatch)
 
 
 @pytest.fixture

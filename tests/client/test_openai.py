@@ -1,68 +1,25 @@
 """Traces in the format of the OpenAI flavour's autologging, of calls to a model that this process plays."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import mlflow
 import pytest
 from mlflow.entities import SpanType
 
+from tests.support.model import played_model
+
 openai = pytest.importorskip("openai")
-
-_USAGE = {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15}
-_HEAD = {"id": "chatcmpl-1", "created": 1_700_000_000, "model": "gpt-4o-mini"}
-
-
-class _Model(BaseHTTPRequestHandler):
-    """Answers every chat with the same words, at once or piece by piece; calls a tool where one is offered."""
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if asked["messages"][-1]["content"] == "fail":
-            return self._send(400, "application/json", json.dumps({"error": {"message": "no", "code": "bad"}}))
-        if asked.get("stream"):
-            pieces = [{"role": "assistant", "content": "a "}, {"content": "platform"}]
-            chunks = [self._chunk({"index": 0, "delta": piece, "finish_reason": None}) for piece in pieces]
-            chunks.append(self._chunk({"index": 0, "delta": {}, "finish_reason": "stop"}))
-            events = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
-            return self._send(200, "text/event-stream", events + "data: [DONE]\n\n")
-        message = {"role": "assistant", "content": "a platform"}
-        if asked.get("tools"):
-            call = {"id": "call-1", "type": "function", "function": {"name": "look_up", "arguments": '{"word": "MLflow"}'}}
-            message = {"role": "assistant", "content": None, "tool_calls": [call]}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        answer = {**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
-        return self._send(200, "application/json", json.dumps(answer))
-
-    def _chunk(self, choice: dict) -> dict:
-        return {**_HEAD, "object": "chat.completion.chunk", "choices": [choice]}
-
-    def _send(self, status: int, content_type: str, text: str) -> None:
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
 
 
 @pytest.fixture
 def model(experiment: str) -> Iterator["openai.OpenAI"]:
     """A client of that model, whose calls are traced."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     mlflow.set_experiment(experiment_id=experiment)
     mlflow.openai.autolog()
-    with openai.OpenAI(base_url=f"http://127.0.0.1:{server.server_port}/v1", api_key="none", max_retries=0) as client:
+    with played_model() as url, openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
         yield client
     mlflow.openai.autolog(disable=True)
-    server.shutdown()
-    server.server_close()
 
 
 def _ask(model: "openai.OpenAI", question: str, **more) -> object:

@@ -30,9 +30,9 @@ def differences(reference: Answer, subject: Answer) -> list[Difference]:
         found.append(Difference("status", reference.status, subject.status))
     if reference.kind != subject.kind:
         found.append(Difference("kind", reference.kind, subject.kind))
-    found += _compare("headers", reference.headers, subject.headers)
+    found += compare_values("headers", reference.headers, subject.headers)
     if "json" in (reference.kind, subject.kind) or not _is_page(reference):
-        found += _compare("body", reference.body, subject.body)
+        found += compare_values("body", reference.body, subject.body)
     return found
 
 
@@ -52,15 +52,16 @@ def _is_page(answer: Answer) -> bool:
     return answer.kind == "html" and "<" in answer.body
 
 
-def _compare(path: str, reference: Any, subject: Any) -> Iterator[Difference]:
+def compare_values(path: str, reference: Any, subject: Any) -> Iterator[Difference]:
+    """Compare two pieces of plain data; the path says where in an answer they stand."""
     if isinstance(reference, dict) and isinstance(subject, dict):
         for key in reference | subject:
-            yield from _compare(f"{path}.{key}", reference.get(key, _ABSENT), subject.get(key, _ABSENT))
+            yield from compare_values(f"{path}.{key}", reference.get(key, _ABSENT), subject.get(key, _ABSENT))
     elif isinstance(reference, list) and isinstance(subject, list):
         if len(reference) != len(subject):
             yield Difference(f"{path}.length", len(reference), len(subject))
         for index, (left, right) in enumerate(zip(reference, subject)):
-            yield from _compare(f"{path}[{index}]", left, right)
+            yield from compare_values(f"{path}[{index}]", left, right)
     # repr and not ==: 1 is not 1.0 on the wire, 0.0 is not -0.0, and NaN is NaN.
     elif repr(reference) != repr(subject):
         yield Difference(path, reference, subject)
