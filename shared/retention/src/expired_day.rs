@@ -23,8 +23,9 @@ use crate::traces::{REST, RESTS};
 
 /// How old a mark is on which nobody relies any more, in ms; the packer waits as long.
 const QUIET: i64 = 180_000;
-/// How old spans are that no request relies on which is under way, in ms.
-const ARRIVED_BEFORE: i64 = 600_000;
+/// How old spans are that no request relies on which is under way, in ms: it lasts half a minute. Spans that were put on the strength of a mark that is quiet
+/// are older than this, since a request relies on a mark for a minute: so none are left behind when their mark goes.
+const ARRIVED_BEFORE: i64 = 60_000;
 /// For how long one lease is made use of: it lasts a minute and a half.
 const LEASED: Duration = Duration::from_secs(30);
 /// Blocks that are read at a time: each is about 30 KB.

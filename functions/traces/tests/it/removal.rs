@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use artifact_store::Artifacts;
-use key_schema::Key;
+use key_schema::{Key, rows};
 use mlflow_api::proto_json::time_text;
-use mlflow_api::{ExperimentId, Workspace};
+use mlflow_api::{ExperimentId, TraceId, Workspace};
 use retention::{Entity, Report, Retention};
 use serde_json::json;
 use table::{Condition, Table, bytes};
@@ -15,7 +15,7 @@ use test_site::key_of;
 use crate::expiry::{HOUR, assert_shown, set_tag, shown, trace};
 use crate::marks::timed;
 use crate::packing::{pack_all, pack_some};
-use crate::server::{ALL, Server, Site, id, info};
+use crate::server::{ALL, Server, Site, id, info, span};
 
 /// Keeps what was reported.
 #[derive(Default)]
@@ -226,5 +226,31 @@ fn files_go_with_their_traces() {
         assert_eq!(remove(&site.table, &artifacts).await.unwrap(), 2);
         assert_eq!([1, 2, 3].map(|number| file(number).exists()), [false, false, true]);
         assert!(directory.path().join("1/other").exists() && of_run.exists());
+    });
+}
+
+#[test]
+fn spans_that_came_lately_leave_nothing_behind() {
+    timed(async {
+        for how in 0..3 {
+            let site = Site::new().await;
+            make(&site.server).await;
+            pack(&site, how).await;
+            // More spans of a trace that is there, some of them on the strength of the mark that the first have put; and of one whose export is cut off.
+            let began = u64::try_from(entities::now_ms() - 96 * HOUR - 1_700_000_000_000).unwrap();
+            for (number, span_id) in [(1, 2), (1, 3), (9, 1)] {
+                site.server.export(&[span(number, span_id, None, began, began + 5)]).await.ok();
+                clock::sleep(Duration::from_secs(50)).await;
+            }
+            let cut_off = rows::Trace::key(&TraceId::parse(&id(9)).unwrap());
+            site.table.delete(&cut_off, &Condition::Always).await.unwrap();
+            set_tag(&site.server, "0", "1d").await;
+            clock::sleep(Duration::from_mins(2)).await;
+            for _ in 0..2 {
+                remove(&site.table, &Artifacts::default()).await.unwrap();
+                clock::sleep(Duration::from_mins(2)).await;
+            }
+            assert_eq!(named(&site, &[1, 2, 9]).await, Vec::<String>::new(), "{how}");
+        }
     });
 }
