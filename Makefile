@@ -10,7 +10,7 @@ UI_VERSION := 3.17.2
 # The next one, which the server shows as well.
 NEXT_UI_VERSION := 3.18.0
 # The tests of `cli/tests/faults`.
-FAULTS := clients_find_what_the_model_says every_write_survives_a_fault_at_each_of_its_requests a_removal_survives_a_fault_at_each_of_its_requests
+FAULTS := clients_find_what_the_model_says every_write_survives_a_fault_at_each_of_its_requests every_write_to_packed_traces_survives_a_fault_at_each_of_its_requests a_removal_survives_a_fault_at_each_of_its_requests an_expiry_survives_a_fault_at_each_of_its_requests
 # Modules of tests of which each takes a core for long.
 LONG := indexed_search:: power_cut:: unreadable::
 REQUIREMENTS := tools/requirements.txt tests/requirements.txt
@@ -109,7 +109,7 @@ test-slow: $(VENV_READY) ## Large data, and 12,000 random searches and 2,000 ran
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed
 	RANDOM_SEARCHES=2000 cargo test --package tracking --test it indexed_search
-	MODEL_SECONDS=600 MODEL_SEED=1000000 cargo test --package mlflow-serverless --test faults model
+	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo test --package mlflow-serverless --test faults -- model packed
 	cargo test --package tracking --test generated -- --ignored
 
 test-dynamodb: ## The store's requests against DynamoDB, with the environment's AWS credentials, on a table of their own that is removed afterwards

@@ -48,3 +48,16 @@ pub(crate) fn dump(items: Vec<Value>) -> Dump {
     });
     items.collect()
 }
+
+/// Items that are not as they were: what they are now, or nothing where they are gone. None holds what is not declared of its row.
+pub type Changes = BTreeMap<String, Option<Value>>;
+
+/// What has changed since there was this.
+pub(crate) fn changes(items: Vec<Value>, before: &Dump) -> Changes {
+    let now = dump(items);
+    let mut all: Changes = before.keys().filter(|key| !now.contains_key(*key)).map(|key| (key.clone(), None)).collect();
+    let others: Vec<_> = now.into_iter().filter(|(key, item)| before.get(key) != Some(item)).collect();
+    check_declared(&others.iter().map(|(_, item)| item.clone()).collect::<Vec<_>>());
+    all.extend(others.into_iter().map(|(key, item)| (key, Some(item))));
+    all
+}

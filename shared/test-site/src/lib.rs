@@ -15,6 +15,6 @@ mod judge;
 mod site;
 
 pub use api::{Answer, Api};
-pub use dump::{Dump, key_of};
+pub use dump::{Changes, Dump, key_of};
 pub use judge::Judge;
 pub use site::{ROOT, Site, TABLE};

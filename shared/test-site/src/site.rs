@@ -7,7 +7,7 @@ use embedded_engine::faults::FaultInjector;
 use serde_json::Value;
 use table::{Retry, Table};
 
-use crate::dump::{self, Dump};
+use crate::dump::{self, Changes, Dump};
 
 /// Where the functions of tests keep artifacts.
 pub const ROOT: &str = "s3://bucket/artifacts";
@@ -78,5 +78,10 @@ impl Site {
     /// The same by their keys, without what differs where a write was repeated.
     pub async fn dump(&self) -> Dump {
         dump::dump(self.items().await)
+    }
+
+    /// What is not as it was when there was this.
+    pub async fn changes(&self, before: &Dump) -> Changes {
+        dump::changes(self.engine.items(TABLE).await.unwrap(), before)
     }
 }

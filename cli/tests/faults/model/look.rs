@@ -7,7 +7,7 @@ use test_site::Api;
 
 use super::operation::{Ids, word};
 use super::state::{Dataset, Experiment, Logged, Registered, Run, State, Texts};
-use super::traces;
+use super::{expiry, traces};
 use crate::sweep::view;
 
 fn text(value: &Value) -> String {
@@ -45,7 +45,9 @@ pub(super) async fn at(api: &Api, ids: &mut Ids) -> Result<State, String> {
         let number: u8 = tags["slot"][1..].parse().unwrap();
         experiments.insert(text(&found["experiment_id"]), number);
         let is_deleted = found["lifecycle_stage"] == "deleted";
-        state.experiments.insert(number, Experiment { name: text(&found["name"]), is_deleted, tags });
+        let retention = list(&found["tags"]).find(|tag| tag["key"] == traces::RETENTION);
+        let retention = retention.map(|tag| expiry::which(tag["value"].as_str().unwrap()));
+        state.experiments.insert(number, Experiment { name: text(&found["name"]), is_deleted, tags, retention });
     }
     for found in list(&tracking["runs"]) {
         let (info, data) = (&found["info"], &found["data"]);

@@ -71,6 +71,8 @@ pub(super) enum Kind {
     TraceLink,
     TraceDelete,
     TraceDeleteUntil,
+    TraceKeep,
+    TraceUnkeep,
 }
 
 use Kind::*;
@@ -153,6 +155,8 @@ const KINDS: [(u32, &[Kind]); 4] = [
             ScorerDeleteAll,
             TraceDelete,
             TraceDeleteUntil,
+            TraceKeep,
+            TraceUnkeep,
         ],
     ),
 ];
@@ -210,6 +214,10 @@ pub(super) enum Step {
     Index,
     /// All that is deleted is removed for good: first perhaps with a fault, then without.
     Remove(Option<Fault>),
+    /// An operator says how long traces are kept, or that nothing is said.
+    Policy(Option<u8>),
+    /// Traces that are kept no longer are removed, as what is deleted is.
+    Expire(Option<Fault>),
     /// Time passes, and another indexer looks at the runs that were put off.
     Tick,
     /// The indexer gets all that it asks for, until traces are packed.
@@ -250,6 +258,8 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0..traces::KINDS_OF_SEARCHES).prop_map(Step::SearchTraces),
         2 => Just(Step::Index),
         1 => fault().prop_map(Step::Remove),
+        1 => prop::option::of(0..4_u8).prop_map(Step::Policy),
+        1 => fault().prop_map(Step::Expire),
         1 => Just(Step::Tick),
         2 => Just(Step::Pack),
     ];
@@ -296,7 +306,14 @@ impl Op {
     pub(super) fn is_untagging(self) -> bool {
         matches!(
             self.kind,
-            ExperimentUntag | RunUntag | ModelUntag | RegisteredUntag | VersionUntag | DatasetUntag | TraceUntag
+            ExperimentUntag
+                | RunUntag
+                | ModelUntag
+                | RegisteredUntag
+                | VersionUntag
+                | DatasetUntag
+                | TraceUntag
+                | TraceUnkeep
         )
     }
 
@@ -314,12 +331,20 @@ impl Op {
                 | TraceLink
                 | TraceDelete
                 | TraceDeleteUntil
+                | TraceKeep
+                | TraceUnkeep
         )
+    }
+
+    /// Whether it says how long traces are kept.
+    pub(super) fn is_of_retention(self) -> bool {
+        matches!(self.kind, TraceKeep | TraceUnkeep)
     }
 
     /// Whether it changes several traces, one after the other: what happens to them at the same time has no order.
     pub(super) fn is_of_several_traces(self) -> bool {
-        matches!(self.kind, TraceDelete | TraceDeleteUntil) || self.kind == TraceExport && self.value == 3
+        let is_of_all = self.is_of_retention() || matches!(self.kind, TraceDelete | TraceDeleteUntil);
+        is_of_all || self.kind == TraceExport && self.value == 3
     }
 
     /// Method, path and body; `None` where an id is not known that is needed.

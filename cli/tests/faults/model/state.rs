@@ -14,6 +14,8 @@ pub(super) struct Experiment {
     pub(super) name: String,
     pub(super) is_deleted: bool,
     pub(super) tags: Texts,
+    /// How long its traces are kept, if it says so.
+    pub(super) retention: Option<u8>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +67,8 @@ pub(super) struct State {
     /// The versions of each scorer of each experiment.
     pub(super) scorers: BTreeMap<(u8, String), BTreeMap<u32, String>>,
     pub(super) traces: BTreeMap<u8, Trace>,
+    /// How long traces are kept where their experiment does not say it.
+    pub(super) policy: Option<u8>,
     /// Spans, by trace and experiment, that stand for nothing. The indexer may remove them.
     pub(super) strays: BTreeMap<(u8, u8), BTreeSet<u8>>,
 }
@@ -80,6 +84,8 @@ impl State {
         visible.models.retain(|_, model| !model.is_deleted);
         visible.scorers.retain(|(experiment, _), _| self.is_active(*experiment));
         visible.traces.values_mut().filter(|trace| !trace.is_exported).for_each(|trace| trace.spans.clear());
+        visible.traces.retain(|_, trace| self.is_kept(trace));
+        visible.policy = None;
         visible.strays.clear();
         visible
     }
@@ -255,7 +261,7 @@ impl State {
         if op.kind == ExperimentCreate {
             let name = format!("n{}", op.of);
             let tags = Texts::from([("slot".to_owned(), format!("e{}", op.of))]);
-            let new = Experiment { name, tags, is_deleted: false };
+            let new = Experiment { name, tags, ..Experiment::default() };
             return (!is_taken(self, &new.name, None)).then(|| self.experiments.insert(op.of, new)).map(|_| ());
         }
         let new_name = format!("n{}", op.key + op.value);

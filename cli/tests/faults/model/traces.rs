@@ -6,6 +6,7 @@ use mlflow_api::proto_json::{duration_text, parse_duration, parse_time, time_tex
 use serde_json::{Value, json};
 use test_site::Api;
 
+use super::expiry;
 use super::operation::Kind::*;
 use super::operation::{Ids, Op, word};
 use super::state::{State, Texts};
@@ -31,9 +32,12 @@ pub(super) struct Trace {
 /// What changes a state.
 type Part = Box<dyn Fn(&mut State)>;
 
+/// The tag of an experiment that says how long its traces are kept.
+pub(super) const RETENTION: &str = "mlflow.trace.retention";
+
 /// Midnight of a day.
-const MIDNIGHT: i64 = 1_699_920_000_000;
-const DAY: i64 = 86_400_000;
+pub(super) const MIDNIGHT: i64 = 1_699_920_000_000;
+pub(super) const DAY: i64 = 86_400_000;
 
 /// When a span begins, in ms: the root of the first trace just before midnight, so that the trace moves to another day when that comes
 /// after its other spans.
@@ -153,6 +157,14 @@ pub(super) fn request(op: Op, ids: &Ids) -> Option<(&'static str, String, Value)
             let until = json!({ "experiment_id": known('e', op.of)?, "max_timestamp_millis": latest(op.value) });
             ("POST", delete(), until)
         }
+        TraceKeep => {
+            let tag = json!({ "experiment_id": known('e', op.of)?, "key": RETENTION, "value": expiry::text(op.value) });
+            ("POST", "/api/2.0/mlflow/experiments/set-experiment-tag".to_owned(), tag)
+        }
+        TraceUnkeep => {
+            let tag = json!({ "experiment_id": known('e', op.of)?, "key": RETENTION });
+            ("POST", "/api/2.0/mlflow/experiments/delete-experiment-tag".to_owned(), tag)
+        }
         _ => return None,
     })
 }
@@ -168,7 +180,7 @@ impl State {
             }
             TraceStart => self.start(op),
             // What is not there need not be deleted, and is not linked.
-            TraceUnassess | TraceLink if !self.traces.contains_key(&op.of) => Some(()),
+            TraceUnassess | TraceLink if !self.shows(op.of) => Some(()),
             TraceDelete => {
                 self.experiments.get(&op.key)?;
                 for trace in named(op) {
@@ -181,12 +193,14 @@ impl State {
                 (0..3).for_each(|trace| self.delete_until(op, trace));
                 Some(())
             }
+            TraceKeep => self.keep_traces(op, Some(op.value)),
+            TraceUnkeep => self.keep_traces(op, None),
             _ => self.change_trace(op),
         }
     }
 
     fn change_trace(&mut self, op: Op) -> Option<()> {
-        let trace = self.traces.get_mut(&op.of)?;
+        let trace = Some(op.of).filter(|trace| self.shows(*trace)).and_then(|trace| self.traces.get_mut(&trace))?;
         let (key, value, assessment) = (format!("k{}", op.key), word(op.value), feedback(op).0);
         let known = trace.feedback.get(&assessment);
         match op.kind {
@@ -250,7 +264,7 @@ impl State {
     }
 
     fn delete_trace(&mut self, experiment: u8, trace: u8) {
-        if self.traces.get(&trace).is_some_and(|known| known.experiment == experiment) {
+        if self.traces.get(&trace).is_some_and(|known| known.experiment == experiment && self.is_kept(known)) {
             self.traces.remove(&trace);
             // All of its spans go with it.
             self.strays.retain(|(of, _), _| *of != trace);
@@ -412,7 +426,7 @@ pub(super) fn should_find(state: &State, which: u8) -> Vec<u8> {
         6 => !trace.feedback.contains_key("a1"),
         _ => true,
     };
-    let mut found: Vec<_> = state.traces.iter().filter(|(_, trace)| passes(trace)).collect();
+    let mut found: Vec<_> = state.traces.iter().filter(|(_, trace)| state.is_kept(trace) && passes(trace)).collect();
     // Newest first, of equal times the least id first; what an order asks for comes before that, and what lacks it last.
     found.sort_by_key(|(number, trace)| (-trace.time, **number));
     match which {

@@ -1,15 +1,19 @@
 //! A write in one kind of trouble, and what must be true then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::Router;
+use axum::extract::Request;
 use embedded_engine::faults::Trouble;
-use key_schema::rows::RowDescription;
 use serde_json::Value;
 use table::Table;
-use test_site::{Answer, Api, ROOT, Site, key_of};
+use test_site::{Answer, Api, ROOT, Site};
+use tower::ServiceExt;
 
 use super::same::{Known, difference};
+use super::seen::{Rows, Seen};
 use super::view;
 
 /// As short as it can be: a deletion waits for it.
@@ -70,7 +74,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    async fn send(&self, api: &Api) -> Answer {
+    pub(super) async fn send(&self, api: &Api) -> Answer {
         api.call_at(&self.method, &self.path, self.body.clone()).await
     }
 
@@ -97,9 +101,9 @@ pub(super) enum Course {
 }
 
 impl Course {
-    /// All of a write that makes so many requests, batches among them or not. Servers make two attempts at each.
-    fn all(requests: u64, has_batches: bool) -> Vec<Self> {
-        let at = |nth| {
+    /// All of a write that makes these requests to the table. Servers make two attempts at each. A trouble that a request does not meet is none.
+    fn all(requests: &[String]) -> Vec<Self> {
+        let at = |(nth, operation): (u64, &String)| {
             let troubles = [
                 (Trouble::AnswerLost, 1),
                 (Trouble::AnswerLost, 2),
@@ -109,83 +113,128 @@ impl Course {
                 (Trouble::Conflict, 1),
                 (Trouble::Halved, 1),
             ];
-            let troubles = troubles.into_iter().filter(move |(trouble, _)| has_batches || *trouble != Trouble::Halved);
-            let met = troubles.map(move |(trouble, calls)| Self::Troubled(trouble, nth, calls));
+            let met = troubles.into_iter().filter(|(trouble, _)| trouble.is_met_by(operation));
+            let met = met.map(|(trouble, calls)| Self::Troubled(trouble, nth, calls)).collect::<Vec<_>>();
             std::iter::once(Self::CutOff(nth)).chain(met)
         };
-        (1..=requests).flat_map(at).collect()
+        (1..).zip(requests).flat_map(at).collect()
+    }
+}
+
+/// What a client finds, and how many items there are.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) view: Arc<Value>,
+    pub(super) rows: Rows,
+}
+
+/// What came of a write in a course.
+pub(super) struct Outcome {
+    answer: Answer,
+    pub(super) found: Found,
+    happened: bool,
+}
+
+impl Outcome {
+    /// Whether its client has no answer.
+    pub(super) fn is_open(&self) -> bool {
+        self.answer.status != 200
     }
 }
 
 /// A write, and what there is before and after it where nothing goes wrong.
 pub(super) struct Written {
-    call: Call,
+    pub(super) call: Call,
     /// The path without ids.
     path: String,
-    site: Site,
+    pub(super) site: Site,
     known: Known,
-    before: Value,
-    after: Value,
-    rows: BTreeMap<&'static str, usize>,
-    operations: Vec<(String, u64)>,
+    seen: Seen<Value>,
+    before: Arc<Value>,
+    pub(super) after: Found,
+    /// Its requests to the table, in their order.
+    requests: Vec<String>,
 }
 
 /// The functions as one process has them.
 pub(crate) fn api(table: &Table) -> Api {
-    functions(table, &tracking::store::Store::with_lease(table.clone(), ROOT, LEASE))
+    functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE))
 }
 
 /// The same, where each point goes into a run's journal.
 pub(crate) fn api_with_journal(table: &Table) -> Api {
-    let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
-    functions(table, &tracking.with_points_in_document(0))
+    functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE).with_points_in_document(0))
 }
 
-fn functions(table: &Table, tracking: &tracking::store::Store) -> Api {
-    let registry = registry::store::Store::new(table.clone(), ROOT);
-    let evaluation = evaluation::store::Store::with_lease(table.clone(), LEASE);
-    let traces = traces::store::Store::with_lease(table.clone(), artifact_store::Artifacts::below(ROOT), LEASE);
-    let others = [evaluation::router(&evaluation), registry::router(&registry), traces::router(&traces)];
-    Api(service::joined(tracking::router(tracking), others))
+/// Most calls are of one or two functions, so a router is made when it is asked for.
+fn functions(table: &Table, tracking: tracking::store::Store) -> Api {
+    let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 4]>::default());
+    let answer = move |request: Request| {
+        let function = function_of(request.uri().path());
+        let router = routers[function].get_or_init(|| match function {
+            0 => tracking::router(&tracking),
+            1 => registry::router(&registry::store::Store::new(table.clone(), ROOT)),
+            2 => evaluation::router(&evaluation::store::Store::with_lease(table.clone(), LEASE)),
+            _ => {
+                let artifacts = artifact_store::Artifacts::below(ROOT);
+                traces::router(&traces::store::Store::with_lease(table.clone(), artifacts, LEASE))
+            }
+        });
+        let router = router.clone();
+        async move { router.oneshot(request).await.unwrap() }
+    };
+    Api(Router::new().fallback(answer))
 }
 
-/// How many items each row has.
-async fn rows(site: &Site) -> BTreeMap<&'static str, usize> {
-    let mut rows = BTreeMap::new();
-    for item in site.items().await {
-        *rows.entry(RowDescription::of(&key_of(&item)).unwrap().name).or_default() += 1;
+/// Which function answers at a path.
+fn function_of(path: &str) -> usize {
+    let below = path.split_once("/mlflow/").map_or(path, |(_, below)| below);
+    match below.split('/').next() {
+        Some("registered-models" | "model-versions") => 1,
+        Some("datasets" | "scorers") => 2,
+        Some("traces" | "get-trace-artifact") => 3,
+        _ if path.starts_with("/v1/traces") => 3,
+        _ => 0,
     }
-    rows
 }
 
 impl Written {
-    /// Tries a write where nothing goes wrong. It has to succeed.
-    pub(super) async fn new(site: &Site, call: Call) -> Self {
-        let site = site.copy();
-        let copy = site.copy();
-        let before = view::of(&api(&site.table), &call.path).await.unwrap();
-        let known = Known::of(&format!("{before} {}", call.body));
+    /// Tries a write where nothing goes wrong. It has to succeed. Nothing if it is of a kind that is not wanted: writes have in common the
+    /// endpoint, and the requests to the table.
+    pub(super) async fn new(site: &Site, call: Call, is_wanted: impl FnOnce(String) -> bool) -> Option<Self> {
+        let (site, copy) = (site.copy(), site.copy());
+        copy.faults.keep_order();
         let answer = call.send(&api(&copy.faulty())).await;
         assert_eq!(answer.status, 200, "{call:?}: {answer:?}");
-        let operations = copy.faults.all_calls();
-        let after = view::of(&api(&copy.table), &call.path).await.unwrap();
-        let (before, after) = (known.same(&before), known.same(&after));
+        let requests = copy.faults.order();
         let path = Known::of("").same_text(&call.path);
-        Self { call, path, site, known, before, after, rows: rows(&copy).await, operations }
-    }
-
-    /// What writes have in common that are tried once: the endpoint, and the requests to the table.
-    pub(super) fn kind(&self) -> String {
-        format!("{} {} {:?}", self.call.method, self.path, self.operations)
+        let mut kinds = requests.clone();
+        kinds.sort_unstable();
+        if !is_wanted(format!("{} {path} {kinds:?}", call.method)) {
+            return None;
+        }
+        let seen = Seen::of(&site, &format!("{} {}", call.path, call.body)).await;
+        let before = view::of(&api(&site.table), &call.path).await.unwrap();
+        let known = Known::of(&format!("{before} {}", call.body));
+        let before = seen.keep(&seen.state(&site).await, known.same(&before));
+        let after = view::of(&api(&copy.table), &call.path).await.unwrap();
+        let state = seen.state(&copy).await;
+        let after = Found { view: seen.keep(&state, known.same(&after)), rows: state.rows };
+        Some(Self { call, path, site, known, seen, before, after, requests })
     }
 
     pub(super) fn courses(&self) -> Vec<Course> {
-        let requests = self.operations.iter().map(|(_, calls)| calls).sum();
-        Course::all(requests, self.operations.iter().any(|(operation, _)| operation.starts_with("Batch")))
+        Course::all(&self.requests)
     }
 
-    async fn view(&self, site: &Site) -> view::View {
-        view::of(&api(&site.table), &self.call.path).await.map(|view| self.known.same(&view))
+    /// What clients find in a copy, where all that they find agrees.
+    pub(super) async fn found(&self, site: &Site) -> Result<Found, String> {
+        let state = self.seen.state(site).await;
+        let view = match self.seen.found(&state) {
+            Some(view) => view,
+            None => self.seen.keep(&state, self.known.same(&view::of(&api(&site.table), &self.call.path).await?)),
+        };
+        Ok(Found { view, rows: state.rows })
     }
 
     /// What must be true of the write in this course.
@@ -195,15 +244,22 @@ impl Written {
 
     async fn check(&self, course: Course) -> Result<(), String> {
         let site = self.site.copy();
+        let outcome = self.attempt(&site, course).await?;
+        let repeated = self.repeat(&site, &outcome).await?;
+        self.check_rows(&repeated.as_ref().unwrap_or(&outcome.found).rows, outcome.is_open())
+    }
+
+    /// Sends the write to a copy of the site, in this course; what a client finds then.
+    pub(super) async fn attempt(&self, site: &Site, course: Course) -> Result<Outcome, String> {
         match course {
             Course::CutOff(nth) => site.faults.trouble_at(Trouble::Disconnected, nth, u64::MAX),
             Course::Troubled(trouble, nth, calls) => site.faults.trouble_at(trouble, nth, calls),
         }
         let answer = self.call.send(&api(&site.impatient())).await;
         site.faults.work_again();
-        let found = self.view(&site).await?;
-        let (happened, did_not) = (found == self.after, found == self.before);
-        let differs = || difference(&self.after, &found);
+        let found = self.found(site).await?;
+        let (happened, did_not) = (found.view == self.after.view, found.view == self.before);
+        let differs = || difference(&self.after.view, &found.view);
         if matches!(course, Course::Troubled(_, _, 1)) && answer.status != 200 {
             return Err(format!("one trouble is outlived, but {answer:?}"));
         }
@@ -224,29 +280,36 @@ impl Written {
         } else if self.call.is_creation() && happened && answer.status != 200 && !is_cut_off {
             return Err(format!("would be repeated and exist twice: {answer:?}"));
         }
-        // A client that got no answer repeats its call; a creation that happened would be there twice, as in MLflow.
-        let repeats = answer.status != 200 && !(self.call.is_creation() && happened);
-        if repeats {
-            let again = self.call.send(&api(&site.table)).await;
-            let found = self.view(&site).await?;
-            if found != self.after || (again.status != 200 && !happened) {
-                return Err(format!("repeated:{}, {again:?}, after {answer:?}", difference(&self.after, &found)));
-            }
+        Ok(Outcome { answer, found, happened })
+    }
+
+    /// Sends the write once more where its client has no answer; what it finds then. A creation that happened would be there twice, as in
+    /// MLflow.
+    pub(super) async fn repeat(&self, site: &Site, outcome: &Outcome) -> Result<Option<Found>, String> {
+        let Outcome { answer, happened, .. } = outcome;
+        if !outcome.is_open() || (self.call.is_creation() && *happened) {
+            return Ok(None);
         }
-        self.check_rows(&rows(&site).await, answer.status != 200)
+        let again = self.call.send(&api(&site.table)).await;
+        let found = self.found(site).await?;
+        if found.view != self.after.view || (again.status != 200 && !happened) {
+            let differs = difference(&self.after.view, &found.view);
+            return Err(format!("repeated:{differs}, {again:?}, after {answer:?}"));
+        }
+        Ok(Some(found))
     }
 
     /// No row is missing, and none is left over but those that nobody reads.
-    fn check_rows(&self, found: &BTreeMap<&'static str, usize>, answered_not: bool) -> Result<(), String> {
+    fn check_rows(&self, found: &Rows, answered_not: bool) -> Result<(), String> {
         let path = &self.path;
         let may_leave =
             |name: &str| answered_not && LEFT_OVER.iter().any(|(end, row)| path.ends_with(end) && *row == name);
-        let names: BTreeSet<_> = self.rows.keys().chain(found.keys()).collect();
+        let names: BTreeSet<_> = self.after.rows.keys().chain(found.keys()).collect();
         let wrong: Vec<_> = names
             .into_iter()
             .filter_map(|name| {
-                let count = |rows: &BTreeMap<&'static str, usize>| rows.get(name).copied().unwrap_or_default();
-                let (expected, found) = (count(&self.rows), count(found));
+                let count = |rows: &Rows| rows.get(name).copied().unwrap_or_default();
+                let (expected, found) = (count(&self.after.rows), count(found));
                 let is_left_over = may_leave(name) && found > expected;
                 (expected != found && !is_left_over).then(|| format!("{found} {name}, not {expected}"))
             })

@@ -1,10 +1,12 @@
 //! Every write with a fault at each of its requests to the table. The writes are those of [`writes`](crate::writes), which walks
 //! through every endpoint that writes, and some more ([`more`]); before each goes its way, it is tried on copies of the table, one fault at
-//! a time, and clients look at what is left ([`course`], [`view`]).
+//! a time, and clients look at what is left ([`course`], [`view`], [`seen`]). Writes to traces that are packed have a ground of their own ([`packed`]).
 
 pub(crate) mod course;
 mod more;
+mod packed;
 mod same;
+pub(crate) mod seen;
 pub(crate) mod view;
 
 use std::collections::BTreeSet;
@@ -20,7 +22,9 @@ use futures::stream;
 use mlflow_api::Workspace;
 use service::Route;
 use test_site::{ROOT, Site};
+use tokio::task::spawn_blocking;
 
+use crate::packing::timed;
 use crate::site::{Walk, functions};
 use crate::writes;
 use course::Written;
@@ -44,20 +48,20 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// Tries a write, unless one of its kind was tried before.
+    /// Tries a write, unless one of its kind was tried before. Each course has a clock of its own, so that nobody waits.
     async fn of(&self, write: course::Call) {
         if write.is_read() {
             return;
         }
         // Copies are smaller so.
         self.site.engine.trim_stream(Duration::ZERO).await.unwrap();
-        let written = Arc::new(Written::new(&self.site, write).await);
-        if !self.findings.lock().unwrap().tried.insert(written.kind()) {
-            return;
-        }
+        let (site, findings) = (self.site.clone(), Arc::clone(&self.findings));
+        let is_new = move |kind| findings.lock().unwrap().tried.insert(kind);
+        let written = spawn_blocking(move || timed(Written::new(&site, write, is_new))).await.unwrap();
+        let Some(written) = written.map(Arc::new) else { return };
         let courses = stream::iter(written.courses()).map(|course| {
             let written = Arc::clone(&written);
-            async move { tokio::spawn(async move { written.goes(course).await }).await.unwrap() }
+            async move { spawn_blocking(move || timed(written.goes(course))).await.unwrap() }
         });
         let outcomes: Vec<_> = courses.buffer_unordered(AT_ONCE).collect().await;
         let mut findings = self.findings.lock().unwrap();

@@ -29,7 +29,7 @@ pub(crate) struct Known {
 const NUMBERED: [&str; 2] = ["experiment_id", "artifact_location"];
 
 /// Where words end; the ids of scorers have dashes.
-fn is_end(letter: char) -> bool {
+pub(super) fn is_end(letter: char) -> bool {
     !letter.is_ascii_alphanumeric() && letter != '-'
 }
 
@@ -74,7 +74,7 @@ impl Known {
 }
 
 /// As ids and times in milliseconds are.
-fn is_long(word: &&str) -> bool {
+pub(super) fn is_long(word: &&str) -> bool {
     word.len() >= 13 && word.len() <= 64 && word.bytes().any(|byte| byte.is_ascii_digit())
 }
 

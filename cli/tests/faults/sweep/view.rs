@@ -1,5 +1,7 @@
 //! All that clients can read of a domain; lists agree with what they list.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use test_site::Api;
 
@@ -167,7 +169,7 @@ impl Reader<'_> {
         let all = "/api/3.0/mlflow/traces";
         let place = |id: &Value| json!({ "mlflow_experiment": { "experiment_id": id } });
         let asked = json!({ "locations": experiments.iter().map(place).collect::<Vec<_>>(), "max_results": 2 });
-        let found = self.list("POST", &format!("{all}/search"), asked, "traces").await?;
+        let found = self.list("POST", &format!("{all}/search"), asked.clone(), "traces").await?;
         let mut ids: Vec<_> = found.iter().map(|info| text(info, "/trace_id")).collect::<Result<_, _>>()?;
         // Those whose ids clients choose.
         ids.extend((1..=4).map(|number| format!("tr-{number:032x}")));
@@ -193,6 +195,7 @@ impl Reader<'_> {
         if spans.is_empty() {
             return Ok(json!({ "infos": found, "spans": spans }));
         }
+        let by_spans = self.traces_by_spans(&asked, &spans).await?;
         let asked = json!({ "trace_ids": spans.keys().collect::<Vec<_>>() });
         let together = self.read("GET", &format!("{all}/batchGet"), asked).await?;
         // A trace whose spans have not come is not among them.
@@ -204,7 +207,22 @@ impl Reader<'_> {
         if together != whole {
             return Err(format!("{whole:?} one by one, {together:?} together"));
         }
-        Ok(json!({ "infos": found, "spans": spans }))
+        Ok(json!({ "infos": found, "spans": spans, "by_spans": by_spans }))
+    }
+
+    /// For the name of each span, the traces that a search for it finds: of an export that was cut off, it may not find what the ids of
+    /// traces find.
+    async fn traces_by_spans(&self, asked: &Value, spans: &Map<String, Value>) -> View {
+        let all = spans.values().filter_map(Value::as_array).flatten();
+        let names: BTreeSet<_> = all.filter_map(|span| span["name"].as_str()).collect();
+        let mut found = Map::new();
+        for name in names {
+            let mut asked = asked.clone();
+            asked["filter"] = format!("span.name = '{name}'").into();
+            let by_name = self.list("POST", "/api/3.0/mlflow/traces/search", asked, "traces").await?;
+            found.insert(name.to_owned(), by_name.iter().map(|info| info["trace_id"].clone()).collect());
+        }
+        Ok(found.into())
     }
 
     async fn scorers(&self, experiments: &[Value]) -> View {

@@ -128,6 +128,17 @@ impl FaultInjector {
         self.state().all_calls()
     }
 
+    /// From now on keeps the operations that may meet faults in the order in which they are called.
+    pub fn keep_order(&self) {
+        self.state().keep_order();
+    }
+
+    /// These operations in the order in which they were called, since [`keep_order`](Self::keep_order).
+    #[must_use]
+    pub fn order(&self) -> Vec<String> {
+        self.state().order()
+    }
+
     /// Begins to count calls anew; the rates and gates go on as they were.
     pub fn reset_calls(&self) {
         self.state().reset_calls();

@@ -33,6 +33,11 @@ pub(super) fn conflict(operation: &str) -> Option<u64> {
     refusals(operation).iter().position(is_conflict).and_then(|turn| u64::try_from(turn).ok())
 }
 
+/// Whether a call of this operation is about several items, of which DynamoDB may leave some for later.
+pub(super) fn is_batch(operation: &str) -> bool {
+    matches!(operation, "BatchGetItem" | "BatchWriteItem")
+}
+
 /// The answer to the refused call that has this turn.
 pub(super) async fn refuse(operation: &str, turn: u64, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
     let refusals = refusals(operation);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 
 use super::gate::{Gate, Moment, Pause, gate};
-use super::refusal::{conflict, refusals};
+use super::refusal::{conflict, is_batch, refusals};
 use super::trouble::Trouble;
 
 #[derive(Default)]
@@ -18,6 +18,8 @@ pub(super) struct State {
     pauses: Vec<Pause>,
     lost: u64,
     calls: BTreeMap<String, u64>,
+    /// Operations that may meet faults, in their order, from when somebody wants to know.
+    order: Option<Vec<String>>,
 }
 
 /// What is to happen to one call.
@@ -64,6 +66,9 @@ impl State {
         if refusals(operation).is_empty() {
             return course;
         }
+        if let Some(order) = &mut self.order {
+            order.push(operation.to_owned());
+        }
         course.refuse = self.refuse.next();
         let (mut lose, mut halve) = (None, false);
         match self.trouble.as_mut().and_then(Spell::next) {
@@ -99,13 +104,17 @@ impl State {
         self.calls.iter().map(|(operation, calls)| (operation.clone(), *calls)).collect()
     }
 
+    pub(super) fn keep_order(&mut self) {
+        self.order = Some(Vec::new());
+    }
+
+    pub(super) fn order(&self) -> Vec<String> {
+        self.order.clone().unwrap_or_default()
+    }
+
     pub(super) fn reset_calls(&mut self) {
         self.calls.clear();
     }
-}
-
-fn is_batch(operation: &str) -> bool {
-    matches!(operation, "BatchGetItem" | "BatchWriteItem")
 }
 
 /// Says of every `n`th call that it is one, and the how manyth of those: 0, 1, 2...

@@ -1,5 +1,7 @@
 //! What goes wrong.
 
+use super::refusal::{conflict, is_batch, refusals};
+
 /// What becomes of a call that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -14,4 +16,16 @@ pub enum Trouble {
     Conflict,
     /// It is a batch, and only the first half of it is executed; others pass.
     Halved,
+}
+
+impl Trouble {
+    /// Whether it changes anything of a call of this operation: others pass.
+    #[must_use]
+    pub fn is_met_by(self, operation: &str) -> bool {
+        match self {
+            Self::Conflict => conflict(operation).is_some(),
+            Self::Halved => is_batch(operation),
+            Self::Throttled | Self::Disconnected | Self::AnswerLost => !refusals(operation).is_empty(),
+        }
+    }
 }

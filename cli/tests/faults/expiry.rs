@@ -1,0 +1,212 @@
+//! Removing traces that are kept no longer with a fault at each request: what is kept is untouched, and the next removal ends with what an undisturbed
+//! one leaves.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use artifact_store::Artifacts;
+use clock::now_ms;
+use embedded_engine::faults::Trouble;
+use experiments::KeptTraces;
+use mlflow_api::proto_json::time_text;
+use mlflow_api::{TraceId, Workspace};
+use retention::Retention;
+use serde_json::{Value, json};
+use table::{Condition, Table};
+use tempfile::TempDir;
+use test_site::{Api, Dump, ROOT, Site};
+use trace_blocks::{TracePartition, day_of};
+
+use crate::packing::{counts, keys, pass, timed};
+use crate::removal::Silent;
+use crate::sweep::{course, view};
+use crate::whole;
+
+const DAY: i64 = 86_400_000;
+/// How long traces are kept, in days: much longer than this test lasts by its clock.
+const KEPT: i64 = 100;
+/// Those that are kept no longer: of one day, and of the day before.
+const EXPIRED: [(u32, i64); 5] = [(1, 200), (2, 200), (3, 200), (4, 200), (5, 201)];
+/// Those that are kept: one began today, one is in another experiment.
+const KEPT_TRACES: [u32; 2] = [6, 7];
+/// The one of which an export was cut off, so that there is no document.
+const CUT_OFF: u32 = 4;
+
+/// Removes what is kept no longer, as `gc` does.
+pub(crate) async fn remove(table: &Table, artifacts: &Artifacts) -> Result<(), String> {
+    let retention = Retention::new(table.clone(), artifacts.clone());
+    let removed = async {
+        retention.remove_expired_traces(&Workspace::default(), &Silent).await?;
+        retention.remove_trace_files(&Workspace::default(), &Silent).await
+    };
+    removed.await.map_err(|error| format!("{error:?}"))
+}
+
+/// Whether not all traces of a partition's day are kept no longer.
+pub(crate) async fn is_kept(site: &Site) -> impl Fn(&TracePartition) -> bool + use<> {
+    let partitions = keys(site).await.iter().filter_map(TracePartition::of_key).collect::<BTreeSet<_>>();
+    let experiments: BTreeSet<_> = partitions.iter().map(|partition| partition.experiment).collect();
+    let since = KeptTraces::new(site.table.clone()).since(experiments).await.unwrap();
+    move |partition| since.of(partition.experiment).is_none_or(|since| partition.day >= day_of(since))
+}
+
+fn id(number: u32) -> String {
+    format!("tr-{number:032x}")
+}
+
+async fn sent(api: &Api, method: &str, path: &str, body: Value) -> Value {
+    api.call_at(method, path, body.to_string()).await.ok()
+}
+
+/// A trace with two spans, in a session.
+async fn make(api: &Api, experiment: &str, number: u32, began: i64) {
+    let nanos = |ms: i64| (ms * 1_000_000).to_string();
+    let span = |span: i64, parent: &str| {
+        json!({
+            "traceId": &id(number)[3..], "spanId": format!("{span:016x}"), "parentSpanId": parent, "name": "step",
+            "startTimeUnixNano": nanos(began + span - 1), "endTimeUnixNano": nanos(began + 9),
+        })
+    };
+    let spans = json!([span(1, ""), span(2, "0000000000000001")]);
+    let export = json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] });
+    sent(api, "POST", &format!("/v1/traces?experiment={experiment}"), export).await;
+    let info = json!({
+        "trace_id": id(number), "request_time": time_text(began), "state": "OK",
+        "trace_location": { "type": "MLFLOW_EXPERIMENT", "mlflow_experiment": { "experiment_id": experiment } },
+        "trace_metadata": { "mlflow.trace.session": "s" },
+    });
+    sent(api, "POST", "/api/3.0/mlflow/traces", json!({ "trace": { "trace_info": info } })).await;
+}
+
+/// Traces of which some are kept no longer: in blocks, changed since, and one without a document; and files of some.
+struct Ground {
+    site: Site,
+    directory: TempDir,
+    artifacts: Artifacts,
+}
+
+impl Ground {
+    async fn new() -> Self {
+        let site = Site::new().await;
+        let store = tracking::store::Store::new(site.table.clone(), ROOT);
+        store.experiment_create_default(&Workspace::default()).await.unwrap();
+        let api = course::api(&site.table);
+        let directory = tempfile::tempdir().unwrap();
+        let location = directory.path().join("1").to_str().unwrap().to_owned();
+        let created = api.post("experiments/create", json!({ "name": "e", "artifact_location": location })).await.ok();
+        let experiment = created["experiment_id"].as_str().unwrap();
+        let now = now_ms();
+        for (number, days) in EXPIRED {
+            make(&api, experiment, number, now - days * DAY).await;
+        }
+        make(&api, experiment, KEPT_TRACES[0], now).await;
+        make(&api, "0", KEPT_TRACES[1], now - EXPIRED[0].1 * DAY).await;
+        let judged = json!({ "assessment": {
+            "assessment_name": "good", "feedback": { "value": true }, "metadata": { "mlflow.trace.session": "s" },
+        } });
+        sent(&api, "POST", &format!("/api/3.0/mlflow/traces/{}/assessments", id(1)), judged).await;
+        let cut_off = TraceId::parse(&id(CUT_OFF)).unwrap();
+        site.table.delete(&key_schema::rows::Trace::key(&cut_off), &Condition::Always).await.unwrap();
+        pass(&site).await;
+        let counted = counts(&site).await;
+        assert!(counted.marks == 1 && counted.blocks == 5, "{counted:?}");
+        let tags = format!("/api/3.0/mlflow/traces/{}/tags", id(3));
+        sent(&api, "PATCH", &tags, json!({ "key": "k", "value": "v" })).await;
+        clock::sleep(std::time::Duration::from_mins(15)).await;
+        let kept = json!({ "experiment_id": experiment, "key": "mlflow.trace.retention", "value": format!("{KEPT}d") });
+        api.post("experiments/set-experiment-tag", kept).await.ok();
+        let artifacts = Artifacts::in_directory(directory.path());
+        Self { site, directory, artifacts }
+    }
+
+    fn file(&self, number: u32) -> PathBuf {
+        self.directory.path().join(format!("1/traces/{}/artifacts/traces.json", id(number)))
+    }
+
+    /// The files of a trace that is kept no longer, of one that is kept, and of one that a client has deleted.
+    fn put_files(&self) {
+        for number in [2, KEPT_TRACES[0], 99] {
+            std::fs::create_dir_all(self.file(number).parent().unwrap()).unwrap();
+            std::fs::write(self.file(number), "{}").unwrap();
+        }
+    }
+
+    fn check_files(&self) {
+        assert_eq!([2, KEPT_TRACES[0], 99].map(|number| self.file(number).exists()), [false, true, false]);
+    }
+}
+
+/// All items, but those that say who packs a partition, and when somebody did or is to.
+async fn left(site: &Site) -> Dump {
+    let passing = |key: &str| key.ends_with(" L") || key.ends_with(" P") || key.starts_with("LATER#");
+    site.dump().await.into_iter().filter(|(key, _)| !passing(key)).collect()
+}
+
+/// What has to hold while traces are removed: clients find what they found, and nothing of it was touched.
+async fn check(ground: &Ground, site: &Site, seen: &Value, kept: &Dump) -> Result<(), String> {
+    whole::check(site, is_kept(site).await).await?;
+    let found = view::of(&course::api(&site.table), "/traces").await?;
+    if found != *seen {
+        return Err(format!("found {found}"));
+    }
+    let items = left(site).await;
+    if let Some((key, _)) = kept.iter().find(|(key, item)| items.get(*key) != Some(item)) {
+        return Err(format!("{key} is not as it was"));
+    }
+    if ground.file(KEPT_TRACES[0]).exists() { Ok(()) } else { Err("a file is gone".to_owned()) }
+}
+
+#[test]
+fn an_expiry_survives_a_fault_at_each_of_its_requests() {
+    timed(async {
+        let ground = Ground::new().await;
+        let seen = view::of(&course::api(&ground.site.table), "/traces").await.unwrap();
+        assert_eq!(seen["infos"].as_array().unwrap().len(), KEPT_TRACES.len());
+        ground.put_files();
+        let before = left(&ground.site).await;
+        let clean = ground.site.copy();
+        clean.faults.keep_order();
+        remove(&clean.faulty(), &ground.artifacts).await.unwrap();
+        ground.check_files();
+        let after = left(&clean).await;
+        let named = |number: u32| after.keys().any(|key| key.contains(&id(number)));
+        assert!(EXPIRED.iter().all(|(number, _)| !named(*number)), "{:?}", after.keys());
+        assert!(KEPT_TRACES.iter().all(|number| named(*number)));
+        assert!(after.iter().all(|(key, item)| before.get(key) == Some(item)));
+        check(&ground, &clean, &seen, &after).await.unwrap();
+        let requests = clean.faults.order();
+        assert!(requests.len() > 20, "{requests:?}");
+        let troubles = [
+            (Trouble::Disconnected, u64::MAX),
+            (Trouble::AnswerLost, 1),
+            (Trouble::AnswerLost, u64::MAX),
+            (Trouble::Throttled, 1),
+            (Trouble::Conflict, 1),
+            (Trouble::Halved, 1),
+        ];
+        for (nth, operation) in (1..).zip(&requests) {
+            for (trouble, calls) in troubles.into_iter().filter(|(trouble, _)| trouble.is_met_by(operation)) {
+                let course = format!("{trouble:?} at {nth} for {calls}");
+                let wrong = |what: String| panic!("{course}: {what}");
+                ground.put_files();
+                let site = ground.site.copy();
+                site.faults.trouble_at(trouble, nth, calls);
+                let outcome = remove(&site.impatient(), &ground.artifacts).await;
+                site.faults.work_again();
+                if calls == 1 {
+                    outcome.unwrap_or_else(|error| wrong(format!("one trouble is outlived, but {error}")));
+                } else {
+                    check(&ground, &site, &seen, &after).await.unwrap_or_else(wrong);
+                    // Whoever packs looks between the removals, every other time.
+                    if nth % 2 == 0 {
+                        pass(&site).await;
+                        check(&ground, &site, &seen, &after).await.unwrap_or_else(wrong);
+                    }
+                    remove(&site.table, &ground.artifacts).await.unwrap();
+                }
+                assert!(left(&site).await == after, "{course}");
+                ground.check_files();
+            }
+        }
+    });
+}

@@ -1,0 +1,76 @@
+//! Packing traces: few are packed here as many are elsewhere.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clock::{Simulation, now_ms};
+use entities::attributes::TO_PACK;
+use fts_indexer::{Batch, Indexer, Packing};
+use key_schema::{Key, rows};
+use serde_json::json;
+use table::{Item, Table, number};
+use test_site::{Site, TABLE, key_of};
+use trace_blocks::TracePartition;
+
+/// How much time passes at once: what rests by then is packed, and whom nobody looked at is looked at.
+pub(crate) const STEP: Duration = Duration::from_mins(5);
+
+/// Runs a test on a clock that jumps to where somebody waits for.
+pub(crate) fn timed<T>(test: impl Future<Output = T>) -> T {
+    let simulation = Simulation::begin();
+    let test = Box::pin(test);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        tokio::select! { done = test => done, () = simulation.drive() => panic!("the clock has ended") }
+    })
+}
+
+/// An indexer that has just begun. It makes blocks of one or two traces.
+pub(crate) fn indexer(table: &Table) -> Indexer {
+    let packing = Packing { least_new: 1, least_changed: 1, most: 2, rest: Duration::ZERO, ..Packing::default() };
+    Indexer::new(table.clone()).with_packing(packing)
+}
+
+/// The keys of all items.
+pub(crate) async fn keys(site: &Site) -> Vec<Key> {
+    site.engine.items(TABLE).await.unwrap().iter().map(key_of).collect()
+}
+
+/// How many traces, marks and blocks there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counts {
+    pub(crate) traces: usize,
+    pub(crate) marks: usize,
+    pub(crate) blocks: usize,
+}
+
+/// Counts them.
+pub(crate) async fn counts(site: &Site) -> Counts {
+    let keys = keys(site).await;
+    let count = |is_meant: &dyn Fn(&Key) -> bool| keys.iter().filter(|key| is_meant(key)).count();
+    Counts {
+        traces: count(&|key| rows::Trace::parse(key).is_some()),
+        marks: count(&|key| rows::TraceMark::parse(key).is_some()),
+        blocks: count(&|key| rows::TraceBlock::parse(key).is_some()),
+    }
+}
+
+/// Time passes, and all partitions with marks are packed, as if the stream had brought that.
+pub(crate) async fn pass(site: &Site) {
+    clock::sleep(STEP).await;
+    let keys = keys(site).await;
+    let marks = keys.iter().filter(|key| rows::TraceMark::parse(key).is_some());
+    let partitions: BTreeSet<_> = marks.filter_map(TracePartition::of_key).collect();
+    let ask = |partition: &TracePartition| Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));
+    site.table.write_many(partitions.iter().map(ask).collect(), &[]).await.unwrap();
+    let record = |partition: &TracePartition| {
+        let key = partition.packing_key();
+        json!({ "eventName": "MODIFY", "dynamodb": {
+            "SequenceNumber": "1", "Keys": { "PK": { "S": key.pk }, "SK": { "S": key.sk } },
+            "NewImage": { TO_PACK: { "N": now_ms().to_string() } },
+        } })
+    };
+    let records = partitions.iter().map(record).collect();
+    let answer = indexer(&site.table).handle(Batch { records }).await;
+    assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
+}

@@ -1,0 +1,177 @@
+//! Writes to traces that are packed: each of their requests goes wrong, with and without a packing pass before the client repeats them. Searches
+//! read blocks then, documents are read by ids, and both agree at every moment.
+
+use mlflow_api::Workspace;
+use serde_json::{Value, json};
+use test_site::{ROOT, Site};
+
+use super::course::{self, Call, Course, Outcome, Written};
+use super::same::difference;
+use super::seen::Rows;
+use crate::packing::{counts, pass, timed};
+use crate::{whole, writes};
+
+/// Rows that say when somebody has to look at a partition: how many there are depends on how often somebody has looked.
+const PASSING: [&str; 2] = ["Postponed", "PackingLease"];
+
+/// Says that all troubles are tried, also those that differ from others in how often they are met.
+const ALL: &str = "ALL_TROUBLES";
+
+fn trace(number: u32) -> String {
+    format!("tr-{number:032x}")
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is made for this")]
+fn call(method: &str, path: &str, body: Value) -> Call {
+    Call { method: method.to_owned(), path: path.to_owned(), body: body.to_string() }
+}
+
+async fn done(site: &Site, method: &str, path: &str, body: Value) -> Value {
+    call(method, path, body).send(&course::api(&site.table)).await.ok()
+}
+
+fn info(number: u32, time: &str) -> Value {
+    json!({ "trace": { "trace_info": {
+        "trace_id": trace(number),
+        "trace_location": { "type": "MLFLOW_EXPERIMENT", "mlflow_experiment": { "experiment_id": "0" } },
+        "request_time": time, "execution_duration": "0.005s", "state": "OK", "tags": { "kind": "x" },
+    } } })
+}
+
+/// The same spans, which begin at another second.
+fn at(spans: &Value, second: &str) -> Value {
+    serde_json::from_str(&spans.to_string().replace("1700000000", second)).unwrap()
+}
+
+/// Four traces, all of them packed, one of an old client that has not ended it; and what is written to them.
+async fn ground() -> (Site, Vec<Call>) {
+    let site = Site::new().await;
+    let store = tracking::store::Store::new(site.table.clone(), ROOT);
+    store.experiment_create_default(&Workspace::default()).await.unwrap();
+    let (all, v2) = ("/api/3.0/mlflow/traces", "/api/2.0/mlflow");
+    for (number, second) in [(1, "1700000000"), (2, "1700000000"), (3, "1699999990")] {
+        done(&site, "POST", "/v1/traces", at(&writes::export(&trace(number)[3..], 1), second)).await;
+    }
+    done(&site, "POST", all, info(1, "2023-11-14T22:13:20.000Z")).await;
+    let (first, tags) = (format!("{all}/{}", trace(1)), format!("{all}/{}/tags", trace(1)));
+    let feedback = |name: &str| json!({ "assessment": { "assessment_name": name, "feedback": { "value": true }, "create_time": "2026-01-01T00:00:00Z" } });
+    let created = done(&site, "POST", &format!("{first}/assessments"), feedback("good")).await;
+    let assessment = format!("{first}/assessments/{}", created["assessment"]["assessment_id"].as_str().unwrap());
+    let run = done(&site, "POST", &format!("{v2}/runs/create"), json!({ "experiment_id": "0", "start_time": 1 })).await;
+    let begun = json!({ "experiment_id": "0", "timestamp_ms": 5, "request_metadata": [], "tags": [] });
+    let begun = done(&site, "POST", &format!("{v2}/traces"), begun).await;
+    let old = begun["trace_info"]["request_id"].as_str().unwrap();
+    pass(&site).await;
+    let packed = counts(&site).await;
+    assert_eq!((packed.traces, packed.marks, packed.blocks), (4, 0, 3), "all are packed");
+
+    let link = json!({ "run_id": run["run"]["info"]["run_id"], "trace_ids": [trace(1), trace(3)] });
+    let prompts = json!({ "trace_id": trace(1), "prompt_versions": [{ "name": "p", "version": "1" }] });
+    let change = json!({ "assessment": { "rationale": "why" }, "update_mask": "rationale" });
+    let ended = json!({ "timestamp_ms": 9, "status": "OK", "request_metadata": [], "tags": [] });
+    let named = json!({ "experiment_id": "0", "request_ids": [trace(1), trace(3)] });
+    let until = json!({ "experiment_id": "0", "max_timestamp_millis": 1_699_999_999_999_i64 });
+    let spans = writes::export(&trace(1)[3..], 7);
+    let calls = vec![
+        call("PATCH", &tags, json!({ "key": "k", "value": "v" })),
+        call("DELETE", &tags, json!({ "key": "kind" })),
+        call("POST", &format!("{first}/assessments"), feedback("better")),
+        call("PATCH", &assessment, change),
+        call("DELETE", &assessment, json!({})),
+        call("POST", &format!("{v2}/traces/link-to-run"), link),
+        call("POST", &format!("{v2}/traces/link-prompts"), prompts),
+        call("POST", "/v1/traces", at(&spans, "1699913600")),
+        call("POST", "/v1/traces", spans),
+        call("POST", all, info(1, "2023-11-16T22:13:20.000Z")),
+        call("PATCH", &format!("{v2}/traces/{old}"), ended),
+        call("POST", &format!("{all}/delete-traces"), named),
+        call("POST", &format!("{all}/delete-traces"), until),
+    ];
+    (site, calls)
+}
+
+/// A write to packed traces, and what there is when all is packed again.
+struct Packed {
+    written: Written,
+    rows: Rows,
+}
+
+impl Packed {
+    async fn new(site: &Site, call: Call) -> Self {
+        let written = Written::new(site, call, |_| true).await.unwrap();
+        let copy = written.site.copy();
+        written.call.send(&course::api(&copy.table)).await.ok();
+        pass(&copy).await;
+        let rows = lasting(written.found(&copy).await.unwrap().rows);
+        assert!(!rows.contains_key("TraceMark"), "{rows:?}");
+        Self { written, rows }
+    }
+
+    /// What must be true of the write in this course.
+    async fn goes(&self, course: Course) -> Result<(), String> {
+        let site = self.written.site.copy();
+        let outcome = self.written.attempt(&site, course).await?;
+        let is_export = self.written.call.path == "/v1/traces";
+        let check = async |site: &Site| {
+            if is_export && outcome.is_open() {
+                whole::check_cut_off(site, |_| true).await
+            } else {
+                whole::check(site, |_| true).await
+            }
+        };
+        check(&site).await?;
+        // Its client may take so long to repeat it that a packer comes first.
+        let other = if outcome.is_open() { Some(site.copy()) } else { None };
+        self.ends(&site, &outcome).await?;
+        let Some(other) = other else { return Ok(()) };
+        let after = |wrong| format!("packed before it is repeated: {wrong}");
+        pass(&other).await;
+        check(&other).await.map_err(after)?;
+        let found = self.written.found(&other).await.map_err(after)?;
+        if found.view != outcome.found.view {
+            return Err(after(difference(&outcome.found.view, &found.view)));
+        }
+        self.ends(&other, &outcome).await.map_err(after)
+    }
+
+    /// Its client repeats it, and all is packed again.
+    async fn ends(&self, site: &Site, outcome: &Outcome) -> Result<(), String> {
+        if self.written.repeat(site, outcome).await?.is_some() {
+            whole::check(site, |_| true).await?;
+        }
+        pass(site).await;
+        whole::check(site, |_| true).await.map_err(|wrong| format!("packed again: {wrong}"))?;
+        let found = self.written.found(site).await?;
+        if found.view != self.written.after.view {
+            return Err(format!("packed again{}", difference(&self.written.after.view, &found.view)));
+        }
+        let rows = lasting(found.rows);
+        if rows == self.rows { Ok(()) } else { Err(format!("{rows:?}, not {:?}", self.rows)) }
+    }
+}
+
+fn lasting(mut rows: Rows) -> Rows {
+    rows.retain(|name, _| !PASSING.contains(name));
+    rows
+}
+
+#[test]
+fn every_write_to_packed_traces_survives_a_fault_at_each_of_its_requests() {
+    let is_all = std::env::var_os(ALL).is_some();
+    timed(async {
+        let (site, calls) = ground().await;
+        let (mut courses, mut wrong) = (0, Vec::new());
+        let least = 12 * calls.len();
+        for call in calls {
+            let packed = Packed::new(&site, call).await;
+            let tried = packed.written.courses();
+            for course in tried.into_iter().filter(|course| is_all || !matches!(course, Course::Troubled(_, _, 2))) {
+                courses += 1;
+                let Call { method, path, .. } = &packed.written.call;
+                wrong.extend(packed.goes(course).await.err().map(|why| format!("{method} {path} {course:?}: {why}")));
+            }
+        }
+        assert!(courses > least, "{courses} courses");
+        assert!(wrong.is_empty(), "{}\n{} wrong", wrong.join("\n"), wrong.len());
+    });
+}

@@ -1,0 +1,175 @@
+//! What clients find in tables that hold the same, read once.
+//!
+//! Most courses of a write end with one of a few tables: as before it, as after it, or with some of its items. What clients find follows from the
+//! items, so it is read where a table is the first of its kind. Two are of one kind if the same items have changed in the same way, but for
+//! ids that were drawn and times: each of those has a number, by where it comes first, so that what was equal before is equal then.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Write;
+use std::sync::{Arc, Mutex};
+
+use key_schema::Key;
+use key_schema::rows::RowDescription;
+use serde_json::Value;
+use test_site::{Changes, Dump, Site};
+
+use super::same::{is_end, is_long};
+
+/// How many items each row has.
+pub(crate) type Rows = BTreeMap<&'static str, usize>;
+
+/// Texts longer than this have no ids.
+const LONGEST: usize = 4_096;
+
+/// What was found in copies of a table, by what has changed in them.
+pub(crate) struct Seen<T> {
+    before: Dump,
+    /// Ids, and what looks like one, that were there before.
+    known: HashSet<String>,
+    rows: Rows,
+    found: Mutex<HashMap<String, Arc<T>>>,
+}
+
+/// What has changed in a copy.
+pub(crate) struct State {
+    pub(crate) rows: Rows,
+    kind: String,
+}
+
+impl<T> Seen<T> {
+    /// Of copies of this table, to which no more than that is written.
+    pub(crate) async fn of(site: &Site, written: &str) -> Self {
+        let before = site.dump().await;
+        let mut known: HashSet<_> = written.split(is_end).filter(is_long).map(str::to_owned).collect();
+        let mut rows = Rows::new();
+        for (key, item) in &before {
+            *rows.entry(row_of(key)).or_default() += 1;
+            each_text(item, &mut |text| {
+                known.extend(text.split(is_end).filter(is_long).map(str::to_owned));
+            });
+        }
+        Self { before, known, rows, found: Mutex::default() }
+    }
+
+    /// What a copy is now.
+    pub(crate) async fn state(&self, site: &Site) -> State {
+        let changes = site.changes(&self.before).await;
+        let mut rows = self.rows.clone();
+        for (key, item) in &changes {
+            let count = rows.entry(row_of(key)).or_default();
+            match (self.before.contains_key(key), item.is_some()) {
+                (false, true) => *count += 1,
+                (true, false) => *count -= 1,
+                _ => {}
+            }
+        }
+        rows.retain(|_, count| *count > 0);
+        State { rows, kind: self.kind(&changes) }
+    }
+
+    /// What was found in another copy of this kind.
+    pub(crate) fn found(&self, state: &State) -> Option<Arc<T>> {
+        self.found.lock().unwrap().get(&state.kind).cloned()
+    }
+
+    /// Says what was found in a copy of this kind.
+    pub(crate) fn keep(&self, state: &State, found: T) -> Arc<T> {
+        let found = Arc::new(found);
+        self.found.lock().unwrap().insert(state.kind.clone(), Arc::clone(&found));
+        found
+    }
+
+    fn kind(&self, changes: &Changes) -> String {
+        let mut text = Text { known: &self.known, numbers: HashMap::new(), written: String::new() };
+        for (key, item) in changes {
+            text.write(key);
+            match item {
+                Some(item) => text.value(item, is_block(key)),
+                None => text.written.push('-'),
+            }
+        }
+        text.written
+    }
+}
+
+fn row_of(key: &str) -> &'static str {
+    let (pk, sk) = key.split_once(' ').unwrap();
+    RowDescription::of(&Key { pk: pk.to_owned(), sk: sk.to_owned() }).unwrap().name
+}
+
+/// Whether what is packed in the item is looked at by [`whole`](crate::whole): that it is what documents say, and spans.
+fn is_block(key: &str) -> bool {
+    key.starts_with("TS#") || key.starts_with("TR#") && key.contains(" B#")
+}
+
+/// All texts of a value that may have ids in them.
+fn each_text(value: &Value, look: &mut impl FnMut(&str)) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields.iter().filter(|(name, _)| !is_binary(name)) {
+                look(name);
+                each_text(value, look);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| each_text(value, look)),
+        Value::String(text) if text.len() <= LONGEST => look(text),
+        _ => {}
+    }
+}
+
+/// Whether this is the type of bytes, or of a set of them.
+fn is_binary(name: &str) -> bool {
+    matches!(name, "B" | "BS")
+}
+
+/// A text in which ids and times that were not there before have numbers.
+struct Text<'a> {
+    known: &'a HashSet<String>,
+    numbers: HashMap<String, usize>,
+    written: String,
+}
+
+impl Text<'_> {
+    fn value(&mut self, value: &Value, is_block: bool) {
+        match value {
+            Value::Object(fields) => {
+                let mut fields: Vec<_> = fields.iter().collect();
+                fields.sort_by_key(|(name, _)| *name);
+                self.written.push('{');
+                for (name, value) in fields {
+                    if is_binary(name) {
+                        let value = if is_block { &Value::Null } else { value };
+                        write!(self.written, "{value}").unwrap();
+                    } else {
+                        self.write(name);
+                        self.value(value, is_block);
+                    }
+                }
+                self.written.push('}');
+            }
+            Value::Array(values) => {
+                self.written.push('[');
+                for value in values {
+                    self.value(value, is_block);
+                }
+                self.written.push(']');
+            }
+            Value::String(text) if text.len() <= LONGEST => self.write(text),
+            other => write!(self.written, "{other}").unwrap(),
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        for word in text.split_inclusive(is_end) {
+            let bare = word.trim_end_matches(is_end);
+            if is_long(&bare) && !self.known.contains(bare) {
+                let next = self.numbers.len();
+                let number = *self.numbers.entry(bare.to_owned()).or_insert(next);
+                write!(self.written, "NEW{number}{}", &word[bare.len()..]).unwrap();
+            } else {
+                self.written.push_str(word);
+            }
+        }
+        self.written.push('\u{1}');
+    }
+}

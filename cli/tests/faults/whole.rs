@@ -1,0 +1,114 @@
+//! What has to hold of traces at every moment, whatever was cut off.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use entities::{StoredTrace, read_traces};
+use key_schema::{Key, rows};
+use mlflow_api::{ExperimentId, TraceId};
+use test_site::{Site, key_of};
+use trace_blocks::{Place, TracePartition, read_block_spans, read_blocks, read_trace_spans};
+
+/// Documents, marks and blocks as they are.
+struct Whole<'a> {
+    site: &'a Site,
+    traces: HashMap<TraceId, StoredTrace>,
+    marks: BTreeMap<TracePartition, BTreeSet<Place>>,
+    /// Traces that a mark or a block names, by experiment.
+    named: BTreeSet<(ExperimentId, TraceId)>,
+    /// Whether an export may have been cut off: of its trace, a block may lack the spans.
+    is_cut_off: bool,
+    /// Those that are read from a block.
+    packed: BTreeSet<TraceId>,
+}
+
+/// What does not hold: at the place of each trace is a mark, or its block has it as it is, spans and all; what blocks have beside that is
+/// marked; and spans without a trace are where a mark or a block says. A day of which not all is kept is being emptied: only the last counts there.
+pub(crate) async fn check(site: &Site, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
+    looked_at(site, is_kept, false).await
+}
+
+/// The same where an export may have been cut off.
+pub(crate) async fn check_cut_off(site: &Site, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
+    looked_at(site, is_kept, true).await
+}
+
+async fn looked_at(site: &Site, is_kept: impl Fn(&TracePartition) -> bool, is_cut_off: bool) -> Result<(), String> {
+    let keys: Vec<_> = site.items().await.iter().map(key_of).collect();
+    let ids: Vec<_> = keys.iter().filter_map(|key| Some(rows::Trace::parse(key)?.trace)).collect();
+    let traces = read_traces(&site.table, &ids.iter().collect::<Vec<_>>()).await.map_err(|error| error.to_string())?;
+    let (marks, named, packed) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+    let mut whole = Whole { site, traces, marks, named, is_cut_off, packed };
+    for key in keys.iter().filter(|key| rows::TraceMark::parse(key).is_some()) {
+        let (partition, place) = (TracePartition::of_key(key).unwrap(), Place::of_key(key).unwrap());
+        whole.named.insert((partition.experiment, place.trace.clone()));
+        whole.marks.entry(partition).or_default().insert(place);
+    }
+    let partitions: BTreeSet<_> = keys.iter().filter_map(TracePartition::of_key).collect();
+    for partition in partitions {
+        whole.look_at(partition, is_kept(&partition)).await?;
+    }
+    whole.look_at_documents(&is_kept)?;
+    whole.look_at_spans(&keys)
+}
+
+impl Whole<'_> {
+    fn is_marked(&self, partition: &TracePartition, place: &Place) -> bool {
+        self.marks.get(partition).is_some_and(|marks| marks.contains(place))
+    }
+
+    /// The blocks of a partition.
+    async fn look_at(&mut self, partition: TracePartition, is_kept: bool) -> Result<(), String> {
+        let table = &self.site.table;
+        let read = read_blocks(table, &partition, None, usize::MAX).await;
+        let mut before: Option<Place> = None;
+        for block in read.map_err(|failure| format!("{failure:?}"))?.0 {
+            let mut wanted = Vec::new();
+            for trace in block.traces().map_err(|error| error.to_string())? {
+                let (place, id) = (Place::of(&trace), trace.id().clone());
+                self.named.insert((partition.experiment, id.clone()));
+                if before.as_ref().is_some_and(|before| *before >= place) || place > *block.end() {
+                    return Err(format!("{id} is in a block that does not own its place"));
+                }
+                if is_kept && !self.is_marked(&partition, &place) {
+                    if self.traces.get(&id) != Some(&trace) {
+                        return Err(format!("{id} is not as its block says: {:?}", self.traces.get(&id)));
+                    }
+                    wanted.push(id);
+                }
+            }
+            let asked: Vec<_> = wanted.iter().map(|trace| (&block, trace)).collect();
+            let spans = read_block_spans(table, &asked).await.map_err(|failure| format!("{failure:?}"))?;
+            for trace in wanted {
+                let own = read_trace_spans(table, partition.experiment, &trace).await;
+                let own = own.map_err(|error| error.to_string())?;
+                if spans.get(&trace) != Some(&own) && !self.is_cut_off {
+                    return Err(format!("the spans of {trace} are not as its block says"));
+                }
+                self.packed.insert(trace);
+            }
+            before = Some(block.end().clone());
+        }
+        Ok(())
+    }
+
+    fn look_at_documents(&self, is_kept: &impl Fn(&TracePartition) -> bool) -> Result<(), String> {
+        for trace in self.traces.values() {
+            let (partition, place) = (TracePartition::of(trace), Place::of(trace));
+            let is_found = self.is_marked(&partition, &place) || self.packed.contains(trace.id());
+            if is_kept(&partition) && !is_found {
+                return Err(format!("{} is lost: neither marked nor packed", trace.id()));
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_spans(&self, keys: &[Key]) -> Result<(), String> {
+        for row in keys.iter().filter_map(rows::TraceSpans::parse) {
+            let has_document = self.traces.get(&row.trace).is_some_and(|head| head.experiment() == row.experiment);
+            if !has_document && !self.named.contains(&(row.experiment, row.trace.clone())) {
+                return Err(format!("nothing names spans of {} in experiment {}", row.trace, row.experiment));
+            }
+        }
+        Ok(())
+    }
+}
