@@ -61,9 +61,9 @@ test: ## Everything that continuous integration checks
 	mkdir -p target; $(MAKE) $(VENV_READY) > target/packages.log 2>&1 & packages=$$!; failed=0; \
 	cargo test --workspace --no-run || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
-	@# The ledgers take until the end what all others leave of the processor.
-	$(MAKE) test-ledgers > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
-	$(MAKE) test-others test-python validate deny || failed=1; \
+	@# The ledgers take until the end what all others leave of the processor; what needs neither server nor browser is done beside the tests.
+	$(MAKE) test-ledgers validate deny > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
+	$(MAKE) test-others test-python || failed=1; \
 	wait $$ledgers || { cat target/ledgers.log; failed=1; }; exit $$failed
 
 lint: ## Formatting and lints

@@ -28,7 +28,7 @@ pub(crate) fn begin(world: &Rc<World>, load: Load) -> Result<()> {
             }
             Ok(())
         }),
-        Load::Traces { per_second, exporters, spans } => traces::begin(world, per_second, exporters, spans),
+        Load::Traces { per_second, exporters, spans, .. } => traces::begin(world, per_second, exporters, spans),
     }
 }
 

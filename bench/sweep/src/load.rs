@@ -36,6 +36,8 @@ pub enum Load {
         exporters: u32,
         /// Spans of a trace.
         spans: usize,
+        /// Partitions of the day before: a day begins with as many.
+        partitions: u32,
     },
 }
 

@@ -14,6 +14,8 @@ use sweep::{Failure, Load, Result, Scenario};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SECOND: Duration = Duration::from_secs(1);
+/// Traces a second from which on a partition of a day becomes two.
+const OF_PARTITION: u32 = 250;
 
 /// Runs the scenarios and writes the page about them, with its pictures in `images` beside it.
 #[derive(Parser)]
@@ -64,7 +66,12 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
         Scenario {
             name: "traces",
             throughput: Throughput::OF_A_PARTITION,
-            load: Load::Traces { per_second: options.traces, exporters: options.traces.div_ceil(10), spans: 5 },
+            load: Load::Traces {
+                per_second: options.traces,
+                exporters: options.traces.div_ceil(10),
+                spans: 5,
+                partitions: options.traces.div_ceil(OF_PARTITION),
+            },
             // They are packed when they have not changed for minutes.
             warm_up: SECOND * u32::try_from(options.traces_sample)?,
             sample: SECOND * u32::try_from(options.traces_sample)?,

@@ -114,8 +114,9 @@ fn section(measured: &Measured) -> String {
         Load::Short { per_second, batch: [metrics, params, tags] } => format!(
             "{per_second} runs a second are created with 4 tags, log one batch of {metrics} metrics, {params} params and {tags} tags, and end."
         ),
-        Load::Traces { exporters, spans, .. } => format!(
-            "{} processes export once a second the traces that began since, each of {spans} spans, about {} KB.",
+        Load::Traces { exporters, spans, partitions, .. } => format!(
+            "{} processes export once a second the traces that began since, each of {spans} spans, about {} KB. The day before had {partitions} partitions; this one \
+             begins with as many.",
             count(f64::from(exporters)),
             spans * 4 / 5
         ),

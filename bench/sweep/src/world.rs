@@ -9,12 +9,14 @@ use std::time::Duration;
 use clock::Moment;
 use embedded_engine::limits::{Limits, Throughput};
 use embedded_engine::{Engine, client_over};
+use entities::attributes::SHARDS as SHARDS_OF_DAY;
 use futures::task::LocalSpawnExt;
 use futures_executor::LocalSpawner;
-use mlflow_api::Workspace;
+use key_schema::{Ascending, rows};
+use mlflow_api::{ExperimentId, Workspace};
 use rand::RngExt;
 use serde_json::{Value, json};
-use table::Table;
+use table::{Condition, Item, Table, number};
 use tempfile::TempDir;
 
 use crate::feed::{Feed, SHARDS};
@@ -72,6 +74,14 @@ impl World {
             _ => tracking,
         };
         let experiment = created.body["experiment_id"].as_str().ok_or("there is no experiment")?.to_owned();
+        if let Load::Traces { partitions, .. } = load {
+            let id = ExperimentId::parse(&experiment).map_err(|error| error.message)?;
+            let yesterday = Ascending(clock::now_ms().div_euclid(86_400_000) - 1);
+            let row =
+                Item::new(rows::TraceDay::key(&id, &yesterday)).with(SHARDS_OF_DAY, number(i64::from(partitions)));
+            let put = busy.during(Table::new(engine.client(), TABLE).put(row, &Condition::Always)).await;
+            put.map_err(|failure| format!("{failure:?}"))?;
+        }
         limits.set_throughput(move |_| Some(throughput));
         Ok(Rc::new(Self {
             begin,

@@ -37,7 +37,7 @@ fn a_few_long_runs_are_logged_to_indexed_and_found() {
 
 #[test]
 fn traces_are_exported_and_found() {
-    let load = Load::Traces { per_second: 40, exporters: 4, spans: 2 };
+    let load = Load::Traces { per_second: 40, exporters: 4, spans: 2, partitions: 1 };
     let measured = scenario(load, Throughput::OF_A_PARTITION, 40).run(|| ()).unwrap();
     let calls = |call: Call| measured.tally.0.get(&call).cloned().unwrap_or_default();
     let exports = calls(Call::Export);
