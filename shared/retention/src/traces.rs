@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use entities::attributes::{EDITS, SHARDS, UNTIL};
 use entities::{now_ms, read_traces};
-use key_schema::{Key, KeyRange, rows};
+use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
 use trace_blocks::{Block, TracePartition};
@@ -56,7 +56,7 @@ impl Retention {
             return Ok(unreadable);
         }
         for spans in partition.spans() {
-            self.remove_range(spans).await?;
+            self.table.delete_range(spans).await?;
         }
         self.table.write_many(Vec::new(), &[partition.lease_key(), partition.packing_key()]).await?;
         Ok(0)
@@ -118,7 +118,7 @@ impl Retention {
         let heads = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
         for trace in traces {
             // Also where the document is missing or another experiment's: an export may have been cut off, or refused.
-            self.remove_range(rows::TraceSpans::all(trace).experiment(&experiment).into()).await?;
+            self.table.delete_range(rows::TraceSpans::all(trace).experiment(&experiment).into()).await?;
             let Some(head) = heads.get(trace).filter(|head| head.experiment() == experiment) else { continue };
             let is_same = Condition::Equals(EDITS.into(), number(head.edits()));
             match self.table.delete(&rows::Trace::key(trace), &is_same).await {
@@ -128,19 +128,5 @@ impl Retention {
             }
         }
         Ok(())
-    }
-
-    /// Removes a range, page after page.
-    async fn remove_range(&self, range: KeyRange) -> Result<()> {
-        let mut query = Query::of(range).for_removal();
-        loop {
-            let page = self.table.query_page(&query).await?;
-            let keys: Vec<_> = page.items.iter().filter_map(Item::key).collect();
-            self.table.write_many(Vec::new(), &keys).await?;
-            match page.next {
-                Some(next) => query = query.starting_at(next),
-                None => return Ok(()),
-            }
-        }
     }
 }

@@ -16,6 +16,7 @@ mod failure;
 mod item;
 mod meter;
 mod query;
+mod range;
 mod retry;
 mod table;
 mod transaction;

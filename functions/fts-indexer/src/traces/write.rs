@@ -9,7 +9,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, WideDigest, rows};
 use mlflow_api::tracking::LifecycleStage;
 use rand::RngExt;
-use table::{Condition, Failure, Item, Query, Result, Write, number, text};
+use table::{Condition, Failure, Item, Result, Write, number, text};
 use trace_blocks::{Block, Place, ToPack, pack};
 
 use super::{AT_ONCE, Mark, Packer};
@@ -129,16 +129,7 @@ impl Packer<'_> {
     /// Removes what packing has left in the partition of an experiment that is gone: whoever removed it may have looked before that came.
     pub(super) async fn clear(&self) -> Result<()> {
         for range in std::iter::once(self.partition.blocks()).chain(self.partition.spans()) {
-            let mut query = Query::of(range).for_removal();
-            loop {
-                let page = self.table.query_page(&query).await?;
-                let keys: Vec<_> = page.items.iter().filter_map(Item::key).collect();
-                self.table.write_many(Vec::new(), &keys).await?;
-                match page.next {
-                    Some(next) => query = query.starting_at(next),
-                    None => break,
-                }
-            }
+            self.table.delete_range(range).await?;
         }
         self.table.write_many(Vec::new(), &[self.partition.packing_key()]).await
     }
