@@ -35,7 +35,10 @@ struct Options {
     /// How many traces there are a second.
     #[arg(long, default_value_t = 2_000)]
     traces: u32,
-    /// How many seconds of them are counted, and as many before that: they are packed after some minutes.
+    /// How many seconds of them pass before anything is counted: they are packed after some minutes.
+    #[arg(long, default_value_t = 300)]
+    traces_warm_up: u64,
+    /// How many seconds of them are counted.
     #[arg(long, default_value_t = 300)]
     traces_sample: u64,
     /// Only the scenario of this name, and no page: prints what was found.
@@ -73,7 +76,7 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
                 partitions: options.traces.div_ceil(OF_PARTITION),
             },
             // They are packed when they have not changed for minutes.
-            warm_up: SECOND * u32::try_from(options.traces_sample)?,
+            warm_up: SECOND * u32::try_from(options.traces_warm_up)?,
             sample: SECOND * u32::try_from(options.traces_sample)?,
         },
     ])
