@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,7 +37,8 @@ def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]
         with ThreadPoolExecutor() as threads:
             begun = {side: threads.submit(start, directories[side]) for side, start in starts.items()}
             servers = {side: server.result() for side, server in begun.items()}
-            filled = {side: threads.submit(_fill, server, directories[side]) for side, server in servers.items()}
+            minute = int(time.time() // 60) - 1
+            filled = {side: threads.submit(_fill, server, directories[side], minute) for side, server in servers.items()}
             ids = {side: future.result() for side, future in filled.items()}
         for side, server in servers.items():
             # Stock MLflow has no option for its user interface: the browser gets the files from here in place of the server's.
@@ -81,9 +83,9 @@ def _output(side: str) -> Path:
     return OUTPUT / (f"{side} {ui.VERSION}" if ui.OTHER else side)
 
 
-def _fill(server: StockMlflow | ServerlessMlflow, directory: Path) -> dict[str, str]:
+def _fill(server: StockMlflow | ServerlessMlflow, directory: Path, minute: int) -> dict[str, str]:
     file = directory / "ids.json"
-    command = [sys.executable, "-m", "tests.browser.data", server.url, str(file)]
+    command = [sys.executable, "-m", "tests.browser.data", server.url, str(file), str(minute)]
     with (directory / "data.log").open("wb") as log:
         done = subprocess.run(
             command, cwd=_REPOSITORY, env=child_environment(), stdout=log, stderr=subprocess.STDOUT, timeout=_DATA_SECONDS

@@ -8,7 +8,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,11 +33,11 @@ from sklearn.linear_model import LogisticRegression
 from tests.browser.names import HARD, MANY_RUNS, MODEL, QUESTIONS, SESSION, STEPS
 
 
-def make(url: str) -> dict[str, str]:
-    """Everything, on an empty server; returns what the server has chosen: ids by our names."""
+def make(url: str, minute: int) -> dict[str, str]:
+    """Everything, on an empty server, with traces of this minute since 1970; returns what the server has chosen: ids by our names."""
     mlflow.set_tracking_uri(url)
     client = MlflowClient(url)
-    return _training(client) | _artifacts() | _nested() | _curves(client) | _many(client) | _prompts() | _evaluation() | _traces()
+    return _training(client) | _artifacts() | _nested() | _curves(client) | _many(client) | _prompts() | _evaluation() | _traces(minute)
 
 
 def _training(client: MlflowClient) -> dict[str, str]:
@@ -183,13 +182,13 @@ def _evaluation() -> dict[str, str]:
     return {"evaluation": experiment, "questions": dataset.dataset_id}
 
 
-def _traces() -> dict[str, str]:
+def _traces(minute: int) -> dict[str, str]:
     """An agent that was asked some questions in two conversations, in a run; one was too hard, and some answers were judged."""
     experiment = mlflow.set_experiment("agent").experiment_id
     ids = {}
     with mlflow.start_run(run_name="asked") as run:
         for number, question in enumerate(QUESTIONS):
-            ids[f"trace {number}"] = _ask(number, question)
+            ids[f"trace {number}"] = _ask(minute, number, question)
     source = AssessmentSource("HUMAN", "tester")
     mlflow.log_feedback(trace_id=ids["trace 0"], name="helpful", value=True, source=source, rationale="Short and right.")
     mlflow.log_feedback(trace_id=ids["trace 1"], name="helpful", value=False, source=source)
@@ -197,11 +196,10 @@ def _traces() -> dict[str, str]:
     return {"agent": experiment, "asked": run.info.run_id} | ids
 
 
-def _ask(number: int, question: str) -> str:
+def _ask(minute: int, number: int, question: str) -> str:
     """A trace with a retriever, a model and a tool that may fail, and its times: pages draw axes by them. Its id."""
-    # All in one minute, the last one: charts count by intervals, and these end at the same place on both sides.
-    minute = 60 * 10**9
-    begin = (time.time_ns() // minute - 1) * minute + number * 10**9
+    # All in one minute, the same one on both sides: charts add up what is in an interval.
+    begin = (minute * 60 + number) * 10**9
     agent = mlflow.start_span_no_context(
         "agent",
         SpanType.AGENT,
@@ -233,4 +231,4 @@ def _ask(number: int, question: str) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(json.dumps(make(sys.argv[1])))
+    Path(sys.argv[2]).write_text(json.dumps(make(sys.argv[1], int(sys.argv[3]))))
