@@ -33,7 +33,8 @@ pub(crate) struct Seen<T> {
 /// What has changed in a copy.
 pub(crate) struct State {
     pub(crate) rows: Rows,
-    kind: String,
+    /// The same for copies of one kind.
+    pub(crate) kind: String,
 }
 
 impl<T> Seen<T> {
