@@ -10,6 +10,7 @@ mod path;
 mod place;
 mod prefix;
 mod proxied;
+mod room;
 mod staging;
 mod walk;
 

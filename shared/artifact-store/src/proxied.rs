@@ -1,19 +1,21 @@
-//! Uploads through the server into a bucket: a few megabytes are in memory at a time, whatever the file's length.
+//! Uploads through the server into a bucket: a few megabytes are in memory at a time, whatever the file's length and however many there are.
 
 use bucket::{Bucket, MOST_PARTS, Part, SMALLEST_PART};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::StreamExt;
 use mlflow_api::{Error, Result};
 
 use crate::place::{Chunks, failed};
+use crate::room::Room;
 
 /// Writes an object and returns its length in bytes: in one request, or in parts, if it is longer than one. It is seen whole or not at all.
 pub(crate) async fn write(bucket: &Bucket, key: &str, chunks: Chunks) -> Result<u64> {
-    let mut pieces = Pieces { chunks, rest: Bytes::new(), buffer: BytesMut::new() };
+    let mut pieces = Pieces { chunks, rest: Bytes::new(), room: None };
     let first = pieces.next().await?;
     if first.len() < SMALLEST_PART {
         let length = first.len() as u64;
-        bucket.put(key, first).await.map_err(failed)?;
+        bucket.put(key, first.clone()).await.map_err(failed)?;
+        pieces.give_back(first);
         return Ok(length);
     }
     let upload = bucket.create_upload(key).await.map_err(failed)?;
@@ -45,17 +47,15 @@ async fn in_parts(bucket: &Bucket, key: &str, upload: &str, first: Bytes, mut pi
 struct Pieces {
     chunks: Chunks,
     rest: Bytes,
-    /// What was a piece before: memory of this size, freed and taken again, stays the process's for a while.
-    buffer: BytesMut,
+    /// Of the piece that was made last.
+    room: Option<Room>,
 }
 
 impl Pieces {
-    /// As many bytes as the smallest part has; fewer at the end, and none after it.
+    /// As many bytes as the smallest part has; fewer at the end, and none after it. Waits for room in memory before it reads them.
     async fn next(&mut self) -> Result<Bytes> {
-        let mut piece = std::mem::take(&mut self.buffer);
-        piece.clear();
-        // What is not filled takes no memory, and what grew by doubling would take twice as much.
-        piece.reserve(SMALLEST_PART);
+        let (room, mut piece) = Room::take().await;
+        self.room = Some(room);
         loop {
             let fitting = self.rest.len().min(SMALLEST_PART - piece.len());
             piece.extend_from_slice(&self.rest.split_to(fitting));
@@ -67,8 +67,10 @@ impl Pieces {
         }
     }
 
-    /// Takes the memory of a piece that was sent, if nobody else reads it any more.
+    /// Makes room for others, now that a piece was sent.
     fn give_back(&mut self, piece: Bytes) {
-        self.buffer = piece.try_into_mut().unwrap_or_default();
+        if let Some(room) = self.room.take() {
+            room.give_back(piece);
+        }
     }
 }
