@@ -1,16 +1,18 @@
 //! Uploads through the server into a bucket: a few megabytes are in memory at a time, whatever the file's length and however many there are.
 
+use std::time::Duration;
+
 use bucket::{Bucket, MOST_PARTS, Part, SMALLEST_PART};
 use bytes::Bytes;
 use futures::StreamExt;
 use mlflow_api::{Error, Result};
 
 use crate::place::{Chunks, failed};
-use crate::room::Room;
+use crate::room::{PATIENCE, Room};
 
 /// Writes an object and returns its length in bytes: in one request, or in parts, if it is longer than one. It is seen whole or not at all.
 pub(crate) async fn write(bucket: &Bucket, key: &str, chunks: Chunks) -> Result<u64> {
-    let mut pieces = Pieces { chunks, rest: Bytes::new(), room: None };
+    let mut pieces = Pieces { chunks, rest: Bytes::new(), room: None, patience: PATIENCE };
     let first = pieces.next().await?;
     if first.len() < SMALLEST_PART {
         let length = first.len() as u64;
@@ -49,12 +51,17 @@ struct Pieces {
     rest: Bytes,
     /// Of the piece that was made last.
     room: Option<Room>,
+    /// How long it waits for room: not again, if it has waited in vain.
+    patience: Duration,
 }
 
 impl Pieces {
     /// As many bytes as the smallest part has; fewer at the end, and none after it. Waits for room in memory before it reads them.
     async fn next(&mut self) -> Result<Bytes> {
-        let (room, mut piece) = Room::take().await;
+        let (room, mut piece) = Room::take(self.patience).await;
+        if !room.is_counted() {
+            self.patience = Duration::ZERO;
+        }
         self.room = Some(room);
         loop {
             let fitting = self.rest.len().min(SMALLEST_PART - piece.len());
