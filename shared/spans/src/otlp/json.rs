@@ -77,16 +77,16 @@ fn resource_spans(message: Message<'_>) -> Option<ResourceSpans> {
     Some(ResourceSpans { resource, scope_spans, ..ResourceSpans::default() })
 }
 
-fn read_span(message: Message<'_>) -> Option<Span> {
+fn read_span(object: Message<'_>) -> Option<Span> {
     Some(Span {
-        trace_id: message.id("traceId", "trace_id")?,
-        span_id: message.id("spanId", "span_id")?,
-        parent_span_id: message.id("parentSpanId", "parent_span_id")?,
-        name: message.text("name")?,
-        start_time_unix_nano: message.read("startTimeUnixNano", "start_time_unix_nano", unsigned)?,
-        end_time_unix_nano: message.read("endTimeUnixNano", "end_time_unix_nano", unsigned)?,
-        attributes: message.attributes()?,
-        events: message.list("events", "events", |event| {
+        trace_id: object.id("traceId", "trace_id")?,
+        span_id: object.id("spanId", "span_id")?,
+        parent_span_id: object.id("parentSpanId", "parent_span_id")?,
+        name: object.text("name")?,
+        start_time_unix_nano: object.read("startTimeUnixNano", "start_time_unix_nano", unsigned)?,
+        end_time_unix_nano: object.read("endTimeUnixNano", "end_time_unix_nano", unsigned)?,
+        attributes: object.attributes()?,
+        events: object.list("events", "events", |event| {
             Some(span::Event {
                 time_unix_nano: event.read("timeUnixNano", "time_unix_nano", unsigned)?,
                 name: event.text("name")?,
@@ -94,7 +94,7 @@ fn read_span(message: Message<'_>) -> Option<Span> {
                 ..span::Event::default()
             })
         })?,
-        links: message.list("links", "links", |link| {
+        links: object.list("links", "links", |link| {
             Some(span::Link {
                 trace_id: link.id("traceId", "trace_id")?,
                 span_id: link.id("spanId", "span_id")?,
@@ -102,7 +102,7 @@ fn read_span(message: Message<'_>) -> Option<Span> {
                 ..span::Link::default()
             })
         })?,
-        status: message.read("status", "status", |value| {
+        status: object.read("status", "status", |value| {
             let status = Message::of(value)?;
             // A name that nobody knows is ignored, like a field that nobody knows.
             let code = status.read("code", "code", status_code)?;
@@ -119,9 +119,9 @@ fn status_code(value: &Value) -> Option<i32> {
     }
 }
 
-fn key_value(message: Message<'_>) -> Option<KeyValue> {
-    let value = message.read("value", "value", |value| any(Message::of(value)?).map(Some))?;
-    Some(KeyValue { key: message.text("key")?, value, ..KeyValue::default() })
+fn key_value(attribute: Message<'_>) -> Option<KeyValue> {
+    let value = attribute.read("value", "value", |value| any(Message::of(value)?).map(Some))?;
+    Some(KeyValue { key: attribute.text("key")?, value, ..KeyValue::default() })
 }
 
 fn any(message: Message<'_>) -> Option<AnyValue> {
