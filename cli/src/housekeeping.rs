@@ -1,5 +1,5 @@
 //! What DynamoDB does by itself and the embedded engine only when asked: forget the stream after a day, and remove items
-//! whose time has come. And what an operator of DynamoDB has done by a schedule: remove what the TTL policy keeps no longer.
+//! whose time has come. And what an operator of DynamoDB has done by a schedule: remove what the policies keep no longer.
 
 use std::time::Duration;
 

@@ -40,7 +40,8 @@ enum Command {
     Engine(engine::Options),
     /// Build the index of searches anew. Servers may go on meanwhile.
     Reindex(reindex::Options),
-    /// Remove for good what was deleted: runs, logged models and experiments, with their artifacts. Servers may go on meanwhile.
+    /// Remove for good what was deleted (runs, logged models and experiments, with their artifacts), and traces that are kept no longer. Servers may go on
+    /// meanwhile.
     Gc(gc::Options),
 }
 

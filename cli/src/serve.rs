@@ -45,7 +45,7 @@ pub(crate) struct Options {
     /// Serve no UI.
     #[arg(long, conflicts_with = "ui")]
     no_ui: bool,
-    /// Do not index, and leave the embedded engine's stream and expired items alone: another process looks after them.
+    /// Do not index, and leave alone the embedded engine's stream, expired items and what the policies keep no longer: another process looks after them.
     #[arg(long)]
     no_indexer: bool,
     /// For tests: index changes only when they are so many ms old, or up to a second older.

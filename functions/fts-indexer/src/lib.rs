@@ -61,7 +61,7 @@ const PACKING: Duration = Duration::from_secs(20);
 
 /// The indexer of one table. Cheap to clone; clones remember together which runs were put off, and which records failed.
 ///
-/// The stream feeds one indexer at a time with the changes of an experiment, and nobody else writes what it writes.
+/// The stream feeds one indexer at a time with the changes of an experiment, and nobody else puts what it puts. `reindex` and `gc` delete of that.
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,

@@ -45,7 +45,8 @@ enum Outcome {
 }
 
 impl Scope {
-    /// Resolves what a request needs, and asks the authorizer. Costs what [`Target`]s do: no request for ids made by this server.
+    /// Resolves what a request needs, and asks the authorizer. One request for each run or logged model whose id was made elsewhere, one for each name
+    /// of an experiment, and one for each hundred traces; none for what else there is.
     ///
     /// # Errors
     /// `PERMISSION_DENIED`, where the caller may not do something that is no listing.

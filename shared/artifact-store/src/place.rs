@@ -65,7 +65,7 @@ pub struct UploadUrl {
     pub content_type: &'static str,
 }
 
-/// A place where artifacts are kept. Paths are below it. What has URLs in its name, not every place can do: the answer is then
+/// A place where artifacts are kept. Paths are below it. What stands below [`Place::has_urls`], not every place can do: the answer is then
 /// `NOT_IMPLEMENTED` in MLflow's words, after which its client sends and reads files through the server.
 pub trait Place: Send + Sync {
     /// What is in a directory, by name, each with its name as its path; nothing if it is a file, or not there.
@@ -74,7 +74,7 @@ pub trait Place: Send + Sync {
     /// `INVALID_PARAMETER_VALUE` if it is more than one answer can list; internal ones, here and below, if the place fails.
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>>;
 
-    /// A file as an answer that is read piece by piece.
+    /// A file as an answer: its bytes, piece by piece, or a URL at which the client reads it.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, `INVALID_PARAMETER_VALUE` for a directory.

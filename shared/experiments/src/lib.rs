@@ -1,6 +1,6 @@
-//! Experiments as every domain needs them: whether one is there and active, and whether a run of it may be written to.
+//! Experiments as every domain needs them: whether one is there and active, whether a run of it may be written to, and how long its traces are kept.
 //!
-//! A crate of its own, because all functions write what belongs to experiments, and functions do not share code otherwise.
+//! A crate of its own, because several functions write what belongs to experiments, and functions do not share code otherwise.
 //!
 //! Deleting or restoring an experiment with any number of runs changes one item, the experiment's, and raises its **stage
 //! version**. A run's item says only what happened to the run alone, and at which version; an older version has been

@@ -226,9 +226,9 @@ rows! {
     /// A mark: a trace of the experiment that began at this time of this UTC day. Put before the trace gets the time; one whose trace is
     /// missing, or began at another time, stands for nothing. Newest first.
     TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
-        MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than three minutes after that",
+        MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than three minutes after that, unless the experiment is removed for good",
         TO_PACK: Number "the stream tells the packer of it; taken off with `waits`",
-        WAITS: Number "the packer passes over it: its trace is too large for a block, or it alone says where spans are"
+        WAITS: Number "the packer passes over it until it is put again: its trace is too large for a block, or cannot be read"
     };
     /// A block of up to 128 traces that have not changed for some time, newest first, which searches read in their place. It owns the places
     /// from behind the key of the block before it up to its own, which is the place of its oldest trace when it was made. A trace at whose

@@ -2,7 +2,8 @@
 //!
 //! A mark is put before its trace gets the time, and before the trace changes or gets spans; one that stands for nothing is passed over. So
 //! every trace is found as it is, whatever was cut off. Only the packer, and who removes traces for good, take marks away, three minutes after they were put:
-//! longer than a writer relies on a mark ([`RELIABLE`]) and a request lasts.
+//! longer than a writer relies on a mark ([`RELIABLE`]) and a request lasts. Where the whole experiment is removed, they go at once: it is deleted, and takes
+//! no traces.
 
 use entities::attributes::{MARKED_AT, SHARDS, TO_PACK};
 use entities::{StoredTrace, now_ms};

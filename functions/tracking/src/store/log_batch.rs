@@ -55,8 +55,8 @@ pub struct Batch {
 }
 
 impl Store {
-    /// Logs one point of a metric. One request and a write unit, and one request where no lease on the run and its experiment lasts; a call
-    /// among a run's first writes to its document. Two more if it is of a logged model.
+    /// Logs one point of a metric. One request and a write unit; two requests for the calls with which a run's journal begins; and one more where no lease on
+    /// the run and its experiment lasts. A call among a run's first writes to its document. Two more if it is of a logged model.
     pub async fn run_log_metric(
         &self,
         at: &Granted<RunLocation>,

@@ -49,8 +49,9 @@ impl Store {
         Ok((experiment, run))
     }
 
-    /// Logs points to an active run, and changes its document with them. One request and a write unit per KB of them; where points are not
-    /// in the journal yet, or the document is changed, one more of the document's size.
+    /// Logs points to an active run, and changes its document with them. Where the document takes the points, one request of the document's size. Else
+    /// one for each 200 KB of them, a write unit per KB; one of the document's size where its mark may not stay or it is changed itself; and
+    /// one for a row of names that calls bring again. Where there are ten points and more of a metric, one for each 25 segments.
     pub(crate) async fn metrics_log(
         &self,
         document: &RunDocument<'_>,

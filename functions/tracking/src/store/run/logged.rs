@@ -16,7 +16,7 @@ use entities::{Moment, RunLocation, metric_of};
 use key_schema::{Digest, Key, WideDigest, rows};
 use table::Item;
 
-/// Bytes of points that a run's document takes: those of a short run's only call. Each change of the document is paid for by its size.
+/// Bytes of points that a run's document takes, of its first calls together. Each change of the document is paid for by its size.
 pub(crate) const POINTS_IN_DOCUMENT: usize = 1 << 10;
 /// Metrics that the document takes in one update: an expression has 4 KB.
 const INLINE_METRICS: usize = 60;
