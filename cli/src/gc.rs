@@ -1,4 +1,4 @@
-//! `mlflow-serverless gc`: removes for good what was deleted, as `mlflow gc` does.
+//! `mlflow-serverless gc`: removes for good what was deleted, as `mlflow gc` does, and traces that are kept no longer.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -18,9 +18,11 @@ use crate::artifact_options::ArtifactOptions;
 use crate::connect::Place;
 
 /// Options of `gc`.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only what was deleted so long ago, such as 30d, 1.5d or 1d2h3m4s [default: the policy's, where nothing is named; else all].
+    /// Of what was deleted, only what was so long ago, such as 30d, 1.5d or 1d2h3m4s [default: the policy's, where nothing is named; else all]. Traces that
+    /// are kept no longer go in any case, unless ids are named.
     #[arg(long, value_name = "AGE")]
     older_than: Option<String>,
     /// Only these runs, which have to be deleted.
@@ -35,19 +37,23 @@ pub(crate) struct Options {
     /// Only these logged models, which have to be deleted.
     #[arg(long, value_name = "IDS", visible_alias = "logged-models", value_delimiter = ',')]
     logged_model_ids: Vec<String>,
-    /// Say what would be removed, and remove nothing.
+    /// Only traces that are kept no longer, and files of traces that are gone; nothing that was deleted.
+    #[arg(long, conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "leave_artifacts", "set_policy", "set_trace_policy"])]
+    expired: bool,
+    /// Say what would be removed, and remove nothing. Files of traces are not named.
     #[arg(long)]
     dry_run: bool,
     /// Remove also what keeps its artifacts in places that cannot be reached from here, and leave them there.
     #[arg(long)]
     leave_artifacts: bool,
-    /// From now on, keep what was deleted for so long, such as 30d, or `off`: for ever. Removes nothing now; `serve` does once an hour,
-    /// and this command where it is called without an age.
+    /// From now on, keep what was deleted for so long, such as 30d. Removes nothing now; `serve` does when it starts and then once an hour, and this
+    /// command where it is called without an age. `off`: there is no policy. Then `serve` removes nothing that was deleted, and this command ALL of it
+    /// where it is called without an age.
     #[arg(long, value_name = "AGE", conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "dry_run"])]
     set_policy: Option<String>,
     /// From now on, keep traces for so long after they began, such as 30d, 12h or 90m, or `off`: for ever. Experiments with the tag
-    /// `mlflow.trace.retention` say it themselves. Older ones are hidden within a minute, and removed by `serve` once an hour, and by this
-    /// command.
+    /// `mlflow.trace.retention` say it themselves. Older ones are hidden within a minute, and removed by `serve` when it starts and then once an hour, and
+    /// by this command where no ids are named.
     #[arg(long, value_name = "AGE", conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "dry_run"])]
     set_trace_policy: Option<String>,
     #[command(flatten)]
@@ -71,7 +77,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     let kept = options.artifacts.open(&options.place.storage).await?;
     let retention = Retention::new(table.clone(), kept.artifacts).leaving_artifacts(options.leave_artifacts);
-    let found = found(&options, &table, &retention).await?;
+    let found = if options.expired { Found::default() } else { found(&options, &table, &retention).await? };
     let all: HashSet<_> = found.entities().collect();
     let (is_all, workspace) = (options.names_nothing(), Workspace::default());
     if options.dry_run {
@@ -87,7 +93,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let bar = ProgressBar::new(all.len() as u64);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} removed, {eta} left")?);
     let progress = Progress { found: all, bar, kept: Mutex::default() };
-    let mut outcome = retention.remove(&workspace, &found, &progress).await;
+    // What an earlier call has begun to remove was deleted, too.
+    let mut outcome = if options.expired { Ok(()) } else { retention.remove(&workspace, &found, &progress).await };
     if is_all {
         outcome = outcome.and(remove_traces(&retention, &workspace, &progress).await);
     }
@@ -137,7 +144,7 @@ async fn set_policy(table: &Table, policy: &str) -> Result<(), Failure> {
     Policy::write(table, age.as_ref()).await.map_err(Error::from).map_err(failed)?;
     match age {
         Some(age) => say(&format!("What was deleted is kept for {}.", age.as_str())),
-        None => say("What was deleted is kept for ever."),
+        None => say("There is no policy: `gc` without an age removes all that is deleted."),
     }
     Ok(())
 }

@@ -102,9 +102,59 @@ def test_a_server_goes_on_meanwhile(tmp_path: Path) -> None:
         assert done.stdout.count("has been permanently deleted") == 30, done.stderr
         assert _is_missing(client, runs[0])
         assert not client.search_runs(["0"], run_view_type=3)
-        assert _gc(tmp_path, "--set-policy", "off").stdout == "What was deleted is kept for ever.\n"
+        assert _gc(tmp_path, "--set-policy", "off").stdout == (
+            "There is no policy: `gc` without an age removes all that is deleted.\n"
+        )
     finally:
         server.stop()
+
+
+def test_only_traces_whose_time_is_over_are_removed_where_that_is_asked(tmp_path: Path) -> None:
+    server = ServerlessMlflow(tmp_path, artifact_root="mlflow-artifacts:/")
+    try:
+        client = MlflowClient(server.url)
+        experiment, gone = client.create_experiment("stays"), client.create_experiment("goes")
+        deleted, of_gone = _run(client, experiment), _run(client, gone)
+        client.delete_run(deleted)
+        client.delete_experiment(gone)
+        mlflow.set_tracking_uri(server.url)
+        began = time.time_ns() - 4 * 86_400 * 10**9
+        mlflow.start_span_no_context("old", experiment_id=experiment, start_time_ns=began).end(end_time_ns=began + 10**6)
+        mlflow.flush_trace_async_logging()
+    finally:
+        mlflow.set_tracking_uri(None)
+        server.stop()
+    of_a_trace = f"traces/tr-{0:032x}/artifacts"
+    file = tmp_path / "data/artifacts" / experiment / of_a_trace / "traces.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+
+    for other in (
+        ["--older-than", "1d"],
+        ["--run-ids", deleted],
+        ["--experiment-ids", gone],
+        ["--logged-model-ids", "m-1"],
+        ["--leave-artifacts"],
+        ["--set-policy", "1d"],
+        ["--set-trace-policy", "1d"],
+    ):
+        refused = _gc(tmp_path, "--expired", *other)
+        assert refused.returncode == 2 and "cannot be used with" in refused.stderr, other
+    assert _gc(tmp_path, "--expired", "--dry-run").stdout == ""
+    _gc(tmp_path, "--set-trace-policy", "1d")
+    said = _gc(tmp_path, "--expired", "--dry-run").stdout.splitlines()
+    assert len(said) == 1 and said[0].startswith(f"Traces of experiment {experiment} from before "), said
+    assert file.exists()
+
+    done = _gc(tmp_path, "--expired")
+    assert done.returncode == 0, done.stderr
+    # The trace was marked less than three minutes ago, and stays for now.
+    assert done.stdout == ""
+    assert not _files(tmp_path, of_a_trace)
+    # What was deleted is there as before.
+    assert _files(tmp_path, deleted) and _files(tmp_path, of_gone)
+    said = _gc(tmp_path, "--dry-run").stdout
+    assert f"Run with ID {deleted} would" in said and f"Experiment with ID {gone} would" in said
 
 
 def test_traces_are_kept_for_as_long_as_the_policy_says(tmp_path: Path) -> None:
