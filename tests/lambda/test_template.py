@@ -88,7 +88,7 @@ def test_each_route_asks_who_is_calling(template, resources):
 TABLE = [{"Fn::GetAtt": ["Table", "Arn"]}, {"Fn::Sub": "${Table.Arn}/index/*"}]
 #: The registry looks aliases and stages up, and runs whose ids were made elsewhere.
 REGISTRY_TABLE = TABLE[:1] + [{"Fn::Sub": f"${{Table.Arn}}/index/{index}"} for index in ["LSI1", "LSI2", "GSI1"]]
-#: The artifacts function looks up only where those of a run are, the one of traces runs that they are linked to.
+#: Artifacts are looked up by runs; so are the runs that traces are linked to, and traces by clients' requests.
 RUNS = TABLE[:1] + [{"Fn::Sub": "${Table.Arn}/index/GSI1"}]
 ITEMS = {
     f"dynamodb:{action}Item" for action in ["BatchGet", "BatchWrite", "ConditionCheck", "Delete", "Get", "Put", "Update"]

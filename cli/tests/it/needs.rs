@@ -107,8 +107,8 @@ fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
             of_run || is_of_registry || lists(Resource::RegisteredModel)
         }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
-        // Traces are guarded by their experiments, which their ids do not say.
-        "TRACE" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
+        // Traces are guarded by their experiments, which their ids do not say; an index has those of a client's request by experiment.
+        "TRACE" | "CLIENT" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
         "TR" | "TS" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))
         }
@@ -282,6 +282,8 @@ async fn reads_of_traces(walk: &mut Walk) {
     let places = json!([{ "mlflow_experiment": { "experiment_id": "0" } }]);
     let filter = "feedback.n IS NULL AND span.name = 'x'";
     walk.send(&format!("POST {all}/search"), &[], json!({ "locations": places, "filter": filter })).await;
+    let of_request = json!({ "locations": places, "filter": "client_request_id = 'x'" });
+    walk.send(&format!("POST {all}/search"), &[], of_request).await;
     walk.send("GET /api/2.0/mlflow/traces", &[], json!({ "experiment_ids": ["0"], "order_by": ["name"] })).await;
     let count = json!([{ "aggregation_type": "COUNT" }]);
     let of_spans = json!({

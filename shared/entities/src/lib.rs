@@ -5,6 +5,7 @@
 
 pub mod chart;
 mod charted;
+mod client_request;
 pub mod content;
 mod copy;
 pub mod fields;
@@ -33,6 +34,7 @@ pub use key_schema::attributes;
 pub use key_schema::attributes::{metric_attribute, metric_of};
 
 pub use charted::{Charted, charted, with_charted};
+pub use client_request::{client_request_entry, is_found_by_client_request, traces_of_client_request};
 pub use copy::{RUN, RunCopy, own_stage};
 pub use links::{dataset_digest, dataset_key, dataset_link, dataset_parts, run_inputs, run_outputs};
 pub use logged_model::{

@@ -72,6 +72,12 @@ impl StoredTrace {
         self.item.number(EDITS).unwrap_or_default()
     }
 
+    /// The client's id of the request.
+    #[must_use]
+    pub fn client_request(&self) -> Option<&str> {
+        self.item.text(CLIENT_REQUEST)
+    }
+
     /// Its document.
     #[must_use]
     pub fn item(&self) -> &Item {

@@ -68,8 +68,8 @@ index_keys! {
     // ---- GSIs: across partitions, behind by moments; none guards uniqueness --------------------------------------------
     /// The experiment of a run whose id was made elsewhere.
     RunLocation: global GSI1 of Run = "RUN#" <run: RunId> / "EXP#" <experiment: ExperimentId>;
-    /// The trace of a client's request. Kept free: no trace carries it so far.
-    TraceOfClientRequest: global GSI1 of Trace = "CLIENT#" <request: Name> / "EXP#" <experiment: ExperimentId>;
+    /// Traces of a client's request. No mark of one goes before its entry is there.
+    TraceOfClientRequest: global GSI1 of Trace = "CLIENT#" <request: Name> / "EXP#" <experiment: ExperimentId> "#" <trace: TraceId>;
     /// The experiment of a logged model whose id was made elsewhere.
     LoggedModelLocation: global GSI1 of LoggedModel = "MODEL#" <model: ModelId> / "EXP#" <experiment: ExperimentId>;
     /// Runs of a dataset across experiments.

@@ -17,8 +17,8 @@ const AT_A_TIME: usize = 100;
 pub(super) struct Appended {
     /// Those that are too few for a block, oldest first.
     pub(super) left: Vec<Mark>,
-    /// Whether there are traces that will end.
-    pub(super) in_progress: bool,
+    /// Within which time some have to be looked at again, in ms.
+    pub(super) again: Option<i64>,
     /// Whether the experiment was deleted meanwhile.
     pub(super) is_over: bool,
     /// The oldest of those that were not looked at, or wait for them, because time was short.
@@ -36,7 +36,7 @@ impl Packer<'_> {
             }
             let documents = self.documents(marks).await?;
             self.unmark(documents.dead).await?;
-            appended.in_progress |= documents.in_progress;
+            appended.again = appended.again.into_iter().chain(documents.again).min();
             live.extend(documents.live);
             loop {
                 let count = cut::first(live.iter().map(|trace| trace.room), self.sizes.most);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use entities::StoredTrace;
 use entities::attributes::{ARRIVED, MARKED_AT, STATE, TO_PACK, WAITS};
+use entities::{StoredTrace, is_found_by_client_request};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
 use mlflow_api::TraceId;
@@ -16,7 +16,10 @@ use super::{AT_ONCE, Mark, Packer};
 /// Documents read at a time: one request.
 const AT_A_TIME: usize = 100;
 /// For how long after it began a trace in progress is expected to end, in ms.
-pub(super) const PROGRESS: i64 = 3_600_000;
+const PROGRESS: i64 = 3_600_000;
+
+/// When a trace is looked at again that the index of clients' requests does not have yet, in ms. Mostly it has what is seconds old.
+const LATE: i64 = 900_000;
 
 /// From what age on spans without a trace are removed, in ms. No request relies on them any more: each relies on what it has put itself.
 const ORPHANED: i64 = 600_000;
@@ -28,8 +31,14 @@ pub(super) struct Documents {
     pub(super) live: Vec<Live>,
     /// Marks that stand for nothing.
     pub(super) dead: Vec<Mark>,
-    /// Whether there are traces that will end.
-    pub(super) in_progress: bool,
+    /// Within which time others have to be looked at again, in ms: traces that will end, and such that the index does not have yet.
+    pub(super) again: Option<i64>,
+}
+
+impl Documents {
+    fn again_within(&mut self, ms: i64) {
+        self.again = Some(self.again.map_or(ms, |known| known.min(ms)));
+    }
 }
 
 /// A trace that may be packed.
@@ -59,7 +68,7 @@ impl Packer<'_> {
                         if !self.partition.holds(trace, &mark.place) {
                             found.dead.push(mark);
                         } else if self.is_young(trace) {
-                            found.in_progress = true;
+                            found.again_within(PROGRESS);
                         } else if let Some(room) = room_of(trace) {
                             found.live.push(Live { mark, trace: trace.clone(), room });
                         } else {
@@ -70,7 +79,7 @@ impl Packer<'_> {
                         if self.forget_orphans(&mark).await? {
                             found.dead.push(mark);
                         } else {
-                            found.in_progress = true;
+                            found.again_within(PROGRESS);
                         }
                     }
                 }
@@ -78,6 +87,23 @@ impl Packer<'_> {
         }
         let waiting: Vec<_> = waiting.iter().map(|mark| self.says_to_wait(mark)).collect();
         stream::iter(waiting).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        self.only_indexed(found).await
+    }
+
+    /// Leaves out traces that searches by clients' requests would not find without their marks: the index does not have them yet. One request, of half
+    /// a read unit, for each that has a client's id of its request.
+    async fn only_indexed(&self, mut found: Documents) -> Result<Documents> {
+        let checks = std::mem::take(&mut found.live).into_iter().map(|live| async move {
+            Ok::<_, Failure>((is_found_by_client_request(self.table, &live.trace).await?, live))
+        });
+        let mut checked = stream::iter(checks.collect::<Vec<_>>()).buffered(AT_ONCE);
+        while let Some((is_found, live)) = checked.try_next().await? {
+            if is_found {
+                found.live.push(live);
+            } else {
+                found.again_within(LATE);
+            }
+        }
         Ok(found)
     }
 

@@ -6,7 +6,6 @@ use rand::RngExt;
 use table::{Failure, Item, Query, Result, Table};
 use trace_blocks::{Block, Lease, Place, TracePartition};
 
-use super::documents::PROGRESS;
 use super::ends::{Ends, Owner};
 use super::write::Home;
 use super::{MOST_WITHIN, Mark, Packer, Packing, QUIET};
@@ -32,6 +31,12 @@ pub(crate) struct Again {
 impl Again {
     fn within(&mut self, ms: i64) {
         self.within = Some(self.within.map_or(ms, |known| known.min(ms)));
+    }
+
+    fn within_any(&mut self, ms: Option<i64>) {
+        if let Some(ms) = ms {
+            self.within(ms);
+        }
     }
 
     fn go_on_at(&mut self, place: Place) {
@@ -183,9 +188,7 @@ impl Packer<'_> {
         }
         if change.len() >= self.sizes.least_changed || (is_due && !change.is_empty()) {
             gathered.ends = Ends::default();
-            if self.rewrite(&block, traces, &change).await? {
-                again.within(PROGRESS);
-            }
+            again.within_any(self.rewrite(&block, traces, &change).await?);
         } else if !change.is_empty() {
             again.within(oldest.saturating_add(OLDEST).saturating_sub(self.now));
         }
@@ -212,9 +215,7 @@ impl Packer<'_> {
         }
         gathered.ends = Ends::default();
         let appended = self.append(&marks).await?;
-        if appended.in_progress {
-            again.within(PROGRESS);
-        }
+        again.within_any(appended.again);
         if let Some(place) = appended.rest {
             again.go_on_at(place);
         }

@@ -22,13 +22,13 @@ struct Entry {
 
 impl Packer<'_> {
     /// Writes a block anew, which has these traces, with what these marks at places that it owns stand for, and takes the marks away. One that would be too large becomes
-    /// several; one without traces goes. Whether there are traces that will end.
-    pub(super) async fn rewrite(&self, block: &Block, traces: Vec<StoredTrace>, marks: &[Mark]) -> Result<bool> {
+    /// several; one without traces goes. Within which time some of them have to be looked at again, in ms.
+    pub(super) async fn rewrite(&self, block: &Block, traces: Vec<StoredTrace>, marks: &[Mark]) -> Result<Option<i64>> {
         let documents = self.documents(marks).await?;
         let nothing = documents.live.is_empty() && documents.dead.is_empty();
-        if nothing && documents.in_progress {
-            // What has not ended keeps its marks, and what the block has of it does not count.
-            return Ok(true);
+        if nothing && documents.again.is_some() {
+            // What waits keeps its marks, and what the block has of it does not count.
+            return Ok(documents.again);
         }
         let marked: HashSet<&Place> = marks.iter().map(|mark| &mark.place).collect();
         let mut entries: Vec<(Place, Entry)> = Vec::new();
@@ -85,7 +85,7 @@ impl Packer<'_> {
         self.unmark(done).await?;
         self.forget_spans(before.difference(&after).copied()).await?;
         clock::sleep(self.sizes.rest).await;
-        Ok(documents.in_progress)
+        Ok(documents.again)
     }
 
     /// Finds the spans that the block has of traces that have not changed: a group of them stays as it is, where no mark lies in it and it

@@ -4,7 +4,7 @@ use entities::attributes::{
     ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, SHARD,
     START_TIME, STATE, TAGS,
 };
-use entities::{StoredTrace, entry_name, judges_a_session};
+use entities::{StoredTrace, client_request_entry, entry_name, judges_a_session};
 use key_schema::rows;
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::TraceState;
@@ -75,8 +75,13 @@ impl Draft {
         self.set(STATE, Some(text(state.name())));
     }
 
+    /// Traces that have one stand in an index, so that searches need not look for them.
     pub(super) fn set_client_request(&mut self, id: Option<&str>) {
         self.set(CLIENT_REQUEST, id.map(text));
+        let entry = client_request_entry(id.unwrap_or_default(), self.experiment, &self.trace);
+        for (attribute, place) in entry.0 {
+            self.set(attribute, id.map(|_| text(place)));
+        }
     }
 
     pub(super) fn set_request(&mut self, preview: &str) {

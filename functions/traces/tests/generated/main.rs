@@ -110,15 +110,15 @@ async fn export(store: &Store, experiment: ExperimentId, number: u32, spans: std
     assert!(store.spans_log(&experiment, None, exports).await.unwrap().is_empty());
 }
 
-/// What a stock client says about a trace.
-async fn start(store: &Store, experiment: ExperimentId, number: u32) {
+/// What a stock client says about a trace, with an id of its request or without.
+async fn start(store: &Store, experiment: ExperimentId, number: u32, request: Option<&str>) {
     let entry = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let started = StartedTrace {
         id: TraceId::new(number.into()),
         request_time: 1_700_000_000_000,
         duration: Some(100),
         state: TraceState::Ok,
-        client_request_id: None,
+        client_request_id: request.map(str::to_owned),
         request_preview: Some("x".repeat(150)),
         response_preview: Some("x".repeat(200)),
         metadata: vec![
@@ -147,8 +147,22 @@ async fn writes(ledger: &mut Ledger) {
         .await;
     ledger
         .row("then `StartTrace`", budget([3.0, 2.0, 2.0], [2.0, 2.0, 1.0]), bench, [1_u32, 2], async |store, number| {
-            start(store, experiment, *number).await;
+            start(store, experiment, *number, None).await;
         })
+        .await;
+    for number in [5, 6] {
+        export(&bench.store, experiment, number, 0..10).await;
+    }
+    ledger
+        .row(
+            "`StartTrace` with a client's id of the request",
+            budget([3.0, 3.0, 2.0], [2.0, 3.0, 1.0]),
+            bench,
+            [5_u32, 6],
+            async |store, number| {
+                start(store, experiment, *number, Some("0b54b9c0-7a2f-4f6e-9a53-2f6f0f7c9d11")).await;
+            },
+        )
         .await;
     ledger
         .row(
@@ -198,7 +212,7 @@ async fn reads(ledger: &mut Ledger) {
     let (bench, experiment) = bench().await;
     for number in 1..=10 {
         export(&bench.store, experiment, number, 0..10).await;
-        start(&bench.store, experiment, number).await;
+        start(&bench.store, experiment, number, None).await;
     }
     let bench = &bench;
     ledger

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use entities::StoredTrace;
-use entities::attributes::{ARRIVED, CONTENT, MARKED_AT, PARTS, REQUEST, RESPONSE, START_TIME, TAGS};
+use entities::attributes::{ARRIVED, CLIENT_REQUEST, CONTENT, MARKED_AT, PARTS, REQUEST, RESPONSE, START_TIME, TAGS};
+use entities::{StoredTrace, client_request_entry};
 use fts_indexer::{Batch, Indexer, Packing};
 use key_schema::{Ordinal, WideDigest, fnv1a_128, rows};
 use ledger::{Bench, Ledger, budget};
@@ -23,6 +23,8 @@ const TRACES: u32 = 10_000;
 const DAY: i64 = 1_699_920_000_000;
 /// Traces of a block.
 const OF_BLOCK: usize = 128;
+/// The trace that has a client's id of its request, and the id.
+const REQUESTED: (u32, &str) = (5_000, "0b54b9c0-7a2f-4f6e-9a53-2f6f0f7c9d11");
 
 fn time(trace: u32) -> i64 {
     DAY + 8_000 * i64::from(trace)
@@ -41,13 +43,19 @@ fn like(document: &Item, number_of: u32) -> StoredTrace {
     if let Some(Value::M(tags)) = item.0.get_mut(TAGS).filter(|_| number_of.is_multiple_of(100)) {
         tags.insert("team".to_owned(), text("search"));
     }
-    StoredTrace::of(item).unwrap()
+    let trace = StoredTrace::of(item).unwrap();
+    let (requested, request) = REQUESTED;
+    if number_of != requested {
+        return trace;
+    }
+    let entry = client_request_entry(request, trace.experiment(), trace.id());
+    StoredTrace::of(trace.item().clone().with(CLIENT_REQUEST, text(request)).indexed(entry)).unwrap()
 }
 
-/// Packs all of them, and puts the documents of the first two.
+/// Packs all of them, and puts the documents of the first two, and of the one that has an id of its request.
 async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
     export(&bench.store, experiment, 1, 0..10).await;
-    start(&bench.store, experiment, 1).await;
+    start(&bench.store, experiment, 1, None).await;
     let document = granted(&bench.store, 1).await.item().clone();
     let table = service::Store::table(&bench.store);
     // The traces of which the day was made, and this one.
@@ -56,7 +64,7 @@ async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
         let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));
         table.write_many(Vec::new(), &[partition.mark_key(&place), rows::Trace::key(trace.id())]).await.unwrap();
     }
-    for number_of in [1, 2] {
+    for number_of in [1, 2, REQUESTED.0] {
         table.write_many(vec![like(&document, number_of).item().clone()], &[]).await.unwrap();
     }
     let numbers: Vec<u32> = (1..=TRACES).collect();
@@ -117,7 +125,7 @@ pub(crate) async fn packing(ledger: &mut Ledger) {
     ledger.section("Packing 1,000 traces, in the mean of one");
     let (store, experiment) = crate::bench().await;
     export(&store.store, experiment, 1, 0..10).await;
-    start(&store.store, experiment, 1).await;
+    start(&store.store, experiment, 1, None).await;
     let document = granted(&store.store, 1).await.item().clone();
     // In one pass, on a slow machine, too: no longer than its lease is safe.
     let at_once = Packing { rest: Duration::ZERO, longest: Duration::from_secs(55), ..Packing::default() };
@@ -165,6 +173,13 @@ pub(crate) async fn searches(ledger: &mut Ledger) {
             let (from, until) = (time(4_000), time(5_000));
             let filter = format!("tag.team = 'search' AND timestamp_ms > {from} AND timestamp_ms <= {until}");
             assert_eq!(found(store, experiment, &filter, &[]).await, 10);
+        })
+        .await;
+    let one = budget([5.0, 0.0, 8.0], [5.0, 0.0, 8.0]);
+    ledger
+        .row("one by a client's id of its request", one, bench, [(), ()], async |store, ()| {
+            let filter = format!("client_request_id = '{}'", REQUESTED.1);
+            assert_eq!(found(store, experiment, &filter, &[]).await, 1);
         })
         .await;
     let texts = budget([20.0, 0.0, 2_000.0], [20.0, 0.0, 2_000.0]);

@@ -32,6 +32,7 @@ pub(crate) async fn make(server: &Server, seed: u64) {
             let mut started = info(number, "0");
             started["request_time"] = mlflow_api::proto_json::time_text(BEGAN + i64::try_from(from).unwrap()).into();
             started["state"] = ["OK", "ERROR", "IN_PROGRESS"][usize::try_from(draw(3)).unwrap()].into();
+            started["client_request_id"] = format!("c{}", number % 6).into();
             started["tags"] = json!({ "team": format!("t{}", draw(3)), "mlflow.traceName": format!("n{}", draw(2)) });
             started["trace_metadata"] = json!({
                 "mlflow.trace.session": format!("s{}", draw(5)),
@@ -60,6 +61,8 @@ fn searches() -> Vec<Value> {
         "metadata.`mlflow.trace.session` = 's1'",
         &between,
         "execution_time > 600",
+        "client_request_id = 'c1'",
+        "client_request_id IN ('c2', 'c3') AND status != 'ERROR' AND span.name != 'step 7'",
     ];
     let orders = [json!([]), json!(["execution_time DESC"]), json!(["timestamp_ms ASC"])];
     let all = filters.iter().flat_map(|filter| orders.iter().map(move |order| (filter, order)));

@@ -10,7 +10,7 @@ use crate::marks::timed;
 use crate::server::Site;
 
 /// Hands over what the stream holds, waits until it is quiet, and has it packed.
-async fn pack(site: &Site, indexer: &Indexer) {
+pub(crate) async fn pack(site: &Site, indexer: &Indexer) {
     carry_over(site, indexer).await;
     clock::sleep(Duration::from_mins(5)).await;
     indexer.tick().await.unwrap();
@@ -30,7 +30,7 @@ async fn carry_over(site: &Site, indexer: &Indexer) {
 }
 
 /// How many blocks and marks there are.
-async fn counted(site: &Site) -> (usize, usize) {
+pub(crate) async fn counted(site: &Site) -> (usize, usize) {
     let items = site.items().await;
     let count =
         |beginning: &str| items.iter().filter(|item| item["SK"]["S"].as_str().unwrap().starts_with(beginning)).count();

@@ -3,6 +3,7 @@
 
 mod assessments;
 mod blocks;
+mod client_requests;
 mod consumer;
 mod deletion;
 mod expiry;

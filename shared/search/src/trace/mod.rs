@@ -1,6 +1,6 @@
 //! Searching traces: filter, ordering, and what they look at (`SearchTraceUtils` in MLflow's `search_utils.py`, `search_traces` in its
 //! SQL store). Nothing here knows where traces are kept: a store asks [`TraceFilter::request_times`] which times to read,
-//! [`TraceFilter::matches`] which traces pass, and only then, if [`TraceFilter::asks_for_spans`], reads the spans of those.
+//! [`TraceFilter::client_requests`] whether an index knows what may pass, [`TraceFilter::matches`] which traces pass, and only then, if [`TraceFilter::asks_for_spans`], reads the spans of those.
 
 mod comparators;
 mod correlation;
@@ -11,6 +11,7 @@ mod identifier;
 pub mod metrics;
 mod order;
 mod predicate;
+mod requests;
 mod test;
 mod times;
 mod value;

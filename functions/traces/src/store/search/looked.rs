@@ -39,6 +39,7 @@ impl Store {
                     let trace = trace.filter(|trace| spot.partition.holds(trace, &spot.place));
                     found.extend(trace.map(|trace| Found::Trace(trace.clone(), None)));
                 }
+                Standing::Read(trace) => found.push(Found::Trace(trace, None)),
                 Standing::Packed(block, at) => {
                     found.extend(block.trace(at)?.map(|trace| Found::Trace(trace, Some(block))));
                 }

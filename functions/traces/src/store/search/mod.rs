@@ -2,12 +2,13 @@
 //!
 //! Marks and blocks have them newest first ([`walk`]): of a mark the document is read, a block has documents. Portions of them are checked, and
 //! their spans only where the filter asks for spans and all else passes, until the page is full. Another order than newest first needs all that the filter's times let pass before it knows
-//! which come first; the first ones are kept in memory only.
+//! which come first; the first ones are kept in memory only. Where the filter names a client's request, an index takes the place of blocks ([`requested`]).
 
 mod asked;
 mod figures;
 mod looked;
 mod partition;
+mod requested;
 mod seen;
 mod sessions;
 mod span;
@@ -29,7 +30,7 @@ pub use asked::TraceSearch;
 pub(crate) use asked::known as known_experiments;
 pub use figures::Correlation;
 use looked::{Found, in_portions};
-use partition::{Depth, PackedBlock, Spot, Standing};
+use partition::{PackedBlock, Spot, Standing};
 use seen::Seen;
 use span::SeenSpan;
 use walk::Walks;
@@ -50,6 +51,7 @@ impl Store {
     /// hundred traces that have changed lately and for each 40 blocks; and where the filter asks for spans, one for each hundred items of spans
     /// in blocks, and for each trace that has changed lately and passes all else. A read unit per 30 marks, and per 4 KB of each block and of
     /// each trace that has changed.
+    /// A filter that names clients' requests costs less ([`Store::trace_walks`]).
     pub async fn trace_search(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -65,7 +67,7 @@ impl Store {
             let sessions = store.trace_sessions(&experiments, &search.asked.filter).await?;
             let newest_first = search.asked.order.by_time() == Some(Direction::Descending);
             let behind = search.behind().filter(|_| newest_first);
-            let mut walks = Walks::of(&store, &experiments, times, behind.as_ref(), Depth::Documents).await?;
+            let mut walks = store.trace_walks(&experiments, &search.asked.filter, times, behind.as_ref()).await?;
             reading.begins_here();
             let look = Look { store: &store, search: &search, sessions: &sessions };
             if newest_first {

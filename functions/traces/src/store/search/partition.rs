@@ -22,6 +22,8 @@ const FEW: usize = 32;
 /// What is wanted of the traces of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
+    /// Nothing: they are known otherwise.
+    Nothing,
     /// When they began, how long they took, their states, names, sessions and tokens.
     Columns,
     /// All but their spans.
@@ -39,6 +41,8 @@ pub(super) struct Spot {
 pub(super) enum Standing {
     /// A mark: a trace, as far as its document says that it is there.
     Mark,
+    /// A trace whose document was read.
+    Read(StoredTrace),
     /// Columns of a trace in a block.
     Columns(CoreTrace),
     /// A trace of a block: which of its traces.
@@ -116,7 +120,10 @@ impl PartitionWalk {
         }
         // For few places, or where there may be none, one block is enough.
         let wanted = if most < FEW || self.is_unpacked { 0 } else { most };
-        let (blocks, has_more) = read_blocks(&store.table, &self.partition, self.behind.as_ref(), wanted).await?;
+        let (blocks, has_more) = match self.depth {
+            Depth::Nothing => (Vec::new(), false),
+            _ => read_blocks(&store.table, &self.partition, self.behind.as_ref(), wanted).await?,
+        };
         let blocks_end = blocks.last().filter(|_| has_more).map(Block::end);
         let marks_end = if let Reach::To(place) = &self.marked { Some(place) } else { None };
         let end = blocks_end.into_iter().chain(marks_end).min().cloned();
@@ -176,6 +183,7 @@ impl PartitionWalk {
     /// The traces of a block, newest first.
     fn unpacked(&self, block: Block) -> Result<Vec<(Place, Standing)>> {
         match self.depth {
+            Depth::Nothing => Ok(Vec::new()),
             Depth::Columns => {
                 let traces = block.core()?.into_iter();
                 Ok(traces.map(|trace| (trace.place.clone(), Standing::Columns(trace))).collect())

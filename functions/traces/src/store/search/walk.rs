@@ -43,6 +43,10 @@ pub(super) struct Walks {
     heads: BinaryHeap<Reverse<(Place, usize)>>,
     /// Those that have none.
     dry: Vec<usize>,
+    /// What is known without reading.
+    known: VecDeque<Spot>,
+    /// Whether partitions are read before they are reached: without their blocks, most of them have next to nothing.
+    reads_ahead: bool,
     begun: Moment,
 }
 
@@ -67,7 +71,18 @@ impl Walks {
         let walks: Vec<Vec<Walk>> = stream::iter(walks).buffered(AT_ONCE).try_collect().await?;
         let each: Vec<Walk> = walks.into_iter().flatten().collect();
         let dry = (0..each.len()).collect();
-        Ok(Self { each, heads: BinaryHeap::new(), dry, begun })
+        let reads_ahead = depth == Depth::Nothing;
+        Ok(Self { each, heads: BinaryHeap::new(), dry, known: VecDeque::new(), reads_ahead, begun })
+    }
+
+    /// The same, which has been to its end, with what there is in all, newest first.
+    pub(super) fn over(self, found: Vec<Spot>) -> Self {
+        Self { known: found.into(), ..self }
+    }
+
+    /// How many partitions are walked through at most, one after another or side by side.
+    pub(super) fn partitions(&self) -> usize {
+        self.each.iter().map(|walk| walk.days.len()).sum()
     }
 
     /// Whether a request has read for so long that it has to end.
@@ -87,7 +102,7 @@ impl Walks {
             )));
         }
         let portion = (wanted / self.each.len().max(1)).max(LEAST.min(wanted));
-        let mut next = Vec::new();
+        let mut next: Vec<_> = self.known.drain(..wanted.min(self.known.len())).collect();
         while next.len() < wanted {
             self.refill(store, portion).await?;
             let Some(Reverse((_, at))) = self.heads.pop() else { break };
@@ -111,10 +126,14 @@ impl Walks {
                 return Ok(());
             };
             let from = self.heads.peek().map_or(newest, |Reverse((place, _))| place.time);
-            let (mut due, dry): (Vec<usize>, _) =
+            let (mut due, mut dry): (Vec<usize>, Vec<usize>) =
                 self.dry.iter().copied().partition(|at| latest(at).is_some_and(|latest| latest >= from));
             if due.is_empty() {
                 return Ok(());
+            }
+            if self.reads_ahead {
+                dry.sort_unstable_by_key(|at| Reverse(latest(at)));
+                due.extend(dry.drain(..AT_ONCE.saturating_sub(due.len()).min(dry.len())));
             }
             due.sort_unstable();
             let mut places = due.iter().peekable();
@@ -149,18 +168,24 @@ impl Walk {
                 && times.from.is_none_or(|from| day.day >= day_of(from))
         });
         let days: Vec<TraceDay> = days.collect();
-        let shards = days.iter().map(|day| day.shards).max().unwrap_or_default();
-        let walk = |shard| Self {
+        let walk = |shard, days| Self {
             experiment,
             shard,
-            days: days.iter().filter(|day| day.shards > shard).map(|day| day.day).collect(),
+            days,
             current: None,
             spots: VecDeque::new(),
             behind: behind.clone(),
             times,
             depth,
         };
-        Ok((0..shards).map(walk).collect())
+        if depth == Depth::Nothing {
+            // Each by itself, to be read side by side.
+            let all = days.iter().flat_map(|day| (0..day.shards).map(move |shard| (shard, VecDeque::from([day.day]))));
+            return Ok(all.map(|(shard, days)| walk(shard, days)).collect());
+        }
+        let shards = days.iter().map(|day| day.shards).max().unwrap_or_default();
+        let days_of = |shard| days.iter().filter(|day| day.shards > shard).map(|day| day.day).collect();
+        Ok((0..shards).map(|shard| walk(shard, days_of(shard))).collect())
     }
 
     /// How late what comes next may have begun; nothing at the end.

@@ -1,0 +1,120 @@
+//! Searches by clients' ids of requests: an index says which traces of blocks these are.
+//!
+//! Marks are read first, then the index, then documents. A mark goes only when the index has its trace (`docs/adr/0036-client-requests.md`): so
+//! what has no mark any more is in the index, and no block has to be read. What has one may not be there yet, and is looked at as in any search.
+
+use std::collections::{BTreeSet, HashSet};
+
+use entities::traces_of_client_request;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use mlflow_api::{ExperimentId, Result, TraceId};
+use search::TimeRange;
+use search::trace::TraceFilter;
+use trace_blocks::{Place, TracePartition};
+
+use super::super::store::Store;
+use super::partition::{Depth, Spot, Standing};
+use super::walk::Walks;
+
+/// Questions to the index: one for each experiment and id.
+const QUESTIONS: usize = 128;
+/// Those that are asked at a time.
+const AT_ONCE: usize = 16;
+/// Partitions whose marks are read.
+const PARTITIONS: usize = 4_096;
+/// Marks that are read: 16,384 take 550 read units.
+const MARKS: usize = 16_384;
+/// Traces that the index may name.
+const TRACES: usize = 1_000;
+/// Documents that are read at a time: one request.
+const PORTION: usize = 100;
+/// Bytes of documents that are kept in memory; of more traces, only the places are.
+const KEPT: usize = 8 << 20;
+
+impl Store {
+    /// A walk through what may pass a filter. If it names clients' requests, that is what has marks, and what the index has: one request for each
+    /// experiment, one for each partition of its days, one for each experiment and id, and one per hundred traces in the index; a read unit per 30
+    /// marks and for each of those. If that would be too much, or it names none, it is all that is there.
+    pub(super) async fn trace_walks(
+        &self,
+        experiments: &[ExperimentId],
+        filter: &TraceFilter,
+        times: TimeRange,
+        behind: Option<&Place>,
+    ) -> Result<Walks> {
+        if let Some(requests) = filter.client_requests()
+            && let Some(walks) = self.walks_of_requests(experiments, &requests, times, behind).await?
+        {
+            return Ok(walks);
+        }
+        Walks::of(self, experiments, times, behind, Depth::Documents).await
+    }
+
+    async fn walks_of_requests(
+        &self,
+        experiments: &[ExperimentId],
+        requests: &[&str],
+        times: TimeRange,
+        behind: Option<&Place>,
+    ) -> Result<Option<Walks>> {
+        if experiments.len().saturating_mul(requests.len()) > QUESTIONS {
+            return Ok(None);
+        }
+        let mut walks = Walks::of(self, experiments, times, behind, Depth::Nothing).await?;
+        if walks.partitions() > PARTITIONS {
+            return Ok(None);
+        }
+        let marks = walks.next(self, MARKS + 1).await?;
+        if marks.len() > MARKS {
+            return Ok(None);
+        }
+        let Some(traces) = self.traces_of_requests(experiments, requests).await? else { return Ok(None) };
+        let is_asked = |spot: &Spot| {
+            experiments.contains(&spot.partition.experiment)
+                && times.contains(spot.place.time)
+                && behind.is_none_or(|behind| spot.place > *behind)
+        };
+        let mut spots: Vec<_> = self.spots_of(&traces).await?.into_iter().filter(is_asked).collect();
+        let read: HashSet<(TracePartition, Place)> =
+            spots.iter().map(|spot| (spot.partition, spot.place.clone())).collect();
+        spots.extend(marks.into_iter().filter(|mark| !read.contains(&(mark.partition, mark.place.clone()))));
+        spots.sort_by(|one, other| one.place.cmp(&other.place));
+        Ok(Some(walks.over(spots)))
+    }
+
+    /// The traces that the index has; nothing if they are too many.
+    async fn traces_of_requests(
+        &self,
+        experiments: &[ExperimentId],
+        requests: &[&str],
+    ) -> Result<Option<BTreeSet<TraceId>>> {
+        let all = experiments.iter().flat_map(|experiment| requests.iter().map(|request| (*experiment, *request)));
+        let questions: Vec<_> = all
+            .map(|(experiment, request)| traces_of_client_request(&self.table, request, experiment, TRACES))
+            .collect();
+        let mut answers = stream::iter(questions).buffered(AT_ONCE);
+        let mut traces = BTreeSet::new();
+        while let Some(found) = answers.try_next().await? {
+            let Some(found) = found else { return Ok(None) };
+            traces.extend(found);
+            if traces.len() > TRACES {
+                return Ok(None);
+            }
+        }
+        Ok(Some(traces))
+    }
+
+    /// Where these traces are.
+    async fn spots_of(&self, traces: &BTreeSet<TraceId>) -> Result<Vec<Spot>> {
+        let (mut spots, mut bytes) = (Vec::new(), 0);
+        for portion in traces.iter().collect::<Vec<_>>().chunks(PORTION) {
+            for trace in self.trace_heads(portion).await?.into_values() {
+                bytes += trace.item().size();
+                let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));
+                let standing = if bytes <= KEPT { Standing::Read(trace) } else { Standing::Mark };
+                spots.push(Spot { partition, place, standing });
+            }
+        }
+        Ok(spots)
+    }
+}
