@@ -150,8 +150,11 @@ impl Indexer {
         for (experiment, lists) in lists {
             self.directory.enter(&self.table, experiment, lists).await?;
         }
-        let puts = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.puts)).collect();
-        let deletes: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.deletes)).collect();
+        let mut puts: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.puts)).collect();
+        let mut deletes: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.deletes)).collect();
+        // What lies side by side in a list is written together: a local database writes its page once.
+        puts.sort_by_cached_key(Item::key);
+        deletes.sort();
         // A run that moves within a list is in it twice rather than not at all.
         self.table.write_many(puts, &[]).await?;
         self.table.write_many(Vec::new(), &deletes).await?;
