@@ -11,7 +11,7 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 
 from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
-from tests.support.throttled_engine import ThrottledEngine, throttled_engine
+from tests.support.throttled_engine import ThrottledEngine
 
 pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="the table is our server's")
 
@@ -21,7 +21,7 @@ _COME_BACK_AFTER = range(5, 16)
 
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[ThrottledEngine]:
-    with throttled_engine(tmp_path / "engine") as table:
+    with ThrottledEngine.over_new_engine(tmp_path / "engine") as table:
         yield table
 
 

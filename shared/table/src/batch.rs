@@ -103,10 +103,12 @@ impl Table {
                         .batch_write_item()
                         .request_items(&self.name, requests.clone())
                         .set_return_consumed_capacity(self.wanted())
+                        .set_return_item_collection_metrics(self.sizes_wanted())
                         .send()
                 })
                 .await?;
             self.consumed(Direction::Write, answer.consumed_capacity());
+            self.look_at_sizes_of(answer.item_collection_metrics());
             requests = answer.unprocessed_items.and_then(|mut tables| tables.remove(&self.name)).unwrap_or_default();
             if requests.is_empty() {
                 return Ok(());

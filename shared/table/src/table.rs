@@ -231,6 +231,11 @@ impl Table {
         }
     }
 
+    /// The same for an answer that tells of several partitions, by table.
+    pub(crate) fn look_at_sizes_of(&self, metrics: Option<&HashMap<String, Vec<ItemCollectionMetrics>>>) {
+        self.look_at_sizes(metrics.into_iter().flat_map(|of_tables| of_tables.values().flatten()));
+    }
+
     fn count_refusal(&self, failure: &Failure) {
         if let (Some(meter), Failure::Refused { item, .. }) = (&self.meter, failure) {
             meter.count_refusal(item.as_ref().map(Item::size).unwrap_or_default());

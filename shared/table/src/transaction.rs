@@ -54,9 +54,7 @@ impl Table {
             })
             .await?;
         self.consumed(Direction::Write, answer.consumed_capacity());
-        self.look_at_sizes(
-            answer.item_collection_metrics().into_iter().flat_map(|of_tables| of_tables.values().flatten()),
-        );
+        self.look_at_sizes_of(answer.item_collection_metrics());
         Ok(())
     }
 

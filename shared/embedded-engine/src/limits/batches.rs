@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::{Map, Value, json};
 
+use super::collections::SIZES;
 use super::limited::{Limited, read};
 use super::throughput::Direction;
 use super::touch::{self, Named};
@@ -53,11 +54,13 @@ impl Whole {
         for (table, rest) in taken(&mut answer, self.unprocessed) {
             add(&mut self.answer[self.unprocessed], table, rest);
         }
-        for (table, items) in taken(&mut answer, "Responses") {
-            let all = &mut self.answer["Responses"][&table];
-            match (all.as_array_mut(), items) {
-                (Some(all), Value::Array(items)) => all.extend(items),
-                (_, items) => *all = items,
+        for lists in ["Responses", SIZES] {
+            for (table, list) in taken(&mut answer, lists) {
+                let all = &mut self.answer[lists][&table];
+                match (all.as_array_mut(), list) {
+                    (Some(all), Value::Array(list)) => all.extend(list),
+                    (_, list) => *all = list,
+                }
             }
         }
     }
@@ -168,8 +171,11 @@ impl Limited {
         if answer.status != 200 {
             return Ok(Some(answer));
         }
-        let answer = read(&answer)?;
+        let mut answer = read(&answer)?;
         self.charge(&part.partition, Direction::Write, consumed::units(&answer, Direction::Write));
+        if let Some(report) = self.size_report(body, &part.table, &part.partition).await? {
+            answer[SIZES] = json!({ &part.table: [report] });
+        }
         whole.merge(answer);
         Ok(None)
     }

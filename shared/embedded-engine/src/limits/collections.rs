@@ -1,7 +1,7 @@
 //! The size of item collections: all items of one partition key, and what local indexes hold of them
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LSI.html#LSI.ItemCollections.SizeLimit>).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ use super::{refusal, size};
 use crate::Engine;
 use crate::wire::Answer;
 
+/// Where an answer says how large collections are.
+pub(super) const SIZES: &str = "ItemCollectionMetrics";
 /// The most that an item can be, and what indexes can hold of it besides.
 const LARGEST_FOOTPRINT: usize = 6 * 400 * 1_024;
 
@@ -64,24 +66,39 @@ impl Limited {
         }))
     }
 
-    /// Puts into an answer what DynamoDB says of the size of a collection that was written to, as if its limit were 10 GB. Transactions
-    /// and batches are answered without.
-    pub(super) async fn report_size(
+    /// What DynamoDB says of the size of a collection that was written to, as if its limit were 10 GB; nothing where the request does not ask, or
+    /// the collection has no limit.
+    pub(super) async fn size_report(
         &self,
         body: &Value,
-        written: &Named,
-        answer: &mut Value,
-    ) -> Result<(), ConnectorError> {
-        let limit = self.state().collection_limit.clone().and_then(|limit_of| limit_of(&written.partition));
-        let Some(limit) = limit.filter(|_| body["ReturnItemCollectionMetrics"] == "SIZE") else { return Ok(()) };
-        let size = self.collection_size(&written.table, &written.partition).await?;
+        table: &str,
+        partition: &str,
+    ) -> Result<Option<Value>, ConnectorError> {
+        let limit = self.state().collection_limit.clone().and_then(|limit_of| limit_of(partition));
+        let Some(limit) = limit.filter(|_| body["ReturnItemCollectionMetrics"] == "SIZE") else { return Ok(None) };
+        let size = self.collection_size(table, partition).await?;
         let at_least = 10 * size / i64::try_from(limit).unwrap_or(i64::MAX).max(1);
-        let partition = &self.schema(&written.table).await?.keys.partition;
-        answer["ItemCollectionMetrics"] = json!({
-            "ItemCollectionKey": { partition: { "S": written.partition } },
+        let name = &self.schema(table).await?.keys.partition;
+        Ok(Some(json!({
+            "ItemCollectionKey": { name: { "S": partition } },
             "SizeEstimateRangeGB": [at_least, at_least + 1],
-        });
-        Ok(())
+        })))
+    }
+
+    /// The same of all collections that a request wrote to, by table; nothing where there is none to report.
+    pub(super) async fn size_reports(
+        &self,
+        body: &Value,
+        written: impl IntoIterator<Item = &Named>,
+    ) -> Result<Option<Value>, ConnectorError> {
+        let partitions: BTreeSet<_> = written.into_iter().map(|one| (&one.table, &one.partition)).collect();
+        let mut reports = BTreeMap::<_, Vec<_>>::new();
+        for (table, partition) in partitions {
+            if let Some(report) = self.size_report(body, table, partition).await? {
+                reports.entry(table).or_default().push(report);
+            }
+        }
+        Ok((!reports.is_empty()).then(|| json!(reports)))
     }
 
     /// The bytes of a collection.

@@ -5,6 +5,7 @@ use std::slice::from_ref;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::Value;
 
+use super::collections::SIZES;
 use super::limited::{Limited, read};
 use super::throughput::Direction;
 use super::touch::{self, Named};
@@ -43,8 +44,10 @@ impl Limited {
             if !is_wanted {
                 consumed::drop(&mut read);
             }
-            if let Some(written) = &written {
-                self.report_size(&body, written, &mut read).await?;
+            if let Some(written) = &written
+                && let Some(report) = self.size_report(&body, &written.table, &written.partition).await?
+            {
+                read[SIZES] = report;
             }
             answer.body = read.to_string();
         }

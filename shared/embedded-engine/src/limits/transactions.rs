@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::Value;
 
+use super::collections::SIZES;
 use super::in_flight::Held;
 use super::limited::{Limited, read};
 use super::refusal::Reason;
@@ -44,8 +45,13 @@ impl Limited {
             self.charge_parts(&parts, &named, direction, consumed::units(&read, direction)).await?;
             if !is_wanted {
                 consumed::drop(&mut read);
-                answer.body = read.to_string();
             }
+            if direction == Direction::Write
+                && let Some(reports) = self.size_reports(&body, &named).await?
+            {
+                read[SIZES] = reports;
+            }
+            answer.body = read.to_string();
         } else if read["CancellationReasons"].is_array() {
             // At the least: how large the items are that it would have written is not known.
             for one in &named {

@@ -1,6 +1,7 @@
 //! What `limits` adds to the engine, as a caller meets it.
 #![expect(clippy::float_cmp, reason = "units are whole or half, and so exact")]
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,8 +10,8 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ConditionCheck, Delete, KeysAndAttributes, Put, PutRequest, ReturnConsumedCapacity,
-    TransactWriteItem, Update, WriteRequest,
+    AttributeValue, ConditionCheck, Delete, ItemCollectionMetrics, KeysAndAttributes, Put, PutRequest,
+    ReturnConsumedCapacity, ReturnItemCollectionMetrics, TransactWriteItem, Update, WriteRequest,
 };
 use embedded_engine::limits::{Limits, Throughput};
 use futures::future::join_all;
@@ -350,6 +351,42 @@ fn update_part() -> TransactWriteItem {
     let update =
         update.update_expression("SET more = :x").expression_attribute_values(":x", AttributeValue::Bool(true));
     TransactWriteItem::builder().update(update.build().unwrap()).build()
+}
+
+/// Partitions, and the GB that each has at the least.
+fn sizes(metrics: Option<&HashMap<String, Vec<ItemCollectionMetrics>>>) -> Vec<(String, f64)> {
+    let of_table = metrics.and_then(|metrics| metrics.get(TABLE)).map(Vec::as_slice).unwrap_or_default();
+    let mut sizes: Vec<_> = of_table
+        .iter()
+        .map(|one| {
+            let partition = one.item_collection_key().unwrap()["PK"].as_s().unwrap().clone();
+            (partition, one.size_estimate_range_gb()[0])
+        })
+        .collect();
+    sizes.sort_by(|one, other| one.0.cmp(&other.0));
+    sizes
+}
+
+#[tokio::test]
+async fn who_asks_for_the_sizes_of_collections_gets_them() {
+    let engine = engine().await;
+    let limits = Limits::new(&engine);
+    let client = limits.client();
+    limits.set_collection_limit(|_| Some(10_000));
+    let asked = Some(ReturnItemCollectionMetrics::Size);
+    let writes = [filled("a", "1", 4_000), filled("b", "1", 6_000), filled("a", "2", 4_200)];
+    let batch = client.batch_write_item().request_items(TABLE, writes.map(put_request).to_vec());
+    let answer = batch.set_return_item_collection_metrics(asked.clone()).send().await.unwrap();
+    assert_eq!(sizes(answer.item_collection_metrics()), [("a".to_owned(), 8.0), ("b".to_owned(), 6.0)]);
+    let batch = client.batch_write_item().request_items(TABLE, vec![put_request(key("a", "3"))]);
+    assert_eq!(sizes(batch.send().await.unwrap().item_collection_metrics()), [], "nobody asked");
+    let parts = vec![put_part(filled("b", "2", 1_000)), put_part(filled("c", "1", 2_000))];
+    let transaction = client.transact_write_items().set_transact_items(Some(parts));
+    let answer = transaction.set_return_item_collection_metrics(asked.clone()).send().await.unwrap();
+    assert_eq!(sizes(answer.item_collection_metrics()), [("b".to_owned(), 7.0), ("c".to_owned(), 2.0)]);
+    let put = client.put_item().table_name(TABLE).set_item(Some(filled("c", "2", 7_000)));
+    let answer = put.set_return_item_collection_metrics(asked).send().await.unwrap();
+    assert_eq!(answer.item_collection_metrics().unwrap().size_estimate_range_gb(), [9.0, 10.0]);
 }
 
 #[tokio::test]

@@ -8,8 +8,9 @@ use retention::Named;
 use serde_json::{Value, json};
 use table::Table;
 use test_site::TABLE;
+use tracing::subscriber::DefaultGuard;
 
-use crate::lab::{Lab, collect, remove_named};
+use crate::lab::{Lab, collect, remove_named, text};
 
 /// A lab in which this experiment is full.
 fn full(lab: Lab, experiment: &str) -> (Lab, Table) {
@@ -66,6 +67,22 @@ impl Write for Log {
     }
 }
 
+impl Log {
+    /// Takes what this thread logs from now on: the test has it for itself.
+    fn begin() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).without_time().finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// The lines about partitions that are nearly full.
+    fn said(&self) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().filter(|line| line.contains("a partition is nearly full")).map(str::to_owned).collect()
+    }
+}
+
 #[tokio::test]
 async fn the_log_tells_of_a_partition_that_is_nearly_full() {
     let lab = Lab::new().await;
@@ -75,23 +92,71 @@ async fn the_log_tells_of_a_partition_that_is_nearly_full() {
     limits.set_collection_limit(move |of| (of == partition).then_some(100_000));
     let table = Table::new(limits.client(), TABLE).telling_of_full_partitions();
     let lab = lab.over(&table);
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).without_time().finish();
-    // On this thread, which the test has for itself.
-    let _logging = tracing::subscriber::set_default(subscriber);
-    let said = || {
-        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-        text.lines().filter(|line| line.contains("a partition is nearly full")).map(str::to_owned).collect::<Vec<_>>()
-    };
+    let (log, _logging) = Log::begin();
     let mut size = 0;
     while size < 90_000 {
         lab.run(&experiment).await;
         size = limits.collection_bytes(TABLE, &format!("EXP#{experiment}")).await.unwrap();
-        assert_eq!(said().is_empty(), size < 80_000, "{size} bytes");
+        assert_eq!(log.said().is_empty(), size < 80_000, "{size} bytes");
     }
-    assert_eq!(said().len(), 1, "once in 20 minutes");
-    assert!(said()[0].contains(&format!("EXP#{experiment}")) && said()[0].contains("gigabytes=8"), "{:?}", said());
+    let said = log.said();
+    assert_eq!(said.len(), 1, "once in 20 minutes");
+    assert!(said[0].contains(&format!("EXP#{experiment}")) && said[0].contains("gigabytes=8"), "{said:?}");
+}
+
+/// Only the indexer writes to the lists, and only in batches.
+#[tokio::test]
+async fn the_log_tells_of_a_list_that_is_nearly_full() {
+    let lab = Lab::new().await;
+    let experiment = lab.experiment("e").await;
+    let limits = Limits::new(&lab.site.engine);
+    let partition = format!("IX#{experiment}#M#loss");
+    let list = partition.clone();
+    limits.set_collection_limit(move |of| (of == list).then_some(1_000));
+    let table = Table::new(limits.client(), TABLE).telling_of_full_partitions();
+    let (log, _logging) = Log::begin();
+    let mut size = 0;
+    while size < 900 {
+        lab.run(&experiment).await;
+        lab.index_over(table.clone()).await;
+        size = limits.collection_bytes(TABLE, &partition).await.unwrap();
+        assert_eq!(log.said().is_empty(), size < 800, "{size} bytes");
+    }
+    let said = log.said();
+    assert_eq!(said.len(), 1, "once in 20 minutes");
+    assert!(said[0].contains(&partition), "{said:?}");
+}
+
+#[tokio::test]
+async fn removing_makes_room_for_runs_and_points() {
+    let lab = Lab::new().await;
+    let experiment = lab.experiment("e").await;
+    let (deleted, active) = (lab.run(&experiment).await, lab.run(&experiment).await);
+    lab.post("runs/delete", json!({ "run_id": deleted })).await;
+    lab.index().await;
+    let partition = format!("EXP#{experiment}");
+    let limits = Limits::new(&lab.site.engine);
+    let size = usize::try_from(limits.collection_bytes(TABLE, &partition).await.unwrap()).unwrap();
+    // It has all that it may have.
+    limits.set_collection_limit(move |of| (of == partition).then_some(size));
+    let table = Table::new(limits.client(), TABLE);
+    let lab = lab.over(&table);
+    let tag = json!({ "run_id": active, "key": "k", "value": "v" });
+    let point = json!({ "run_id": active, "key": "x", "value": 1, "timestamp": 1, "step": 1 });
+    let new = json!({ "experiment_id": experiment });
+    for (path, body) in [("runs/set-tag", &tag), ("runs/log-metric", &point), ("runs/create", &new)] {
+        refused(&lab, path, body.clone()).await;
+    }
+    assert_eq!(collect(&lab.retention_over(table), None).await.removed.len(), 1);
+
+    lab.post("runs/set-tag", tag).await;
+    lab.post("runs/log-metric", point).await;
+    let run = text(&lab.post("runs/create", new).await["run"]["info"]["run_id"]);
+    lab.post("runs/log-metric", json!({ "run_id": run, "key": "x", "value": 2, "timestamp": 2, "step": 2 })).await;
+    for run in [&active, &run] {
+        let history = lab.api.get("metrics/get-history", &[("run_id", run), ("metric_key", "x")]).await.ok();
+        assert_eq!(history["metrics"].as_array().unwrap().len(), 1);
+    }
 }
 
 #[tokio::test]
