@@ -1,17 +1,19 @@
 //! The feed over an engine in memory, with a consumer that does as it is told.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use embedded_engine::faults::FaultInjector;
-use entities::marked_item;
+use embedded_engine::limits::{Limits, Throughput};
 use fts_indexer::Indexer;
+use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
-use key_schema::{IndexEntry, rows};
-use mlflow_api::{ExperimentId, RunId};
+use mlflow_api::Workspace;
 use serde_json::json;
-use table::{Condition, Item, Map, Retry, Table, map, text};
+use table::{Retry, Table};
+use test_site::Api;
+use tracking::store::Store;
 
 use super::*;
 
@@ -160,30 +162,66 @@ async fn nothing_is_left_behind_while_the_consumer_is_away() {
     assert_eq!(seen(&["a", "b"], consumer).await, vec![vec!["a", "b"]; 8]);
 }
 
-/// The table refuses everything for as many attempts as there are in more than ten minutes, while clients go on writing. Then it answers
-/// again, and all is indexed without anybody's help.
+/// As many attempts as there are in more than ten minutes.
+const ATTEMPTS_IN_TEN_MINUTES: u64 = 70;
+/// Points that each run logs to its journal: enough for a segment.
+const POINTS: usize = 15;
+
+/// The tracking function over a table, whose points go into journals.
+async fn tracking(table: &Table) -> Api {
+    let store = Store::new(table.clone(), "s3://bucket").with_points_in_document(0);
+    store.experiment_create_default(&Workspace::default()).await.unwrap();
+    Api(tracking::router(&store))
+}
+
+async fn experiment(api: &Api, name: &str) -> String {
+    let answer = api.post("experiments/create", json!({ "name": name })).await.ok();
+    answer["experiment_id"].as_str().unwrap().to_owned()
+}
+
+/// A run with points in its journal; its id.
+async fn logged_run(api: &Api, experiment: &str) -> String {
+    let answer = api.post("runs/create", json!({ "experiment_id": experiment, "start_time": 1 })).await.ok();
+    let run = answer["run"]["info"]["run_id"].as_str().unwrap().to_owned();
+    for from in (0..POINTS).step_by(5) {
+        let point = |at| json!({ "key": "m", "value": at, "timestamp": at, "step": at });
+        let metrics: Vec<_> = (from..from + 5).map(point).collect();
+        api.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await.ok();
+    }
+    run
+}
+
+/// How many rows of journals there are, and of runs that were indexed.
+async fn counts(engine: &Engine) -> (usize, usize) {
+    let items = engine.items(TABLE).await.unwrap();
+    let is_journal = |item: &&Value| item["SK"]["S"].as_str().is_some_and(|key| key.starts_with('J'));
+    (items.iter().filter(is_journal).count(), items.iter().filter(|item| item.get("due").is_some()).count())
+}
+
+async fn check_points(api: &Api, runs: &[String]) {
+    for run in runs {
+        let history = api.get("metrics/get-history", &[("run_id", run), ("metric_key", "m")]).await.ok();
+        assert_eq!(history["metrics"].as_array().unwrap().len(), POINTS, "{run}");
+    }
+}
+
+/// The table refuses everything for ten minutes, while clients go on writing. Then it answers again, and all is packed and indexed without
+/// anybody's help.
 #[tokio::test]
 async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
-    const ATTEMPTS_IN_TEN_MINUTES: u64 = 70;
     let engine = Engine::memory().unwrap();
     let table = Table::new(engine.client(), TABLE);
     table.create_if_missing().await.unwrap();
-    let written = AtomicU64::new(0);
-    // As the tracking function writes them.
-    let new_runs = async |count: u64| {
+    let api = tracking(&table).await;
+    let experiment = experiment(&api, "e").await;
+    let runs = Mutex::new(Vec::new());
+    let new_runs = async |count: usize| {
         for _ in 0..count {
-            let number_of_run = written.fetch_add(1, Ordering::Relaxed);
-            let run = RunId::new(1_700_000_000_000 + number_of_run, ExperimentId::DEFAULT, 7);
-            let item = Item::new(rows::Run::key(&ExperimentId::DEFAULT, &run))
-                .with("name", text("x"))
-                .with("user", text("ada"))
-                .with("status", text("RUNNING"))
-                .with("start_time", table::number(0))
-                .with("params", map(Map::new()))
-                .with("tags", map(Map::new()));
-            table.put(marked_item(item, &run), &Condition::item_missing()).await.unwrap();
+            let run = logged_run(&api, &experiment).await;
+            runs.lock().unwrap().push(run);
         }
     };
+    // More than are indexed together.
     new_runs(60).await;
 
     let faults = FaultInjector::new(engine.http_client());
@@ -204,10 +242,45 @@ async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
     while !rounds.stream.oldest(1).await.unwrap().is_empty() {
         rounds.round().await.unwrap();
     }
-    let items = engine.items(TABLE).await.unwrap();
-    let marked = items.iter().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
-    let indexed = items.iter().filter(|item| item.get("due").is_some()).count() as u64;
-    assert_eq!((indexed, marked), (written.load(Ordering::Relaxed), 0));
+    let runs = runs.into_inner().unwrap();
+    assert_eq!(counts(&engine).await, (0, runs.len()));
+    check_points(&api, &runs).await;
+}
+
+/// One experiment's partition is throttled for ten minutes. The records of another one, which come in a shard of their own, do not wait for it.
+#[tokio::test]
+async fn a_hot_partition_holds_up_its_own_records_only() {
+    let engine = Engine::memory().unwrap();
+    let table = Table::new(engine.client(), TABLE);
+    table.create_if_missing().await.unwrap();
+    let api = tracking(&table).await;
+    let (hot, cold) = (experiment(&api, "hot").await, experiment(&api, "cold").await);
+    let stream = engine.stream(TABLE).await.unwrap().unwrap();
+    let mut runs = Vec::new();
+    for of in [&hot, &cold, &hot, &cold] {
+        runs.push(logged_run(&api, of).await);
+    }
+    let records: Vec<_> = stream.oldest(BATCH).await.unwrap().into_iter().filter(fts_indexer::is_wanted).collect();
+    let partition = format!("EXP#{hot}");
+    let (of_hot, of_cold): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| key(record) == partition);
+    let limits = Limits::new(&engine);
+    limits.set_throughput(move |of| (of == partition).then_some(Throughput::NONE));
+    let impatient = Retry { attempts: 1, ..Retry::default() };
+    let consumer = InProcess(Indexer::new(Table::new(limits.client(), TABLE).with_retry(impatient)));
+    let (journals, _) = counts(&engine).await;
+    for attempt in 0..ATTEMPTS_IN_TEN_MINUTES {
+        assert_eq!(consumer.deliver(&of_hot).await.unwrap(), Some(0));
+        if attempt == 5 {
+            assert_eq!(consumer.deliver(&of_cold).await.unwrap(), None);
+            assert_eq!(counts(&engine).await, (journals / 2, 2));
+        }
+    }
+    assert_eq!(counts(&engine).await, (journals / 2, 2));
+    check_points(&api, &runs).await;
+    limits.set_throughput(|_| None);
+    assert_eq!(consumer.deliver(&of_hot).await.unwrap(), None);
+    assert_eq!(counts(&engine).await, (0, 4));
+    check_points(&api, &runs).await;
 }
 
 #[tokio::test]

@@ -6,10 +6,11 @@ use artifact_store::Artifacts;
 use embedded_engine::StreamReader;
 use embedded_engine::faults::Trouble;
 use fts_indexer::{Batch, Indexer};
-use mlflow_api::{ExperimentId, Workspace};
+use key_schema::{Ordinal, rows};
+use mlflow_api::{ExperimentId, RunId, Workspace};
 use retention::{Entity, Report, Retention};
 use serde_json::{Value, json};
-use table::Table;
+use table::{Condition, Item, Table};
 use test_site::{Api, ROOT, Site, TABLE};
 
 use crate::packing::timed;
@@ -66,6 +67,23 @@ async fn run(api: &Api, experiment: &str) -> String {
     run
 }
 
+/// A chart row, as a run with thousands of points has it, and points that nobody has packed.
+async fn log_more(site: &Site, run: &str) {
+    let row = rows::MetricChart::key(&RunId::parse(run).unwrap(), &"m".into(), &Ordinal(1), &Ordinal(0));
+    site.table.put(Item::new(row), &Condition::item_missing()).await.unwrap();
+    let api = course::api_with_journal(&site.table);
+    // A call that shares its item with others, and one that has its own.
+    for names in [vec!["j".to_owned()], vec!["j".repeat(250), "k".repeat(250), "l".repeat(250)]] {
+        let point = |name| json!({ "key": name, "value": 1, "timestamp": 1, "step": 1 });
+        let metrics: Vec<_> = names.into_iter().map(point).collect();
+        post(&api, "runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await;
+    }
+    let keys: Vec<_> = site.dump().await.into_keys().filter(|key| key.starts_with(&format!("RUN#{run} "))).collect();
+    for row in [" J#", " JC#", " MCHART#", " MHIST#"] {
+        assert!(keys.iter().any(|key| key.contains(row)), "{row}: {keys:?}");
+    }
+}
+
 async fn model(api: &Api, experiment: &str) -> String {
     let params = json!([{ "key": "p", "value": "p".repeat(1_100) }]);
     let new = json!({ "experiment_id": experiment, "name": "m", "params": params });
@@ -85,6 +103,9 @@ async fn ground() -> Site {
         model(&api, &experiment).await;
         let (run, model) = (run(&api, &experiment).await, model(&api, &experiment).await);
         index(&site, &stream).await;
+        if name == "stays" {
+            log_more(&site, &run).await;
+        }
         post(&api, "runs/delete", json!({ "run_id": run })).await;
         api.call("DELETE", &format!("logged-models/{model}"), json!({})).await.ok();
         if name == "goes" {

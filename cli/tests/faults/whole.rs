@@ -81,7 +81,7 @@ impl Whole<'_> {
             for trace in wanted {
                 let own = read_trace_spans(table, partition.experiment, &trace).await;
                 let own = own.map_err(|error| error.to_string())?;
-                if spans.get(&trace) != Some(&own) && !self.is_cut_off {
+                if spans.get(&trace) != Some(&*own) && !self.is_cut_off {
                     return Err(format!("the spans of {trace} are not as its block says"));
                 }
                 self.packed.insert(trace);

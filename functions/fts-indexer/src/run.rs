@@ -222,7 +222,13 @@ impl Indexer {
 /// Writes the new copy, and takes the old one away where it stood elsewhere: a run never has two.
 async fn write_copy(table: &Table, plan: &Plan) -> Result<()> {
     if plan.moved.is_empty() {
-        return table.put(plan.copy.0.clone(), &plan.condition).await;
+        return match table.put(plan.copy.0.clone(), &plan.condition).await {
+            // It was written, and the answer lost.
+            Err(Failure::Refused { item: Some(found), .. }) if found.text(INDEXED) == Some(plan.indexing.as_str()) => {
+                Ok(())
+            }
+            written => written,
+        };
     }
     let put = Write::Put(plan.copy.0.clone(), plan.condition.clone());
     let moved = plan.moved.iter().map(|(key, is_old)| Write::Delete(key.clone(), is_old.clone()));

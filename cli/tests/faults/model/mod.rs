@@ -133,7 +133,7 @@ impl Lab {
         match step {
             Step::Calls(calls) => self.calls(calls).await,
             Step::Look => self.look().await,
-            Step::Index => self.index().await,
+            Step::Index(fault) => self.index_through(*fault).await,
             Step::Tick => self.tick().await,
             Step::Pack => self.pack().await,
             Step::Search(which) if self.ids.keys().any(|name| name.starts_with('e')) => {
@@ -199,6 +199,21 @@ impl Lab {
         self.stream.forget_through(&last).await.unwrap();
         self.states = std::mem::take(&mut self.states).into_iter().flat_map(State::cleared_up).collect();
         Ok(())
+    }
+
+    /// The same after an indexer that meets a fault: wherever it was stopped, clients find what they should.
+    async fn index_through(&mut self, fault: Option<Fault>) -> Result<(), String> {
+        if let Some(fault) = fault {
+            let records = self.stream.oldest(1_000).await.unwrap();
+            let faults = &self.clients[0].0;
+            faults.trouble_at(fault.trouble, fault.nth, fault.calls);
+            // All of them come again, whatever it says.
+            let outcome = indexer(&faulty(faults)).handle(Batch { records }).await;
+            faults.work_again();
+            self.states = std::mem::take(&mut self.states).into_iter().flat_map(State::cleared_up).collect();
+            self.look().await.map_err(|wrong| format!("after {outcome:?}: {wrong}"))?;
+        }
+        self.index().await
     }
 
     /// Time passes, and the indexer does all that is to be done: it packs traces, too.

@@ -210,8 +210,8 @@ pub(super) enum Step {
     Search(u8),
     /// A client searches traces.
     SearchTraces(u8),
-    /// The indexer gets what is in the stream.
-    Index,
+    /// The indexer gets what is in the stream: first perhaps with a fault, then without.
+    Index(Option<Fault>),
     /// All that is deleted is removed for good: first perhaps with a fault, then without.
     Remove(Option<Fault>),
     /// An operator says how long traces are kept, or that nothing is said.
@@ -230,12 +230,13 @@ fn op() -> impl Strategy<Value = Op> {
         .prop_map(|(kind, of, key, value)| Op { kind, of, key, value })
 }
 
-fn fault() -> impl Strategy<Value = Option<Fault>> {
+/// A fault at one of so many requests.
+fn fault(most: u64) -> impl Strategy<Value = Option<Fault>> {
     use Trouble::{AnswerLost, Conflict, Disconnected, Halved, Throttled};
     let troubles = vec![AnswerLost, AnswerLost, Throttled, Disconnected, Conflict, Halved];
     let fault = (
         prop::sample::select(troubles),
-        1..6_u64,
+        1..=most,
         prop::sample::select(vec![1, 1, 2, u64::MAX]),
         prop::bool::weighted(0.2),
     );
@@ -252,14 +253,14 @@ fn fault() -> impl Strategy<Value = Option<Fault>> {
 /// A sequence of steps.
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        10 => prop::collection::vec((op(), fault()), 1..=3).prop_map(Step::Calls),
+        10 => prop::collection::vec((op(), fault(5)), 1..=3).prop_map(Step::Calls),
         1 => Just(Step::Look),
         3 => (0..5_u8).prop_map(Step::Search),
         2 => (0..traces::KINDS_OF_SEARCHES).prop_map(Step::SearchTraces),
-        2 => Just(Step::Index),
-        1 => fault().prop_map(Step::Remove),
+        2 => fault(25).prop_map(Step::Index),
+        1 => fault(5).prop_map(Step::Remove),
         1 => prop::option::of(0..4_u8).prop_map(Step::Policy),
-        1 => fault().prop_map(Step::Expire),
+        1 => fault(5).prop_map(Step::Expire),
         1 => Just(Step::Tick),
         2 => Just(Step::Pack),
     ];
