@@ -177,7 +177,9 @@ def test_exports_by_http(both: Both, content_type: str):
             for export in exports(f"{zlib.crc32(content_type.encode()):08x}{number:024x}"):
                 body = json.dumps(export).encode() if content_type == span_cases.JSON_TYPE else span_cases.packed(export)
                 answer = requests.post(f"{mlflow.get_tracking_uri()}/v1/traces", data=encode(body), headers=headers, timeout=60)
-                answers.append([answer.status_code, answer.headers.get("content-type"), answer.content])
+                # To JSON, stock MLflow 3.17.2 answers protobuf.
+                said = [answer.headers.get("content-type"), answer.content] if content_type == span_cases.PROTOBUF_TYPE else []
+                answers.append([answer.status_code, *said])
         return answers, found_by(experiment, "tags.team = 'x'", "span.name = 'again'", "trace.text LIKE '%again%'")
 
     both.compare(f"otlp, {content_type}", program)

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod health;
+mod memory;
 mod needs;
 mod power_cut;
 mod program;

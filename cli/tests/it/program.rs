@@ -13,16 +13,16 @@ use entities::layout::CURRENT;
 use key_schema::rows;
 use table::{Condition, Item, Table, number};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program, until this is dropped.
-struct Program {
+pub(crate) struct Program {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Program {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
         let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -36,8 +36,13 @@ impl Program {
         self.lines.recv_timeout(PATIENCE).unwrap()
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The address it prints.
-    fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         let address = self.line().strip_prefix("http://").unwrap().to_owned();
         assert!(address.starts_with("127.0.0.1:") && !address.ends_with(":0"), "{address}");
         address

@@ -8,6 +8,7 @@ use http::StatusCode;
 use mlflow_api::{ExperimentId, Request, Result, RunId};
 use serde_json::json;
 use service::{Answer, Endpoint};
+use spans::Format;
 
 use crate::store::{Store, day_of};
 
@@ -15,17 +16,12 @@ const EXPERIMENT: &str = "x-mlflow-experiment-id";
 const RUN: &str = "x-mlflow-run-id";
 const ENCODING: &str = "content-encoding";
 const JSON: &str = "application/json";
-/// Traces that one request may bring, and days on which they may have begun.
-const MOST_TRACES: usize = 1_000;
+/// Days on which the traces of one request may have begun.
 const MOST_DAYS: usize = 32;
-/// Tags of protobuf fields: the message about what was not taken; in it the number of spans, and a text.
-const PARTIAL_SUCCESS: u8 = 0x0a;
-const REJECTED_SPANS: u8 = 0x08;
-const ERROR_MESSAGE: u8 = 0x12;
 
 /// Spans, or the answer to a request that cannot be read.
 pub(crate) enum Export {
-    Spans { experiment: ExperimentId, run: Option<RunId>, exports: Vec<spans::Export> },
+    Spans { experiment: ExperimentId, run: Option<RunId>, exports: Vec<spans::Export>, format: Format },
     Refused { status: u16, body: String },
 }
 
@@ -37,35 +33,12 @@ fn missing(header: &str) -> String {
 
 /// Why a request is refused that would be too much work.
 fn too_many(exports: &[spans::Export]) -> Option<String> {
-    if exports.len() > MOST_TRACES {
-        return Some(format!("A request takes spans of at most {MOST_TRACES} traces."));
-    }
     let ms = |export: &spans::Export| {
         let start = export.spans.iter().map(|span| span.start_time_unix_nano).min().unwrap_or_default();
         i64::try_from(start / 1_000_000).unwrap_or(i64::MAX)
     };
     let days: BTreeSet<i64> = exports.iter().map(|export| day_of(ms(export))).collect();
     (days.len() > MOST_DAYS).then(|| format!("A request takes traces of at most {MOST_DAYS} days."))
-}
-
-/// The message that says how many spans were not taken (`ExportTraceServiceResponse` of OpenTelemetry's protocol).
-fn partial_success(spans: usize, why: &str) -> Vec<u8> {
-    let varint = |mut number: usize, bytes: &mut Vec<u8>| {
-        while number >= 0x80 {
-            bytes.push(u8::try_from(number & 0x7f).unwrap_or_default() | 0x80);
-            number >>= 7;
-        }
-        bytes.push(u8::try_from(number).unwrap_or_default());
-    };
-    let mut partial = vec![REJECTED_SPANS];
-    varint(spans, &mut partial);
-    partial.push(ERROR_MESSAGE);
-    varint(why.len(), &mut partial);
-    partial.extend_from_slice(why.as_bytes());
-    let mut message = vec![PARTIAL_SUCCESS];
-    varint(partial.len(), &mut message);
-    message.extend(partial);
-    message
 }
 
 impl Endpoint for Export {
@@ -86,7 +59,8 @@ impl Endpoint for Export {
         }
         // Linking is all that is lost with a run that cannot be.
         let run = request.header(RUN).filter(|run| !run.is_empty()).and_then(RunId::parse);
-        Ok(Self::Spans { experiment: ExperimentId::parse(experiment)?, run, exports })
+        let format = Format::of(request.content_type.as_deref()).unwrap_or(Format::Protobuf);
+        Ok(Self::Spans { experiment: ExperimentId::parse(experiment)?, run, exports, format })
     }
 
     fn needs(&self) -> Needs {
@@ -99,8 +73,8 @@ impl Endpoint for Export {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
-        let (experiment, run, exports) = match self {
-            Self::Spans { experiment, run, exports } => (experiment, run, exports),
+        let (experiment, run, exports, format) = match self {
+            Self::Spans { experiment, run, exports, format } => (experiment, run, exports, format),
             Self::Refused { status, body } => {
                 let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
                 return Ok(Answer::Foreign { status, content_type: JSON, body: body.into_bytes() });
@@ -113,11 +87,9 @@ impl Endpoint for Export {
         if let (Some(first), true) = (rejected.first(), rejected.len() == traces) {
             return Err(first.error.clone());
         }
-        let (content_type, mut body) = spans::answer();
-        if let Some(first) = rejected.first() {
-            let count = rejected.iter().map(|rejected| rejected.spans).sum();
-            body = partial_success(count, &first.error.message);
-        }
-        Ok(Answer::Foreign { status: StatusCode::OK, content_type, body })
+        let count = rejected.iter().map(|rejected| rejected.spans).sum();
+        let body = format.answer(rejected.first().map(|first| (count, first.error.message.as_str())));
+        // MLflow 3.17.2 answers protobuf to JSON, too, which the protocol forbids and exporters cannot read.
+        Ok(Answer::Foreign { status: StatusCode::OK, content_type: format.media_type(), body })
     }
 }

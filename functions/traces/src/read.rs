@@ -83,7 +83,7 @@ impl Endpoint for Get {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
         let trace = scope.known_trace(&self.trace)?.ok_or_else(|| is_not_found(self.trace.as_str()))?;
-        Ok(OneTrace { trace: store.trace_get(&trace, self.allow_partial).await?.parts() })
+        Ok(OneTrace { trace: store.trace_get(&trace, self.allow_partial).await?.parts()? })
     }
 }
 
@@ -143,7 +143,7 @@ impl Endpoint for BatchGet {
     async fn act(self, scope: &Scope, store: &Store) -> Result<Traces> {
         let found = self.0.found(scope)?;
         let traces = store.trace_get_many(&found.iter().map(|trace| &**trace).collect::<Vec<_>>()).await?;
-        Ok(Traces { traces: traces.iter().map(crate::store::WholeTrace::parts).collect() })
+        Ok(Traces { traces })
     }
 }
 

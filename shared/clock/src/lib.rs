@@ -1,4 +1,4 @@
-//! What time it is, how long ago something was, and waiting.
+//! What time it is, how long ago something was, waiting, and computing that takes long.
 //!
 //! A model of a load has a clock of its own for its thread: [`Simulation`]. Everybody else has the clocks of the machine.
 
@@ -7,6 +7,7 @@ mod simulation;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use simulation::Simulation;
+use tokio::task::JoinError;
 
 /// Milliseconds since 1970, as MLflow keeps times.
 #[must_use]
@@ -21,6 +22,17 @@ pub async fn sleep(duration: Duration) {
         Some(sleep) => sleep.await,
         None => tokio::time::sleep(duration).await,
     }
+}
+
+/// Computes what takes long on a thread for that, as an async worker has others to serve; in a simulation at once, of whose time computing takes none.
+///
+/// # Errors
+/// If it panicked.
+pub async fn aside<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
+    if simulation::now().is_some() {
+        return Ok(compute());
+    }
+    tokio::task::spawn_blocking(compute).await
 }
 
 /// A moment of this process, to say later how long ago it was.

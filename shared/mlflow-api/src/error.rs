@@ -18,6 +18,8 @@ pub enum ErrorCode {
     InvalidParameterValue,
     /// The same, of a name no attribute has; the class of the error says so. 400.
     AttributeNotFound,
+    /// The same, of a request that is longer than any that is read: MLflow has no such limit, and no code for it. 413.
+    RequestTooLarge,
     /// A request that breaks a uniqueness rule where MLflow's store reports the bare database error. 400.
     BadRequest,
     /// It is not known whether what was asked for happened. 409, which stock clients do not repeat on their own.
@@ -49,7 +51,7 @@ impl ErrorCode {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::InvalidParameterValue | Self::AttributeNotFound => "INVALID_PARAMETER_VALUE",
+            Self::InvalidParameterValue | Self::AttributeNotFound | Self::RequestTooLarge => "INVALID_PARAMETER_VALUE",
             Self::BadRequest => "BAD_REQUEST",
             Self::Aborted => "ABORTED",
             Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
@@ -75,6 +77,7 @@ impl ErrorCode {
             Self::Unauthenticated => 401,
             Self::PermissionDenied => 403,
             Self::Aborted => 409,
+            Self::RequestTooLarge => 413,
             Self::ResourceDoesNotExist | Self::EndpointNotFound => 404,
             Self::ResourceExhausted => 429,
             Self::InvalidState | Self::InternalError => 500,
@@ -86,7 +89,7 @@ impl ErrorCode {
     /// `error_class` of the body (`_CLIENT_ERROR_CODE_TO_ERROR_CLASS` in MLflow's `error_classification.py`).
     const fn class(self) -> &'static str {
         match self {
-            Self::InvalidParameterValue | Self::BadRequest => "INVALID_PARAMETER_VALUE",
+            Self::InvalidParameterValue | Self::RequestTooLarge | Self::BadRequest => "INVALID_PARAMETER_VALUE",
             Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
             Self::ResourceDoesNotExist | Self::EndpointNotFound => "RESOURCE_NOT_FOUND",
             Self::Unauthenticated | Self::PermissionDenied => "PERMISSION_DENIED",

@@ -231,7 +231,7 @@ pub struct TraceParts {
     pub trace_info: Value,
     /// Its spans.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub spans: Vec<Value>,
+    pub spans: Vec<Box<RawValue>>,
 }
 
 impl OneTrace {

@@ -1,16 +1,22 @@
 //! Endpoints: what a request asks for, what that needs, and doing it.
 
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::{Arc, LazyLock};
 
 use access::{AdmitEverybody, Authorizer, Caller, Needs, Permission, Scope};
 use mlflow_api::{Error, Request, Result, Workspace};
 use table::Table;
+use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, IntoAnswer};
 use crate::incoming::{BodyStream, Incoming};
 
 /// Bodies from this size on, in bytes, are read where that holds nobody up: an async worker has others to serve.
 const READ_ASIDE: usize = 256 << 10;
+
+/// Bodies that are read there at a time. One may take some hundred MB while it is read, and keeps a processor busy.
+static TURNS: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(0, NonZero::get).max(4)));
 
 /// The store of a function.
 pub trait Store: Clone + Send + Sync + 'static {
@@ -96,7 +102,8 @@ pub(crate) async fn serve<E: Endpoint>(
     incoming: Incoming,
 ) -> Result<Answer> {
     let caller = frame.authorizer.authenticate(&incoming.headers).await?;
-    call::<E>(frame, permission, caller, incoming.whole().await?).await
+    let (request, _room) = incoming.whole().await?;
+    call::<E>(frame, permission, caller, request).await
 }
 
 /// The way from a caller who is known, and the whole of the request.
@@ -134,8 +141,15 @@ impl<S: Store> Frame<S> {
 }
 
 async fn read<E: Endpoint>(request: Request) -> Result<E> {
-    if request.body.len() < READ_ASIDE {
+    // What is compressed may become a thousand times as long.
+    if request.body.len() < READ_ASIDE && request.header("content-encoding").is_none() {
         return E::read(&request);
     }
-    tokio::task::spawn_blocking(move || E::read(&request)).await.map_err(Error::internal)?
+    let turn = TURNS.acquire().await.map_err(Error::internal)?;
+    let read = move || {
+        // Until it is read, though its client be gone.
+        let _turn = turn;
+        E::read(&request)
+    };
+    clock::aside(read).await.map_err(Error::internal)?
 }

@@ -1,5 +1,8 @@
 //! Requests on their way in, their bodies not read yet.
 
+use std::time::Duration;
+
+use axum::BoxError;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request as HttpRequest};
 use bytes::Bytes;
@@ -10,9 +13,17 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mlflow_api::{Error, ErrorCode, Request, Result};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::room::{Compression, PATIENCE, Room};
 
 /// Longest body that is read into memory, in bytes. MLflow has no limit of its own; a Lambda gets at most 6 MB.
 pub(crate) const LONGEST_BODY: usize = 32 << 20;
+
+/// How long a client may send nothing in the midst of a body: what it has sent takes the room of others.
+const STILL: Duration = Duration::from_secs(10);
+/// How long it may take in all: who sends a byte now and then takes as much room.
+const SLOWEST: Duration = Duration::from_mins(1);
 
 /// A request, but for its body.
 pub(crate) struct Incoming {
@@ -51,16 +62,34 @@ impl Incoming {
         Ok(Self { headers: parts.headers, request, body })
     }
 
-    /// The request with its body.
-    pub(crate) async fn whole(self) -> Result<Request> {
-        let body = Limited::new(self.body, LONGEST_BODY).collect().await.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                Error::invalid(format!("The request body is longer than {LONGEST_BODY} bytes."))
-            } else {
-                unreadable()
+    /// The request with its body, and the room that it takes in memory, which is to be kept as long as the body or what is made of it.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED`, where there is no room for too long.
+    pub(crate) async fn whole(self) -> Result<(Request, Room)> {
+        let compression = Compression::named(self.request.header("content-encoding"));
+        let length = self.body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        let mut body = Limited::new(self.body, LONGEST_BODY);
+        // All that it may take at first, so that nobody waits who has some of it.
+        let mut room = match Room::take(compression.at_most(length.unwrap_or(LONGEST_BODY), LONGEST_BODY)).await {
+            Ok(room) => room,
+            Err(error) => {
+                drain(body).await;
+                return Err(error);
             }
-        })?;
-        Ok(Request { body: body.to_bytes().to_vec(), ..self.request })
+        };
+        let read = collect(&mut body, length.unwrap_or_default().min(LONGEST_BODY), STILL, SLOWEST).await.map_err(
+            |error| {
+                if error.is::<LengthLimitError>() {
+                    let message = format!("The request body is longer than {LONGEST_BODY} bytes.");
+                    Error::new(ErrorCode::RequestTooLarge, message)
+                } else {
+                    unreadable()
+                }
+            },
+        )?;
+        room.keep(compression.of(&read, LONGEST_BODY));
+        Ok((Request { body: read, ..self.request }, room))
     }
 
     /// The body alone.
@@ -83,6 +112,58 @@ impl Incoming {
     }
 }
 
+/// All of a body that is said to have so many bytes, unless it pauses for too long, or takes too long in all. None is copied where they come at once,
+/// as they do in a Lambda.
+async fn collect(
+    body: &mut Limited<Body>,
+    length: usize,
+    still: Duration,
+    slowest: Duration,
+) -> std::result::Result<Vec<u8>, BoxError> {
+    let end = Instant::now() + slowest;
+    let mut read = Vec::new();
+    while let Some(frame) = timeout_at(end.min(Instant::now() + still), body.frame()).await? {
+        let Ok(data) = frame?.into_data() else { continue };
+        if read.is_empty() && data.len() >= length {
+            read = Vec::from(data);
+        } else {
+            read.reserve(length.saturating_sub(read.len()));
+            read.extend_from_slice(&data);
+        }
+    }
+    Ok(read)
+}
+
+/// Reads a body and forgets it: who is refused while he sends may not see the answer.
+async fn drain(mut body: Limited<Body>) {
+    let _ = timeout(PATIENCE, async { while let Some(Ok(_)) = body.frame().await {} }).await;
+}
+
 fn unreadable() -> Error {
     Error::new(ErrorCode::BadRequest, "The request body could not be read.")
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+
+    /// How much is read of a body of so many bytes, of which one comes every 20 ms.
+    async fn read(bytes: usize, still: u64, slowest: u64) -> Option<usize> {
+        let body = stream::iter(0..bytes).then(|_| async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok::<_, std::io::Error>(Bytes::from_static(b"x"))
+        });
+        let mut body = Limited::new(Body::from_stream(body), LONGEST_BODY);
+        let [still, slowest] = [still, slowest].map(Duration::from_millis);
+        collect(&mut body, 0, still, slowest).await.ok().map(|read| read.len())
+    }
+
+    #[tokio::test]
+    async fn a_body_that_pauses_or_takes_too_long_is_not_waited_for() {
+        assert_eq!(read(5, 60_000, 60_000).await, Some(5));
+        assert_eq!(read(5, 1, 60_000).await, None);
+        assert_eq!(read(usize::MAX, 60_000, 200).await, None);
+    }
 }

@@ -9,6 +9,7 @@ mod calls;
 mod endpoint;
 mod incoming;
 mod lambda;
+mod room;
 mod route;
 mod router;
 

@@ -309,6 +309,6 @@ mod tests {
         assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
         assert!(body.contains("INTERNAL_ERROR") && !body.contains("of the test"));
         let (status, _, _) = call("POST", "/api/2.0/mlflow/things/get", Body::from(vec![0; LONGEST_BODY + 1])).await;
-        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

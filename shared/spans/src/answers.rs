@@ -88,7 +88,7 @@ fn with_attributes(mut fields: Map<String, Value>, attributes: &[KeyValue]) -> V
 fn loaded(attribute: &KeyValue) -> Json {
     match attribute.value.as_ref().and_then(|value| value.value.as_ref()) {
         Some(Any::StringValue(text)) if text.is_empty() => Json::Null,
-        Some(Any::StringValue(text)) => Json::parse_lossy(text).unwrap_or_else(|| Json::Text(text.clone())),
+        Some(Any::StringValue(text)) => crate::text::read(text).unwrap_or_else(|| Json::Text(text.clone())),
         _ => Some(decoded(attribute.value.as_ref())).filter(Json::is_true).unwrap_or(Json::Null),
     }
 }

@@ -35,7 +35,7 @@ fn dumped_once(value: Json) -> Json {
 fn is_dumped(text: &str) -> bool {
     // Most texts are no JSON, and are not worth reading.
     let begins = text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with(['"', '[', '{']);
-    begins && Json::parse_lossy(text).is_some()
+    begins && crate::text::read(text).is_some()
 }
 
 /// The attributes as they are kept.
@@ -57,7 +57,7 @@ pub(crate) fn text_of(span: &Span, key: &str) -> Option<String> {
 /// A kept value as a text, likewise.
 pub(crate) fn text(value: Json) -> String {
     match value {
-        Json::Text(text) => match Json::parse_lossy(&text) {
+        Json::Text(text) => match crate::text::read(&text) {
             Some(Json::Text(inner)) => inner,
             _ => text,
         },

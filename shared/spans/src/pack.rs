@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use indexmap::IndexMap;
 use opentelemetry_proto::tonic::trace::v1::ScopeSpans;
 use prost::Message;
+use prost::encoding::message::{encode_repeated, encoded_len_repeated};
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
@@ -21,6 +22,9 @@ const LEVEL: i32 = 3;
 
 /// The first byte of what is packed: which dictionary it was packed with.
 const FORMAT: u8 = 1;
+
+/// The number of the field of a `ScopeSpans` that has the spans.
+const SPANS: u32 = 2;
 
 /// What spans of the usual SDKs look like; a small export becomes a quarter smaller with it. It is never changed, as what was packed with it
 /// cannot be read without it: another one gets a format of its own. It is the message that was made of `tests/fixtures/typical.json`.
@@ -45,10 +49,19 @@ pub fn pack(spans: &[Span], limit: usize) -> Packed {
     Packed { parts: packed.chunks(limit.max(1)).map(<[u8]>::to_vec).collect() }
 }
 
+/// Bytes of spans before they are compressed.
+#[must_use]
+pub fn size(spans: &[Span]) -> usize {
+    encoded_len_repeated(SPANS, spans)
+}
+
 /// Spans as they are before they are compressed.
 #[must_use]
 pub fn message(spans: &[Span]) -> Vec<u8> {
-    ScopeSpans { spans: spans.to_vec(), ..ScopeSpans::default() }.encode_to_vec()
+    // A `ScopeSpans` with nothing else in it; making one would need a copy of the spans.
+    let mut message = Vec::with_capacity(size(spans));
+    encode_repeated(SPANS, spans, &mut message);
+    message
 }
 
 /// The spans of a [`message`].

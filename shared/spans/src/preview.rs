@@ -12,7 +12,7 @@ pub(crate) struct Odd;
 /// The preview of an attribute: of a chat the text of its last message from `role`, of anything else its JSON.
 pub(crate) fn preview(value: &Json, role: &str) -> Result<String, Odd> {
     let (text, parsed) = match value {
-        Json::Text(text) => (text.clone(), Json::parse_lossy(text)),
+        Json::Text(text) => (text.clone(), crate::text::read(text)),
         // MLflow prints a dictionary, and cannot do with a list what it tries.
         Json::Object(_) => (value.print(), Some(value.clone())),
         _ => return Err(Odd),

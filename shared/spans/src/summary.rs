@@ -97,6 +97,8 @@ pub fn summarize(spans: &[Span]) -> Result<Summary> {
         tags: Vec::new(),
         usage: Usage::default(),
     };
+    // Of all roots, of which a trace may have many thousands.
+    let mut tags = IndexMap::new();
     for span in spans {
         summary.usage.add(span);
         if summary.session.is_none() {
@@ -110,9 +112,10 @@ pub fn summarize(spans: &[Span]) -> Result<Summary> {
             summary.user = text_of(span, "user.id");
         }
         if span.parent_span_id.is_empty() {
-            summary.take_root(span)?;
+            summary.take_root(span, &mut tags)?;
         }
     }
+    summary.tags = tags.into_iter().collect();
     // An empty one says nothing, but the first that is said counts.
     summary.session = summary.session.filter(|session| !session.is_empty());
     summary.user = summary.user.filter(|user| !user.is_empty());
@@ -121,11 +124,10 @@ pub fn summarize(spans: &[Span]) -> Result<Summary> {
 
 impl Summary {
     /// Of several roots the first says how the trace ended, and the last everything else.
-    fn take_root(&mut self, span: &Span) -> Result<()> {
+    fn take_root(&mut self, span: &Span, tags: &mut IndexMap<String, String>) -> Result<()> {
         let state = self.root.as_ref().map_or_else(|| State::of(span), |root| root.state);
         let (request_preview, response_preview) = previews(span);
         self.root = Some(Root { name: span.name.clone(), state, request_preview, response_preview });
-        let mut tags: IndexMap<String, String> = std::mem::take(&mut self.tags).into_iter().collect();
         for attribute in &span.attributes {
             let Some(key) = attribute.key.strip_prefix(TAG) else { continue };
             let value = text(decoded(attribute.value.as_ref()));
@@ -137,7 +139,6 @@ impl Summary {
             }
             tags.insert(key.to_owned(), value);
         }
-        self.tags = tags.into_iter().collect();
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ fn a_span_comes_back_as_mlflow_answers_it() {
     let [export] = exports.as_slice() else { panic!("one trace") };
     assert_eq!(trace_id_text(&export.trace_id), "tr-0af7651916cd43dd8448eb211c80319c");
     let tags = [("service.name", "shop"), ("replicas", "3")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-    assert_eq!(export.resource, tags);
+    assert_eq!(*export.resource, tags);
 
     let packed = pack(&export.spans, 1 << 20);
     assert_eq!(packed, pack(&export.spans, 1 << 20));

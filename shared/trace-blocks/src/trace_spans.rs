@@ -1,6 +1,7 @@
 //! The spans of one trace, from the items of its exports.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use entities::attributes::{ARRIVED, CONTENT, PARTS};
 use entities::unreadable;
@@ -8,16 +9,53 @@ use key_schema::{Segment, rows};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId};
 use spans::Span;
 use table::{Failure, Item, Query, Table};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::block::failed;
 
-/// All spans of a trace of this experiment that have come, roots first, then by their start. One request, one more per MB; a read unit
-/// per 4 KB.
+/// The spans of one trace.
+#[derive(Debug, Default)]
+pub struct TraceSpans {
+    spans: Vec<Span>,
+    /// While these are in memory, no other large ones are.
+    _alone: Option<SemaphorePermit<'static>>,
+}
+
+impl From<Vec<Span>> for TraceSpans {
+    fn from(spans: Vec<Span>) -> Self {
+        Self { spans, _alone: None }
+    }
+}
+
+impl Deref for TraceSpans {
+    type Target = Vec<Span>;
+
+    fn deref(&self) -> &Vec<Span> {
+        &self.spans
+    }
+}
+
+/// All spans of a trace of this experiment that have come, roots first, then by their start. Where they are more than a MB, or some when they are
+/// unpacked, they wait until the process has those of no other such trace in memory: who has some must not wait for others. One request, one more
+/// per MB; a read unit per 4 KB.
 ///
 /// # Errors
 /// `BAD_REQUEST`, where they are too many for any answer.
-pub async fn read_trace_spans(table: &Table, experiment: ExperimentId, trace: &TraceId) -> Result<Vec<Span>> {
-    read_within(table, experiment, trace, LARGEST, UNPACKED).await?.ok_or_else(|| too_many(trace))
+pub async fn read_trace_spans(table: &Table, experiment: ExperimentId, trace: &TraceId) -> Result<TraceSpans> {
+    let mut items = Items::of(experiment, trace);
+    if items.read_on(table, LARGE).await? {
+        let (spans, read) = unpacked(items, LARGE_UNPACKED).await?;
+        if let Some(spans) = spans {
+            return Ok(spans.into());
+        }
+        items = read;
+    }
+    let alone = ALONE.acquire().await.map_err(Error::internal)?;
+    if !items.read_on(table, LARGEST).await? {
+        return Err(too_many(trace));
+    }
+    let (spans, _) = unpacked(items, UNPACKED).await?;
+    Ok(TraceSpans { spans: spans.ok_or_else(|| too_many(trace))?, _alone: Some(alone) })
 }
 
 /// The same where they take no more than some MB before they are packed, and so many bytes then; else nothing.
@@ -30,46 +68,60 @@ pub async fn read_few_spans(
     trace: &TraceId,
     most: usize,
 ) -> table::Result<Option<Vec<Span>>> {
+    let mut items = Items::of(experiment, trace);
+    if !items.read_on(table, most).await? {
+        return Ok(None);
+    }
     // What is sent several times counts several times here.
-    read_within(table, experiment, trace, most, most.saturating_add(most / 2)).await
+    Ok(unpacked(items, most.saturating_add(most / 2)).await?.0)
 }
 
-async fn read_within(
-    table: &Table,
-    experiment: ExperimentId,
-    trace: &TraceId,
-    most: usize,
-    unpacked: usize,
-) -> table::Result<Option<Vec<Span>>> {
-    let mut query = Query::of(rows::TraceSpans::all(trace).experiment(&experiment));
-    let (mut items, mut size) = (Vec::new(), 0);
-    loop {
-        let page = table.query_page(&query).await?;
-        size += page.items.iter().map(Item::size).sum::<usize>();
-        items.extend(page.items);
-        if size > most {
-            return Ok(None);
-        }
-        match page.next {
-            Some(next) => query = query.starting_at(next),
-            None => break,
-        }
+/// What was read of the items of a trace's spans.
+struct Items {
+    read: Vec<Item>,
+    size: usize,
+    /// What to read next, if they have not come to an end.
+    next: Option<Query>,
+}
+
+impl Items {
+    fn of(experiment: ExperimentId, trace: &TraceId) -> Self {
+        let query = Query::of(rows::TraceSpans::all(trace).experiment(&experiment));
+        Self { read: Vec::new(), size: 0, next: Some(query) }
     }
-    if size < ASIDE {
-        return read(items, unpacked).map_err(failed);
+
+    /// Reads until all are there, or they take more bytes than that; whether all are there, and take no more.
+    async fn read_on(&mut self, table: &Table, most: usize) -> table::Result<bool> {
+        while self.size <= most
+            && let Some(query) = self.next.take()
+        {
+            let page = table.query_page(&query).await?;
+            self.size += page.items.iter().map(Item::size).sum::<usize>();
+            self.read.extend(page.items);
+            self.next = page.next.map(|next| query.starting_at(next));
+        }
+        Ok(self.size <= most)
     }
-    let read = tokio::task::spawn_blocking(move || read(items, unpacked)).await;
-    read.map_err(|error| Failure::Unexpected(error.to_string()))?.map_err(failed)
+}
+
+/// The spans in these items, where they take no more bytes than that; and the items.
+async fn unpacked(items: Items, most: usize) -> table::Result<(Option<Vec<Span>>, Items)> {
+    if items.size < ASIDE {
+        return Ok((read(&items.read, most).map_err(failed)?, items));
+    }
+    let read = clock::aside(move || (read(&items.read, most), items)).await;
+    let (spans, items) = read.map_err(|error| Failure::Unexpected(error.to_string()))?;
+    Ok((spans.map_err(failed)?, items))
 }
 
 /// The spans in the items of a trace. An export of which a part is missing, because it is still being written, counts for nothing.
 /// Nothing where they take more bytes than that.
-fn read(items: Vec<Item>, most: usize) -> Result<Option<Vec<Span>>> {
+fn read(items: &[Item], most: usize) -> Result<Option<Vec<Span>>> {
     let mut left = most;
-    let mut exports: BTreeMap<String, Vec<Item>> = BTreeMap::new();
+    let mut exports: BTreeMap<String, Vec<&Item>> = BTreeMap::new();
     for item in items {
         let row = item.key().as_ref().and_then(rows::TraceSpans::parse);
-        let row = row.ok_or_else(|| unreadable(&item, "spans"))?;
+        let row = row.ok_or_else(|| unreadable(item, "spans"))?;
         exports.entry(row.export.text()).or_default().push(item);
     }
     let mut whole = Vec::new();
@@ -79,10 +131,10 @@ fn read(items: Vec<Item>, most: usize) -> Result<Option<Vec<Span>>> {
         if usize::try_from(count).ok() != Some(parts.len()) {
             continue;
         }
-        let content = |part: &Item| part.0.get(CONTENT)?.as_b().ok().map(|bytes| bytes.as_ref().to_vec());
+        let content = |part: &&Item| part.0.get(CONTENT)?.as_b().ok().map(|bytes| bytes.as_ref().to_vec());
         let joined: Vec<u8> = parts.iter().filter_map(content).flatten().collect();
         let unpacked = spans::unpack_within(&joined, &mut left);
-        let of_item = |part: &Item| unreadable(part, "spans");
+        let of_item = |part: &&Item| unreadable(part, "spans");
         let unpacked = unpacked.map_err(|_| parts.first().map_or_else(|| Error::internal("no parts"), of_item))?;
         let Some(unpacked) = unpacked else { return Ok(None) };
         whole.push((arrived, digest, unpacked));
@@ -98,6 +150,10 @@ fn too_many(trace: &TraceId) -> Error {
 
 /// Bytes of spans from which on they are read where that holds nobody up.
 const ASIDE: usize = 64 << 10;
+/// Bytes of packed spans of one trace, and of these unpacked, of which a process may have several traces in memory. Lambdas have 512 MB, and read 16 at a time.
+const LARGE: usize = 1 << 20;
+const LARGE_UNPACKED: usize = 2 << 20;
+static ALONE: Semaphore = Semaphore::const_new(1);
 /// Bytes of packed spans of one trace that are read: more than any answer can be made of.
 const LARGEST: usize = 48 << 20;
 /// And of these spans unpacked: what repeats packs to nearly nothing.

@@ -282,7 +282,7 @@ impl Lab {
                 let spans = read_block_spans(self.table(), &wanted).await.unwrap();
                 for (_, trace) in wanted {
                     let expected = read_trace_spans(self.table(), partition.experiment, trace).await.unwrap();
-                    assert_eq!(spans.get(trace), Some(&expected), "spans of {trace}");
+                    assert_eq!(spans.get(trace), Some(&*expected), "spans of {trace}");
                 }
                 before = Some(block.end().clone());
             }

@@ -14,6 +14,9 @@ use table::{Condition, Item, Map, Value, map, number, text};
 
 use super::mark::PutMark;
 
+/// Bytes that an entry of a map takes besides its name and its value, as [`Item::size`] counts.
+const ENTRY: usize = 1;
+
 /// A document as it shall be. Written whole, on condition that it is still what was read.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
@@ -105,7 +108,7 @@ impl Draft {
     }
 
     pub(super) fn set_metadata(&mut self, key: &str, value: &str) {
-        self.set_entry(METADATA, key, value);
+        let _ = self.set_entry(METADATA, key, value);
     }
 
     pub(super) fn remove_metadata(&mut self, key: &str) {
@@ -115,11 +118,27 @@ impl Draft {
     }
 
     pub(super) fn set_tag(&mut self, key: &str, value: &str) {
-        self.set_entry(TAGS, key, value);
+        let _ = self.set_entry(TAGS, key, value);
+    }
+
+    /// Sets tags as long as the document is smaller than that; the others are left out.
+    pub(super) fn set_tags_within<'a>(&mut self, most: usize, tags: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        // Counted on the way: to measure the document anew for each of many thousand tags would take minutes.
+        let mut size = self.size();
+        for (key, value) in tags {
+            if size + key.len() + value.len() >= most {
+                continue;
+            }
+            size += value.len();
+            match self.set_entry(TAGS, key, value) {
+                Some(replaced) => size = size.saturating_sub(replaced),
+                None => size += entry_name(key).len() + ENTRY,
+            }
+        }
     }
 
     pub(super) fn set_assessment(&mut self, id: &AssessmentId, assessment: &Assessment) {
-        self.set_entry(ASSESSMENTS, id.as_str(), &assessment.stored().to_string());
+        let _ = self.set_entry(ASSESSMENTS, id.as_str(), &assessment.stored().to_string());
     }
 
     pub(super) fn remove_assessment(&mut self, id: &AssessmentId) {
@@ -132,11 +151,12 @@ impl Draft {
         self.item.map(attribute)?.get(entry_name(key).as_ref())?.as_s().ok().map(String::as_str)
     }
 
-    fn set_entry(&mut self, attribute: &str, key: &str, value: &str) {
+    /// Sets an entry; how long the value is that it replaces, if it does.
+    fn set_entry(&mut self, attribute: &str, key: &str, value: &str) -> Option<usize> {
         let entries = self.item.0.entry(attribute.to_owned()).or_insert_with(|| map(Map::new()));
-        if let Value::M(entries) = entries {
-            entries.insert(entry_name(key).into_owned(), text(value));
-        }
+        let Value::M(entries) = entries else { return None };
+        let replaced = entries.insert(entry_name(key).into_owned(), text(value))?;
+        Some(replaced.as_s().map_or(0, String::len))
     }
 
     fn set(&mut self, attribute: &str, value: Option<Value>) {
@@ -193,5 +213,28 @@ impl Draft {
             Some(edits) => Condition::Equals(EDITS.into(), number(edits)),
         };
         (item, condition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_fill_a_document_and_no_more() {
+        let empty = Draft::new(&TraceId::new(1), ExperimentId::DEFAULT, 5, TraceState::Ok);
+        let most = empty.size() + 1_000;
+        let keys: Vec<String> = (0..200_u32).map(|number| format!("k{}", number % 150)).collect();
+        let values: Vec<String> = (0..200_usize).map(|number| "x".repeat(number * 7 % 23)).collect();
+        let tags = || keys.iter().zip(&values).map(|(key, value)| (key.as_str(), value.as_str()));
+        let (mut counted, mut measured) = (empty.clone(), empty);
+        counted.set_tags_within(most, tags());
+        for (key, value) in tags() {
+            if measured.size() + key.len() + value.len() < most {
+                measured.set_tag(key, value);
+            }
+        }
+        assert_eq!(counted.item, measured.item);
+        assert!((most - 30..=most).contains(&counted.size()), "{} of {most}", counted.size());
     }
 }

@@ -7,19 +7,22 @@ use access::Granted;
 use entities::{RunLocation, StoredTrace};
 use experiments::check_is_active;
 use futures::stream::{self, StreamExt};
+use listing::Pace;
 use mlflow_api::limits::TAG_VALUE as VALUE;
 use mlflow_api::limits::truncated;
 use mlflow_api::traces::{
     ARTIFACT_LOCATION_TAG, COST, FINALIZED, NAME_TAG, SERVERS_TAGS, SESSION, SPANS_LOCATION_TAG, TOKEN_USAGE,
     TRACE_USER, TRACKING_STORE, TraceInfo, TraceState,
 };
-use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId, location};
-use spans::{Export, Summary, Usage};
+use mlflow_api::{Error, ExperimentId, Result, TraceId, location};
+use spans::{Export, Summary, Tags, Usage};
+use tokio::sync::Mutex;
 
+use super::aside::aside;
 use super::change::{Change, Known, ROOM};
 use super::draft::Draft;
 use super::mark::{PutMark, reliable_since};
-use super::spans::items;
+use super::portion::{Packed, Summarized, packed, portions, summarized};
 use super::store::Store;
 
 /// Traces of one request whose documents are written at a time.
@@ -40,8 +43,15 @@ struct Exported {
     trace: TraceId,
     experiment: ExperimentId,
     artifact_location: String,
-    tags: Vec<(String, String)>,
+    resource: Tags,
     summary: Summary,
+}
+
+/// Where exported spans go.
+struct Destination<'a> {
+    experiment: ExperimentId,
+    artifact_location: &'a str,
+    run: Option<&'a Granted<RunLocation>>,
 }
 
 impl Exported {
@@ -55,6 +65,13 @@ impl Exported {
     fn is_final(&self, draft: &Draft) -> bool {
         let looks = self.summary.session.is_some() || !self.summary.usage.is_empty();
         looks && draft.metadata(FINALIZED).is_some()
+    }
+
+    /// Its tags: what its sender says about itself, and what the root says, which wins. None of those that only the server sets.
+    fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        let of_both = self.resource.iter().chain(&self.summary.tags).map(|(key, value)| (key.as_str(), value.as_str()));
+        let name = self.summary.trace_name.iter().map(|name| (NAME_TAG, name.as_str()));
+        of_both.chain(name).filter(|(key, _)| !SERVERS_TAGS.contains(key) && *key != ARTIFACT_LOCATION_TAG)
     }
 
     fn take_times(&self, draft: &mut Draft) {
@@ -124,22 +141,15 @@ impl Change for Exported {
         self.take_root(&mut draft);
         // Which calls of models are counted by others above them only all spans can tell.
         let of_all = if stored.is_some() && !self.summary.usage.is_empty() {
-            match store.trace_spans_in(self.experiment, &self.trace).await {
-                // They are too many to be read: what was counted so far stays.
-                Err(error) if error.code == ErrorCode::BadRequest => Some(Usage::default()),
-                all => Some(spans::summarize(&all?)?.usage),
-            }
+            // Of those that are too many to be read nothing is counted: what was counted so far stays.
+            Some(store.trace_usage(self.experiment, &self.trace).await?.unwrap_or_default())
         } else {
             None
         };
         self.take_metadata(&mut draft, of_all.as_ref().unwrap_or(&self.summary.usage));
         draft.set_tag(SPANS_LOCATION_TAG, TRACKING_STORE);
-        for (key, value) in &self.tags {
-            // What there is no room for is left out: the spans count.
-            if draft.size() + key.len() + value.len() < ROOM {
-                draft.set_tag(key, value);
-            }
-        }
+        // What there is no room for is left out: the spans count.
+        draft.set_tags_within(ROOM, self.tags());
         Ok(draft)
     }
 }
@@ -156,6 +166,8 @@ impl Store {
     /// or that this process wrote last, three for any other, four if it was marked more than a minute ago; one more per 25 items beyond the
     /// first, one per further trace, one per link, one for a day's first trace and one for the experiment where no lease lasts. Returns what was not taken: spans of traces of another
     /// experiment, which nobody will be shown.
+    ///
+    /// Many traces go in portions, one after another, so that what is packed and planned at a time is bounded.
     pub async fn spans_log(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -165,49 +177,66 @@ impl Store {
         let id = **experiment;
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
-        let (mut writes, mut exported, mut roots) = (Vec::new(), Vec::new(), Vec::new());
-        for export in exports {
-            let trace = TraceId::new(u128::from_be_bytes(export.trace_id));
-            let summary = spans::summarize(&export.spans)?;
-            let known = self.known.trace(&trace).filter(|known| known.experiment() == id);
-            let marked = self.marks_of_export(id, &trace, known.as_ref(), summary.start_ms).await?;
-            writes.extend(marked.iter().map(PutMark::item));
-            writes.extend(items(id, &trace, &export.spans)?);
-            let change = Exported {
-                artifact_location: artifact_location(&state.artifact_location, &trace),
-                trace,
-                experiment: id,
-                tags: tags(export.resource, &summary),
-                summary,
-            };
-            exported.push((change, known, marked));
-        }
-        self.put_with_marks(writes).await?;
-        // All of them come to their end, whatever becomes of one.
-        let changes: Vec<_> = exported
-            .iter()
-            .map(|(change, known, marked)| async move {
-                let known = Known::Remembered(known.clone());
-                (change, self.trace_change(&change.trace, known, marked.clone(), change).await)
-            })
-            .collect();
-        let outcomes: Vec<_> = stream::iter(changes).buffer_unordered(AT_ONCE).collect().await;
+        // All are looked at before any is written: what is wrong with one refuses all of them.
+        let bytes = exports.iter().map(|export| export.bytes).sum();
+        let summarized = aside(bytes, move || summarized(exports)).await??;
+        let to = Destination { experiment: id, artifact_location: &state.artifact_location, run };
         let mut rejected = Vec::new();
-        for (change, outcome) in outcomes {
-            match outcome {
-                Ok(trace) if change.summary.root.is_some() => roots.push(trace),
-                Ok(_) => {}
-                // Of no use to send again.
-                Err(error) if error.code.http_status() == 400 => {
-                    rejected.push(Rejected { spans: change.summary.spans, error });
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if let Some(run) = run {
-            self.trace_link(&roots, run.run.as_str()).await?;
+        for portion in portions(summarized) {
+            rejected.extend(self.portion_log(&to, portion).await?);
         }
         Ok(rejected)
+    }
+
+    /// Keeps one portion.
+    async fn portion_log(&self, to: &Destination<'_>, portion: Vec<Summarized>) -> Result<Vec<Rejected>> {
+        let experiment = to.experiment;
+        let (mut writes, mut exported) = (Vec::new(), Vec::new());
+        for packed in packed(experiment, portion).await? {
+            let Packed { trace, resource, summary, items } = packed;
+            let known = self.known.trace(&trace).filter(|known| known.experiment() == experiment);
+            let marked = self.marks_of_export(experiment, &trace, known.as_ref(), summary.start_ms).await?;
+            writes.extend(marked.iter().map(PutMark::item));
+            writes.extend(items);
+            let artifact_location = artifact_location(to.artifact_location, &trace);
+            exported.push((Exported { trace, experiment, artifact_location, resource, summary }, known, marked));
+        }
+        self.put_with_marks(writes).await?;
+        // Each in its turn lets others have theirs: a document may get many thousand tags.
+        let pace = &Mutex::new(Pace::default());
+        let changes: Vec<_> = exported
+            .into_iter()
+            .map(|(change, known, marked)| async move {
+                pace.lock().await.keep().await;
+                self.export_log(change, known, marked, to.run).await
+            })
+            .collect();
+        // All of them come to their end, whatever becomes of one.
+        let outcomes: Vec<_> = stream::iter(changes).buffer_unordered(AT_ONCE).collect().await;
+        let rejected: Result<Vec<_>> = outcomes.into_iter().collect();
+        Ok(rejected?.into_iter().flatten().collect())
+    }
+
+    /// Writes the document of a trace whose spans are there, and links it; whether it was refused.
+    async fn export_log(
+        &self,
+        change: Exported,
+        known: Option<StoredTrace>,
+        marked: Vec<PutMark>,
+        run: Option<&Granted<RunLocation>>,
+    ) -> Result<Option<Rejected>> {
+        let changed = self.trace_change(&change.trace, Known::Remembered(known), marked, &change).await;
+        let trace = match changed {
+            // Of no use to send again.
+            Err(error) if error.code.http_status() == 400 => {
+                return Ok(Some(Rejected { spans: change.summary.spans, error }));
+            }
+            changed => changed?,
+        };
+        if let Some(run) = run.filter(|_| change.summary.root.is_some()) {
+            self.trace_link(&[trace], run.run.as_str()).await?;
+        }
+        Ok(None)
     }
 
     /// The marks that are put with the spans of a trace that begin then, as far as this process knows the trace.
@@ -234,12 +263,4 @@ pub struct Rejected {
     pub spans: usize,
     /// Why.
     pub error: Error,
-}
-
-/// The tags of an export: what its sender says about itself, and what the root says, which wins. None of those that only the server sets.
-fn tags(resource: Vec<(String, String)>, summary: &Summary) -> Vec<(String, String)> {
-    let of_root = summary.tags.iter().cloned();
-    let name = summary.trace_name.iter().map(|name| (NAME_TAG.to_owned(), name.clone()));
-    let all = resource.into_iter().chain(of_root).chain(name);
-    all.filter(|(key, _)| !SERVERS_TAGS.contains(&key.as_str()) && key != ARTIFACT_LOCATION_TAG).collect()
 }

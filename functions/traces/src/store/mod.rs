@@ -4,6 +4,7 @@
 //! rewritten. Marks are the time order of an experiment's traces, in partitions by day, so that no partition grows without bound
 //! (`docs/adr/0033-traces.md`). Traces that have not changed for some minutes are in blocks, which searches read (`docs/adr/0034-blocks-of-traces.md`).
 
+mod aside;
 mod assessment;
 mod change;
 mod delete;
@@ -13,6 +14,7 @@ mod known;
 mod link;
 mod mark;
 mod oldest;
+mod portion;
 mod read;
 mod search;
 mod spans;

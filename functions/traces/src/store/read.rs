@@ -1,12 +1,15 @@
 //! Reading traces.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use entities::{StoredTrace, read_traces};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use mlflow_api::answer_size::{LONGEST, too_long};
 use mlflow_api::traces::{SPANS_LOCATION_TAG, TRACKING_STORE, TraceInfo, TraceParts};
 use mlflow_api::{Error, Result, TraceId};
-use spans::Span;
+use serde_json::value::to_raw_value;
+use trace_blocks::TraceSpans;
 
 use super::store::Store;
 
@@ -14,19 +17,29 @@ use super::store::Store;
 const AT_ONCE: usize = 8;
 
 /// A trace with its spans.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct WholeTrace {
     /// All but the spans.
     pub info: TraceInfo,
     /// Its spans, roots first, then by their start.
-    pub spans: Vec<Span>,
+    pub spans: TraceSpans,
 }
 
 impl WholeTrace {
     /// Its JSON.
-    #[must_use]
-    pub fn parts(&self) -> TraceParts {
-        TraceParts { trace_info: self.info.json(), spans: self.spans.iter().map(spans::json).collect() }
+    ///
+    /// # Errors
+    /// [`too_long`], where it is longer than any answer, and no more than that is made of it.
+    pub fn parts(self) -> Result<TraceParts> {
+        let mut parts = TraceParts { trace_info: self.info.json(), spans: Vec::with_capacity(self.spans.len()) };
+        let mut size = 0;
+        for span in self.spans.iter() {
+            let json = to_raw_value(&spans::json(span)).map_err(Error::internal)?;
+            size += json.get().len();
+            check(size)?;
+            parts.spans.push(json);
+        }
+        Ok(parts)
     }
 
     /// Whether all spans have come that its client has announced.
@@ -40,6 +53,11 @@ impl WholeTrace {
 #[must_use]
 pub fn has_spans_here(info: &TraceInfo) -> bool {
     info.tag(SPANS_LOCATION_TAG) == Some(TRACKING_STORE)
+}
+
+/// Refuses what is longer than any answer, in bytes.
+fn check(size: usize) -> Result<()> {
+    if size <= LONGEST { Ok(()) } else { Err(too_long("The answer", LONGEST)) }
 }
 
 /// MLflow's error for spans that are in a file.
@@ -82,21 +100,31 @@ impl Store {
         Ok(whole)
     }
 
-    /// Traces with their spans, without those whose spans have not all come. One request for each.
+    /// The JSON of traces with their spans, without those whose spans have not all come. One request for each. No more is in memory than an
+    /// answer may have, and the spans of some small traces or of a large one.
     ///
     /// # Errors
-    /// MLflow's, where the spans of one are in a file.
-    pub async fn trace_get_many(&self, traces: &[&StoredTrace]) -> Result<Vec<WholeTrace>> {
+    /// MLflow's, where the spans of one are in a file; [`too_long`], as soon as they are longer than any answer.
+    pub async fn trace_get_many(&self, traces: &[&StoredTrace]) -> Result<Vec<TraceParts>> {
         let infos: Vec<_> = traces.iter().map(|trace| trace.info()).collect::<Result<_>>()?;
         if !infos.iter().all(has_spans_here) {
             return Err(elsewhere());
         }
-        let reads = infos.into_iter().map(|info| async move {
+        let size = AtomicUsize::new(0);
+        let reads = infos.into_iter().map(|info| async {
             let spans = self.trace_spans_in(info.experiment, &info.id).await?;
-            Ok::<_, Error>(WholeTrace { info, spans })
+            let whole = WholeTrace { info, spans };
+            if whole.spans.is_empty() || !whole.is_complete() {
+                return Ok(None);
+            }
+            // The spans go here: those of a large trace keep other large ones waiting.
+            let parts = whole.parts()?;
+            let of_trace: usize = parts.spans.iter().map(|span| span.get().len()).sum();
+            check(size.fetch_add(of_trace, Ordering::Relaxed) + of_trace)?;
+            Ok::<_, Error>(Some(parts))
         });
         let reads: Vec<_> = reads.collect();
         let whole: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
-        Ok(whole.into_iter().filter(|trace| trace.is_complete() && !trace.spans.is_empty()).collect())
+        Ok(whole.into_iter().flatten().collect())
     }
 }

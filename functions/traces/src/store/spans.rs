@@ -3,11 +3,12 @@
 use entities::attributes::{ARRIVED, CONTENT, PARTS};
 use entities::now_ms;
 use key_schema::{Ordinal, WideDigest, fnv1a_128, rows};
-use mlflow_api::{Error, ExperimentId, Result, TraceId};
-use spans::Span;
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId};
+use spans::{Span, Usage};
 use table::{Item, bytes, number};
-use trace_blocks::read_trace_spans;
+use trace_blocks::{TraceSpans, read_trace_spans};
 
+use super::aside::aside;
 use super::store::Store;
 
 /// Bytes in one part: an item has room for 400 KB, its key and names included.
@@ -30,12 +31,21 @@ pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span]) -
 }
 
 impl Store {
-    /// All spans of a trace of this experiment that have come, roots first, then by their start. One request, one more per MB; a read unit
-    /// per 4 KB.
+    /// All spans of a trace of this experiment that have come, roots first, then by their start. Those of a large trace wait until the process has
+    /// no others in memory. One request, one more per MB; a read unit per 4 KB.
     ///
     /// # Errors
     /// `BAD_REQUEST`, where they are too many for any answer.
-    pub async fn trace_spans_in(&self, experiment: ExperimentId, trace: &TraceId) -> Result<Vec<Span>> {
+    pub async fn trace_spans_in(&self, experiment: ExperimentId, trace: &TraceId) -> Result<TraceSpans> {
         read_trace_spans(&self.table, experiment, trace).await
+    }
+
+    /// Tokens and cost of all spans of a trace that have come; nothing where they are too many to be read. One request, one more per MB.
+    pub(super) async fn trace_usage(&self, experiment: ExperimentId, trace: &TraceId) -> Result<Option<Usage>> {
+        match self.trace_spans_in(experiment, trace).await {
+            Err(error) if error.code == ErrorCode::BadRequest => Ok(None),
+            Err(error) => Err(error),
+            Ok(all) => aside(spans::size(&all), move || Ok(Some(spans::summarize(&all)?.usage))).await?,
+        }
     }
 }

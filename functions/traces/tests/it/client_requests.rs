@@ -27,24 +27,8 @@ fn started(number: u32, experiment: &str, request: Option<&str>) -> Value {
     started
 }
 
-async fn found(server: &Server, experiments: &[&str], filter: &str, order: &str, page: u64) -> Vec<String> {
-    let places: Vec<_> = experiments.iter().map(|id| json!({ "mlflow_experiment": { "experiment_id": id } })).collect();
-    let order = if order.is_empty() { json!([]) } else { json!([order]) };
-    let mut body = json!({ "locations": places, "filter": filter, "order_by": order, "max_results": page });
-    let mut found = Vec::new();
-    loop {
-        let answer = server.call_at("POST", &format!("{ALL}/search"), body.to_string()).await.ok();
-        let traces = answer["traces"].as_array().cloned().unwrap_or_default();
-        found.extend(traces.iter().map(|trace| trace["trace_id"].as_str().unwrap().to_owned()));
-        match answer["next_page_token"].as_str() {
-            Some(token) => body["page_token"] = token.into(),
-            None => return found,
-        }
-    }
-}
-
 async fn latest(server: &Server, filter: &str) -> Vec<String> {
-    found(server, &["0"], filter, "", 100).await
+    server.found(&["0"], filter, "", 100).await
 }
 
 #[tokio::test]
@@ -103,9 +87,9 @@ async fn a_request_is_found_in_marks_in_blocks_and_in_both() {
                 let newest_first: Vec<_> = oldest_first.iter().rev().cloned().collect();
                 for page in [2, 100] {
                     let said = format!("{filter:.60} of {experiments:?}, {page} a page, round {round}");
-                    assert_eq!(found(server, &experiments, filter, "", page).await, newest_first, "{said}");
+                    assert_eq!(server.found(&experiments, filter, "", page).await, newest_first, "{said}");
                     let order = "timestamp_ms ASC";
-                    assert_eq!(found(server, &experiments, filter, order, page).await, oldest_first, "{said}");
+                    assert_eq!(server.found(&experiments, filter, order, page).await, oldest_first, "{said}");
                 }
             }
         }
@@ -231,7 +215,7 @@ async fn more_traces_of_a_request_than_an_index_is_asked_for_are_found() {
             pack_all(&site, 128).await;
         }
         let expected: Vec<_> = (1..=number).rev().map(id).collect();
-        assert!(found(&site.server, &["0"], "client_request_id = 'all'", "", 400).await == expected);
+        assert!(site.server.found(&["0"], "client_request_id = 'all'", "", 400).await == expected);
     }
 }
 

@@ -97,6 +97,32 @@ async fn a_trace_of_many_spans_and_a_long_one_come_back_whole() {
 }
 
 #[tokio::test]
+async fn large_traces_are_read_in_turn_and_no_more_of_them_than_an_answer_holds() {
+    let site = Site::new().await;
+    // Packed, they are next to nothing.
+    let text = "x".repeat(20 << 20);
+    for number in 1..=4 {
+        let mut long = span(number, 1, None, 0, 1);
+        long["attributes"] = json!([{ "key": "text", "value": { "stringValue": text } }]);
+        site.server.export(&[long]).await.ok();
+    }
+    let batch = format!("{ALL}/batchGet");
+    let ids = [id(1), id(2), id(3), id(4)];
+    let asked: Vec<_> = ids.iter().map(|id| ("trace_ids", id.as_str())).collect();
+    let three = site.server.get_at(&batch, &asked[..3]).await.ok();
+    let traces = three["traces"].as_array().unwrap();
+    let order: Vec<_> = traces.iter().map(|trace| trace["trace_info"]["trace_id"].as_str().unwrap()).collect();
+    assert_eq!(order, &ids[..3]);
+    let refused = site.server.get_at(&batch, &asked).await;
+    assert_eq!(refused.status, 400);
+    assert!(
+        refused.body["message"].as_str().unwrap().starts_with("The answer is longer than 64 MB"),
+        "{}",
+        refused.body
+    );
+}
+
+#[tokio::test]
 async fn what_is_no_export_is_answered_as_mlflow_answers_it() {
     let site = Site::new().await;
     let request = |headers: &[(&str, &str)], body: &str| {

@@ -3,7 +3,9 @@
 
 mod assessments;
 mod blocks;
+mod bounds;
 mod client_requests;
+mod collector;
 mod consumer;
 mod deletion;
 mod expiry;

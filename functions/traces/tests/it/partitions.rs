@@ -5,30 +5,15 @@ use std::collections::BTreeSet;
 use entities::attributes::SHARDS;
 use key_schema::{Ascending, rows};
 use mlflow_api::ExperimentId;
-use serde_json::{Value, json};
+use serde_json::json;
 use table::{Update, number};
 use test_site::key_of;
 
-use crate::server::{ALL, Server, Site, id, span};
+use crate::server::{Site, id, span};
 
 const DAY_MS: u64 = 86_400_000;
 /// The day on which traces of these tests begin.
 const DAY: i64 = 19_675;
-
-async fn found(server: &Server, page: u64) -> Vec<String> {
-    let places = json!([{ "mlflow_experiment": { "experiment_id": "0" } }]);
-    let mut body = json!({ "locations": places, "max_results": page });
-    let mut found = Vec::new();
-    loop {
-        let answer = server.call_at("POST", &format!("{ALL}/search"), body.to_string()).await.ok();
-        let traces = answer["traces"].as_array().cloned().unwrap_or_default();
-        found.extend(traces.iter().map(|trace| trace["trace_id"].as_str().unwrap().to_owned()));
-        match answer["next_page_token"].as_str() {
-            Some(token) => body["page_token"] = Value::from(token),
-            None => return found,
-        }
-    }
-}
 
 /// The partitions that have marks.
 async fn partitions(site: &Site) -> BTreeSet<(i64, u32)> {
@@ -63,12 +48,12 @@ async fn traces_are_found_in_all_partitions_and_stay_where_they_began() {
     }
     let newest_first: Vec<_> = (0..40).rev().map(id).collect();
     for (server, page) in [(&site.server, 3), (&other, 500)] {
-        assert_eq!(found(server, page).await, newest_first, "{page}");
+        assert_eq!(server.found(&["0"], "", "", page).await, newest_first, "{page}");
     }
     let until = json!({ "experiment_id": "0", "max_timestamp_millis": 1_700_000_000_019_u64, "max_traces": 100 });
     let deleted = other.call_at("POST", "/api/2.0/mlflow/traces/delete-traces", until.to_string()).await.ok();
     assert_eq!(deleted["traces_deleted"], 20);
-    assert_eq!(found(&site.server, 7).await, newest_first[..20]);
+    assert_eq!(site.server.found(&["0"], "", "", 7).await, newest_first[..20]);
 }
 
 #[tokio::test]

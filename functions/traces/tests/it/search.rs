@@ -2,22 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, Site, id, info, span};
-
-async fn found(server: &Server, filter: &str, page: u64) -> Vec<String> {
-    let places = json!([{ "mlflow_experiment": { "experiment_id": "0" } }]);
-    let mut body = json!({ "locations": places, "filter": filter, "max_results": page });
-    let mut found = Vec::new();
-    loop {
-        let answer = server.call_at("POST", "/api/3.0/mlflow/traces/search", body.to_string()).await.ok();
-        let traces = answer["traces"].as_array().cloned().unwrap_or_default();
-        found.extend(traces.iter().map(|trace| trace["trace_id"].as_str().unwrap().to_owned()));
-        match answer["next_page_token"].as_str() {
-            Some(token) => body["page_token"] = token.into(),
-            None => return found,
-        }
-    }
-}
+use crate::server::{Site, id, info, span};
 
 #[tokio::test]
 async fn a_trace_that_begins_at_another_time_is_found_once_and_at_that_time() {
@@ -34,10 +19,13 @@ async fn a_trace_that_begins_at_another_time_is_found_once_and_at_that_time() {
     }
     let order = [3, 5, 2, 1, 4].map(id);
     for page in [1, 2, 500] {
-        assert_eq!(found(server, "", page).await, order, "{page}");
+        assert_eq!(server.found(&["0"], "", "", page).await, order, "{page}");
     }
-    assert_eq!(found(server, "timestamp > 1700000000000 AND timestamp < 1700000000050", 500).await, [id(2), id(1)]);
-    assert_eq!(found(server, "timestamp < 1700000000000", 500).await, [id(4)]);
+    assert_eq!(
+        server.found(&["0"], "timestamp > 1700000000000 AND timestamp < 1700000000050", "", 500).await,
+        [id(2), id(1)]
+    );
+    assert_eq!(server.found(&["0"], "timestamp < 1700000000000", "", 500).await, [id(4)]);
 }
 
 #[tokio::test]
@@ -47,13 +35,13 @@ async fn another_process_finds_what_was_written_and_deleted() {
     for number in 1..=3 {
         server.export(&[span(number, 1, None, 0, 10)]).await.ok();
     }
-    assert_eq!(found(&other, "span.name = 'step 1'", 500).await, [1, 2, 3].map(id));
+    assert_eq!(other.found(&["0"], "span.name = 'step 1'", "", 500).await, [1, 2, 3].map(id));
     let path = format!("/api/3.0/mlflow/traces/{}/tags", id(2));
     server.call_at("PATCH", &path, json!({ "key": "team", "value": "search" }).to_string()).await.ok();
-    assert_eq!(found(&other, "tag.team = 'search'", 500).await, [id(2)]);
+    assert_eq!(other.found(&["0"], "tag.team = 'search'", "", 500).await, [id(2)]);
     let body = json!({ "experiment_id": "0", "request_ids": [id(2)] });
     server.call_at("POST", "/api/3.0/mlflow/traces/delete-traces", body.to_string()).await.ok();
-    assert_eq!(found(&other, "", 500).await, [id(1), id(3)]);
+    assert_eq!(other.found(&["0"], "", "", 500).await, [id(1), id(3)]);
 }
 
 #[tokio::test]
@@ -70,11 +58,11 @@ async fn an_assessment_of_a_session_counts_for_all_of_its_traces_until_it_is_gon
         "assessment_name": "good", "feedback": { "value": true }, "metadata": { "mlflow.trace.session": "s" },
     });
     let made = server.call_at("POST", &assessments, json!({ "assessment": assessment }).to_string()).await.ok();
-    assert_eq!(found(server, "feedback.good = 'true'", 500).await, [1, 2].map(id));
-    assert_eq!(found(server, "feedback.good IS NULL", 500).await, [id(3)]);
+    assert_eq!(server.found(&["0"], "feedback.good = 'true'", "", 500).await, [1, 2].map(id));
+    assert_eq!(server.found(&["0"], "feedback.good IS NULL", "", 500).await, [id(3)]);
     let made = made["assessment"]["assessment_id"].as_str().unwrap();
     server.call_at("DELETE", &format!("{assessments}/{made}"), Value::Null.to_string()).await.ok();
-    assert_eq!(found(server, "feedback.good IS NOT NULL", 500).await, Vec::<String>::new());
+    assert_eq!(server.found(&["0"], "feedback.good IS NOT NULL", "", 500).await, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -83,7 +71,7 @@ async fn a_search_reads_no_further_than_its_times() {
     let spans: Vec<_> = (1..=300).map(|number| span(number, 1, None, u64::from(number) * 10, 10_000)).collect();
     site.server.export(&spans).await.ok();
     site.faults.reset_calls();
-    assert_eq!(found(&site.server, "timestamp > 1700000002970", 10).await, [300, 299, 298].map(id));
+    assert_eq!(site.server.found(&["0"], "timestamp > 1700000002970", "", 10).await, [300, 299, 298].map(id));
     // The days, the first marks, and where blocks would be.
     assert_eq!(site.faults.calls("Query"), 3);
 }

@@ -133,6 +133,24 @@ impl Server {
         self.get_at(&path, &[]).await.ok()["trace"]["trace_info"].take()
     }
 
+    /// The ids of all traces that a search of these experiments finds, in pages of so many.
+    pub(crate) async fn found(&self, experiments: &[&str], filter: &str, order: &str, page: u64) -> Vec<String> {
+        let places: Vec<_> =
+            experiments.iter().map(|id| json!({ "mlflow_experiment": { "experiment_id": id } })).collect();
+        let order = if order.is_empty() { json!([]) } else { json!([order]) };
+        let mut body = json!({ "locations": places, "filter": filter, "order_by": order, "max_results": page });
+        let mut found = Vec::new();
+        loop {
+            let answer = self.call_at("POST", &format!("{ALL}/search"), body.to_string()).await.ok();
+            let traces = answer["traces"].as_array().cloned().unwrap_or_default();
+            found.extend(traces.iter().map(|trace| trace["trace_id"].as_str().unwrap().to_owned()));
+            match answer["next_page_token"].as_str() {
+                Some(token) => body["page_token"] = token.into(),
+                None => return found,
+            }
+        }
+    }
+
     /// The names of a trace's spans.
     pub(crate) async fn spans(&self, number: u32) -> Vec<String> {
         let asked = [("trace_id", id(number)), ("allow_partial", "true".to_owned())];

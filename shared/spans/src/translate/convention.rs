@@ -119,7 +119,7 @@ pub(super) fn mapped(kinds: &[(&str, &'static str)], kind: &Json) -> Option<&'st
 /// What a value is the JSON of; itself where it is none.
 pub(crate) fn parsed(value: &Json) -> Json {
     match value {
-        Json::Text(text) => Json::parse_lossy(text).unwrap_or_else(|| value.clone()),
+        Json::Text(text) => crate::text::read(text).unwrap_or_else(|| value.clone()),
         other => other.clone(),
     }
 }
@@ -145,7 +145,7 @@ fn is_something(json: &str) -> bool {
         Some(b'"') => json != "\"\"",
         Some(b'[') => !then.starts_with(']'),
         Some(b'{') => !then.starts_with('}'),
-        Some(_) => Json::parse_lossy(json).is_none_or(|value| value.is_true()),
+        Some(_) => crate::text::read(json).is_none_or(|value| value.is_true()),
         None => false,
     }
 }

@@ -157,7 +157,7 @@ fn usage(attributes: &Attributes) -> Option<Object> {
 fn count(value: &Json) -> Option<Json> {
     match value {
         Json::Integer(_) | Json::Bool(_) => Some(value.clone()),
-        Json::Text(text) => match Json::parse_lossy(text) {
+        Json::Text(text) => match crate::text::read(text) {
             Some(number @ (Json::Integer(_) | Json::Bool(_))) => Some(number),
             Some(Json::Text(inner)) => python::int(&inner).map(Json::Integer),
             _ => python::int(text).map(Json::Integer),

@@ -119,7 +119,7 @@ fn unwrapped(value: Json) -> Json {
     let mut value = value;
     for _ in 0..3 {
         let Json::Text(text) = &value else { break };
-        match Json::parse_lossy(text) {
+        match crate::text::read(text) {
             Some(inner) => value = inner,
             None => break,
         }

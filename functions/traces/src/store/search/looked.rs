@@ -7,7 +7,7 @@ use entities::StoredTrace;
 use listing::Pace;
 use mlflow_api::{ExperimentId, Result, TraceId};
 use spans::Span;
-use trace_blocks::{CoreTrace, read_block_spans};
+use trace_blocks::{CoreTrace, TraceSpans, read_block_spans};
 
 use super::super::store::Store;
 use super::partition::{PackedBlock, Spot, Standing};
@@ -64,9 +64,9 @@ impl Store {
         read: Option<Vec<Span>>,
         experiment: ExperimentId,
         trace: &TraceId,
-    ) -> Result<Vec<Span>> {
+    ) -> Result<TraceSpans> {
         match read {
-            Some(spans) => Ok(spans),
+            Some(spans) => Ok(spans.into()),
             None => self.trace_spans_in(experiment, trace).await,
         }
     }

@@ -1,0 +1,91 @@
+//! How much memory `serve` takes while many clients send much at once.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::program::{PATIENCE, Program};
+
+const EXPORTERS: u64 = 64;
+/// Spans of each, and bytes of each span: 256 MB in all, of which 64 MB may be in memory.
+const SPANS: u64 = 8;
+const LENGTH: usize = 512 << 10;
+/// What the server may need at most, in KB. It took 356 MB when this was written, and 690 without a limit.
+const MOST_KB: u64 = 500 << 10;
+const ATTEMPTS: u32 = 20;
+
+/// Words of which no two exporters have the same.
+fn noise(seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + u8::try_from(state >> 59).unwrap() % 26)
+    };
+    (0..LENGTH).map(|_| letter()).collect()
+}
+
+fn body(exporter: u64) -> String {
+    let span = |place: u64| {
+        let text = json!({ "key": "text", "value": { "stringValue": noise(exporter * SPANS + place) } });
+        json!({
+            "traceId": format!("{:032x}", exporter + 1), "spanId": format!("{:016x}", place + 1), "name": "long",
+            "startTimeUnixNano": "1700000000000000000", "endTimeUnixNano": "1700000001000000000", "attributes": [text],
+        })
+    };
+    let spans: Vec<Value> = (0..SPANS).map(span).collect();
+    json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string()
+}
+
+/// What the server answers, once it is not too busy.
+fn ask(address: &str, request: &str, headers: &str, body: &str) -> String {
+    for _ in 0..ATTEMPTS {
+        let mut connection = TcpStream::connect(address).unwrap();
+        connection.set_read_timeout(Some(PATIENCE)).unwrap();
+        let length = body.len();
+        write!(connection, "{request} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}").unwrap();
+        write!(connection, "content-length: {length}\r\n\r\n").unwrap();
+        connection.write_all(body.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        if !answer.starts_with("HTTP/1.1 429") {
+            return answer;
+        }
+        let seconds = answer.lines().find_map(|line| line.strip_prefix("retry-after: ")?.trim().parse().ok());
+        thread::sleep(Duration::from_secs(seconds.unwrap()));
+    }
+    panic!("it is always too busy");
+}
+
+#[test]
+fn large_exports_of_64_clients_at_once_are_not_all_in_memory() {
+    // Not in memory, where what was stored would count, too.
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().to_str().unwrap();
+    let program = Program::start(&["serve", "--data", data, "--no-ui", "--no-indexer", "--port", "0"]);
+    let bodies: Vec<_> = (0..EXPORTERS).map(body).collect();
+    let address = program.address();
+    let headers = "content-type: application/json\r\nx-mlflow-experiment-id: 0\r\n";
+    thread::scope(|scope| {
+        for body in &bodies {
+            let address = &address;
+            scope.spawn(move || {
+                let answer = ask(address, "POST /v1/traces", headers, body);
+                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            });
+        }
+    });
+    let status = fs::read_to_string(format!("/proc/{}/status", program.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < MOST_KB, "{peak} KB");
+    for exporter in [0, EXPORTERS - 1] {
+        let path = format!("GET /api/3.0/mlflow/traces/get?trace_id=tr-{:032x}", exporter + 1);
+        let trace = ask(&address, &path, "", "");
+        assert!(trace.len() > usize::try_from(SPANS).unwrap() * LENGTH, "{}", &trace[..1_000]);
+    }
+}

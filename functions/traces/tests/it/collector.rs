@@ -1,0 +1,149 @@
+//! What the OpenTelemetry Collector's `otlphttp` exporter sends: protobuf, gzip, spans of several programs in one request, and the same request once
+//! more where an answer was lost.
+
+use std::io::Write;
+
+use axum::body::Body;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::Request;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
+use prost::Message;
+use serde_json::json;
+
+use crate::server::{ALL, Answer, Server, Site, id};
+
+const BEGIN: u64 = 1_700_000_000_000_000_000;
+
+fn attribute(key: &str, value: Any) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+}
+
+fn text(key: &str, value: &str) -> KeyValue {
+    attribute(key, Any::StringValue(value.to_owned()))
+}
+
+/// A span of a trace, which lasts as many ms as its number says.
+pub(crate) fn span(trace: u32, number: u64, parent: Option<u64>, attributes: Vec<KeyValue>) -> Span {
+    Span {
+        trace_id: u128::from(trace).to_be_bytes().to_vec(),
+        span_id: number.to_be_bytes().to_vec(),
+        parent_span_id: parent.map_or_else(Vec::new, |parent| parent.to_be_bytes().to_vec()),
+        name: format!("step {number}"),
+        kind: 3,
+        start_time_unix_nano: BEGIN,
+        end_time_unix_nano: BEGIN + number * 1_000_000,
+        attributes,
+        status: Some(Status::default()),
+        flags: 0x100,
+        ..Span::default()
+    }
+}
+
+/// The spans of a program, in a scope for each list.
+pub(crate) fn program(attributes: Vec<KeyValue>, scopes: Vec<Vec<Span>>) -> ResourceSpans {
+    let scope = |(number, spans): (usize, Vec<Span>)| ScopeSpans {
+        scope: Some(InstrumentationScope { name: format!("library {number}"), ..InstrumentationScope::default() }),
+        spans,
+        schema_url: "https://opentelemetry.io/schemas/1.26.0".to_owned(),
+    };
+    ResourceSpans {
+        resource: Some(Resource { attributes, ..Resource::default() }),
+        scope_spans: scopes.into_iter().enumerate().map(scope).collect(),
+        schema_url: "https://opentelemetry.io/schemas/1.26.0".to_owned(),
+    }
+}
+
+/// Sends a request as the exporter does.
+pub(crate) async fn send(server: &Server, resource_spans: Vec<ResourceSpans>) -> Answer {
+    let mut body = GzEncoder::new(Vec::new(), Compression::fast());
+    body.write_all(&ExportTraceServiceRequest { resource_spans }.encode_to_vec()).unwrap();
+    let request = Request::post("/v1/traces")
+        .header("content-type", "application/x-protobuf")
+        .header("content-encoding", "gzip")
+        .header("user-agent", "OpenTelemetry Collector Contrib/0.140.0 (linux/amd64)")
+        .header("x-mlflow-experiment-id", "0");
+    server.send(request.body(Body::from(body.finish().unwrap())).unwrap()).await
+}
+
+/// Two programs, of which the second goes on with the first one's trace and has one of its own.
+fn gathered() -> Vec<ResourceSpans> {
+    let shop = vec![text("service.name", "shop"), text("telemetry.sdk.language", "go"), text("zone", "a")];
+    let model = vec![text("service.name", "model"), attribute("replicas", Any::IntValue(3))];
+    let call = vec![
+        text("gen_ai.operation.name", "chat"),
+        text("gen_ai.request.model", "gpt-4o-mini"),
+        attribute("gen_ai.usage.input_tokens", Any::IntValue(7)),
+        attribute("gen_ai.usage.output_tokens", Any::IntValue(2)),
+    ];
+    vec![
+        program(
+            shop,
+            vec![vec![span(1, 50, None, vec![text("session.id", "s")])], vec![span(1, 20, Some(50), vec![])]],
+        ),
+        program(model, vec![vec![span(1, 10, Some(20), call), span(2, 30, None, vec![])]]),
+    ]
+}
+
+#[tokio::test]
+async fn what_a_collector_gathers_becomes_its_traces() {
+    let site = Site::new().await;
+    let answer = send(&site.server, gathered()).await;
+    // An empty message in protobuf.
+    assert_eq!((answer.status, answer.body), (200, json!("")));
+    let server = site.other().await;
+    assert_eq!(server.spans(1).await, ["step 50", "step 20", "step 10"]);
+    assert_eq!(server.spans(2).await, ["step 30"]);
+    let first = server.info(1).await;
+    assert_eq!((&first["state"], &first["execution_duration"]), (&json!("OK"), &json!("0.050s")));
+    // Of several programs the first that names itself.
+    assert_eq!((&first["tags"]["service.name"], &first["tags"]["zone"]), (&json!("shop"), &json!("a")));
+    assert!(first["tags"].get("telemetry.sdk.language").is_none() && first["tags"].get("replicas").is_none());
+    assert_eq!(first["trace_metadata"]["mlflow.trace.session"], "s");
+    let usage = first["trace_metadata"]["mlflow.trace.tokenUsage"].as_str().unwrap().to_owned();
+    assert!(usage.contains("\"total_tokens\": 9"), "{usage}");
+    let second = server.info(2).await;
+    assert_eq!((&second["tags"]["service.name"], &second["tags"]["replicas"]), (&json!("model"), &json!("3")));
+
+    // The answer was lost: the same once more, to another process, changes nothing.
+    let before = site.items().await.len();
+    assert_eq!(send(&server, gathered()).await.status, 200);
+    assert_eq!(site.items().await.len(), before);
+    assert_eq!((server.info(1).await, server.info(2).await), (first, second));
+}
+
+#[tokio::test]
+async fn a_batch_of_more_traces_than_are_written_at_a_time_is_taken_whole() {
+    const TRACES: u32 = 1_300;
+    let site = Site::new().await;
+    let server = &site.server;
+    let batch = |too_long: Option<u32>| {
+        let spans = (1..=TRACES).map(|trace| {
+            let session = if Some(trace) == too_long { "s".repeat(251) } else { "s".to_owned() };
+            span(trace, 1, None, vec![text("session.id", &session)])
+        });
+        vec![program(vec![text("service.name", "shop")], vec![spans.collect()])]
+    };
+    // What is wrong with one, however late it comes, refuses all, and nothing of them is written.
+    let before = site.items().await.len();
+    let refused = send(server, batch(Some(TRACES))).await.refused(400, "INVALID_PARAMETER_VALUE");
+    assert!(refused.contains("Session ID"), "{refused}");
+    assert_eq!(site.items().await.len(), before);
+
+    assert_eq!(send(server, batch(None)).await.status, 200);
+    let written = site.items().await.len();
+    assert_eq!(send(&site.other().await, batch(None)).await.status, 200);
+    assert_eq!(site.items().await.len(), written);
+    let other = site.other().await;
+    for chunk in (1..=TRACES).map(id).collect::<Vec<_>>().chunks(1_000) {
+        let asked = json!({ "trace_ids": chunk }).to_string();
+        let found = other.call_at("POST", &format!("{ALL}/batchGetInfos"), asked).await.ok();
+        let infos = found["trace_infos"].as_array().or_else(|| found["traces"].as_array()).unwrap();
+        assert_eq!(infos.len(), chunk.len());
+        assert!(infos.iter().all(|info| info["tags"]["service.name"] == "shop" && info["state"] == "OK"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Room in memory for the bodies of requests, for all requests of the process together.
+
+use std::time::Duration;
+
+use mlflow_api::{Error, ErrorCode, Result};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+/// Bodies that are shorter, in bytes, need no room: there is little that many of them take.
+const SMALL: usize = 64 << 10;
+/// Bytes of bodies that are in memory at a time: two of the longest. What is made of a body may take some times as much.
+pub(crate) const ROOM: usize = 64 << 20;
+/// How long a request waits for others to make room. OpenTelemetry's exporter gives up 10 seconds after it began.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+static FREE: Semaphore = Semaphore::const_new(ROOM);
+
+/// Room for the body of one request, and what is made of it, until it is dropped.
+pub(crate) struct Room(Option<SemaphorePermit<'static>>);
+
+impl Room {
+    /// Waits until there is room for a body of at most so many bytes.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED`, where there is none for too long.
+    pub(crate) async fn take(bytes: usize) -> Result<Self> {
+        if bytes < SMALL {
+            return Ok(Self(None));
+        }
+        // Who wants more than there is would wait for ever.
+        let bytes = u32::try_from(bytes.min(ROOM)).map_err(Error::internal)?;
+        let permit = timeout(PATIENCE, FREE.acquire_many(bytes)).await.ok().and_then(std::result::Result::ok);
+        let message = "There are too many large requests at this time. Try again later.";
+        permit.map(|permit| Self(Some(permit))).ok_or_else(|| Error::new(ErrorCode::ResourceExhausted, message))
+    }
+
+    /// Makes room again, but for so many bytes.
+    pub(crate) fn keep(&mut self, bytes: usize) {
+        if bytes < SMALL {
+            self.0 = None;
+        }
+        if let Some(permit) = &mut self.0 {
+            drop(permit.split(permit.num_permits().saturating_sub(bytes)));
+        }
+    }
+}
+
+/// How the body of a request is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    /// Not at all, or in a way that no endpoint takes.
+    None,
+    Gzip,
+    Deflate,
+}
+
+impl Compression {
+    /// As the header `Content-Encoding` says.
+    pub(crate) fn named(encoding: Option<&str>) -> Self {
+        match encoding.map(str::to_lowercase).as_deref() {
+            Some("gzip") => Self::Gzip,
+            Some("deflate") => Self::Deflate,
+            _ => Self::None,
+        }
+    }
+
+    /// Bytes that a body of which so many bytes come may have in memory, decompressed.
+    pub(crate) fn at_most(self, bytes: usize, longest: usize) -> usize {
+        /// What one byte becomes at most (1,032, by how deflate is made).
+        const GROWTH: usize = 1_032;
+        let growth = if self == Self::None { 1 } else { GROWTH };
+        bytes.saturating_mul(growth).min(longest)
+    }
+
+    /// The same of this body: gzip ends with the length of what was compressed.
+    pub(crate) fn of(self, body: &[u8], longest: usize) -> usize {
+        match (self, body.last_chunk::<4>()) {
+            (Self::Gzip, Some(length)) => {
+                let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+                length.clamp(body.len().min(longest), longest)
+            }
+            _ => self.at_most(body.len(), longest),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_body_becomes_is_known_before_it_is_decompressed() {
+        let named = |name| Compression::named(Some(name));
+        assert_eq!((Compression::named(None), named("br")), (Compression::None, Compression::None));
+        assert_eq!((named("GZIP"), named("deflate")), (Compression::Gzip, Compression::Deflate));
+        assert_eq!((Compression::None.at_most(70, 100), Compression::None.of(b"12345", 100)), (70, 5));
+        assert_eq!((Compression::Gzip.at_most(1, 2_000), Compression::Gzip.at_most(2, 2_000)), (1_032, 2_000));
+        assert_eq!(Compression::Deflate.of(b"1", 2_000), 1_032);
+        // A body of 300 bytes, and one that says less than it has itself.
+        assert_eq!(Compression::Gzip.of(&[31, 139, 44, 1, 0, 0], 2_000), 300);
+        assert_eq!(Compression::Gzip.of(&[31, 139, 1, 0, 0, 0], 2_000), 6);
+        assert_eq!(Compression::Gzip.of(&[255; 4], 2_000), 2_000);
+    }
+}

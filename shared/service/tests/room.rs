@@ -1,0 +1,118 @@
+//! How much of what many clients send at once is in memory.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use access::{Needs, Permission, Scope};
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::join_all;
+use futures::stream;
+use http::StatusCode;
+use http::header::RETRY_AFTER;
+use mlflow_api::{Request, Result};
+use serde_json::{Value, json};
+use service::{Endpoint, Frame, Route, Store, router};
+use table::Table;
+use tower::ServiceExt;
+
+const MB: usize = 1 << 20;
+/// Bytes of bodies that may be in memory.
+const ROOM: usize = 64 * MB;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+#[derive(Clone)]
+struct NoStore(Table);
+
+impl Store for NoStore {
+    fn table(&self) -> &Table {
+        &self.0
+    }
+}
+
+/// Counts what it holds, for as long as it was asked to.
+struct Hold {
+    bytes: usize,
+    time: Duration,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.bytes, Ordering::SeqCst);
+    }
+}
+
+impl Endpoint for Hold {
+    type Store = NoStore;
+    type Answer = Value;
+
+    fn read(request: &Request) -> Result<Self> {
+        let bytes = request.body.len();
+        let held = HELD.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        MOST.fetch_max(held, Ordering::SeqCst);
+        let time = request.argument("ms").and_then(|ms| ms.parse().ok()).unwrap_or_default();
+        Ok(Self { bytes, time: Duration::from_millis(time) })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::nothing()
+    }
+
+    async fn act(self, _: &Scope, _: &NoStore) -> Result<Value> {
+        tokio::time::sleep(self.time).await;
+        Ok(json!(self.bytes))
+    }
+}
+
+async fn send(ms: u64, encoding: &str, body: Body) -> Response {
+    let engine = embedded_engine::Engine::memory().unwrap();
+    let frame = Frame::new(NoStore(Table::new(engine.client(), "none")));
+    let routes = vec![Route::to::<Hold>("POST", "hold", Permission::Public).coming_back_after(1..=3)];
+    let request = http::Request::post(format!("/api/2.0/mlflow/hold?ms={ms}")).header("content-encoding", encoding);
+    router(routes, &frame).oneshot(request.body(body).unwrap()).await.unwrap()
+}
+
+/// So many MB, that come piece by piece.
+fn pieces(megabytes: usize) -> Body {
+    let piece = Bytes::from(vec![b'x'; MB]);
+    Body::from_stream(stream::iter(std::iter::repeat_n(piece, megabytes)).map(Ok::<_, std::io::Error>))
+}
+
+/// One test, as there is one room in a process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_bodies_of_many_clients_wait_for_room() {
+    let whole = Bytes::from(vec![b'x'; 8 * MB]);
+    let requests = (0..64).map(|number| {
+        let body = if number % 2 == 0 { Body::from(whole.clone()) } else { pieces(8) };
+        send(20, "identity", body)
+    });
+    let answers = join_all(requests).await;
+    assert!(answers.iter().all(|answer| answer.status() == StatusCode::OK));
+    let most = MOST.swap(0, Ordering::SeqCst);
+    assert!(most > 16 * MB && most <= ROOM, "{most} bytes were in memory");
+
+    // Gzip says what it was: 32 MB in all, by its last four bytes.
+    let packed = Bytes::from([vec![0; 100 << 10], vec![0, 0, 0, 2]].concat());
+    let packed = join_all((0..6).map(|_| send(20, "gzip", Body::from(packed.clone())))).await;
+    assert!(packed.iter().all(|answer| answer.status() == StatusCode::OK));
+    let most = MOST.swap(0, Ordering::SeqCst);
+    assert!(most <= 2 * ((100 << 10) + 4), "{most} bytes were in memory, and are 320 times as many");
+
+    // Those who take all of it, for too long; who waits has it read, and is told to come back; who is small passes.
+    let holders = tokio::spawn(join_all([send(7_000, "identity", pieces(32)), send(7_000, "identity", pieces(32))]));
+    while HELD.load(Ordering::SeqCst) < ROOM {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let small = Body::from(vec![b'x'; 60 << 10]);
+    let (refused, small) = tokio::join!(send(0, "identity", Body::from(whole)), send(0, "identity", small));
+    assert_eq!((refused.status(), small.status()), (StatusCode::TOO_MANY_REQUESTS, StatusCode::OK));
+    let seconds: u32 = refused.headers()[RETRY_AFTER].to_str().unwrap().parse().unwrap();
+    assert!((1..=3).contains(&seconds));
+    assert!(holders.await.unwrap().iter().all(|answer| answer.status() == StatusCode::OK));
+    assert_eq!(HELD.load(Ordering::SeqCst), 0);
+}

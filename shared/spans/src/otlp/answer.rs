@@ -1,0 +1,69 @@
+//! Answers to exports that were stored, in the form in which the export was written.
+
+use opentelemetry_proto::tonic::collector::trace::v1::{ExportTracePartialSuccess, ExportTraceServiceResponse};
+use prost::Message;
+use serde_json::json;
+
+/// What an export is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Protobuf.
+    Protobuf,
+    /// Protobuf's JSON.
+    Json,
+}
+
+impl Format {
+    /// The one that a request names.
+    #[must_use]
+    pub fn of(content_type: Option<&str>) -> Option<Self> {
+        let media_type = content_type?.split(';').next().unwrap_or_default().trim();
+        [Self::Protobuf, Self::Json].into_iter().find(|format| format.media_type() == media_type)
+    }
+
+    /// Its media type.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Protobuf => "application/x-protobuf",
+            Self::Json => "application/json",
+        }
+    }
+
+    /// The message that all spans were taken, or how many were not, and why.
+    #[must_use]
+    pub fn answer(self, rejected: Option<(usize, &str)>) -> Vec<u8> {
+        let partial_success = rejected.map(|(spans, why)| ExportTracePartialSuccess {
+            rejected_spans: i64::try_from(spans).unwrap_or(i64::MAX),
+            error_message: why.to_owned(),
+        });
+        match (self, partial_success) {
+            (Self::Protobuf, partial_success) => ExportTraceServiceResponse { partial_success }.encode_to_vec(),
+            (Self::Json, None) => b"{}".to_vec(),
+            // An integer of 64 bits is a text there.
+            (Self::Json, Some(partial)) => json!({ "partialSuccess": {
+                "rejectedSpans": partial.rejected_spans.to_string(),
+                "errorMessage": partial.error_message,
+            } })
+            .to_string()
+            .into_bytes(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_written_as_its_request() {
+        let json = Format::of(Some("application/json; charset=utf-8")).unwrap();
+        assert_eq!(json.answer(None), b"{}");
+        let partial = br#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"no"}}"#;
+        assert_eq!(json.answer(Some((3, "no"))), partial);
+        let protobuf = Format::of(Some("application/x-protobuf")).unwrap();
+        assert_eq!(protobuf.answer(None), b"");
+        assert_eq!(protobuf.answer(Some((3, "no"))), b"\x0a\x06\x08\x03\x12\x02no");
+        assert_eq!([None, Some("text/plain"), Some("")].map(Format::of), [None; 3]);
+    }
+}

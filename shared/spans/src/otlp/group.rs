@@ -1,0 +1,180 @@
+//! The spans of a request, by trace; what they would take is counted on the way, so that too much ends early.
+
+use indexmap::IndexMap;
+use mlflow_api::Json;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::{Span, TracesData};
+use prost::Message;
+
+use super::{Export, Tags, resource};
+use crate::keep::keep;
+use crate::refusal::Refusal;
+use crate::values::decoded;
+
+/// Bytes of the spans of one trace in a request, as they are kept. [`unpack`](crate::unpack) takes no more.
+const LONGEST_EXPORT: usize = crate::pack::LARGEST - (1 << 20);
+
+/// Bytes of the spans of all traces in a request, as they are kept, and of the tags of their traces, each of which gets its own in the end. A body
+/// has a third of that: translating attributes makes more of them, and an attribute of a resource becomes a tag of a thousand traces.
+const LARGEST: usize = 96 << 20;
+
+/// Traces in a request. Collectors send some thousand spans at a time, which may be of as many traces.
+const MOST_TRACES: usize = 10_000;
+
+/// Bytes that a tag, or a trace, takes besides its texts, about.
+const OVERHEAD: usize = 64;
+
+/// Programs whose name MLflow shows on the roots of their traces. It shows no others, as anybody may send any text.
+const SERVICES: [&str; 5] = ["claude-code", "codex_cli_rs", "codex_vscode", "gemini-cli", "qwen-code"];
+
+/// What is known of one trace so far.
+#[derive(Default)]
+struct Part {
+    spans: IndexMap<Vec<u8>, Span>,
+    /// Bytes of its spans: translating attributes may make more of them.
+    bytes: usize,
+    resource: Option<Tags>,
+}
+
+/// What may still come of a request.
+struct Room(usize);
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Result<(), Refusal> {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.ok_or_else(|| {
+            let detail = format!("The spans and the tags of the traces in the request are larger than {LARGEST} bytes");
+            Refusal::new(413, detail)
+        })?;
+        Ok(())
+    }
+}
+
+/// The traces of a request, in the order in which they come first.
+pub(super) fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
+    let mut traces: IndexMap<Vec<u8>, Part> = IndexMap::new();
+    let mut room = Room(LARGEST);
+    for group in data.resource_spans {
+        let sender = group.resource.unwrap_or_default();
+        let service = service(&sender);
+        let tags: Option<Tags> = resource::tags(&sender.attributes).map(Into::into);
+        let size_of_tags = size(tags.as_deref().unwrap_or_default());
+        for sent in group.scope_spans.into_iter().flat_map(|scope| scope.spans) {
+            let span = keep(sent, service)?;
+            if !traces.contains_key(&span.trace_id) {
+                if traces.len() >= MOST_TRACES {
+                    let detail = format!("A request takes spans of at most {MOST_TRACES} traces.");
+                    return Err(Refusal::new(413, detail));
+                }
+                room.take(OVERHEAD)?;
+            }
+            let part = traces.entry(span.trace_id.clone()).or_default();
+            // With what stands before it in a list.
+            let bytes = span.encoded_len() + 6;
+            part.bytes += bytes;
+            if part.bytes > LONGEST_EXPORT {
+                let detail = format!("The spans of a trace in the request are larger than {LONGEST_EXPORT} bytes");
+                return Err(Refusal::new(413, detail));
+            }
+            room.take(bytes)?;
+            if part.resource.is_none() && tags.is_some() {
+                part.resource.clone_from(&tags);
+                room.take(size_of_tags)?;
+            }
+            part.spans.insert(span.span_id.clone(), span);
+        }
+    }
+    let export = |(trace_id, part): (Vec<u8>, Part)| Export {
+        trace_id: trace_id.try_into().unwrap_or_default(),
+        spans: part.spans.into_values().collect(),
+        resource: part.resource.unwrap_or_default(),
+        bytes: part.bytes,
+    };
+    Ok(traces.into_iter().map(export).collect())
+}
+
+/// The sender's name, where it is one of those that are shown.
+fn service(sender: &Resource) -> Option<&'static str> {
+    let name = sender.attributes.iter().find(|attribute| attribute.key == "service.name")?;
+    match decoded(name.value.as_ref()) {
+        Json::Text(name) => SERVICES.into_iter().find(|known| *known == name),
+        _ => None,
+    }
+}
+
+fn size(tags: &[(String, String)]) -> usize {
+    tags.iter().map(|(key, value)| key.len() + value.len() + OVERHEAD).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry_proto::tonic::common::v1::any_value::Value;
+    use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+    use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans};
+
+    use super::*;
+
+    fn attribute(key: String, value: String) -> KeyValue {
+        KeyValue { key, value: Some(AnyValue { value: Some(Value::StringValue(value)) }), ..KeyValue::default() }
+    }
+
+    /// Traces of a span each, of a sender with attributes of so many characters.
+    fn traces(count: u32, attributes: u32, characters: usize) -> TracesData {
+        let attributes = (0..attributes).map(|number| attribute(format!("k{number}"), "x".repeat(characters)));
+        let spans = (1..=count).map(|number| Span {
+            trace_id: u128::from(number).to_be_bytes().to_vec(),
+            span_id: vec![1; 8],
+            ..Span::default()
+        });
+        TracesData {
+            resource_spans: vec![ResourceSpans {
+                resource: Some(Resource { attributes: attributes.collect(), ..Resource::default() }),
+                scope_spans: vec![ScopeSpans { spans: spans.collect(), ..ScopeSpans::default() }],
+                ..ResourceSpans::default()
+            }],
+        }
+    }
+
+    #[test]
+    fn tags_of_a_sender_are_there_once_and_count_for_each_trace() {
+        let exports = by_trace(traces(1_000, 20, 100)).unwrap();
+        assert_eq!(exports.len(), 1_000);
+        let shared = &exports[0].resource;
+        assert_eq!(shared.len(), 20);
+        assert!(exports.iter().all(|export| std::sync::Arc::ptr_eq(&export.resource, shared)));
+        // 28 MB of attributes, and a thousand traces that want them.
+        let refused = by_trace(traces(1_000, 3_500, 8_000)).unwrap_err();
+        assert_eq!(refused.status, 413, "{}", refused.detail);
+        assert!(refused.detail.starts_with("The spans and the tags of the traces"), "{}", refused.detail);
+        // Nor do texts of nothing come for nothing.
+        assert_eq!(by_trace(traces(1_000, 100_000, 0)).unwrap_err().status, 413);
+    }
+
+    #[test]
+    fn traces_are_counted_while_they_are_read() {
+        let most = u32::try_from(MOST_TRACES).unwrap();
+        assert_eq!(by_trace(traces(most, 0, 0)).unwrap().len(), MOST_TRACES);
+        let refused = by_trace(traces(most + 1, 0, 0)).unwrap_err();
+        assert_eq!((refused.status, refused.detail.as_str()), (413, "A request takes spans of at most 10000 traces."));
+    }
+
+    #[test]
+    fn spans_of_all_traces_are_counted_together() {
+        // A quotation mark takes two bytes as it is kept.
+        let long = |number: u8| Span {
+            trace_id: vec![number; 16],
+            span_id: vec![1; 8],
+            attributes: vec![attribute("a".to_owned(), "\"".repeat(13 << 20))],
+            ..Span::default()
+        };
+        let data = |spans: Vec<Span>| TracesData {
+            resource_spans: vec![ResourceSpans {
+                scope_spans: vec![ScopeSpans { spans, ..ScopeSpans::default() }],
+                ..ResourceSpans::default()
+            }],
+        };
+        let exports = by_trace(data((1..=3).map(long).collect())).unwrap();
+        assert!(exports.iter().all(|export| export.bytes > 26 << 20));
+        assert_eq!(by_trace(data((1..=4).map(long).collect())).unwrap_err().status, 413);
+    }
+}

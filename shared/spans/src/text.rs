@@ -1,0 +1,46 @@
+//! JSON in texts that clients send.
+
+use mlflow_api::Json;
+
+/// Values in one JSON text, about. Each takes some 64 bytes in memory, and two in the text: more of them would fill a server's.
+const MOST: usize = 2_000_000;
+
+/// What a text is the JSON of; nothing where it is none, or has more values than are read.
+pub(crate) fn read(text: &str) -> Option<Json> {
+    // As a rule, a text is too short for that.
+    if text.len() > MOST && values(text) > MOST {
+        return None;
+    }
+    Json::parse_lossy(text)
+}
+
+/// How many values a JSON text has, by the marks before them.
+fn values(text: &str) -> usize {
+    let (mut count, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'{' | b'[' | b',' | b':' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_too_many_values_is_a_text() {
+        let list = |values: usize| format!("[{}0]", "0,".repeat(values));
+        assert!(read(&list(MOST - 1)).is_some());
+        assert_eq!(read(&list(MOST)), None);
+        // What is in a string is none of its values.
+        assert!(read(&format!("\"{}\\\"\"", "1,[".repeat(MOST))).is_some());
+        assert_eq!(read("{\"a\": [1, {}]}"), Json::parse_lossy("{\"a\": [1, {}]}"));
+        assert_eq!(values("{\"a,\\\",\": [1, {}]}"), 5);
+    }
+}
