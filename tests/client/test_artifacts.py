@@ -4,6 +4,7 @@ import http.client
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 import uuid
@@ -21,17 +22,18 @@ import requests
 from mlflow import MlflowClient
 from sklearn.linear_model import LogisticRegression
 
-from tests.support.files import upload_and_download
-from tests.support.processes import wait_until
+from tests.support.files import log_and_fetch_by_many, upload_and_download
+from tests.support.processes import ChildProcess, child_environment, wait_until
 from tests.support.s3 import LocalS3
-from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
+from tests.support.servers import ServerlessMlflow, binary, subject_is_stock_mlflow
 
 pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="looks into the directory of our server")
 
 _CLIENTS = 16
 _FILES = 150
+_API = "/api/2.0/mlflow"
 _PROXY = "/api/2.0/mlflow-artifacts/artifacts"
-#: What a server may need, however much goes through it.
+#: What a server may need, however much goes through it. Over a bucket that is said of a release build: `make test-slow` runs one.
 _MOST_KB = 64 * 1024
 #: What a file of any length may add to it.
 _MOST_GROWTH_KB = 24 * 1024
@@ -244,6 +246,10 @@ def test_many_clients_at_once(kept: Served):
     assert len(kept.visible()) == 10 * _CLIENTS + 1
 
 
+def test_many_stock_clients_at_once(kept: Served, tmp_path: Path):
+    log_and_fetch_by_many(kept.url, "0", tmp_path, _CLIENTS)
+
+
 def test_an_upload_that_ends_early_leaves_nothing(kept: Served):
     requests.put(f"{kept.url}{_PROXY}/0/x/kept", b"whole", timeout=60).raise_for_status()
     connections = [_start_upload(kept.url, f"0/x/{name}", 20_000_000, 11_000_000) for name in ("kept", "new")]
@@ -255,6 +261,43 @@ def test_an_upload_that_ends_early_leaves_nothing(kept: Served):
     kept.wait(lambda: kept.unfinished() == 0, "an end of the uploads")
     assert kept.visible() == {"0/x/kept"}
     assert requests.get(f"{kept.url}{_PROXY}/0/x/kept", timeout=60).content == b"whole"
+
+
+#: What a client's process does: it sends a file as an artifact.
+_UPLOAD = "import sys; from mlflow import MlflowClient; MlflowClient(sys.argv[1]).log_artifact(sys.argv[2], sys.argv[3])"
+
+
+def _kill_an_upload(kept: Served, directory: Path, **environment: str) -> None:
+    """Kill a stock client's process in the middle of an upload of a file without content, of which the disk holds nothing."""
+    run = MlflowClient(kept.url).create_run("0").info.run_id
+    with (directory / "big.bin").open("wb") as file:
+        file.truncate(1 << 30)
+    command = [sys.executable, "-c", _UPLOAD, kept.url, run, str(directory / "big.bin")]
+    client = ChildProcess(command, child_environment(**environment), directory, directory / "client.log")
+    try:
+        wait_until(lambda: kept.unfinished() == 1, "an upload that has begun", client, patience=180)
+    finally:
+        client.kill()
+    listed = requests.get(f"{kept.url}{_API}/artifacts/list", {"run_id": run}, timeout=60).json()
+    assert "files" not in listed and kept.visible() == set()
+    assert requests.get(f"{kept.url}/get-artifact", {"run_id": run, "path": "big.bin"}, timeout=60).status_code == 404
+
+
+def test_a_client_that_is_killed_leaves_nothing(kept: Served, tmp_path: Path):
+    """What it has sent through the server goes as soon as its connection ends."""
+    _kill_an_upload(kept, tmp_path, MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD="false")
+    kept.wait(lambda: kept.unfinished() == 0, "an end of the upload")
+    assert kept.visible() == set()
+
+
+def test_a_client_that_is_killed_between_two_parts_leaves_nothing_that_is_seen(client: MlflowClient, s3: LocalS3, tmp_path: Path):
+    """The parts that it has sent to the bucket itself stay, until the bucket's lifecycle removes them."""
+    kept = ServedFromBucket(tmp_path / "served", s3)
+    try:
+        _kill_an_upload(kept, tmp_path, MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD="true")
+        assert kept.unfinished() == 1
+    finally:
+        kept.server.stop()
 
 
 def test_a_server_that_is_killed_leaves_nothing_of_an_upload(served: Served):
@@ -328,6 +371,8 @@ def test_memory_of_uploads_to_a_bucket_is_that_of_some_parts(client: MlflowClien
         before = served.peak_kb()
         _move_at_once(served, 64)
         assert served.peak_kb() - before < 4 * 5 * 1024 + _MOST_GROWTH_KB, before
+        if binary().parent.name == "release":
+            assert served.peak_kb() < _MOST_KB
     finally:
         served.server.stop()
 

@@ -19,6 +19,7 @@ from tests.support.engine import Engine, start_engine
 from tests.support.processes import ChildProcess, PortTaken, child_environment, start_on_own_port, wait_until
 from tests.support.s3 import Bucket, LocalS3
 from tests.support.servers import ARTIFACT_ROOT, answers
+from tests.support.ui_build import lay_build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -40,6 +41,8 @@ class LocalLambda:
     engine: Engine
     data: Path
     bucket: Bucket
+    #: The user interface, as its layer has it.
+    ui: Path
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +58,7 @@ def local_lambda(tmp_path_factory: pytest.TempPathFactory, s3: LocalS3) -> Itera
 def _start(directory: Path, bucket: Bucket, port: int) -> tuple[LocalLambda, ExitStack]:
     with ExitStack() as stops:
         url, data = f"http://127.0.0.1:{port}", directory / "data"
+        ui = lay_build(directory / "layer")
         engine = start_engine(directory, data)
         stops.callback(engine.process.stop)
         environment = child_environment(
@@ -67,6 +71,7 @@ def _start(directory: Path, bucket: Bucket, port: int) -> tuple[LocalLambda, Exi
             AWS_ACCESS_KEY_ID=engine.access_key,
             AWS_SECRET_ACCESS_KEY=engine.secret,
             AWS_REGION="local",
+            UI_DIRECTORY=str(ui),
         )
         command = ["cargo", "lambda", "watch", "--ignore-changes", "--disable-cors"]
         command += ["--invoke-address", "127.0.0.1", "--invoke-port", str(port)]
@@ -76,7 +81,7 @@ def _start(directory: Path, bucket: Bucket, port: int) -> tuple[LocalLambda, Exi
         wait_until(lambda: answers(url) or not watch.is_running, "answer to /health", watch, PATIENCE_SECONDS)
         if not watch.is_running:
             raise PortTaken(watch.log_tail())
-        return LocalLambda(url, engine, data, bucket), stops.pop_all()
+        return LocalLambda(url, engine, data, bucket, ui), stops.pop_all()
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,20 @@
 
 import subprocess
 import sys
+from urllib.parse import urlsplit
+
+from mlflow import MlflowClient
 
 from tests.support.processes import child_environment
+from tests.support.servers import ARTIFACT_ROOT
 
-from .conftest import REPOSITORY
+from .conftest import REPOSITORY, LocalLambda
 
 
-def test_the_example_prints_what_the_readme_says(gateway, tmp_path):
+def test_the_example_prints_what_the_readme_says(local_lambda: LocalLambda, tmp_path):
+    gateway = local_lambda.gateway
+    # Through the server, as the stack does it unless a parameter says otherwise.
+    MlflowClient(gateway).create_experiment("quickstart", "mlflow-artifacts:/quickstart")
     environment = child_environment(
         MLFLOW_TRACKING_URI=gateway,
         # The lines with links name this test's port.
@@ -18,3 +25,5 @@ def test_the_example_prints_what_the_readme_says(gateway, tmp_path):
     process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert process.returncode == 0, process.stderr
     assert process.stdout == (REPOSITORY / "examples/quickstart.expected").read_text()
+    kept = [key for key in local_lambda.bucket.keys() if key.endswith("/notes.txt")]
+    assert len(kept) == 1 and kept[0].startswith(f"{urlsplit(ARTIFACT_ROOT).path[1:]}/quickstart/")

@@ -103,7 +103,8 @@ PATH = {
 LISTS_FILES = ({"s3:ListBucket"}, {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Bucket}", {"Bucket": BUCKET}]})
 FILES = {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Path}/*", {"Path": PATH}]}
 READS_FILES = [LISTS_FILES, ({"s3:GetObject"}, FILES)]
-WRITES_FILES = [LISTS_FILES, ({f"s3:{action}" for action in ["AbortMultipartUpload", "DeleteObject", "GetObject", "PutObject"]}, FILES)]
+CHANGES = ["AbortMultipartUpload", "DeleteObject", "GetObject", "ListMultipartUploadParts", "PutObject"]
+WRITES_FILES = [LISTS_FILES, ({f"s3:{action}" for action in CHANGES}, FILES)]
 STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}
 
 
@@ -154,7 +155,7 @@ def test_functions_know_only_what_they_need(resources):
         "EvaluationFunction": {"TABLE_NAME"},
         "RegistryFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "IndexerFunction": {"TABLE_NAME", "RUN_INDEXING_INTERVAL"},
-        "ArtifactsFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
+        "ArtifactsFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "MAX_ARTIFACT_SIZE"},
         "GraphqlFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "TracesFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "UiFunction": {"ARTIFACTS_ORIGIN"},
@@ -293,8 +294,9 @@ def test_the_bucket_is_closed_but_to_pages_of_the_interface(resources):
     [encryption] = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert encryption["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
     [rule] = bucket["CorsConfiguration"]["CorsRules"]
-    assert (rule["AllowedOrigins"], rule["AllowedMethods"]) == ([{"Fn::GetAtt": ["Api", "ApiEndpoint"]}], ["GET"])
-    assert "ExposedHeaders" not in rule
+    assert (rule["AllowedOrigins"], rule["AllowedMethods"]) == ([{"Fn::GetAtt": ["Api", "ApiEndpoint"]}], ["GET", "PUT"])
+    # Without it, pages of MLflow 3.18 cannot complete what they have sent.
+    assert rule["ExposedHeaders"] == ["ETag"]
     lifecycle, of_answers = bucket["LifecycleConfiguration"]["Rules"]
     assert lifecycle["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
     assert lifecycle["ExpiredObjectDeleteMarker"] is True
@@ -322,3 +324,15 @@ def test_clients_need_no_rights_to_the_bucket_unless_the_operator_says_so(templa
         condition, _, served = variables["ARTIFACT_ROOT"]["Fn::If"]
         assert (condition, served) == ("IsDirect", "mlflow-artifacts:/")
         assert variables["ARTIFACTS_DESTINATION"]["Fn::If"][2] == {"Ref": "ArtifactRoot"}
+
+
+def test_uploads_have_no_limit_unless_the_operator_sets_one(template, resources):
+    parameter = template["Parameters"]["MaxArtifactSize"]
+    assert parameter["Default"] == ""
+    for size in ["", "1", "10485760", "5497558138880"]:
+        assert re.search(parameter["AllowedPattern"], size), size
+    for size in ["0", "-1", "1.5", "1e6", "10 MB", "1000000000000000"]:
+        assert not re.search(parameter["AllowedPattern"], size), size
+    variables = resources["ArtifactsFunction"]["Properties"]["Environment"]["Variables"]
+    assert variables["MAX_ARTIFACT_SIZE"] == {"Ref": "MaxArtifactSize"}
+    assert '"MAX_ARTIFACT_SIZE";' in (REPOSITORY / "functions/artifacts/src/lambda.rs").read_text()

@@ -1,11 +1,15 @@
-"""Large files, moved by the stock client."""
+"""Files that are moved by stock clients: large ones, and by many clients at once."""
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mlflow import MlflowClient
 
 _BLOCK = 1 << 20
+_FILES_EACH = 5
+_FILE_BYTES = 100_000
 
 
 def upload_and_download(url: str, experiment_id: str, directory: Path, megabytes: int) -> None:
@@ -27,3 +31,33 @@ def upload_and_download(url: str, experiment_id: str, directory: Path, megabytes
         assert right.read(1) == b""
     for path in (sent, fetched):
         path.unlink()
+
+
+def log_and_fetch_by_many(url: str, experiment_id: str, directory: Path, clients: int) -> None:
+    """So many clients begin at once. Each logs files to a run of its own, and one to a run of all; then it fetches its own. At the end
+    another client fetches those of all."""
+    shared = MlflowClient(url).create_run(experiment_id).info.run_id
+    start = threading.Barrier(clients, timeout=120)
+
+    def work(number: int) -> None:
+        client, sent, fetched = MlflowClient(url), directory / f"sent-{number}", directory / f"fetched-{number}"
+        content = {f"{number}-{file}.bin": bytes([number, file]) * (_FILE_BYTES // 2) for file in range(_FILES_EACH)}
+        for path in (sent, fetched):
+            path.mkdir()
+        for name, body in content.items():
+            (sent / name).write_bytes(body)
+        start.wait()
+        run_id = client.create_run(experiment_id).info.run_id
+        client.log_artifacts(run_id, str(sent), "files")
+        client.log_artifact(shared, str(sent / f"{number}-0.bin"), "of all")
+        assert _contents(client.download_artifacts(run_id, "files", str(fetched))) == content
+
+    with ThreadPoolExecutor(clients) as threads:
+        for _ in threads.map(work, range(clients)):
+            pass
+    found = _contents(MlflowClient(url).download_artifacts(shared, "of all", str(directory)))
+    assert found == {f"{number}-0.bin": bytes([number, 0]) * (_FILE_BYTES // 2) for number in range(clients)}
+
+
+def _contents(directory: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(directory).iterdir()}

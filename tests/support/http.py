@@ -1,9 +1,11 @@
 """Requests and answers as plain data, without any of a client's opinions about them."""
 
+import http.client
 import json
 import threading
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -80,3 +82,16 @@ class Side:
             session.mount("http://", HTTPAdapter(pool_maxsize=_CONNECTIONS))
             self._local.session = session
         return self._local.session
+
+
+def send_as_it_is(url: str, method: str, target: str, body: bytes = b"") -> tuple[int, dict[str, str], str]:
+    """A request to the server of this URL whose target no library has tidied: status, headers and text of the answer, no redirect followed."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+    connection.putrequest(method, target, skip_accept_encoding=True)
+    connection.putheader("Content-Type", "application/json")
+    connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders(body)
+    answer = connection.getresponse()
+    found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read().decode()
+    connection.close()
+    return found

@@ -1,7 +1,7 @@
 //! Artifacts of a run, for the user interface: `artifacts/list`, `get-artifact` and `upload-artifact`.
 
 use access::{Needs, Scope, Target};
-use artifact_store::ArtifactPath;
+use artifact_store::{ArtifactPath, too_large};
 use futures::StreamExt;
 use mlflow_api::logged_models::Artifacts;
 use mlflow_api::requests::artifacts as message;
@@ -11,7 +11,7 @@ use service::{Answer, BodyStream, Endpoint, Upload};
 
 use crate::store::{Store, limited};
 
-/// Bytes that the user interface may upload at a time (`upload_artifact_handler`).
+/// Bytes that the user interface may upload at a time (`upload_artifact_handler`), unless the server takes no more than fewer.
 const LONGEST: u64 = 10 << 20;
 
 pub(crate) struct List {
@@ -93,8 +93,11 @@ impl Upload for Put {
     }
 
     async fn act(self, scope: &Scope, store: &Store, body: BodyStream) -> Result<Answer> {
-        let too_long = Error::invalid("Artifact size is too large. Max size is 10MB.");
-        let mut chunks = limited(body, LONGEST, too_long)?;
+        let (longest, too_long) = match store.longest() {
+            Some(longest) if longest < LONGEST => (longest, too_large(longest)),
+            _ => (LONGEST, Error::invalid("Artifact size is too large. Max size is 10MB.")),
+        };
+        let mut chunks = limited(body, longest, too_long)?;
         // A file without a byte is a form that was not filled in.
         let first = chunks.next().await.unwrap_or_else(|| Err(Error::invalid("Request must specify data.")))?;
         let chunks = futures::stream::once(async { Ok(first) }).chain(chunks).boxed();

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::server::{PROXY, Server};
 
 /// Paths as an attacker writes them, `{up}` for as many steps upwards as lead out of where they begin, the others for the same in some
-/// encoding. They go into a URL as they are. The tests of artifacts in a bucket use them, too.
+/// encoding. They go into a URL as they are. The tests of `serve`, over a directory and over a bucket, use them, too.
 const ATTACKS: &str = include_str!("../attacks.json");
 
 /// What is there, but nothing to follow or to open.
@@ -149,7 +149,8 @@ async fn no_path_leads_elsewhere() {
                     || (is_nothing && (method == Method::GET || method == Method::DELETE)),
                 "{method} {uri}: {answer:?}"
             );
-            refused += usize::from(is_refused);
+            // What a directory cannot do says little: the tests of `serve` do it over a bucket.
+            refused += usize::from(is_refused && answer.status != 501);
         }
     }
     assert!(refused > 500, "{refused}");

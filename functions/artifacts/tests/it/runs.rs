@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use http::Request;
 use serde_json::{Value, json};
 
@@ -63,6 +63,26 @@ async fn requests_that_name_no_run_or_no_file_are_refused() {
         assert_eq!(upload(&server, &arguments, body).await.refused(400, "INVALID_PARAMETER_VALUE"), message);
     }
     assert_eq!(server.tree(), ["outside", "outside/secret"]);
+}
+
+#[tokio::test]
+async fn an_upload_of_the_page_is_no_longer_than_the_server_takes_or_mlflow_does() {
+    for (longest, most, message) in [
+        (2 << 20, 2 << 20, "Artifact size is too large. Max size is 2097152 bytes."),
+        (12 << 20, 10 << 20, "Artifact size is too large. Max size is 10MB."),
+    ] {
+        let server = Server::with("mlflow-artifacts:/", Some(longest)).await;
+        let (run, _) = server.run().await;
+        let arguments = format!("run_uuid={run}&path=x");
+        let told = upload(&server, &arguments, vec![7; most + 1]).await;
+        assert_eq!(told.refused(400, "INVALID_PARAMETER_VALUE"), message);
+        // One that does not say how long it is.
+        let chunks = [vec![7; most], vec![7]].map(|chunk| Ok::<_, std::convert::Infallible>(Bytes::from(chunk)));
+        let untold = upload(&server, &arguments, Body::from_stream(futures::stream::iter(chunks))).await;
+        assert_eq!(untold.refused(400, "INVALID_PARAMETER_VALUE"), message);
+        assert_eq!(server.tree(), ["artifacts", "outside", "outside/secret"]);
+        assert_eq!(upload(&server, &arguments, vec![7; most]).await.ok(), "");
+    }
 }
 
 #[tokio::test]

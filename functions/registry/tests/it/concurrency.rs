@@ -43,11 +43,18 @@ async fn versions_are_counted_while_answers_are_lost() {
     create_at_once(&site).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_are_counted_where_transactions_conflict() {
+    let site = Site::with_conflicts().await;
+    create_at_once(&site).await;
+    assert!(site.faults.calls("TransactWriteItems") > 2 * u64::from(CLIENTS), "they were in each other's way");
+}
+
 /// Each client changes what is its own; nothing of it is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_many_clients_all_stay() {
-    for (refuse, lose) in [(0, 0), (10, 0), (0, 7)] {
-        let site = Site::new().await;
+    for (conflicts, refuse, lose) in [(false, 0, 0), (false, 10, 0), (false, 0, 7), (true, 0, 0), (true, 0, 7)] {
+        let site = if conflicts { Site::with_conflicts().await } else { Site::new().await };
         site.other.model("m").await;
         for _ in 0..8 {
             site.other.version("m").await;

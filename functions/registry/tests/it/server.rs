@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::time::Duration;
 
+use embedded_engine::faults::FaultInjector;
+use embedded_engine::limits::Limits;
 use registry::store::Store;
 use serde_json::{Value, json};
-use table::Table;
+use table::{Retry, Table};
 use test_site::Api;
 pub(crate) use test_site::{Answer, ROOT};
 
@@ -35,6 +38,19 @@ impl Site {
         let site = test_site::Site::new().await;
         let (server, other) = (Server::on(&site.faulty()), Server::on(&site.table));
         Self { base: site, server, other }
+    }
+
+    /// The same where transactions that have an item in common are in each other's way, as in DynamoDB, also where they only check it. A write
+    /// takes a while.
+    pub(crate) async fn with_conflicts() -> Self {
+        let mut base = test_site::Site::new().await;
+        let limits = Limits::new(&base.engine);
+        limits.set_latency(Duration::from_millis(2));
+        base.faults = FaultInjector::new(limits.http_client());
+        // However long that takes on a busy machine.
+        let retry = Retry { attempts: 100, patience: Duration::from_mins(2), changes: 500, ..base.faulty().retry() };
+        let server = Server::on(&base.faulty().with_retry(retry.in_background()));
+        Self { server, other: Server::on(&base.table), base }
     }
 
     /// A server whose requests meet the faults and that soon gives up.

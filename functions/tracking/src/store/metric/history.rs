@@ -17,7 +17,7 @@ use crate::store::Store;
 /// Runs whose histories are read at a time. A history of 100,000 points takes some 20 MB while it is read, the embedded engine's part included:
 /// for a chart of 10 runs, 8 at a time took 122 MB and 0.21 s, and 4 take 82 to 107 MB and 0.25 s.
 const RUNS_AT_A_TIME: usize = 4;
-/// Bytes read for samples at most: of what is in no chart row, a sample is taken of all points.
+/// Bytes read for samples, and for histories of several runs, at most: of what is in no chart row, a sample is taken of all points.
 const MOST_SAMPLED: usize = 32 << 20;
 
 /// A run's id as it was asked for, and the run, if there is one.
@@ -102,6 +102,9 @@ impl Store {
     }
 
     /// The histories of several runs, one after the other in the order of their ids, `max_results` points in all.
+    ///
+    /// # Errors
+    /// More than 32 MB would have to be read: segments that overlap are read until none can hold an earlier point.
     pub async fn metric_history_bulk(
         &self,
         mut runs: Vec<AskedRun>,
@@ -110,12 +113,13 @@ impl Store {
     ) -> Result<Vec<Metric>> {
         runs.sort_unstable();
         runs.dedup();
-        let (store, name) = (self.clone(), metric.to_owned());
+        let read = ReadBytes::default();
+        let (store, name) = (Self { table: self.table.counting(&read), ..self.clone() }, metric.to_owned());
         let mut histories = std::pin::pin!(of_runs(runs, move |at| {
-            let (store, metric) = (store.clone(), name.clone());
+            let (store, metric, read) = (store.clone(), name.clone(), read.clone());
             async move {
                 let Some(unsealed) = store.unsealed(&at, &metric).await? else { return Ok(Vec::new()) };
-                Ok(store.history_from(&at, &metric, &unsealed, None, Some(max_results), None).await?.0)
+                Ok(store.history_from(&at, &metric, &unsealed, None, Some(max_results), Some(&read)).await?.0)
             }
         }));
         let mut all = Vec::new();
@@ -176,6 +180,8 @@ impl Store {
                 {
                     break;
                 }
+                // Whatever comes, these are beyond the page; one is kept, which tells that there are more.
+                points.truncate(limit.saturating_add(1));
             }
             query = query.starting_at(next);
         }
@@ -218,7 +224,7 @@ where
     stream::iter(points).buffered(RUNS_AT_A_TIME)
 }
 
-/// Whether no more was read for samples than may be.
+/// Whether no more was read for samples, or for histories of several runs, than may be.
 pub(super) fn check_read(read: Option<&ReadBytes>) -> Result<()> {
     if read.is_none_or(|read| read.total() <= MOST_SAMPLED) {
         return Ok(());
