@@ -2,6 +2,9 @@
 //! dearer than its budget fails.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+use std::path::Path;
+
+use artifact_store::Artifacts;
 use embedded_engine::Engine;
 use ledger::{Bench, Ledger, budget};
 use serde_json::{Value, json};
@@ -23,6 +26,7 @@ experiment once, the versions of each run once.
 /// Runs of the experiment, of which a search finds this many on a page.
 const RUNS: usize = 50;
 const POINTS: i64 = 500;
+const DATASETS: usize = 20;
 
 const EXPERIMENT: &str =
     "query Q($i: MlflowGetExperimentInput!) { mlflowGetExperiment(input: $i) { experiment { name tags { key } } } }";
@@ -34,7 +38,9 @@ fn process(table: Table) -> Api {
     let tracking = tracking::store::Store::new(table.clone(), ROOT);
     let registry = registry::store::Store::new(table.clone(), ROOT);
     let frames = (Frame::new(tracking.clone()), Frame::new(registry.clone()));
-    let graphql = graphql::Store::new(table, &frames.0, &frames.1).unwrap();
+    // Nothing is there: what a list of files costs in a bucket, the page about artifacts says.
+    let files = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(Path::new("/nothing is here")));
+    let graphql = graphql::Store::new(table, &frames.0, &frames.1).unwrap().with_artifacts(&Frame::new(files));
     let others = [registry::router(&registry), graphql::router(&graphql)];
     Api(service::joined(tracking::router(&tracking), others))
 }
@@ -66,6 +72,21 @@ async fn experiment(api: &Api, name: &str) -> (String, Vec<String>) {
         runs.push(run);
     }
     (id, runs)
+}
+
+/// A run with artifacts behind the server and 20 datasets; returns its experiment's id and its own.
+async fn run_with_datasets(api: &Api, name: &str) -> (String, String) {
+    let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+    let new = json!({ "name": format!("{name} with datasets"), "artifact_location": "mlflow-artifacts:/x" });
+    let id = text(&api.post("experiments/create", new).await.ok(), "/experiment_id");
+    let run = text(&api.post("runs/create", json!({ "experiment_id": id })).await.ok(), "/run/info/run_id");
+    let dataset = |number: usize| {
+        let named = json!({ "name": format!("set {number}"), "digest": "d", "source_type": "local", "source": "{}" });
+        json!({ "dataset": named, "tags": [{ "key": "mlflow.data.context", "value": "train" }] })
+    };
+    let datasets: Vec<_> = (0..DATASETS).map(dataset).collect();
+    api.post("runs/log-inputs", json!({ "run_id": run, "datasets": datasets })).await.ok();
+    (id, run)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,5 +163,29 @@ async fn the_ledger_of_graphql_is_up_to_date_and_within_its_budgets() {
             query(api, versions, json!({ "filter": format!("run_id = '{}'", runs[7]) })).await;
         })
         .await;
+    of_one_run(&mut ledger, bench).await;
     ledger.check("capacity-graphql.md", HEAD);
+}
+
+/// What else leads to an endpoint of its own.
+async fn of_one_run(ledger: &mut Ledger, bench: &Bench<Api>) {
+    let [first, second] = [run_with_datasets(&bench.store, "one").await, run_with_datasets(&bench.store, "two").await];
+    let on = || [&first, &second];
+    ledger.section("A run with 20 datasets and with artifacts behind the server");
+    let most = budget([1.0, 0.0, 2.0], [1.0, 0.0, 2.0]);
+    ledger
+        .row("a list of its files (`mlflowListArtifacts`), the place itself aside", most, bench, on(), async |api, (_, run)| {
+            let list = "query Q($i: MlflowListArtifactsInput) { mlflowListArtifacts(input: $i) { rootUri files { path } } }";
+            query(api, list, json!({ "runId": run })).await;
+        })
+        .await;
+    let most = budget([1.0, 0.0, 2.0], [1.0, 0.0, 2.0]);
+    ledger
+        .row("the datasets of its experiment (`mlflowSearchDatasets`)", most, bench, on(), async |api, (id, _)| {
+            let search = "mutation Q($i: MlflowSearchDatasetsInput) { \
+                          mlflowSearchDatasets(input: $i) { datasetSummaries { name } } }";
+            let found = query(api, search, json!({ "experimentIds": [id] })).await;
+            assert_eq!(found["data"]["mlflowSearchDatasets"]["datasetSummaries"].as_array().unwrap().len(), DATASETS);
+        })
+        .await;
 }

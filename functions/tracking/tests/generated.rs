@@ -28,7 +28,7 @@ measured without leases.
 
 A million calls cost their units times the price of a million units: on demand in us-east-1, $0.625 for write units and $0.125
 for read units when this was written. Logging a metric a million times costs about $0.65, and $0.25 more where
-each call is on its own.
+each call is on its own. API Gateway and Lambda add about $1.28 to a million calls ([scale.md](scale.md)).
 ";
 
 const SECTIONS: &[Section] = &[

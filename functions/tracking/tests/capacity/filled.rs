@@ -1,19 +1,26 @@
 //! A table with many runs, and an indexer for them.
 
 use embedded_engine::Engine;
+use entities::RunLocation;
+use entities::attributes::{CALLS, DUE, LEASED, OVERDUE, REVISION, SEEN, STATUS};
+use entities::journal::{Sealed, Series, pack_call};
+use entities::points::Point;
 use fts_indexer::{Batch as Records, Indexer};
 use futures::stream::{self, StreamExt};
-use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
+use key_schema::{Digest, IndexEntry, rows};
 use ledger::Bench;
-use mlflow_api::ExperimentId;
 use mlflow_api::tracking::RunStatus;
+use mlflow_api::{ExperimentId, RunId};
 use serde_json::json;
-use table::Table;
+use table::{Item, Table, bytes_set};
 use tracking::store::{Batch, LoggedMetric, NewRun, RunChange};
 
 use super::{TIME, metrics, process, table};
 use crate::calls::Calls;
+
+/// The step from which on calls to a run of 10 metrics add to its journal and do nothing else: the first are in its document, and then two mark it.
+const CALLED: i64 = 6;
 
 /// Processes that serve requests, and processes that index, over one table.
 pub(crate) struct Filled {
@@ -25,6 +32,31 @@ impl Filled {
     pub(crate) async fn on(engine: &Engine) -> Self {
         let table = table(engine).await;
         Self { requests: Bench::new(table.clone(), process), indexing: Bench::new(table, Indexer::new) }
+    }
+
+    /// Logs 10 metrics a second to each of these runs for a minute, each second in one call. What calls would add to the runs' journals
+    /// once that is all they do is put there: sixty thousand calls take a minute.
+    pub(crate) async fn log_a_minute(&self, experiment: ExperimentId, runs: &[String]) {
+        const CALLS_OF_TAIL: usize = 4;
+        let steps: Vec<_> = (CALLED..60).map(|step| pack_call(&series(&metrics(10, step)), &Sealed::new())).collect();
+        let tails: Vec<_> = steps.chunks(CALLS_OF_TAIL).map(|calls| bytes_set(calls.to_vec())).collect();
+        for run in runs {
+            for step in 1..CALLED {
+                self.requests.store.run_log_batch(run, &metrics(10, step)).await.unwrap();
+            }
+        }
+        let tails = runs.iter().flat_map(|run| {
+            let run = RunId::parse(run).unwrap();
+            tails.iter().zip(0..).map(move |(calls, number)| {
+                let tail = Item::new(rows::MetricJournal::key(&run, &Digest(number))).with(CALLS, calls.clone());
+                assert!(tail.size() <= 1 << 10, "{}", tail.size());
+                tail
+            })
+        });
+        self.requests.table().write_many(tails.collect(), &[]).await.unwrap();
+        let at = RunLocation { experiment, run: RunId::parse(&runs[0]).unwrap() };
+        let document = self.requests.table().get(&at.key()).await.unwrap().unwrap();
+        assert!(document.has(LEASED), "calls add to the journal and do nothing else");
     }
 
     /// Makes runs; of so many the last, or all.
@@ -55,6 +87,22 @@ pub(crate) async fn index(indexer: &Indexer, experiment: ExperimentId, runs: &[S
         let answer = indexer.handle(Records { records: records.collect() }).await;
         assert!(answer.batch_item_failures.is_empty());
     }
+}
+
+/// Indexes a run as a batch of the stream with the last change of its document, as it is.
+pub(crate) async fn index_changed(indexer: &Indexer, at: &RunLocation, document: &Item) {
+    let mut image = json!({ (RunsChanged::INDEX.sort): { "S": at.run.as_str() } });
+    for name in [DUE, LEASED, OVERDUE, REVISION, SEEN] {
+        if let Some(number) = document.number(name) {
+            image[name] = json!({ "N": number.to_string() });
+        }
+    }
+    image[STATUS] = json!({ "S": document.text(STATUS) });
+    let keys = json!({ "PK": { "S": format!("EXP#{}", at.experiment) }, "SK": { "S": format!("R#{}", at.run) } });
+    let change = json!({ "Keys": keys, "NewImage": image, "SequenceNumber": "1" });
+    let records = vec![json!({ "eventName": "MODIFY", "dynamodb": change })];
+    let answer = indexer.handle(Records { records }).await;
+    assert!(answer.batch_item_failures.is_empty());
 }
 
 /// Has runs packed, and their marks taken off: as minutes after they were logged to.
@@ -113,6 +161,12 @@ pub(crate) async fn run(store: &Calls, experiment: ExperimentId, number: i64) ->
     let change = RunChange { status, end_time: Some(TIME + number + 1_000), name: None };
     store.run_update(&run, &change).await.unwrap();
     run
+}
+
+/// The points of a batch.
+fn series(batch: &Batch) -> Series {
+    let point = |metric: &LoggedMetric| Point::new(metric.timestamp, metric.step, metric.value);
+    batch.metrics.iter().map(|metric| (metric.key.clone(), vec![point(metric)])).collect()
 }
 
 /// A number that looks drawn by lot and is the same on every machine.

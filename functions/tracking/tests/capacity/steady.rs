@@ -1,22 +1,25 @@
-//! What a run costs whose metrics are logged once a second: its calls, and with all that follows from them, which is packing, deletions,
-//! ticks and indexing.
+//! What a run costs whose metrics are logged once a second, each time with other values: its calls, and with all that follows from them, which
+//! is packing, deletions, ticks and indexing. And what it then costs to get the run.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use embedded_engine::Engine;
+use entities::RunLocation;
+use entities::attributes::REVISION;
 use fts_indexer::{INTERVAL, Indexer};
 use ledger::{AllIn, Ledger};
-use mlflow_api::ExperimentId;
 use mlflow_api::tracking::RunStatus;
-use table::Meter;
+use mlflow_api::{ExperimentId, RunId};
+use table::{Meter, Table, Usage};
 use tracking::store::{Batch, LoggedMetric, RunChange};
 
-use super::filled::index;
+use super::filled::{index, index_changed};
 use super::{TIME, experiment, run, table, without_leases};
 use crate::calls::Calls;
 
 /// A run that goes on, and what is asked of the table for it.
 struct Job {
+    table: Table,
     experiment: ExperimentId,
     run: String,
     /// Without leases: as if each call came to another sandbox.
@@ -25,7 +28,14 @@ struct Job {
     own: Meter,
     following: Meter,
     seconds: u64,
+    /// The revision of its document of which the stream has told last.
+    told: Option<i64>,
+    /// What a client has consumed that got the run when it was dearest: just before it was packed.
+    dearest_look: Usage,
 }
+
+/// Seconds between two batches of the stream.
+const BATCHES: u64 = 5;
 
 /// The clock of the indexers here.
 static CLOCK: AtomicI64 = AtomicI64::new(TIME);
@@ -42,31 +52,52 @@ impl Job {
         index(&indexer, experiment, std::slice::from_ref(&run)).await;
         following.take();
         let store = without_leases(table.metered(own.clone()));
-        Self { experiment, run, store, indexer, own, following, seconds: 0 }
+        let (told, dearest_look) = (None, Usage::default());
+        Self { table, experiment, run, store, indexer, own, following, seconds: 0, told, dearest_look }
     }
 
-    /// A second passes; with the last of a minute, the indexer looks.
+    /// A second passes. Ticks come every minute, and batches of the stream every few seconds.
     async fn second(&mut self) {
         CLOCK.fetch_add(1_000, Ordering::Relaxed);
         self.seconds += 1;
         if self.seconds.is_multiple_of(INTERVAL.as_secs()) {
-            self.look().await;
+            self.indexer.tick().await.unwrap();
+        }
+        if self.seconds.is_multiple_of(BATCHES) {
+            self.stream().await;
         }
     }
 
-    async fn look(&self) {
-        self.indexer.tick().await.unwrap();
-        index(&self.indexer, self.experiment, std::slice::from_ref(&self.run)).await;
+    async fn look(&mut self) {
+        let meter = Meter::default();
+        without_leases(self.table.metered(meter.clone())).run_get(&self.run).await.unwrap();
+        let usage = meter.take();
+        if usage.read_units > self.dearest_look.read_units {
+            self.dearest_look = usage;
+        }
+    }
+
+    /// A batch of the stream, if it has a record of the run: somebody has marked it.
+    async fn stream(&mut self) {
+        let at = RunLocation { experiment: self.experiment, run: RunId::parse(&self.run).unwrap() };
+        let document = self.table.get(&at.key()).await.unwrap().unwrap();
+        let revision = document.number(REVISION);
+        if revision != self.told {
+            self.told = revision;
+            self.look().await;
+            index_changed(&self.indexer, &at, &document).await;
+        }
     }
 
     /// It ends, and comes to rest.
-    async fn end(&self) {
+    async fn end(&mut self) {
         let change = RunChange { status: Some(RunStatus::Finished), end_time: Some(TIME), name: None };
         self.store.run_update(&self.run, &change).await.unwrap();
         // Looked at for its end, and when it may be no longer relied on that its mark stays.
         for _ in 0..2 {
             CLOCK.fetch_add(120_000, Ordering::Relaxed);
-            self.look().await;
+            self.indexer.tick().await.unwrap();
+            self.stream().await;
         }
     }
 
@@ -78,11 +109,18 @@ impl Job {
     fn costs(&self) -> AllIn {
         AllIn { own: self.own.take(), following: self.following.take() }
     }
+
+    /// What it costs to get the run when it is dearest.
+    fn dearest_look(&mut self) -> AllIn {
+        AllIn { own: std::mem::take(&mut self.dearest_look), following: Usage::default() }
+    }
 }
 
 fn point(name: &str, step: u64) -> LoggedMetric {
+    // Another one each time, so that the run moves in the list of the metric.
+    let value = f64::from(u32::try_from(step + 1).unwrap()) / 7.0;
     let step = i64::try_from(step).unwrap();
-    LoggedMetric { key: name.to_owned(), value: 0.5, timestamp: TIME + step * 1_000, step, model: None }
+    LoggedMetric { key: name.to_owned(), value, timestamp: TIME + step * 1_000, step, model: None }
 }
 
 /// Names of 20 characters.
@@ -92,48 +130,8 @@ fn names(count: usize) -> Vec<String> {
 
 pub(crate) async fn measure(ledger: &mut Ledger) {
     ledger.section_all_in("Runs whose metrics are logged once a second");
-    let batch = [(10, [2.03, 1.5, 3.0], 3.0), (100, [2.03, 5.0, 3.0], 10.0), (500, [2.03, 22.0, 3.0], 44.0)];
-    for (count, own, all_in) in batch {
-        let (names, mut job) = (names(count), Job::new().await);
-        for step in 0..300 {
-            job.log_step(&names, step).await;
-            job.second().await;
-        }
-        job.end().await;
-        let call = format!("log_batch of all {count} at one step (mean over 5 minutes)");
-        ledger.all_in(&call, own, all_in, 300, &job.costs());
-    }
-    for (count, seconds) in [(10, 300_u32), (100, 120), (500, 30)] {
-        let (names, mut job) = (names(count), Job::new().await);
-        for step in 0..u64::from(seconds) {
-            for name in &names {
-                job.store.run_log_metric(&job.run, &point(name, step)).await.unwrap();
-            }
-            job.second().await;
-        }
-        job.end().await;
-        let call = format!("log one metric of {count} (mean over {seconds} seconds)");
-        let calls = seconds * u32::try_from(count).unwrap();
-        ledger.all_in(&call, [2.0, 1.3, 3.0], 2.0, calls, &job.costs());
-    }
-    for (count, read_units, at_rest) in [(10, 12.0, 3.0), (100, 40.0, 4.0), (500, 150.0, 15.0)] {
-        let (names, mut job) = (names(count), Job::new().await);
-        for step in 0..119 {
-            job.log_step(&names, step).await;
-            job.second().await;
-        }
-        job.costs();
-        let found = job.store.run_get(&job.run).await.unwrap();
-        assert_eq!(found.data.metrics.len(), count);
-        let call = format!("get the run with {count}, a minute after it was packed");
-        ledger.all_in(&call, [2.0, 0.0, read_units], 0.0, 1, &job.costs());
-        job.end().await;
-        job.costs();
-        job.store.run_get(&job.run).await.unwrap();
-        let call = format!("get it when it has ended and come to rest ({count})");
-        let documents = if count > 128 { 2.0 } else { 1.0 };
-        ledger.all_in(&call, [documents, 0.0, at_rest], 0.0, 1, &job.costs());
-    }
+    in_batches(ledger).await;
+    singly(ledger).await;
     let (names, mut job) = (names(100), Job::new().await);
     for step in 0..1_200 {
         job.log_step(&names, step).await;
@@ -142,4 +140,53 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     job.end().await;
     let call = "a job of 10,000 steps of 100 metrics in batches (1,200 steps, times 8.33)";
     ledger.all_in_times(call, [f64::INFINITY; 3], 110_000.0, 10_000.0 / 1_200.0, &job.costs());
+}
+
+async fn in_batches(ledger: &mut Ledger) {
+    let widths = [
+        (10, [2.03, 1.5, 3.0], 3.0, [12.0, 3.0]),
+        (100, [2.03, 5.0, 3.0], 10.0, [40.0, 4.0]),
+        (500, [2.03, 22.0, 3.0], 44.0, [150.0, 15.0]),
+    ];
+    for (count, own, all_in, [look, at_rest]) in widths {
+        let (names, mut job) = (names(count), Job::new().await);
+        for step in 0..300 {
+            job.log_step(&names, step).await;
+            job.second().await;
+        }
+        job.end().await;
+        let call = format!("log_batch of all {count} at one step (mean over 5 minutes)");
+        ledger.all_in(&call, own, all_in, 300, &job.costs());
+        let call = format!("get the run with {count} that is logged to in batches, when it is dearest");
+        ledger.all_in(&call, [2.0, 0.0, look], 0.0, 1, &job.dearest_look());
+        let found = job.store.run_get(&job.run).await.unwrap();
+        assert_eq!(found.data.metrics.len(), count);
+        let call = format!("get it when it has ended and come to rest ({count})");
+        let documents = if count > 128 { 2.0 } else { 1.0 };
+        ledger.all_in(&call, [documents, 0.0, at_rest], 0.0, 1, &job.costs());
+    }
+}
+
+async fn singly(ledger: &mut Ledger) {
+    for (count, seconds, look) in [(10, 300_u32, 12.0), (100, 120, 40.0), (500, 40, 150.0)] {
+        let (names, mut job) = (names(count), Job::new().await);
+        for step in 0..u64::from(seconds) {
+            for name in &names {
+                job.store.run_log_metric(&job.run, &point(name, step)).await.unwrap();
+            }
+            job.second().await;
+        }
+        job.end().await;
+        let costs = job.costs();
+        let call = format!("log one metric of {count} (mean over {seconds} seconds)");
+        let calls = seconds * u32::try_from(count).unwrap();
+        ledger.all_in(&call, [2.0, 1.3, 3.0], 2.0, calls, &costs);
+        let call = format!("get the run with {count} that is logged to singly, when it is dearest");
+        ledger.all_in(&call, [2.0, 0.0, look], 0.0, 1, &job.dearest_look());
+        if count == 100 {
+            let call = format!("a job of 10,000 steps of 100 metrics, each by a call ({seconds} steps, times 83.33)");
+            let times = 10_000.0 / f64::from(seconds);
+            ledger.all_in_times(&call, [f64::INFINITY; 3], 1_600_000.0, times, &costs);
+        }
+    }
 }

@@ -34,7 +34,7 @@ async fn log_at(server: &Server, run: &str, points: impl Iterator<Item = Point>)
 }
 
 /// Steps in calls of so many.
-async fn log(server: &Server, run: &str, steps: Range<i64>, in_call: usize) {
+pub(crate) async fn log(server: &Server, run: &str, steps: Range<i64>, in_call: usize) {
     let steps: Vec<_> = steps.collect();
     for call in steps.chunks(in_call) {
         log_at(server, run, call.iter().map(|step| at(*step))).await;
@@ -61,7 +61,7 @@ fn mlflows(all: Range<i64>, most: usize) -> Vec<i64> {
 }
 
 /// Every point is drawn where all have room.
-async fn check_all(server: &Server, run: &str, all: Range<i64>) {
+pub(crate) async fn check_all(server: &Server, run: &str, all: Range<i64>) {
     let mut from = all.start;
     while from < all.end {
         let window = from..(from + MOST).min(all.end);
@@ -77,7 +77,7 @@ async fn counted(site: &Site, run: &str) -> u64 {
     charted.points + charted.left
 }
 
-async fn charted(site: &Site, run: &str) -> Charted {
+pub(crate) async fn charted(site: &Site, run: &str) -> Charted {
     let run = RunId::parse(run).unwrap();
     let at = RunLocation { experiment: run.experiment().unwrap(), run };
     read_journal_and_documents(&site.table, &at).await.unwrap().charted("m").unwrap()

@@ -272,7 +272,7 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
 
 /// 33 MB of segments, as a client would need hours to log them.
 #[tokio::test]
-async fn more_than_can_be_sampled_is_refused() {
+async fn more_than_can_be_sampled_or_read_of_several_runs_is_refused() {
     let site = Site::new().await;
     let server = &site.server;
     let run = server.run(&server.experiment("e").await).await;
@@ -286,8 +286,13 @@ async fn more_than_can_be_sampled_is_refused() {
         let segment = Item::new(key).with("points", table::bytes(packed.clone()));
         site.table.put(segment, &Condition::Always).await.unwrap();
     }
-    let arguments = [("run_ids", run.as_str()), ("metric_key", "m")];
-    let answer = server.get("metrics/get-history-bulk-interval", &arguments).await;
-    let message = answer.refused(400, "INVALID_PARAMETER_VALUE");
-    assert_eq!(message, "The histories of these runs have more than 32 MB. Ask for fewer runs.");
+    let of_many =
+        server.get("metrics/get-history-bulk-interval", &[("run_ids", run.as_str()), ("metric_key", "m")]).await;
+    // Each segment begins where the first does, so that none of them can be left out.
+    let bulk = "/ajax-api/2.0/mlflow/metrics/get-history-bulk";
+    let whole = server.get_at(bulk, &[("run_id", run.as_str()), ("metric_key", "m")]).await;
+    for answer in [of_many, whole] {
+        let message = answer.refused(400, "INVALID_PARAMETER_VALUE");
+        assert_eq!(message, "The histories of these runs have more than 32 MB. Ask for fewer runs.");
+    }
 }

@@ -60,11 +60,11 @@ async fn is_marked(site: &Site, run: &str) -> bool {
     document(site, run).await.get(RunsChanged::INDEX.sort).is_some()
 }
 
-async fn keys(site: &Site, part: &str) -> Vec<String> {
+pub(crate) async fn keys(site: &Site, part: &str) -> Vec<String> {
     site.dump().await.into_keys().filter(|key| key.contains(part)).collect()
 }
 
-async fn end(server: &Server, run: &str) {
+pub(crate) async fn end(server: &Server, run: &str) {
     server.post("runs/update", json!({ "run_id": run, "status": "FINISHED", "end_time": 9 })).await.ok();
 }
 
@@ -80,7 +80,7 @@ async fn handle(site: &Site, indexer: &Indexer) {
 }
 
 /// Ticks, and carries over what the ticks ask for, until what was put off is done.
-async fn settle(site: &Site) {
+pub(crate) async fn settle(site: &Site) {
     for minutes in [5, 10, 15] {
         let indexer = later(site, Duration::from_mins(minutes));
         indexer.tick().await.unwrap();

@@ -26,6 +26,7 @@ mod logged_models;
 mod malformed;
 mod measured_models;
 mod names;
+mod packing;
 mod paging;
 mod params;
 mod run_deletion;

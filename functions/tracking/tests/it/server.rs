@@ -49,6 +49,13 @@ impl Site {
         Self { base: site, server }
     }
 
+    /// A copy as it is now.
+    pub(crate) fn copy(&self) -> Self {
+        let base = self.base.copy();
+        let server = Server::with(&Store::with_lease(base.faulty(), ROOT, LEASE));
+        Self { base, server }
+    }
+
     /// Another process on the same table, whose requests meet no fault.
     pub(crate) async fn other(&self) -> Server {
         Server::on(&self.table, LEASE).await

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use entities::attributes::{CALLS, CLOSING, JOURNAL, LEASED, PACKED, STAGE, STAGE_VERSION};
 use entities::journal::{Sealed, Series, Step, pack_call};
-use entities::{Moment, RunLocation, metric_of};
+use entities::{Moment, RunLocation, metric_of, packed};
 use key_schema::{Digest, Key, WideDigest, rows};
 use table::Item;
 
@@ -24,9 +24,9 @@ const INLINE_METRICS: usize = 60;
 const WRITE_UNIT: usize = 1 << 10;
 /// Bytes of an element from which on names are worth a row of their own.
 const MANY_NAMES: usize = 768;
-/// Bytes that a process adds to the journal of a run before it asks for them to be packed: readers have to read them. And so many calls:
-/// packing and indexing costs by the number of metrics.
-const UNPACKED_BYTES: usize = 128 << 10;
+/// Bytes that a process adds to the journal of a run, since it was packed, before it asks for them to be packed: readers have to read them.
+/// And so many calls: packing and indexing costs by the number of metrics.
+const UNPACKED_BYTES: usize = 96 << 10;
 const UNPACKED_CALLS: usize = 100;
 /// Bytes after which it asks in any case.
 const MOST_UNPACKED: usize = 4 << 20;
@@ -49,6 +49,8 @@ pub(crate) struct LoggedRun {
     marks: i64,
     /// Whether the mark stays while calls add to the journal.
     is_leased: bool,
+    /// How often its journal was packed.
+    packed: i64,
     /// Bytes of points in the document.
     inline: usize,
     /// Whether no points were logged before, or only such as are in the document.
@@ -67,6 +69,7 @@ impl LoggedRun {
             stage,
             marks: run.number(JOURNAL).unwrap_or_default(),
             is_leased: run.has(LEASED) && !run.has(CLOSING),
+            packed: packed(run),
             inline: points.size(),
             is_new: !run.has(JOURNAL) && !run.has(PACKED),
         }
@@ -149,7 +152,12 @@ impl LoggedRuns {
             }
         }
         match held.get_mut(at) {
-            Some(known) => known.run = run,
+            Some(known) => {
+                if known.run.packed != run.packed {
+                    known.unpacked = 0;
+                }
+                known.run = run;
+            }
             None => {
                 held.insert(at.clone(), Held::new(run));
             }

@@ -20,8 +20,9 @@ const FEW_MARKS: usize = 256;
 const MARKS_PER_RUN: usize = 4;
 /// So many runs are looked at one by one in any case: for these, nobody finds out how long the experiment is.
 const FEW_RUNS: usize = 100;
-/// A run that is looked at by itself costs two to three read units, for its document and its metrics. Where all are read in one range, it costs 0.2
-/// to 0.7. So an experiment of at most so many runs for each one to look at is read whole.
+/// A run that is looked at by itself costs one to three read units, for its document and its metrics document. Where all are read in one range, it
+/// costs 0.2 to 0.7. So an experiment of at most so many runs for each one to look at is read whole. A run with a journal costs a request and
+/// some four read units more either way: that says nothing for one or the other.
 const TIMES_AS_MANY: usize = 3;
 
 /// How many marks a search may still read, over all its experiments.

@@ -1,0 +1,181 @@
+//! A pass that packs a run, with each kind of fault at each of its requests: at every moment each point is found once, and when it is packed
+//! again, there is what an undisturbed pass leaves.
+
+use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
+
+use embedded_engine::faults::Trouble;
+use entities::attributes::{CHARTED, CLOSING, INDEXED, PACKED, SEEN};
+use fts_indexer::{Batch, Indexer};
+use serde_json::{Value, json};
+use table::Table;
+use test_site::Dump;
+
+use crate::charts::{charted, check_all, log};
+use crate::indexed::changes;
+use crate::journal::{end, keys, settle};
+use crate::server::{Point, Server, Site, metric_json, point};
+
+/// Metrics of a wide run: some are in buckets.
+const WIDE: usize = 132;
+/// Two of them go on alone, until they have enough points for a segment: one in the first document, one in a bucket.
+const LONG: [usize; 2] = [0, WIDE - 1];
+/// The last step of all metrics, and of those two.
+const STEPS: (i64, i64) = (4, 30);
+
+fn name(metric: usize) -> String {
+    format!("a/long/name/of/m{metric:03}")
+}
+
+fn at(step: i64) -> Point {
+    (step * 10, step, 0.5)
+}
+
+async fn log_step(server: &Server, run: &str, step: i64, metrics: impl Iterator<Item = usize>) {
+    let metrics: Vec<_> = metrics.map(|metric| metric_json(&name(metric), at(step))).collect();
+    server.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await.ok();
+}
+
+/// A run that was packed before, with a chart, and with each kind of row of a journal since.
+async fn ground() -> (Site, String) {
+    let site = Site::new().await;
+    let server = &site.server;
+    let run = server.run(&server.experiment("e").await).await;
+    log(server, &run, 0..2_000, 1_000).await;
+    log_step(server, &run, 1, 0..WIDE).await;
+    assert!(pack(&site, &site.table).await);
+    log(server, &run, 2_000..3_000, 1_000).await;
+    // Late, so in a row of their own.
+    log(server, &run, -20..0, 20).await;
+    for step in 2..=STEPS.0 {
+        log_step(server, &run, step, 0..WIDE).await;
+    }
+    for step in STEPS.0 + 1..=STEPS.1 {
+        log_step(server, &run, step, LONG.into_iter()).await;
+    }
+    for row in [" J#", " JC#", " JN#", "L#METRIC#", "MCHART#m#"] {
+        assert!(!keys(&site, row).await.is_empty(), "{row}");
+    }
+    (site, run)
+}
+
+/// Hands over what has changed; whether nothing has to come again.
+async fn pack(site: &Site, table: &Table) -> bool {
+    // What is written does not depend on when it is.
+    let indexer = Indexer::new(table.clone()).with_interval(Duration::ZERO).with_clock(|| 1_700_000_000_000);
+    indexer.handle(Batch { records: changes(site).await }).await.batch_item_failures.is_empty()
+}
+
+/// All that clients find of the run, if it was logged to so often since: each time one point of each metric.
+async fn check(server: &Server, run: &str, further: i64) {
+    let metrics = server.data(run, "metrics").await;
+    assert_eq!(metrics.len(), WIDE + 1);
+    for metric in 0..WIDE {
+        let last = if LONG.contains(&metric) { STEPS.1 } else { STEPS.0 };
+        assert_eq!(point(&metrics[&name(metric)]), at(if further > 0 { STEPS.1 + further } else { last }), "{metric}");
+    }
+    for metric in [LONG[0], 50, LONG[1]] {
+        let last = if LONG.contains(&metric) { STEPS.1 } else { STEPS.0 };
+        let expected: Vec<_> = (1..=last).chain(STEPS.1 + 1..=STEPS.1 + further).map(at).collect();
+        assert_eq!(server.history(run, &name(metric)).await, expected, "{metric}");
+    }
+    check_all(server, run, -20..3_000 + further).await;
+}
+
+async fn log_further(server: &Server, run: &str) {
+    log_step(server, run, STEPS.1 + 1, 0..WIDE).await;
+    log(server, run, 3_000..3_001, 1).await;
+}
+
+/// What was not packed.
+async fn journal(site: &Site) -> Vec<String> {
+    [keys(site, " J#").await, keys(site, " JC#").await].concat()
+}
+
+/// What lasts: how often points were packed and the run was indexed does not, nor whether its mark is about to go.
+/// How many points are in no chart row is counted at the end.
+fn lasting(mut dump: Dump) -> Dump {
+    for item in dump.values_mut().filter_map(Value::as_object_mut) {
+        for passing in [CHARTED, PACKED, SEEN, INDEXED, CLOSING] {
+            item.remove(passing);
+        }
+    }
+    dump
+}
+
+/// Attributes that are not as they should be. Where a bucket was written and the first document was not, its points are packed again: but for
+/// the latest, into a further segment. Where that was written and its calls are still in the journal, their segments are in further rows of the chart. Readers
+/// find each point once.
+fn difference(expected: &Dump, found: &Dump) -> Vec<String> {
+    let keys: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    let may_be_twice = |key: &str| key.contains(" MHIST#") || key.contains(" MCHART#");
+    let is_further = |key: &&&String| may_be_twice(key) && !expected.contains_key(**key);
+    let keys = keys.into_iter().filter(|key| !is_further(&key));
+    let differ = keys.filter(|key| expected.get(*key) != found.get(*key));
+    let described = differ.flat_map(|key| {
+        let of = |dump: &Dump| dump.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
+        let (expected, found) = (of(expected), of(found));
+        let names: BTreeSet<_> = expected.keys().chain(found.keys()).cloned().collect();
+        let differ = names.into_iter().filter(move |name| expected.get(name) != found.get(name));
+        differ.map(move |name| format!("{name} of {key}"))
+    });
+    described.collect()
+}
+
+#[tokio::test]
+async fn a_pass_may_meet_any_fault_anywhere() {
+    let (site, run) = ground().await;
+    let undisturbed = site.copy();
+    undisturbed.faults.keep_order();
+    assert!(pack(&undisturbed, &undisturbed.faulty()).await);
+    check(&undisturbed.server, &run, 0).await;
+    let (requests, left) = (undisturbed.faults.order(), lasting(undisturbed.dump().await));
+    assert_eq!(journal(&undisturbed).await, Vec::<String>::new());
+    let troubles = [
+        (Trouble::Disconnected, u64::MAX),
+        (Trouble::AnswerLost, 1),
+        (Trouble::AnswerLost, u64::MAX),
+        (Trouble::Throttled, 1),
+        (Trouble::Conflict, 1),
+        (Trouble::Halved, 1),
+    ];
+    // What comes of a table follows from what it holds.
+    let (mut seen, mut courses) = (HashSet::new(), 0);
+    for (nth, operation) in (1..).zip(&requests) {
+        for (trouble, calls) in troubles.into_iter().filter(|(trouble, _)| trouble.is_met_by(operation)) {
+            courses += 1;
+            let course = format!("{trouble:?} at {nth}, {operation}, for {calls}");
+            let copy = site.copy();
+            copy.faults.trouble_at(trouble, nth, calls);
+            let is_done = pack(&copy, &(*copy).impatient()).await;
+            copy.faults.work_again();
+            assert!(is_done || calls > 1, "{course}: one trouble is outlived");
+            let found = copy.dump().await;
+            if !seen.insert(format!("{is_done} {found:?}")) {
+                continue;
+            }
+            check(&copy.server, &run, 0).await;
+            let other = copy.copy();
+            assert!(pack(&copy, &copy.table).await, "{course}: again");
+            check(&copy.server, &run, 0).await;
+            let differs = difference(&left, &lasting(copy.dump().await));
+            assert!(differs.is_empty(), "{course}: {differs:#?}");
+            // Of some, that takes as long as all else.
+            if seen.len() % 4 != 1 {
+                continue;
+            }
+            // Or its client goes on before it is packed again, and ends it.
+            log_further(&other.server, &run).await;
+            check(&other.server, &run, 1).await;
+            assert!(pack(&other, &other.table).await, "{course}: with further points");
+            check(&other.server, &run, 1).await;
+            end(&other.server, &run).await;
+            settle(&other).await;
+            assert_eq!(journal(&other).await, Vec::<String>::new(), "{course}");
+            let charted = charted(&other, &run).await;
+            assert!(charted.points + charted.left >= 3_020, "{course}: no point is in no row");
+        }
+    }
+    println!("{courses} courses, {} tables", seen.len());
+    assert!(requests.len() > 25 && courses > 3 * requests.len() && seen.len() > requests.len() / 2);
+}
