@@ -29,6 +29,12 @@ struct Options {
     /// How many long runs there are.
     #[arg(long, default_value_t = 1_000)]
     runs: u32,
+    /// How many metrics each of them logs at a time: four at least, as a search orders by the fourth.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(4..))]
+    metrics: u16,
+    /// Every how many seconds.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    every: u32,
     /// How many short runs there are a second.
     #[arg(long, default_value_t = 80)]
     per_second: u32,
@@ -53,7 +59,12 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
         Scenario {
             name: "long",
             throughput: Throughput::OF_A_PARTITION,
-            load: Load::Long { runs, metrics: 10, every: SECOND, ramp: SECOND * 30 },
+            load: Load::Long {
+                runs,
+                metrics: options.metrics.into(),
+                every: SECOND * options.every,
+                ramp: SECOND * 30,
+            },
             // Each was indexed once, and is put off.
             warm_up: SECOND * 70,
             sample,

@@ -184,13 +184,13 @@ fn promises(measured: &Measured) -> String {
     let most = |of: fn(&Kind) -> f64| measured.partitions.values().map(of).fold(0.0, f64::max);
     let _ = writeln!(
         text,
-        "| no partition is asked for more than it takes | {} | {} requests throttled; the most in a second: {} of {} write units, {} of {} read \
-         units |",
+        "| no request to the table is throttled | {} | {} throttled; the most that a partition took in a second: {} write units, {} read units \
+         (it gets {} and {} a second) |",
         mark(throttled == 0),
         count_of(throttled),
         figure(most(Kind::most_writes)),
-        count(WRITE_LIMIT),
         figure(most(Kind::most_reads)),
+        count(WRITE_LIMIT),
         count(READ_LIMIT),
     );
     if let Some((kind, bytes)) = a_day(measured) {
@@ -202,12 +202,20 @@ fn promises(measured: &Measured) -> String {
             COLLECTION_LIMIT / 1e9,
         );
     }
+    let (earlier, later) = measured.queue.split_at(measured.queue.len() / 2);
+    let in_the_mean = |of: &[f64]| {
+        let (sum, count) = of.iter().fold((0.0, 0.0), |(sum, count), records| (sum + records, count + 1.0));
+        (sum / f64::max(count, 1.0)).round()
+    };
     let _ = writeln!(
         text,
-        "\nA record of the stream was done with after {:.0} s in the median, and {:.0} s at most; {} records waited at the most.",
+        "\nA record of the stream was done with after {:.0} s in the median, and {:.0} s at most; {} records waited at the most, {} in the mean of the \
+         first half, {} in that of the second.",
         quantile(&waits.seen, 0.5),
         quantile(&waits.seen, 1.0),
         count(quantile(&measured.queue, 1.0)),
+        count(in_the_mean(earlier)),
+        count(in_the_mean(later)),
     );
     text
 }
