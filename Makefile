@@ -104,6 +104,7 @@ test-slow: $(VENV_READY) ## Large data, and 12,000 random searches and 2,000 ran
 	python -m pytest tests -m slow --ignore tests/browser
 	cargo build --release --bin mlflow-serverless
 	MLFLOW_SERVERLESS_BIN=$(CURDIR)/target/release/mlflow-serverless python -m pytest tests/browser -m slow
+	MLFLOW_SERVERLESS_BIN=$(CURDIR)/target/release/mlflow-serverless python -m pytest tests/client/test_artifacts.py -m slow -k memory_of_uploads_to_a_bucket
 	python -m tests.compare.generator --filters 10000 --batches 2000 --traces 2000 --seed 7
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 8 --indexer running
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped

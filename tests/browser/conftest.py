@@ -9,9 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser import ui
-from tests.browser.visit import CHROMIUM, Desk, Seen, Visit
+from tests.browser.texts import Allowed
+from tests.browser.visit import CHROMIUM, OPTIONS, Desk, Seen, Visit
 from tests.support.processes import child_environment
 from tests.support.servers import ServerlessMlflow, StockMlflow, subject_is_stock_mlflow
 
@@ -22,14 +24,15 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 _DATA_SECONDS = 400
 _STEP_SECONDS = 300
 
+ALLOWED = Allowed(Path(__file__).with_name("allowed.yaml"), ui.VERSION)
+
 Both = dict[str, Seen]
 
 
 @pytest.fixture(scope="session")
 def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]:
     """A browser on stock MLflow and one on the server under test."""
-    if not Path(CHROMIUM).is_file():
-        pytest.fail(f"{CHROMIUM} is missing: the browser tests need Debian's package chromium (apt-get install chromium)")
+    _require_chromium()
     starts = {"reference": _stock, "subject": _stock if subject_is_stock_mlflow() else _ours}
     directories = {side: tmp_path_factory.mktemp(side) for side in starts}
     servers, opened = {}, {}
@@ -69,6 +72,55 @@ def see(desks: dict[str, Desk]) -> Callable[[str, Callable[[Visit], None]], Both
         return found
 
     return see
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One in this thread, of which a test makes visits of its own. As long as it is there, nothing else in the thread can have an event loop."""
+    _require_chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of our server with what the README's example makes and nothing else."""
+    directory = tmp_path_factory.mktemp("quickstart")
+    server = _ours(directory)
+    try:
+        # The lines with links name the server's port.
+        environment = child_environment(MLFLOW_TRACKING_URI=server.url, MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true")
+        command = [sys.executable, str(_REPOSITORY / "examples/quickstart.py")]
+        done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=_DATA_SECONDS)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == (_REPOSITORY / "examples/quickstart.expected").read_text()
+        yield server.url
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def newcomer(browser: Browser, quickstart: str, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """Somebody who opens that server for the first time, at its address."""
+    screenshots = _output("newcomer")
+    screenshots.mkdir(parents=True, exist_ok=True)
+    visit = Visit(browser, quickstart, {}, screenshots, newcomer=True)
+    visit.begin(request.node.name)
+    visit.page.goto(quickstart)
+    yield visit
+    visit.close()
+
+
+def unexpected(visit: Visit) -> list[str]:
+    """What has gone wrong on a newcomer's pages but for what is allowed on every page."""
+    return [problem for problem in visit.end().problems if not ALLOWED.problem("newcomer", "subject", problem)]
+
+
+def _require_chromium() -> None:
+    if not Path(CHROMIUM).is_file():
+        pytest.fail(f"{CHROMIUM} is missing: the browser tests need Debian's package chromium (apt-get install chromium)")
 
 
 def _stock(directory: Path) -> StockMlflow:

@@ -1,4 +1,4 @@
-// What a person can read on the page now: an array of lines, and how many things still turn.
+// What a person can read on the page now: an array of lines, how many things still turn, and which links lead to what is not built.
 () => {
   const shown = (element) => element.checkVisibility({ checkVisibilityCSS: true, checkOpacity: true });
   const text = (root, skip) => {
@@ -38,5 +38,7 @@
   const measuring = (element) => element.id === "recharts_measurement_span";
   const lines = text(document.body, (element) => grid_body(element) || assistant(element) || measuring(element));
   const turning = [...document.querySelectorAll("[class*=spin-spinning], [aria-busy=true]")].filter(shown).length;
-  return { lines: [...lines, ...grids.flatMap(rows)], turning: turning + lines.filter((line) => /^Loading/.test(line)).length };
+  const notBuilt = /^#\/(gateway|mcp-registry|skills|account|admin|settings\/(llm-connections|webhooks)|experiments\/\d+\/(judges|playground|review-queue))/;
+  const nowhere = [...document.querySelectorAll("a[href]")].filter(shown).map((link) => link.getAttribute("href")).filter((address) => notBuilt.test(address));
+  return { lines: [...lines, ...grids.flatMap(rows)], turning: turning + lines.filter((line) => /^Loading/.test(line)).length, nowhere };
 }

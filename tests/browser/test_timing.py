@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request
 
 import bench.data as data
 from bench.indexed import wait_until_indexed
 from tests.browser import ui
-from tests.browser.visit import CHROMIUM, OPTIONS
 from tests.support.http import Side
 from tests.support.servers import ARTIFACT_ROOT, ServerlessMlflow, StockMlflow, stock_database
 
@@ -43,14 +42,6 @@ class Opening:
     requests: float = 0.0
     #: Method, path and body of these requests.
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

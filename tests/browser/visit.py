@@ -44,21 +44,25 @@ class Seen:
     """What a step saw: the lines of each place that it looked at, and what went wrong meanwhile."""
 
     looks: dict[str, list[str]] = field(default_factory=dict)
-    #: Console errors and failed requests, as "console: …" and "request: GET … -> 404".
+    #: Console errors, failed requests and links to what is not built, as "console: …", "request: GET … -> 404" and "link: …".
     problems: list[str] = field(default_factory=list)
 
 
 class Visit:
-    """One tab. `page` is for clicks; `look` waits until the page is at rest."""
+    """One tab. `page` is for clicks; `look` waits until the page is at rest. A newcomer's has never been to the server: nothing is shut
+    beforehand, nothing is hidden but by the server, and the server's answers come as they are."""
 
-    def __init__(self, browser: Browser, url: str, ids: dict[str, str], screenshots: Path, ui: Path | None = None):
+    def __init__(
+        self, browser: Browser, url: str, ids: dict[str, str], screenshots: Path, ui: Path | None = None, newcomer: bool = False
+    ):
         context = browser.new_context(
             viewport={"width": 1440, "height": 1000}, locale="en-US", timezone_id="UTC", reduced_motion="reduce"
         )
-        context.add_init_script(_SEEN_BEFORE)
-        context.add_init_script(_HIDE)
-        # The same features on both sides: the AI gateway is not compared.
-        context.route("**/server-info", _without_gateway)
+        if not newcomer:
+            context.add_init_script(_SEEN_BEFORE)
+            context.add_init_script(_HIDE)
+            # The same features on both sides: the AI gateway is not compared.
+            context.route("**/server-info", _without_gateway)
         if ui is not None:
             context.route(re.compile(rf"^{re.escape(url)}/(static-files/[^?#]*)?([?#].*)?$"), lambda route: _from(ui, url, route))
         self.page: Page = context.new_page()
@@ -94,6 +98,10 @@ class Visit:
         self.page.goto("about:blank")
         self._under_way.clear()
 
+    def close(self) -> None:
+        """Forget all that the browser has kept."""
+        self.page.context.close()
+
     def open(self, path: str) -> None:
         """Go to a page of the UI, as a click on a link does: the program of the page is loaded only once."""
         self.page.goto(f"{self._url}/#/{path}")
@@ -128,6 +136,7 @@ class Visit:
             if same >= _SAME_LOOKS:
                 found = self.page.evaluate(_LOOKING)
                 if not found["turning"]:
+                    self._seen.problems += [f"link: {address}" for address in found["nowhere"]]
                     return found["lines"]
             if time.monotonic() > deadline:
                 return self._never_at_rest(name)

@@ -1,0 +1,138 @@
+"""A newcomer on our server, with nothing shut or hidden but by the server itself: what is hidden, where the side bars lead, and what stands at
+the addresses of what is not built. `test_pages.py` cannot tell: there both sides are hidden the same things, and the Assistant is shut."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator
+
+from tests.browser import ui
+from tests.browser.conftest import unexpected
+from tests.browser.visit import Visit
+
+pytestmark = pytest.mark.xdist_group("newcomer")
+
+_IS_NEXT = ui.VERSION.startswith("3.18.")
+_STYLE = Path(__file__).resolve().parents[2].joinpath("functions/ui/src/absent.css").read_text()
+_SELECTORS = [selector.strip() for selector in re.sub(r"/\*.*?\*/", "", _STYLE, flags=re.DOTALL).partition("{")[0].split(",")]
+_ASSISTANT = '[data-assistant-ui="true"]'
+#: There is no page of skills in 3.17.2.
+_NOT_THERE = set() if _IS_NEXT else {'a[href^="#/skills"]'}
+_SIDE_BAR = "aside a[href], aside button, nav a[href], nav button"
+#: What a page says that has nothing to show.
+_FAULT = re.compile("page not found|went wrong|failed to|could ?n.t|cannot be|can't be|an error", re.IGNORECASE)
+_NO_SUCH_PAGE = "Page Not Found"
+#: What docs/ui.md says of each address that no link leads to.
+_NOT_BUILT = {
+    "gateway": _NO_SUCH_PAGE,
+    "gateway/usage": _NO_SUCH_PAGE,
+    "gateway/endpoints/create": _NO_SUCH_PAGE,
+    "skills": "Register and catalog skills for your organization." if _IS_NEXT else _NO_SUCH_PAGE,
+    "mcp-registry": "Register and catalog MCP servers for your organization.",
+    "settings/llm-connections": "No API keys created",
+    "settings/webhooks": "No webhooks configured. Create one to get started.",
+    "experiments/{}/judges": "Create and manage judges",
+    "experiments/{}/playground": "Select an endpoint",
+    "experiments/{}/review-queue": "Set up human review for your traces",
+    "account": "Not logged in",
+    "admin": "Failed to load users",
+}
+
+
+def test_the_assistant_is_neither_opened_nor_offered(newcomer: Visit):
+    _look_at(newcomer, "")
+    assert _found(newcomer, _ASSISTANT) and not _shown(newcomer, _ASSISTANT)
+    assert "Assistant" not in newcomer.page.inner_text("body")
+    # Without what the server adds to the page, it is: so there is something to hide.
+    newcomer.page.route("**/static-files/absent.*", lambda route: route.abort())
+    newcomer.page.evaluate("localStorage.clear()")
+    newcomer.page.reload()
+    _look_at(newcomer, "")
+    assert _shown(newcomer, _ASSISTANT)
+    assert "Assistant" in newcomer.page.inner_text("body")
+
+
+def test_all_that_the_server_hides_is_there_and_hidden(newcomer: Visit):
+    found = dict.fromkeys(_SELECTORS, 0)
+    for path in ["", "prompts", _experiment(newcomer), "settings"]:
+        _look_at(newcomer, path)
+        assert [selector for selector in _SELECTORS if _shown(newcomer, selector)] == []
+        for selector in _SELECTORS:
+            found[selector] += _found(newcomer, selector)
+    assert {selector for selector, count in found.items() if not count} == _NOT_THERE
+    assert "emo data" not in _main(newcomer).replace("workspace demo data", "")
+    assert unexpected(newcomer) == []
+
+
+@pytest.mark.parametrize("kind", ["GenAI", "Model training"])
+def test_the_side_bars_lead_to_pages(newcomer: Visit, kind: str):
+    """Each link and button that they show, from home, from an experiment and from the settings."""
+    experiment = _experiment(newcomer)
+    _look_at(newcomer, experiment)
+    newcomer.page.get_by_text(kind, exact=True).first.click()
+    followed: set[str] = set()
+    for start in ["", experiment, "settings"]:
+        _look_at(newcomer, start)
+        # What it shows depends on where one has been.
+        while entry := next((entry for entry in _side_bar(newcomer) if _name(entry) not in followed), None):
+            name = _name(entry)
+            followed.add(name)
+            entry.click()
+            newcomer.look(f"{start} {name}")
+            page = _main(newcomer)
+            assert page.strip() and not _FAULT.search(page), (name, page)
+            assert newcomer.page.locator("[class*=alert-error]").locator("visible=true").count() == 0, name
+            if name.startswith("button"):
+                # It folds the side bar, or unfolds it.
+                entry.click()
+            _look_at(newcomer, start)
+    assert len(followed) >= 8, followed
+    assert unexpected(newcomer) == []
+
+
+def test_addresses_of_what_is_not_built(newcomer: Visit):
+    number = _experiment(newcomer).rpartition("/")[2]
+    for path, expected in _NOT_BUILT.items():
+        newcomer.begin(f"not built {path}")
+        _look_at(newcomer, path.format(number))
+        page = _main(newcomer)
+        assert expected in page, (path, page)
+        assert newcomer.page.locator("[class*=alert-error]").locator("visible=true").count() == (1 if path == "admin" else 0), path
+        failed = {"request: GET /ajax-api/2.0/mlflow/users/list -> 404"} if path == "admin" else set()
+        assert set(unexpected(newcomer)) == failed, path
+
+
+def _look_at(visit: Visit, path: str) -> None:
+    visit.open(path)
+    visit.look(path or "home")
+
+
+def _main(visit: Visit) -> str:
+    """The text beside the side bar. In 3.18.0, the page of an experiment has another one inside."""
+    return visit.page.get_by_role("main").first.inner_text()
+
+
+def _experiment(visit: Visit) -> str:
+    """The address of the only experiment that somebody made."""
+    return visit.page.get_by_role("link", name="quickstart", exact=True).first.get_attribute("href").removeprefix("#/")
+
+
+def _found(visit: Visit, selector: str) -> int:
+    return visit.page.locator(selector).count()
+
+
+def _shown(visit: Visit, selector: str) -> int:
+    return visit.page.locator(selector).locator("visible=true").count()
+
+
+def _side_bar(visit: Visit) -> list[Locator]:
+    """Its links to pages of the UI, and its buttons."""
+    entries = visit.page.locator(_SIDE_BAR).locator("visible=true").all()
+    return [entry for entry in entries if (entry.get_attribute("href") or "#").startswith("#")]
+
+
+def _name(entry: Locator) -> str:
+    """Where it leads, without what the page shall remember, or what a button says."""
+    address = entry.get_attribute("href")
+    return address.partition("?")[0] if address else f"button {entry.get_attribute('aria-label') or entry.inner_text()}"
