@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::program::{PATIENCE, Program};
 
 const EXPORTERS: u64 = 64;
-/// Spans of each, and bytes of each span: 256 MB in all, of which 64 MB may be in memory.
+/// Spans of each, and bytes of each span: 256 MB in all, of which 64 MB may be read and 16 MB worked on.
 const SPANS: u64 = 8;
 const LENGTH: usize = 512 << 10;
-/// What the server may need at most, in KB. It took 356 MB when this was written, and 690 without a limit.
+/// What the server may need at most, in KB. It took 400 MB when this was written, and 690 without a limit.
 const MOST_KB: u64 = 500 << 10;
 const ATTEMPTS: u32 = 20;
 

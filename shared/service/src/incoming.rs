@@ -71,7 +71,7 @@ impl Incoming {
         let length = self.body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         let mut body = Limited::new(self.body, LONGEST_BODY);
         // All that it may take at first, so that nobody waits who has some of it.
-        let mut room = match Room::take(compression.at_most(length.unwrap_or(LONGEST_BODY), LONGEST_BODY)).await {
+        let mut room = match Room::for_reading(length.unwrap_or(LONGEST_BODY).min(LONGEST_BODY)).await {
             Ok(room) => room,
             Err(error) => {
                 drain(body).await;
@@ -88,7 +88,8 @@ impl Incoming {
                 }
             },
         )?;
-        room.keep(compression.of(&read, LONGEST_BODY));
+        room.keep(read.len());
+        let room = room.for_work(compression.of(&read, LONGEST_BODY)).await?;
         Ok((Request { body: read, ..self.request }, room))
     }
 

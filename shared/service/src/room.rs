@@ -8,30 +8,27 @@ use tokio::time::timeout;
 
 /// Bodies that are shorter, in bytes, need no room: there is little that many of them take.
 const SMALL: usize = 64 << 10;
-/// Bytes of bodies that are in memory at a time: two of the longest. What is made of a body may take some times as much.
-pub(crate) const ROOM: usize = 64 << 20;
-/// How long a request waits for others to make room. OpenTelemetry's exporter gives up 10 seconds after it began.
+/// Bytes of bodies that are read, or wait until there is room to work on them: two of the longest.
+const TO_READ: usize = 64 << 20;
+/// Bytes of bodies, decompressed, that are worked on; a longer one is worked on alone. What is made of a body takes up to some ten times as much.
+const TO_WORK: usize = 16 << 20;
+/// How long a request waits for others to make room, once to be read and once to be worked on. OpenTelemetry's exporter gives up 10 seconds
+/// after it began.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-static FREE: Semaphore = Semaphore::const_new(ROOM);
+static READING: Semaphore = Semaphore::const_new(TO_READ);
+static WORKING: Semaphore = Semaphore::const_new(TO_WORK);
 
 /// Room for the body of one request, and what is made of it, until it is dropped.
 pub(crate) struct Room(Option<SemaphorePermit<'static>>);
 
 impl Room {
-    /// Waits until there is room for a body of at most so many bytes.
+    /// Waits until there is room to read a body of at most so many bytes, as they are sent.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED`, where there is none for too long.
-    pub(crate) async fn take(bytes: usize) -> Result<Self> {
-        if bytes < SMALL {
-            return Ok(Self(None));
-        }
-        // Who wants more than there is would wait for ever.
-        let bytes = u32::try_from(bytes.min(ROOM)).map_err(Error::internal)?;
-        let permit = timeout(PATIENCE, FREE.acquire_many(bytes)).await.ok().and_then(std::result::Result::ok);
-        let message = "There are too many large requests at this time. Try again later.";
-        permit.map(|permit| Self(Some(permit))).ok_or_else(|| Error::new(ErrorCode::ResourceExhausted, message))
+    pub(crate) async fn for_reading(bytes: usize) -> Result<Self> {
+        Self::of(&READING, bytes.min(TO_READ)).await
     }
 
     /// Makes room again, but for so many bytes.
@@ -43,7 +40,28 @@ impl Room {
             drop(permit.split(permit.num_permits().saturating_sub(bytes)));
         }
     }
+
+    /// Waits until there is room to work on a body that was read, and has so many bytes decompressed; then others can be read.
+    ///
+    /// # Errors
+    /// As [`Room::for_reading`].
+    pub(crate) async fn for_work(self, bytes: usize) -> Result<Self> {
+        Self::of(&WORKING, bytes.min(TO_WORK)).await
+    }
+
+    async fn of(free: &'static Semaphore, bytes: usize) -> Result<Self> {
+        if bytes < SMALL {
+            return Ok(Self(None));
+        }
+        let bytes = u32::try_from(bytes).map_err(Error::internal)?;
+        let permit = timeout(PATIENCE, free.acquire_many(bytes)).await.ok().and_then(std::result::Result::ok);
+        let message = "There are too many large requests at this time. Try again later.";
+        permit.map(|permit| Self(Some(permit))).ok_or_else(|| Error::new(ErrorCode::ResourceExhausted, message))
+    }
 }
+
+/// What one compressed byte becomes at most, by how deflate is made.
+const GROWTH: usize = 1_032;
 
 /// How the body of a request is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,22 +82,15 @@ impl Compression {
         }
     }
 
-    /// Bytes that a body of which so many bytes come may have in memory, decompressed.
-    pub(crate) fn at_most(self, bytes: usize, longest: usize) -> usize {
-        /// What one byte becomes at most (1,032, by how deflate is made).
-        const GROWTH: usize = 1_032;
-        let growth = if self == Self::None { 1 } else { GROWTH };
-        bytes.saturating_mul(growth).min(longest)
-    }
-
-    /// The same of this body: gzip ends with the length of what was compressed.
+    /// Bytes that a body has decompressed, at most: gzip ends with the length of what was compressed.
     pub(crate) fn of(self, body: &[u8], longest: usize) -> usize {
         match (self, body.last_chunk::<4>()) {
             (Self::Gzip, Some(length)) => {
                 let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
                 length.clamp(body.len().min(longest), longest)
             }
-            _ => self.at_most(body.len(), longest),
+            (Self::None, _) => body.len(),
+            _ => body.len().saturating_mul(GROWTH).min(longest),
         }
     }
 }
@@ -93,9 +104,8 @@ mod tests {
         let named = |name| Compression::named(Some(name));
         assert_eq!((Compression::named(None), named("br")), (Compression::None, Compression::None));
         assert_eq!((named("GZIP"), named("deflate")), (Compression::Gzip, Compression::Deflate));
-        assert_eq!((Compression::None.at_most(70, 100), Compression::None.of(b"12345", 100)), (70, 5));
-        assert_eq!((Compression::Gzip.at_most(1, 2_000), Compression::Gzip.at_most(2, 2_000)), (1_032, 2_000));
-        assert_eq!(Compression::Deflate.of(b"1", 2_000), 1_032);
+        assert_eq!(Compression::None.of(b"12345", 2_000), 5);
+        assert_eq!((Compression::Deflate.of(b"1", 2_000), Compression::Deflate.of(b"12", 2_000)), (1_032, 2_000));
         // A body of 300 bytes, and one that says less than it has itself.
         assert_eq!(Compression::Gzip.of(&[31, 139, 44, 1, 0, 0], 2_000), 300);
         assert_eq!(Compression::Gzip.of(&[31, 139, 1, 0, 0, 0], 2_000), 6);
