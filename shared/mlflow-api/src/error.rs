@@ -20,6 +20,8 @@ pub enum ErrorCode {
     AttributeNotFound,
     /// The same, of a request that is longer than any that is read: MLflow has no such limit, and no code for it. 413.
     RequestTooLarge,
+    /// A request that does not come to its end in time: MLflow waits for ever, and has no code for it. 408, which stock clients repeat.
+    RequestTimeout,
     /// A request that breaks a uniqueness rule where MLflow's store reports the bare database error. 400.
     BadRequest,
     /// It is not known whether what was asked for happened. 409, which stock clients do not repeat on their own.
@@ -52,7 +54,7 @@ impl ErrorCode {
     pub const fn name(self) -> &'static str {
         match self {
             Self::InvalidParameterValue | Self::AttributeNotFound | Self::RequestTooLarge => "INVALID_PARAMETER_VALUE",
-            Self::BadRequest => "BAD_REQUEST",
+            Self::BadRequest | Self::RequestTimeout => "BAD_REQUEST",
             Self::Aborted => "ABORTED",
             Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
             Self::ResourceDoesNotExist => "RESOURCE_DOES_NOT_EXIST",
@@ -76,6 +78,7 @@ impl ErrorCode {
             }
             Self::Unauthenticated => 401,
             Self::PermissionDenied => 403,
+            Self::RequestTimeout => 408,
             Self::Aborted => 409,
             Self::RequestTooLarge => 413,
             Self::ResourceDoesNotExist | Self::EndpointNotFound => 404,
@@ -89,7 +92,9 @@ impl ErrorCode {
     /// `error_class` of the body (`_CLIENT_ERROR_CODE_TO_ERROR_CLASS` in MLflow's `error_classification.py`).
     const fn class(self) -> &'static str {
         match self {
-            Self::InvalidParameterValue | Self::RequestTooLarge | Self::BadRequest => "INVALID_PARAMETER_VALUE",
+            Self::InvalidParameterValue | Self::RequestTooLarge | Self::RequestTimeout | Self::BadRequest => {
+                "INVALID_PARAMETER_VALUE"
+            }
             Self::ResourceAlreadyExists => "RESOURCE_ALREADY_EXISTS",
             Self::ResourceDoesNotExist | Self::EndpointNotFound => "RESOURCE_NOT_FOUND",
             Self::Unauthenticated | Self::PermissionDenied => "PERMISSION_DENIED",

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, IntoAnswer};
 use crate::incoming::{BodyStream, Incoming};
+use crate::room::BodyRoom;
 
 /// Bodies from this size on, in bytes, are read where that holds nobody up: an async worker has others to serve.
 const READ_ASIDE: usize = 256 << 10;
@@ -102,8 +103,8 @@ pub(crate) async fn serve<E: Endpoint>(
     incoming: Incoming,
 ) -> Result<Answer> {
     let caller = frame.authorizer.authenticate(&incoming.headers).await?;
-    let (request, _room) = incoming.whole().await?;
-    call::<E>(frame, permission, caller, request).await
+    let (request, room) = incoming.whole().await?;
+    answer::<E>(frame, permission, caller, request, room).await
 }
 
 /// The way from a caller who is known, and the whole of the request.
@@ -113,7 +114,17 @@ pub(crate) async fn call<E: Endpoint>(
     caller: Caller,
     request: Request,
 ) -> Result<Answer> {
-    let endpoint = read::<E>(request).await?;
+    answer::<E>(frame, permission, caller, request, BodyRoom::none()).await
+}
+
+async fn answer<E: Endpoint>(
+    frame: Frame<E::Store>,
+    permission: Permission,
+    caller: Caller,
+    request: Request,
+    room: BodyRoom,
+) -> Result<Answer> {
+    let (endpoint, _room) = read::<E>(request, room).await?;
     let scope = frame.enter(caller, permission, &endpoint.needs()).await?;
     endpoint.act(&scope, &frame.store).await?.into_answer()
 }
@@ -140,16 +151,17 @@ impl<S: Store> Frame<S> {
     }
 }
 
-async fn read<E: Endpoint>(request: Request) -> Result<E> {
+/// Hands the room back with what was read.
+async fn read<E: Endpoint>(request: Request, room: BodyRoom) -> Result<(E, BodyRoom)> {
     // What is compressed may become a thousand times as long.
     if request.body.len() < READ_ASIDE && request.header("content-encoding").is_none() {
-        return E::read(&request);
+        return Ok((E::read(&request)?, room));
     }
     let turn = TURNS.acquire().await.map_err(Error::internal)?;
     let read = move || {
-        // Until it is read, though its client be gone.
+        // It has its turn and its room until it is read, though its client be gone.
         let _turn = turn;
-        E::read(&request)
+        Ok((E::read(&request)?, room))
     };
     clock::aside(read).await.map_err(Error::internal)?
 }

@@ -15,7 +15,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mlflow_api::{Error, ErrorCode, Request, Result};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::room::{Compression, PATIENCE, Room};
+use crate::room::{BodyRoom, Compression, PATIENCE, SMALL};
 
 /// Longest body that is read into memory, in bytes. MLflow has no limit of its own; a Lambda gets at most 6 MB.
 pub(crate) const LONGEST_BODY: usize = 32 << 20;
@@ -65,31 +65,24 @@ impl Incoming {
     /// The request with its body, and the room that it takes in memory, which is to be kept as long as the body or what is made of it.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED`, where there is no room for too long.
-    pub(crate) async fn whole(self) -> Result<(Request, Room)> {
+    /// `RESOURCE_EXHAUSTED`, where there is no room for too long; a body that is too long, or does not come.
+    pub(crate) async fn whole(self) -> Result<(Request, BodyRoom)> {
         let compression = Compression::named(self.request.header("content-encoding"));
         let length = self.body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
-        let mut body = Limited::new(self.body, LONGEST_BODY);
-        // All that it may take at first, so that nobody waits who has some of it.
-        let mut room = match Room::for_reading(length.unwrap_or(LONGEST_BODY).min(LONGEST_BODY)).await {
-            Ok(room) => room,
-            Err(error) => {
-                drain(body).await;
+        let mut arriving = Arriving::new(self.body, length, STILL, SLOWEST);
+        let mut room = BodyRoom::none();
+        // Who does not say how much he sends may send little without room.
+        if length.is_some() || !arriving.collect(SMALL).await? {
+            // All that it may take at first, so that nobody waits who has some of it.
+            if let Err(error) = room.wait_to_read(length.unwrap_or(LONGEST_BODY).min(LONGEST_BODY)).await {
+                arriving.drain().await;
                 return Err(error);
             }
-        };
-        let read = collect(&mut body, length.unwrap_or_default().min(LONGEST_BODY), STILL, SLOWEST).await.map_err(
-            |error| {
-                if error.is::<LengthLimitError>() {
-                    let message = format!("The request body is longer than {LONGEST_BODY} bytes.");
-                    Error::new(ErrorCode::RequestTooLarge, message)
-                } else {
-                    unreadable()
-                }
-            },
-        )?;
+            arriving.collect(usize::MAX).await?;
+        }
+        let read = arriving.read;
         room.keep(read.len());
-        let room = room.for_work(compression.of(&read, LONGEST_BODY)).await?;
+        room.wait_to_work(compression.of(&read, LONGEST_BODY)).await?;
         Ok((Request { body: read, ..self.request }, room))
     }
 
@@ -113,31 +106,60 @@ impl Incoming {
     }
 }
 
-/// All of a body that is said to have so many bytes, unless it pauses for too long, or takes too long in all. None is copied where they come at once,
-/// as they do in a Lambda.
-async fn collect(
-    body: &mut Limited<Body>,
+/// A body that is being read.
+struct Arriving {
+    body: Limited<Body>,
+    /// How many bytes it is said to have.
     length: usize,
     still: Duration,
-    slowest: Duration,
-) -> std::result::Result<Vec<u8>, BoxError> {
-    let end = Instant::now() + slowest;
-    let mut read = Vec::new();
-    while let Some(frame) = timeout_at(end.min(Instant::now() + still), body.frame()).await? {
-        let Ok(data) = frame?.into_data() else { continue };
-        if read.is_empty() && data.len() >= length {
-            read = Vec::from(data);
-        } else {
-            read.reserve(length.saturating_sub(read.len()));
-            read.extend_from_slice(&data);
-        }
-    }
-    Ok(read)
+    end: Instant,
+    read: Vec<u8>,
 }
 
-/// Reads a body and forgets it: who is refused while he sends may not see the answer.
-async fn drain(mut body: Limited<Body>) {
-    let _ = timeout(PATIENCE, async { while let Some(Ok(_)) = body.frame().await {} }).await;
+impl Arriving {
+    /// One that may pause for so long, and take so long in all.
+    fn new(body: Body, length: Option<usize>, still: Duration, slowest: Duration) -> Self {
+        let length = length.unwrap_or_default().min(LONGEST_BODY);
+        Self { body: Limited::new(body, LONGEST_BODY), length, still, end: Instant::now() + slowest, read: Vec::new() }
+    }
+
+    /// Reads on until there are more than so many bytes; whether it is all. None is copied where all come at once, as they do in a Lambda.
+    async fn collect(&mut self, most: usize) -> Result<bool> {
+        while self.read.len() <= most {
+            let frame = timeout_at(self.end.min(Instant::now() + self.still), self.body.frame()).await;
+            let Some(frame) = frame.map_err(|_| too_slow())? else { return Ok(true) };
+            let Ok(data) = frame.map_err(|error| refused(&error))?.into_data() else { continue };
+            if self.read.is_empty() && data.len() >= self.length {
+                self.read = Vec::from(data);
+            } else {
+                self.read.reserve(self.length.saturating_sub(self.read.len()));
+                self.read.extend_from_slice(&data);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the rest and forgets it: who is refused while he sends may not see the answer.
+    async fn drain(mut self) {
+        let _ = timeout(PATIENCE, async { while let Some(Ok(_)) = self.body.frame().await {} }).await;
+    }
+}
+
+fn too_slow() -> Error {
+    let message = format!(
+        "The request body has paused for {} seconds, or taken more than {}.",
+        STILL.as_secs(),
+        SLOWEST.as_secs()
+    );
+    Error::new(ErrorCode::RequestTimeout, message)
+}
+
+fn refused(error: &BoxError) -> Error {
+    if error.is::<LengthLimitError>() {
+        let message = format!("The request body is longer than {LONGEST_BODY} bytes.");
+        return Error::new(ErrorCode::RequestTooLarge, message);
+    }
+    unreadable()
 }
 
 fn unreadable() -> Error {
@@ -151,20 +173,23 @@ mod tests {
     use super::*;
 
     /// How much is read of a body of so many bytes, of which one comes every 20 ms.
-    async fn read(bytes: usize, still: u64, slowest: u64) -> Option<usize> {
+    async fn read(bytes: usize, still: u64, slowest: u64) -> std::result::Result<usize, u16> {
         let body = stream::iter(0..bytes).then(|_| async {
             tokio::time::sleep(Duration::from_millis(20)).await;
             Ok::<_, std::io::Error>(Bytes::from_static(b"x"))
         });
-        let mut body = Limited::new(Body::from_stream(body), LONGEST_BODY);
         let [still, slowest] = [still, slowest].map(Duration::from_millis);
-        collect(&mut body, 0, still, slowest).await.ok().map(|read| read.len())
+        let mut arriving = Arriving::new(Body::from_stream(body), None, still, slowest);
+        match arriving.collect(usize::MAX).await {
+            Ok(is_all) => Ok(is_all.then_some(arriving.read.len()).unwrap()),
+            Err(error) => Err(error.code.http_status()),
+        }
     }
 
     #[tokio::test]
     async fn a_body_that_pauses_or_takes_too_long_is_not_waited_for() {
-        assert_eq!(read(5, 60_000, 60_000).await, Some(5));
-        assert_eq!(read(5, 1, 60_000).await, None);
-        assert_eq!(read(usize::MAX, 60_000, 200).await, None);
+        assert_eq!(read(5, 60_000, 60_000).await, Ok(5));
+        assert_eq!(read(5, 1, 60_000).await, Err(408));
+        assert_eq!(read(usize::MAX, 60_000, 200).await, Err(408));
     }
 }

@@ -4,39 +4,47 @@ use std::time::Duration;
 
 use mlflow_api::{Error, ErrorCode, Result};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Bodies that are shorter, in bytes, need no room: there is little that many of them take.
-const SMALL: usize = 64 << 10;
+pub(crate) const SMALL: usize = 64 << 10;
 /// Bytes of bodies that are read, or wait until there is room to work on them: two of the longest.
 const TO_READ: usize = 64 << 20;
 /// Bytes of bodies, decompressed, that are worked on; a longer one is worked on alone. What is made of a body takes up to some ten times as much.
 const TO_WORK: usize = 16 << 20;
-/// How long a request waits for others to make room, once to be read and once to be worked on. OpenTelemetry's exporter gives up 10 seconds
-/// after it began.
+/// How long a request waits for others to make room, in all. OpenTelemetry's exporter gives up 10 seconds after it began.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 static READING: Semaphore = Semaphore::const_new(TO_READ);
 static WORKING: Semaphore = Semaphore::const_new(TO_WORK);
 
 /// Room for the body of one request, and what is made of it, until it is dropped.
-pub(crate) struct Room(Option<SemaphorePermit<'static>>);
+pub(crate) struct BodyRoom {
+    permit: Option<SemaphorePermit<'static>>,
+    /// How long the request may still wait.
+    patience: Duration,
+}
 
-impl Room {
+impl BodyRoom {
+    /// None yet.
+    pub(crate) const fn none() -> Self {
+        Self { permit: None, patience: PATIENCE }
+    }
+
     /// Waits until there is room to read a body of at most so many bytes, as they are sent.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED`, where there is none for too long.
-    pub(crate) async fn for_reading(bytes: usize) -> Result<Self> {
-        Self::of(&READING, bytes.min(TO_READ)).await
+    pub(crate) async fn wait_to_read(&mut self, bytes: usize) -> Result<()> {
+        self.wait_for(&READING, bytes.min(TO_READ)).await
     }
 
     /// Makes room again, but for so many bytes.
     pub(crate) fn keep(&mut self, bytes: usize) {
         if bytes < SMALL {
-            self.0 = None;
+            self.permit = None;
         }
-        if let Some(permit) = &mut self.0 {
+        if let Some(permit) = &mut self.permit {
             drop(permit.split(permit.num_permits().saturating_sub(bytes)));
         }
     }
@@ -44,19 +52,24 @@ impl Room {
     /// Waits until there is room to work on a body that was read, and has so many bytes decompressed; then others can be read.
     ///
     /// # Errors
-    /// As [`Room::for_reading`].
-    pub(crate) async fn for_work(self, bytes: usize) -> Result<Self> {
-        Self::of(&WORKING, bytes.min(TO_WORK)).await
+    /// As [`BodyRoom::wait_to_read`].
+    pub(crate) async fn wait_to_work(&mut self, bytes: usize) -> Result<()> {
+        self.wait_for(&WORKING, bytes.min(TO_WORK)).await
     }
 
-    async fn of(free: &'static Semaphore, bytes: usize) -> Result<Self> {
+    /// What it has, it keeps until it gets the other.
+    async fn wait_for(&mut self, free: &'static Semaphore, bytes: usize) -> Result<()> {
         if bytes < SMALL {
-            return Ok(Self(None));
+            self.permit = None;
+            return Ok(());
         }
         let bytes = u32::try_from(bytes).map_err(Error::internal)?;
-        let permit = timeout(PATIENCE, free.acquire_many(bytes)).await.ok().and_then(std::result::Result::ok);
+        let begun = Instant::now();
+        let permit = timeout(self.patience, free.acquire_many(bytes)).await.ok().and_then(std::result::Result::ok);
+        self.patience = self.patience.saturating_sub(begun.elapsed());
         let message = "There are too many large requests at this time. Try again later.";
-        permit.map(|permit| Self(Some(permit))).ok_or_else(|| Error::new(ErrorCode::ResourceExhausted, message))
+        self.permit = Some(permit.ok_or_else(|| Error::new(ErrorCode::ResourceExhausted, message))?);
+        Ok(())
     }
 }
 
