@@ -112,7 +112,9 @@ def measure(side: Side, url: str, seconds: float) -> None:
         side.seconds += times[int(len(times) * _WARM_UP_SHARE) :]
 
 
-def page(options: argparse.Namespace, program: Path, sides: tuple[Side, Side], overview: Overview | None) -> list[str]:
+def page(
+    options: argparse.Namespace, program: Path, sides: tuple[Side, Side], load: float, overview: Overview | None
+) -> list[str]:
     """What is written."""
     stock, subject = sides
     ratio = statistics.median(subject.rates) / statistics.median(stock.rates)
@@ -123,7 +125,7 @@ def page(options: argparse.Namespace, program: Path, sides: tuple[Side, Side], o
         "",
         f"- ours: {machine.version_of(program)}, `serve` with the embedded engine, data on disk",
         f"- stock: MLflow {version('mlflow')}, `mlflow server --workers 1` on SQLite",
-        f"- both, and the exporters, on one machine and disk: {machine.described()}; load average {os.getloadavg()[0]:.1f}",
+        f"- both, and the exporters, on one machine and disk: {machine.described()}; load average {load:.1f} after the rounds",
         f"- {EXPORTERS} exporters, each request a new trace of {SPANS} spans in protobuf, {len(export()):,} bytes; {options.rounds} rounds of"
         f" {options.seconds:.0f} s for each side, in turns",
         "",
@@ -160,9 +162,10 @@ def main() -> int:
             turns = list(zip(sides, (stock.url, subject.url), strict=True))
             for side, url in turns if number % 2 else reversed(turns):
                 measure(side, url, options.seconds)
+        load = os.getloadavg()[0]
         data = directory / "subject" / "data"
         overview = measure_overview(subject.url, data, options.overview) if options.overview else None
-    text = "\n".join(page(options, program, sides, overview))
+    text = "\n".join(page(options, program, sides, load, overview))
     if options.output:
         options.output.write_text(text)
     print(text)
