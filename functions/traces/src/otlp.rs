@@ -49,9 +49,10 @@ impl Endpoint for Export {
         let Some(experiment) = request.header(EXPERIMENT) else {
             return Ok(Self::Refused { status: 422, body: missing(EXPERIMENT) });
         };
-        let read = spans::read(request.content_type.as_deref(), request.header(ENCODING), &request.body);
-        let exports = match read {
-            Ok(exports) => exports,
+        let read = Format::of(request.content_type.as_deref())
+            .and_then(|format| Ok((format, spans::read(format, request.header(ENCODING), &request.body)?)));
+        let (format, exports) = match read {
+            Ok(read) => read,
             Err(refusal) => return Ok(Self::Refused { status: refusal.status, body: refusal.body() }),
         };
         if let Some(detail) = too_many(&exports) {
@@ -59,7 +60,6 @@ impl Endpoint for Export {
         }
         // Linking is all that is lost with a run that cannot be.
         let run = request.header(RUN).filter(|run| !run.is_empty()).and_then(RunId::parse);
-        let format = Format::of(request.content_type.as_deref()).unwrap_or(Format::Protobuf);
         Ok(Self::Spans { experiment: ExperimentId::parse(experiment)?, run, exports, format })
     }
 

@@ -16,8 +16,8 @@ use crate::values::{dictionary, entry, message};
 const SERVICE_NAME: &str = "service.name";
 
 /// Makes of a span what MLflow's store would: attributes as JSON texts, what only some SDKs name translated, ids of full length, and
-/// nothing that MLflow drops (the kind, the state, counts of what was dropped). `service` is set on a root.
-pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<Span, Refusal> {
+/// nothing that MLflow drops (the kind, the state, counts of what was dropped). `service` is set on a root. Returns its trace's id with it.
+pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<([u8; 16], Span), Refusal> {
     if sent.trace_id.is_empty() || sent.span_id.is_empty() {
         return Err(Refusal::new(422, "Cannot convert OpenTelemetry span to MLflow span"));
     }
@@ -37,7 +37,7 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<Span, Refusal> {
     }
     let seen: Vec<_> = sent.events.iter().map(seen).collect();
     let typed = translate(&mut attributes, &seen);
-    Ok(Span {
+    let whole = Span {
         trace_id: trace_id.to_vec(),
         span_id: span_id.to_vec(),
         parent_span_id: if root { Vec::new() } else { parent.to_vec() },
@@ -50,7 +50,8 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<Span, Refusal> {
         status: sent.status.and_then(status),
         flags: typed.flags(),
         ..Span::default()
-    })
+    };
+    Ok((trace_id, whole))
 }
 
 /// Attributes of an event or a link, which MLflow keeps as they are; but bytes become a text, and a key comes once.

@@ -2,7 +2,7 @@
 
 use mlflow_api::Json;
 
-/// Values in one JSON text, about. Each takes some 64 bytes in memory, and two in the text: more of them would fill a server's.
+/// Values in one JSON text, about. Each takes about 64 bytes in memory and at least two in the text: more of them would fill a server's.
 const MOST: usize = 2_000_000;
 
 /// What a text is the JSON of; nothing where it is none, or has more values than are read.
@@ -16,13 +16,18 @@ pub(crate) fn read(text: &str) -> Option<Json> {
 
 /// How many values a JSON text has, by the marks before them.
 fn values(text: &str) -> usize {
+    marks(text.as_bytes(), |byte| matches!(byte, b'{' | b'[' | b',' | b':'))
+}
+
+/// How many marks of a kind JSON has outside of its strings.
+pub(crate) fn marks(json: &[u8], is_mark: impl Fn(u8) -> bool) -> usize {
     let (mut count, mut is_text, mut is_escaped) = (0, false, false);
-    for byte in text.bytes() {
+    for byte in json {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' if is_text => is_escaped = true,
             b'"' => is_text = !is_text,
-            b'{' | b'[' | b',' | b':' if !is_text => count += 1,
+            mark if !is_text && is_mark(*mark) => count += 1,
             _ => {}
         }
     }

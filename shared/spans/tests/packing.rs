@@ -8,11 +8,11 @@ use opentelemetry_proto::tonic::trace::v1::span::{Event, Link};
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status, TracesData};
 use proptest::prelude::*;
 use prost::Message;
-use serde_json::json;
-use spans::{artifact_json, facts, join, json as answered, pack, read, summarize, unpack, unpack_within};
+use serde_json::{json, to_value};
+use spans::{Format, artifact_json, facts, join, json as answered, pack, read, summarize, unpack, unpack_within};
 
-const PROTOBUF: Option<&str> = Some("application/x-protobuf");
-const JSON: Option<&str> = Some("application/json");
+const PROTOBUF: Format = Format::Protobuf;
+const JSON: Format = Format::Json;
 
 fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -59,7 +59,7 @@ fn the_deepest_value_that_is_read_comes_back() {
             deepest = depth;
             let spans = unpack(&pack(&exports[0].spans, 1 << 20).parts.concat()).unwrap();
             assert_eq!(spans, exports[0].spans);
-            let _ = (answered(&spans[0]), artifact_json(&spans[0]), summarize(&spans).unwrap());
+            let _ = (to_value(answered(&spans[0])).unwrap(), artifact_json(&spans[0]), summarize(&spans).unwrap());
         }
     }
     assert!((30..60).contains(&deepest), "{deepest}");
@@ -92,6 +92,38 @@ fn spans_are_unpacked_within_what_is_left() {
     let mut too_little = taken - 1;
     assert_eq!(unpack_within(&packed, &mut too_little).unwrap(), None);
     assert_eq!(too_little, taken - 1);
+}
+
+/// Takes so many bytes.
+struct Room(usize);
+
+impl std::io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Of eight attributes of a million values each, none but the first is read for an answer that ends there.
+#[test]
+fn an_answer_is_made_as_far_as_there_is_room() {
+    let long = format!("[{}0]", "0,".repeat(1_000_000));
+    let span = |attributes: usize| Span {
+        attributes: (0..attributes).map(|_| attribute("mlflow.spanInputs", text(&long))).collect(),
+        ..span_of(1, 1)
+    };
+    let took = |span: &Span| {
+        let began = std::time::Instant::now();
+        let written = serde_json::to_writer(Room(1_000), &answered(span));
+        assert!(written.unwrap_err().is_io());
+        began.elapsed()
+    };
+    let (one, eight) = (span(1), span(8));
+    assert!((0..20).any(|_| took(&eight) < took(&one) * 3));
 }
 
 #[test]
@@ -250,7 +282,7 @@ proptest! {
             prop_assert_eq!(format!("{back:?}"), format!("{:?}", export.spans));
             let mut usage = spans::Usage::default();
             for span in &back {
-                prop_assert!(answered(span).is_object());
+                prop_assert!(to_value(answered(span)).unwrap().is_object());
                 prop_assert!(mlflow_api::Json::parse(&artifact_json(span)).is_some());
                 let _ = facts(span);
                 if let Ok(summary) = summarize(std::slice::from_ref(span)) {
@@ -304,7 +336,7 @@ proptest! {
         let _ = unpack(&packed[..cut.index(packed.len())]);
         for export in read(PROTOBUF, None, &message).into_iter().flatten() {
             let _ = summarize(&export.spans);
-            let _: Vec<_> = export.spans.iter().map(answered).collect();
+            let _: Vec<_> = export.spans.iter().map(|span| to_value(answered(span)).unwrap()).collect();
         }
     }
 }

@@ -7,7 +7,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use spans::{Export, Span, Summary, artifact_json, facts, join, json, pack, read, summarize, trace_id_text, unpack};
+use spans::{
+    Export, Format, Span, Summary, artifact_json, facts, join, json, pack, read, summarize, trace_id_text, unpack,
+};
 
 /// What is refused with another answer: the two bytes `{"` begin no deflate stream to zlib, and one to this crate's library; times that are no
 /// dates are a failure of MLflow's database, which exporters would try again.
@@ -34,7 +36,8 @@ fn bytes(body: &Value) -> Vec<u8> {
 fn sent(case: &Value) -> Result<Vec<Export>, (u16, Value)> {
     let mut exports = Vec::new();
     for body in case["bodies"].as_array().unwrap() {
-        match read(case["content_type"].as_str(), case["content_encoding"].as_str(), &bytes(body)) {
+        let format = Format::of(case["content_type"].as_str());
+        match format.and_then(|format| read(format, case["content_encoding"].as_str(), &bytes(body))) {
             Ok(more) => exports.extend(more),
             Err(refusal) => return Err((refusal.status, serde_json::from_str(&refusal.body()).unwrap())),
         }
@@ -96,11 +99,11 @@ fn compared_spans(spans: &[Span], trace: &Value) -> Vec<String> {
             wrong.push(format!("{what}\n  ours  {ours}\n  stock {stock}"));
         }
     };
-    let ours: Vec<Value> = spans.iter().map(json).collect();
+    let ours: Vec<_> = spans.iter().map(|span| serde_json::to_string(&json(span)).unwrap()).collect();
     let stock = trace["spans"].as_array().cloned().unwrap_or_default();
     expect("spans", ours.len().to_string(), stock.len().to_string());
     for (ours, stock) in ours.iter().zip(&stock) {
-        expect("answer", ours.to_string(), stock.to_string());
+        expect("answer", ours.clone(), stock.to_string());
     }
     // Where MLflow has not kept the file's text, it prints it otherwise.
     if let Some(file) = trace.get("file").and_then(|file| serde_json::from_str::<Value>(file.as_str()?).ok()) {

@@ -138,7 +138,7 @@ fn counting(body: &[u8]) -> Vec<u8> {
 
 async fn export_body(store: &Store, experiment: ExperimentId, body: &[u8]) {
     let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
-    let exports = spans::read(Some("application/json"), None, body).unwrap();
+    let exports = spans::read(spans::Format::Json, None, body).unwrap();
     assert!(store.spans_log(&experiment, None, exports).await.unwrap().is_empty());
 }
 

@@ -75,7 +75,7 @@ async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
     let numbers: Vec<u32> = (1..=TRACES).collect();
     for block in numbers.chunks(OF_BLOCK) {
         let traces = block.iter().map(|number_of| {
-            let mut exports = spans::read(Some("application/json"), None, &body(*number_of, 0..10)).unwrap();
+            let mut exports = spans::read(spans::Format::Json, None, &body(*number_of, 0..10)).unwrap();
             let mut spans = exports.pop().unwrap().spans;
             if number_of.is_multiple_of(500) {
                 "a needle in the hay".clone_into(&mut spans[3].name);
@@ -114,7 +114,7 @@ async fn put_unpacked(bench: &Bench<Indexer>, document: &Item, first: u32) -> Tr
     for number_of in first..first + 1_000 {
         let trace = like(document, number_of);
         let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));
-        let mut exports = spans::read(Some("application/json"), None, &body(number_of, 0..10)).unwrap();
+        let mut exports = spans::read(spans::Format::Json, None, &body(number_of, 0..10)).unwrap();
         let content = spans::pack(&exports.pop().unwrap().spans, 380 << 10).parts.concat();
         let digest = WideDigest(fnv1a_128(&content));
         let spans = rows::TraceSpans::key(trace.id(), &trace.experiment(), &digest, &Ordinal(0));

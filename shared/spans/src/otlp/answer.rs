@@ -1,8 +1,10 @@
-//! Answers to exports that were stored, in the form in which the export was written.
+//! The form in which an export is written, and the answer to one that was stored, in the same form.
 
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTracePartialSuccess, ExportTraceServiceResponse};
 use prost::Message;
 use serde_json::json;
+
+use crate::refusal::Refusal;
 
 /// What an export is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,11 +16,15 @@ pub enum Format {
 }
 
 impl Format {
-    /// The one that a request names.
-    #[must_use]
-    pub fn of(content_type: Option<&str>) -> Option<Self> {
-        let media_type = content_type?.split(';').next().unwrap_or_default().trim();
-        [Self::Protobuf, Self::Json].into_iter().find(|format| format.media_type() == media_type)
+    /// The one that a request names; refused is any other.
+    pub fn of(content_type: Option<&str>) -> Result<Self, Refusal> {
+        let given = content_type.unwrap_or("None");
+        let media_type = given.split(';').next().unwrap_or_default().trim();
+        let named = [Self::Protobuf, Self::Json].into_iter().find(|format| format.media_type() == media_type);
+        named.ok_or_else(|| {
+            let [protobuf, json] = [Self::Protobuf, Self::Json].map(Self::media_type);
+            Refusal::new(400, format!("Invalid Content-Type: {given}. Expected: {protobuf} or {json}"))
+        })
     }
 
     /// Its media type.
@@ -64,6 +70,6 @@ mod tests {
         let protobuf = Format::of(Some("application/x-protobuf")).unwrap();
         assert_eq!(protobuf.answer(None), b"");
         assert_eq!(protobuf.answer(Some((3, "no"))), b"\x0a\x06\x08\x03\x12\x02no");
-        assert_eq!([None, Some("text/plain"), Some("")].map(Format::of), [None; 3]);
+        assert!([None, Some("text/plain"), Some("")].into_iter().all(|other| Format::of(other).is_err()));
     }
 }

@@ -10,6 +10,9 @@ use crate::refusal::Refusal;
 /// Bytes of a body after decompression.
 const LARGEST: usize = 32 << 20;
 
+/// Bytes for which no request waits until there is room in memory.
+const SMALL: usize = 64 << 10;
+
 /// The body as it was before it was compressed.
 pub(super) fn decompressed<'a>(encoding: Option<&str>, body: &'a [u8]) -> Result<Cow<'a, [u8]>, Refusal> {
     let encoding = encoding.unwrap_or_default().to_lowercase();
@@ -17,26 +20,73 @@ pub(super) fn decompressed<'a>(encoding: Option<&str>, body: &'a [u8]) -> Result
         "" => Ok(Cow::Borrowed(body)),
         // To Python, nothing at all is a gzip file without members.
         "gzip" if body.is_empty() => Ok(Cow::Borrowed(body)),
-        "gzip" => match bounded(MultiGzDecoder::new(body)) {
+        "gzip" => match bounded(MultiGzDecoder::new(body), said(body).clamp(SMALL, LARGEST)) {
             Some(plain) => plain.map(Cow::Owned),
             None => Err(Refusal::new(400, "Failed to decompress gzip payload")),
         },
         // Some clients leave the two bytes before and the checksum away.
-        "deflate" => match bounded(ZlibDecoder::new(body)).or_else(|| bounded(DeflateDecoder::new(body))) {
-            Some(plain) => plain.map(Cow::Owned),
-            None => Err(Refusal::new(400, "Failed to decompress deflate payload")),
-        },
+        "deflate" => {
+            match bounded(ZlibDecoder::new(body), LARGEST).or_else(|| bounded(DeflateDecoder::new(body), LARGEST)) {
+                Some(plain) => plain.map(Cow::Owned),
+                None => Err(Refusal::new(400, "Failed to decompress deflate payload")),
+            }
+        }
         other => Err(Refusal::new(400, format!("Unsupported Content-Encoding: {other}"))),
     }
 }
 
-/// What a decoder gives; nothing where it fails, and an answer of its own where it gives too much.
-fn bounded(decoder: impl Read) -> Option<Result<Vec<u8>, Refusal>> {
+/// The length that gzip's last four bytes say. The request has waited for so much room in memory; of several members, which no exporter sends, only the
+/// last one's length is there.
+fn said(body: &[u8]) -> usize {
+    let length = body.last_chunk::<4>().map(|length| u32::from_le_bytes(*length)).unwrap_or_default();
+    usize::try_from(length).unwrap_or(usize::MAX)
+}
+
+/// What a decoder gives; nothing where it fails, and an answer of its own where it gives more than so many bytes.
+fn bounded(decoder: impl Read, most: usize) -> Option<Result<Vec<u8>, Refusal>> {
     let mut plain = Vec::new();
-    decoder.take(LARGEST as u64 + 1).read_to_end(&mut plain).ok()?;
-    if plain.len() > LARGEST {
-        let detail = format!("The request is larger than {LARGEST} bytes after decompression");
-        return Some(Err(Refusal::new(413, detail)));
+    decoder.take(most as u64 + 1).read_to_end(&mut plain).ok()?;
+    if plain.len() <= most {
+        return Some(Ok(plain));
     }
-    Some(Ok(plain))
+    let than = if most == LARGEST { format!("{LARGEST} bytes") } else { "its last four bytes say".to_owned() };
+    Some(Err(Refusal::new(413, format!("The request is larger than {than} after decompression"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn member(bytes: usize) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&vec![b' '; bytes]).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// The length of what comes of a body in gzip, or the refusal.
+    fn length(members: &[usize]) -> Result<usize, (u16, String)> {
+        let body = members.iter().flat_map(|bytes| member(*bytes)).collect::<Vec<_>>();
+        let plain = decompressed(Some("gzip"), &body).map(|plain| plain.len());
+        plain.map_err(|refusal| (refusal.status, refusal.detail))
+    }
+
+    #[test]
+    fn gzip_becomes_what_it_says() {
+        assert_eq!(length(&[3 << 20]), Ok(3 << 20));
+        assert_eq!(length(&[LARGEST]), Ok(LARGEST));
+        let larger = |than: &str| Err((413, format!("The request is larger than {than} after decompression")));
+        assert_eq!(length(&[LARGEST + 1]), larger("33554432 bytes"));
+        // Several members, of which only the last says how long it is.
+        assert_eq!(length(&[10, 20]), Ok(30));
+        assert_eq!(length(&[SMALL, 0]), Ok(SMALL));
+        assert_eq!(length(&[0, 3 << 20]), Ok(3 << 20));
+        for members in [[3 << 20, 0], [SMALL, 1], [1, 3 << 20], [LARGEST, 0]] {
+            assert_eq!(length(&members), larger("its last four bytes say"), "{members:?}");
+        }
+    }
 }

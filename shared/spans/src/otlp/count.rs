@@ -5,21 +5,25 @@ use prost::bytes::Buf;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 use crate::refusal::Refusal;
+use crate::text::marks;
 
-/// Messages of an export: spans, events, links, attributes with their values, and values in lists; one takes up to 300 bytes in memory. Of marks in
-/// JSON, which has some for each, four times as many: as an attribute has.
+/// Messages of an export: spans, events, links, attributes with their values, values in lists, and names of attributes; one takes up to 300 bytes in
+/// memory. JSON has about four marks (`{`, `[`, `,`) for one message.
 const MOST: usize = 300_000;
 const MOST_OF_JSON: usize = 4 * MOST;
 /// Levels of lists in lists; prost reads no more.
 const DEEPEST: usize = 100;
 
-/// The messages that are counted, by the message that they are in and the number of their field.
+/// What is counted, by the message that it is in and the number of its field.
 #[derive(Clone, Copy)]
 enum Kind {
     Traces,
     ResourceSpans,
     ScopeSpans,
     Resource,
+    Entity,
+    Name,
+    Scope,
     Span,
     Event,
     Link,
@@ -30,21 +34,24 @@ enum Kind {
 }
 
 impl Kind {
-    /// What a field holds, where it is a message that is counted.
+    /// What a field holds, where that is counted.
     fn field(self, number: u32) -> Option<Self> {
         Some(match (self, number) {
             (Self::Traces, 1) => Self::ResourceSpans,
-            (Self::ResourceSpans | Self::ScopeSpans, 1) => Self::Resource,
+            (Self::ResourceSpans, 1) => Self::Resource,
             (Self::ResourceSpans, 2) => Self::ScopeSpans,
+            (Self::ScopeSpans, 1) => Self::Scope,
             (Self::ScopeSpans, 2) => Self::Span,
             (Self::Span, 11) => Self::Event,
             (Self::Span, 13) => Self::Link,
-            // The attributes of all of them, and of the program that a scope names.
-            (Self::Resource, 1 | 3) | (Self::Span, 9) | (Self::Event, 3) | (Self::Link, 4) | (Self::KeyValues, 1) => {
-                Self::KeyValue
-            }
-            // The program that a resource names has lists of names there, which an attribute has not.
-            (Self::KeyValue, 2..=4) | (Self::List, 1) => Self::AnyValue,
+            (Self::Resource | Self::KeyValues, 1)
+            | (Self::Scope | Self::Event, 3)
+            | (Self::Link, 4)
+            | (Self::Span, 9) => Self::KeyValue,
+            // An entity names attributes: texts, each of which takes 24 bytes, however short.
+            (Self::Resource, 3) => Self::Entity,
+            (Self::Entity, 3 | 4) => Self::Name,
+            (Self::KeyValue, 2) | (Self::List, 1) => Self::AnyValue,
             (Self::AnyValue, 5) => Self::List,
             (Self::AnyValue, 6) => Self::KeyValues,
             _ => return None,
@@ -61,17 +68,7 @@ pub(super) fn check_protobuf(body: &[u8]) -> Result<(), Refusal> {
 
 /// The same for JSON, of which only the marks between values are looked at.
 pub(super) fn check_json(body: &[u8]) -> Result<(), Refusal> {
-    let (mut count, mut is_text, mut is_escaped) = (0, false, false);
-    for byte in body {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b'{' | b'[' | b',' if !is_text => count += 1,
-            _ => {}
-        }
-    }
-    check(count, MOST_OF_JSON)
+    check(marks(body, |byte| matches!(byte, b'{' | b'[' | b',')), MOST_OF_JSON)
 }
 
 fn check(count: usize, most: usize) -> Result<(), Refusal> {
@@ -146,16 +143,72 @@ mod tests {
         assert_eq!(count, 5 + 3 * 4);
     }
 
-    #[test]
-    fn what_would_become_too_much_is_refused_unread() {
-        let spans = [0x12, 0x00].repeat(MOST);
-        let many = [1, 2].into_iter().rev().fold(spans, |content, number| {
+    /// A field with this content, in fields of these numbers, the outermost first.
+    fn nested(path: &[u32], content: Vec<u8>) -> Vec<u8> {
+        path.iter().rev().fold(content, |content, number| {
             let mut field = Vec::new();
-            encode_key(number, WireType::LengthDelimited, &mut field);
+            encode_key(*number, WireType::LengthDelimited, &mut field);
             encode_varint(content.len() as u64, &mut field);
             [field, content].concat()
-        });
+        })
+    }
+
+    /// What is left of a message when it is read and written again.
+    fn kept(message: &[u8]) -> Option<Vec<u8>> {
+        TracesData::decode(message).ok().map(|read| read.encode_to_vec())
+    }
+
+    /// Looks at all fields of the message at the end of this path: what is kept as often as it comes has to be counted as often. Adds the paths of those.
+    fn look(path: &[u32], repeated: &mut Vec<Vec<u32>>) {
+        const TIMES: usize = 100;
+        for number in 1..=20 {
+            let below = [path, &[number]].concat();
+            for wire in [WireType::LengthDelimited, WireType::Varint, WireType::ThirtyTwoBit, WireType::SixtyFourBit] {
+                let mut field = Vec::new();
+                encode_key(number, wire, &mut field);
+                // An empty text, message or list; a zero.
+                let zeros = match wire {
+                    WireType::ThirtyTwoBit => 4,
+                    WireType::SixtyFourBit => 8,
+                    _ => 1,
+                };
+                field.resize(field.len() + zeros, 0);
+                let body = nested(path, field.repeat(TIMES));
+                if kept(&body).is_some_and(|kept| kept.len() > TIMES) {
+                    let mut count = 0;
+                    walk(&body, Kind::Traces, &mut count, 0);
+                    assert!(count >= TIMES, "{below:?} comes {TIMES} times, and {count} is counted");
+                    repeated.push(below.clone());
+                }
+            }
+            // A message is kept though it is empty, and loses what it does not know, which a text or bytes do not.
+            let empty = nested(&below, Vec::new());
+            let is_message = kept(&empty).as_ref() == Some(&empty)
+                && kept(&nested(&below, nested(&[2_000], Vec::new()))) == Some(empty);
+            if is_message && below.len() < 9 {
+                look(&below, repeated);
+            }
+        }
+    }
+
+    #[test]
+    fn all_that_repeats_is_counted() {
+        let mut repeated = Vec::new();
+        look(&[], &mut repeated);
+        // From the traces to values in lists of events' attributes.
+        for path in [&[1][..], &[1, 2, 2, 9], &[1, 1, 3, 4], &[1, 2, 1, 3], &[1, 2, 2, 11, 3, 2, 5, 1]] {
+            assert!(repeated.iter().any(|found| found == path), "{path:?} of {repeated:?}");
+        }
+    }
+
+    #[test]
+    fn what_would_become_too_much_is_refused_unread() {
+        let many = nested(&[1, 2], [0x12, 0x00].repeat(MOST));
         assert_eq!(check_protobuf(&many).unwrap_err().status, 413);
+        // Names of attributes, in an entity of a resource; and as many bytes in the name of a scope.
+        let names = [0x1a, 0x00].repeat(MOST + 1);
+        assert_eq!(check_protobuf(&nested(&[1, 1, 3], names.clone())).unwrap_err().status, 413);
+        assert!(check_protobuf(&nested(&[1, 2, 1, 1], names)).is_ok());
         let body =
             format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{}{{}}]}}]}}]}}", "{},".repeat(MOST_OF_JSON));
         assert_eq!(check_json(body.as_bytes()).unwrap_err().status, 413);

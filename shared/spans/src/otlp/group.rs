@@ -15,7 +15,7 @@ use crate::values::decoded;
 const LONGEST_EXPORT: usize = crate::pack::LARGEST - (1 << 20);
 
 /// Bytes of the spans of all traces in a request, as they are kept, and of the tags of their traces, each of which gets its own in the end. A body
-/// has a third of that: translating attributes makes more of them, and an attribute of a resource becomes a tag of a thousand traces.
+/// has a third of that: translating attributes makes more of them, and an attribute of a resource becomes a tag of ten thousand traces.
 const LARGEST: usize = 96 << 20;
 
 /// Traces in a request. Collectors send some thousand spans at a time, which may be of as many traces.
@@ -52,7 +52,7 @@ impl Room {
 
 /// The traces of a request, in the order in which they come first.
 pub(super) fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
-    let mut traces: IndexMap<Vec<u8>, Part> = IndexMap::new();
+    let mut traces: IndexMap<[u8; 16], Part> = IndexMap::new();
     let mut room = Room(LARGEST);
     for group in data.resource_spans {
         let sender = group.resource.unwrap_or_default();
@@ -60,15 +60,15 @@ pub(super) fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
         let tags: Option<Tags> = resource::tags(&sender.attributes).map(Into::into);
         let size_of_tags = size(tags.as_deref().unwrap_or_default());
         for sent in group.scope_spans.into_iter().flat_map(|scope| scope.spans) {
-            let span = keep(sent, service)?;
-            if !traces.contains_key(&span.trace_id) {
+            let (trace_id, span) = keep(sent, service)?;
+            if !traces.contains_key(&trace_id) {
                 if traces.len() >= MOST_TRACES {
                     let detail = format!("A request takes spans of at most {MOST_TRACES} traces.");
                     return Err(Refusal::new(413, detail));
                 }
                 room.take(OVERHEAD)?;
             }
-            let part = traces.entry(span.trace_id.clone()).or_default();
+            let part = traces.entry(trace_id).or_default();
             // With what stands before it in a list.
             let bytes = span.encoded_len() + 6;
             part.bytes += bytes;
@@ -84,8 +84,8 @@ pub(super) fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
             part.spans.insert(span.span_id.clone(), span);
         }
     }
-    let export = |(trace_id, part): (Vec<u8>, Part)| Export {
-        trace_id: trace_id.try_into().unwrap_or_default(),
+    let export = |(trace_id, part): ([u8; 16], Part)| Export {
+        trace_id,
         spans: part.spans.into_values().collect(),
         resource: part.resource.unwrap_or_default(),
         bytes: part.bytes,

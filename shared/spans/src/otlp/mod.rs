@@ -33,12 +33,7 @@ pub struct Export {
 
 /// Reads an export; its traces are in the order in which they come first. Refused is all of it or nothing, with 413 where it is, or would become,
 /// too large.
-pub fn read(content_type: Option<&str>, content_encoding: Option<&str>, body: &[u8]) -> Result<Vec<Export>, Refusal> {
-    let Some(format) = Format::of(content_type) else {
-        let given = content_type.unwrap_or("None");
-        let [protobuf, json] = [Format::Protobuf, Format::Json].map(Format::media_type);
-        return Err(Refusal::new(400, format!("Invalid Content-Type: {given}. Expected: {protobuf} or {json}")));
-    };
+pub fn read(format: Format, content_encoding: Option<&str>, body: &[u8]) -> Result<Vec<Export>, Refusal> {
     let body = body::decompressed(content_encoding, body)?;
     let data = match format {
         Format::Json => {
