@@ -6,7 +6,7 @@ use entities::{StoredTrace, read_traces};
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, TraceId};
 use test_site::{Site, key_of};
-use trace_blocks::{Place, TracePartition, read_block_spans, read_blocks, read_trace_spans};
+use trace_blocks::{Place, TracePartition, Turn, read_block_spans, read_blocks, read_trace_spans};
 
 /// Documents, marks and blocks as they are.
 struct Whole<'a> {
@@ -79,7 +79,7 @@ impl Whole<'_> {
             let asked: Vec<_> = wanted.iter().map(|trace| (&block, trace)).collect();
             let spans = read_block_spans(table, &asked).await.map_err(|failure| format!("{failure:?}"))?;
             for trace in wanted {
-                let own = read_trace_spans(table, partition.experiment, &trace).await;
+                let own = read_trace_spans(table, partition.experiment, &trace, &Turn::default()).await;
                 let own = own.map_err(|error| error.to_string())?;
                 if spans.get(&trace) != Some(&*own) && !self.is_cut_off {
                     return Err(format!("the spans of {trace} are not as its block says"));

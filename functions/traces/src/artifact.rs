@@ -4,6 +4,7 @@ use access::{Needs, Scope, Target};
 use artifact_store::ArtifactPath;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
+use mlflow_api::answer_size::{LONGEST, too_long};
 use mlflow_api::traces::TraceInfo;
 use mlflow_api::{Error, ErrorCode, Request, Result, TraceId};
 use service::{Answer, Attachment, Endpoint};
@@ -43,7 +44,9 @@ impl Endpoint for Get {
             return send(store, &info, &attachment).await;
         }
         if has_spans_here(&info) {
-            return Ok(Answer::Attachment(file(&store.trace_get(&trace, true).await?)));
+            let trace = store.trace_get(&trace, true).await?;
+            let text = clock::aside_from(spans::size(&trace.spans), move || text(&trace)).await;
+            return Ok(Answer::Attachment(file(text.map_err(Error::internal)??)));
         }
         send(store, &info, &ArtifactPath::of_file(FILE)?).await
     }
@@ -55,10 +58,23 @@ async fn send(store: &Store, info: &TraceInfo, path: &ArtifactPath) -> Result<An
     store.artifacts().at(&location)?.send(path).await
 }
 
-/// The spans as a file.
-fn file(trace: &WholeTrace) -> Attachment {
-    let spans: Vec<_> = trace.spans.iter().map(spans::artifact_json).collect();
-    let content = Bytes::from(format!("{{\"spans\":[{}]}}", spans.join(",")));
+/// The spans as the text of their file; refused where it is longer than any answer.
+fn text(trace: &WholeTrace) -> Result<String> {
+    let mut text = String::from("{\"spans\":[");
+    for (place, span) in trace.spans.iter().enumerate() {
+        text.push_str(if place > 0 { "," } else { "" });
+        text.push_str(&spans::artifact_json(span));
+        if text.len() > LONGEST {
+            return Err(too_long("The file with the spans", LONGEST));
+        }
+    }
+    text.push_str("]}");
+    Ok(text)
+}
+
+/// The file.
+fn file(text: String) -> Attachment {
+    let content = Bytes::from(text);
     let length = content.len() as u64;
     Attachment::new(FILE, "text/plain", length, String::new(), move |range| {
         let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(content.len());

@@ -35,6 +35,20 @@ pub async fn aside<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'stat
     tokio::task::spawn_blocking(compute).await
 }
 
+/// Bytes from which on computing with them takes milliseconds.
+const LONG: usize = 64 << 10;
+
+/// Computes something of so many bytes: [`aside`], where that takes long.
+///
+/// # Errors
+/// If it panicked there.
+pub async fn aside_from<T: Send + 'static>(
+    bytes: usize,
+    compute: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    if bytes < LONG { Ok(compute()) } else { aside(compute).await }
+}
+
 /// A moment of this process, to say later how long ago it was.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {

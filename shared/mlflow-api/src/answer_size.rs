@@ -74,9 +74,17 @@ impl Add for AnswerSize {
 /// # Errors
 /// [`too_long`] if it has more than [`LONGEST`] bytes.
 pub fn to_json(answer: &impl Serialize) -> Result<Vec<u8>> {
-    let mut json = Bounded(Vec::new());
-    match serde_json::to_writer(&mut json, answer) {
-        Ok(()) => Ok(json.0),
+    to_json_within(LONGEST, answer)
+}
+
+/// A part of an answer as JSON, where there is room for so many bytes.
+///
+/// # Errors
+/// [`too_long`] if it has more.
+pub fn to_json_within(room: usize, part: &impl Serialize) -> Result<Vec<u8>> {
+    let mut json = Bounded { bytes: Vec::new(), most: room };
+    match serde_json::to_writer(&mut json, part) {
+        Ok(()) => Ok(json.bytes),
         Err(error) if error.is_io() => Err(too_long("The answer", LONGEST)),
         Err(error) => Err(Error::internal(error)),
     }
@@ -91,15 +99,18 @@ pub fn too_long(what: &str, most: usize) -> Error {
     ))
 }
 
-/// Bytes in memory, no more than [`LONGEST`].
-struct Bounded(Vec<u8>);
+/// Bytes in memory, and how many they may be.
+struct Bounded {
+    bytes: Vec<u8>,
+    most: usize,
+}
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > LONGEST {
+        if self.bytes.len() + bytes.len() > self.most {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -132,5 +143,7 @@ mod tests {
         let error = to_json(&[&long, &long]).expect_err("it is too long");
         assert_eq!(error.code, ErrorCode::InvalidParameterValue);
         assert!(error.message.contains("longer than 64 MB"), "{error}");
+        assert_eq!(to_json_within(5, &["x"]).ok(), Some(br#"["x"]"#.to_vec()));
+        assert!(to_json_within(4, &["x"]).is_err());
     }
 }

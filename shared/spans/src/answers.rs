@@ -1,12 +1,15 @@
 //! A span in MLflow's answers.
 
 use base64::Engine;
+use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use mlflow_api::Json;
 use mlflow_api::json::Object;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
-use serde_json::{Map, Value, json};
+use opentelemetry_proto::tonic::trace::v1::span;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use crate::Span;
 use crate::ids::hex;
@@ -14,129 +17,210 @@ use crate::values::{decoded, dictionary};
 
 /// The span as `traces/get` and `traces/batchGet` answer it: OpenTelemetry's message in JSON, with the names of the `.proto` file, ids
 /// in base64, integers as numbers. What has its default value is not there.
-#[must_use]
-pub fn json(span: &Span) -> Value {
-    let mut fields = Map::new();
-    let mut set = |name: &str, value: Value| {
-        fields.insert(name.to_owned(), value);
-    };
-    set("trace_id", STANDARD.encode(&span.trace_id).into());
-    set("span_id", STANDARD.encode(&span.span_id).into());
-    if !span.parent_span_id.is_empty() {
-        set("parent_span_id", STANDARD.encode(&span.parent_span_id).into());
-    }
-    if !span.name.is_empty() {
-        set("name", span.name.clone().into());
-    }
-    if span.start_time_unix_nano != 0 {
-        set("start_time_unix_nano", span.start_time_unix_nano.into());
-    }
-    if span.end_time_unix_nano != 0 {
-        set("end_time_unix_nano", span.end_time_unix_nano.into());
-    }
-    if !span.attributes.is_empty() {
-        let attributes = span.attributes.iter().map(|attribute| key_value(&attribute.key, loaded(attribute)));
-        set("attributes", attributes.collect());
-    }
-    if !span.events.is_empty() {
-        let events = span.events.iter().map(|event| {
-            let mut fields = Map::new();
-            if event.time_unix_nano != 0 {
-                fields.insert("time_unix_nano".to_owned(), event.time_unix_nano.into());
-            }
-            if !event.name.is_empty() {
-                fields.insert("name".to_owned(), event.name.clone().into());
-            }
-            with_attributes(fields, &event.attributes)
-        });
-        set("events", events.collect());
-    }
+///
+/// What the JSON text of an attribute becomes is in memory while that attribute is written, and nothing else of the answer: it may be some ten times
+/// as long.
+pub fn json(span: &Span) -> impl Serialize {
     // MLflow leaves out links to what is no trace's and no span's id.
     let links = span.links.iter().filter(|link| link.trace_id.len() == 16 && link.span_id.len() == 8);
-    let links: Vec<Value> = links
-        .map(|link| {
-            let mut fields = Map::new();
-            fields.insert("trace_id".to_owned(), STANDARD.encode(&link.trace_id).into());
-            fields.insert("span_id".to_owned(), STANDARD.encode(&link.span_id).into());
-            with_attributes(fields, &link.attributes)
-        })
-        .collect();
-    if !links.is_empty() {
-        set("links", links.into());
+    let status = span.status.as_ref();
+    Answer {
+        trace_id: Base64(&span.trace_id),
+        span_id: Base64(&span.span_id),
+        parent_span_id: Base64(&span.parent_span_id),
+        name: &span.name,
+        start_time_unix_nano: span.start_time_unix_nano,
+        end_time_unix_nano: span.end_time_unix_nano,
+        attributes: span.attributes.iter().map(Loaded).collect(),
+        events: span.events.iter().map(Happened::of).collect(),
+        links: links.map(Linked::of).collect(),
+        status: Outcome {
+            message: status.map(|status| status.message.as_str()).unwrap_or_default(),
+            code: status.map(|status| status.code().as_str_name()),
+        },
     }
-    let mut status = Map::new();
-    if let Some(kept) = &span.status {
-        if !kept.message.is_empty() {
-            status.insert("message".to_owned(), kept.message.clone().into());
-        }
-        status.insert("code".to_owned(), kept.code().as_str_name().into());
-    }
-    set("status", status.into());
-    fields.into()
 }
 
-fn with_attributes(mut fields: Map<String, Value>, attributes: &[KeyValue]) -> Value {
-    if !attributes.is_empty() {
-        let attributes =
-            attributes.iter().map(|attribute| key_value(&attribute.key, decoded(attribute.value.as_ref())));
-        fields.insert("attributes".to_owned(), attributes.collect());
-    }
-    fields.into()
+#[derive(Serialize)]
+struct Answer<'a> {
+    trace_id: Base64<'a>,
+    span_id: Base64<'a>,
+    #[serde(skip_serializing_if = "Base64::is_empty")]
+    parent_span_id: Base64<'a>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "is_zero")]
+    start_time_unix_nano: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    end_time_unix_nano: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<Loaded<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Happened<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    links: Vec<Linked<'a>>,
+    status: Outcome<'a>,
 }
 
-/// What a kept attribute is the JSON text of. What is no JSON stays as it is, and what is empty is nothing.
-fn loaded(attribute: &KeyValue) -> Json {
-    match attribute.value.as_ref().and_then(|value| value.value.as_ref()) {
-        Some(Any::StringValue(text)) if text.is_empty() => Json::Null,
-        Some(Any::StringValue(text)) => crate::text::read(text).unwrap_or_else(|| Json::Text(text.clone())),
-        _ => Some(decoded(attribute.value.as_ref())).filter(Json::is_true).unwrap_or(Json::Null),
+#[derive(Serialize)]
+struct Happened<'a> {
+    #[serde(skip_serializing_if = "is_zero")]
+    time_unix_nano: u64,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<Plain<'a>>,
+}
+
+impl<'a> Happened<'a> {
+    fn of(event: &'a span::Event) -> Self {
+        let attributes = event.attributes.iter().map(Plain).collect();
+        Self { time_unix_nano: event.time_unix_nano, name: &event.name, attributes }
+    }
+}
+
+#[derive(Serialize)]
+struct Linked<'a> {
+    trace_id: Base64<'a>,
+    span_id: Base64<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<Plain<'a>>,
+}
+
+impl<'a> Linked<'a> {
+    fn of(link: &'a span::Link) -> Self {
+        let attributes = link.attributes.iter().map(Plain).collect();
+        Self { trace_id: Base64(&link.trace_id), span_id: Base64(&link.span_id), attributes }
+    }
+}
+
+#[derive(Serialize)]
+struct Outcome<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+}
+
+/// Bytes, such as an id.
+struct Base64<'a>(&'a [u8]);
+
+impl Base64<'_> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Base64<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(self.0, &STANDARD))
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// An attribute of a span: what its JSON text says. What is no JSON stays as it is, and what is empty is nothing.
+struct Loaded<'a>(&'a KeyValue);
+
+impl Serialize for Loaded<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = match self.0.value.as_ref().and_then(|value| value.value.as_ref()) {
+            Some(Any::StringValue(text)) if text.is_empty() => Json::Null,
+            Some(Any::StringValue(text)) => crate::text::read(text).unwrap_or_else(|| Json::Text(text.clone())),
+            _ => Some(decoded(self.0.value.as_ref())).filter(Json::is_true).unwrap_or(Json::Null),
+        };
+        Entry::of(&self.0.key, &value).serialize(serializer)
+    }
+}
+
+/// An attribute of an event or a link, as it is.
+struct Plain<'a>(&'a KeyValue);
+
+impl Serialize for Plain<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Entry::of(&self.0.key, &decoded(self.0.value.as_ref())).serialize(serializer)
     }
 }
 
 /// One entry of a list of attributes.
-fn key_value(key: &str, value: Json) -> Value {
-    let mut fields = Map::new();
-    if !key.is_empty() {
-        fields.insert("key".to_owned(), key.into());
-    }
-    if value != Json::Null {
-        fields.insert("value".to_owned(), any(value));
-    }
-    fields.into()
+#[derive(Serialize)]
+struct Entry<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value<'a>>,
 }
 
-fn any(value: Json) -> Value {
-    match value {
-        Json::Null => json!({}),
-        Json::Bool(value) => json!({ "bool_value": value }),
-        // Python fails where an integer has more than 64 bits; here it is answered as a text.
-        Json::Integer(digits) => match digits.parse::<i64>() {
-            Ok(number) => json!({ "int_value": number }),
-            Err(_) => json!({ "string_value": digits }),
-        },
-        Json::Float(number) => json!({ "double_value": double(number) }),
-        Json::Text(text) => json!({ "string_value": text }),
-        Json::List(items) if items.is_empty() => json!({ "array_value": {} }),
-        Json::List(items) => {
-            let values: Vec<Value> = items.into_iter().map(any).collect();
-            json!({ "array_value": { "values": values } })
+impl<'a> Entry<'a> {
+    fn of(key: &'a str, value: &'a Json) -> Self {
+        Self { key, value: Some(Value(value)).filter(|value| *value.0 != Json::Null) }
+    }
+}
+
+/// The message that holds a value.
+struct Value<'a>(&'a Json);
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(None)?;
+        match self.0 {
+            Json::Null => {}
+            Json::Bool(value) => fields.serialize_entry("bool_value", value)?,
+            // Python fails where an integer has more than 64 bits; here it is answered as a text.
+            Json::Integer(digits) => match digits.parse::<i64>() {
+                Ok(number) => fields.serialize_entry("int_value", &number)?,
+                Err(_) => fields.serialize_entry("string_value", digits)?,
+            },
+            Json::Float(number) => match word(*number) {
+                Some(word) => fields.serialize_entry("double_value", word)?,
+                None => fields.serialize_entry("double_value", number)?,
+            },
+            Json::Text(text) => fields.serialize_entry("string_value", text)?,
+            Json::List(items) => fields.serialize_entry("array_value", &Values(items))?,
+            Json::Object(object) => fields.serialize_entry("kvlist_value", &Entries(object))?,
         }
-        Json::Object(object) if object.is_empty() => json!({ "kvlist_value": {} }),
-        Json::Object(object) => {
-            let values: Vec<Value> = object.into_iter().map(|(key, value)| key_value(&key, value)).collect();
-            json!({ "kvlist_value": { "values": values } })
-        }
+        fields.end()
     }
 }
 
 /// Protobuf's JSON has words for what JSON has no numbers for.
-fn double(number: f64) -> Value {
-    if number.is_nan() {
-        "NaN".into()
-    } else if number.is_infinite() {
-        if number > 0.0 { "Infinity".into() } else { "-Infinity".into() }
-    } else {
-        number.into()
+fn word(number: f64) -> Option<&'static str> {
+    match number {
+        _ if number.is_nan() => Some("NaN"),
+        f64::INFINITY => Some("Infinity"),
+        f64::NEG_INFINITY => Some("-Infinity"),
+        _ => None,
+    }
+}
+
+/// The message that holds the values of a list.
+struct Values<'a>(&'a [Json]);
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map((!self.0.is_empty()).then_some(("values", Each(|| self.0.iter().map(Value)))))
+    }
+}
+
+/// The message that holds the entries of an object.
+struct Entries<'a>(&'a Object);
+
+impl Serialize for Entries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let entries = || self.0.iter().map(|(key, value)| Entry::of(key, value));
+        serializer.collect_map((!self.0.is_empty()).then_some(("values", Each(entries))))
+    }
+}
+
+/// A list whose items are made one after another.
+struct Each<M>(M);
+
+impl<M: Fn() -> I, I: IntoIterator<Item: Serialize>> Serialize for Each<M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0())
     }
 }
 

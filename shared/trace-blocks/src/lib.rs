@@ -27,4 +27,4 @@ pub use lease::{LEASE, Lease};
 pub use pack::{LARGEST, MOST_TRACES, PackedBlock, PackedSpans, ROOM, SpansToPack, ToPack, pack, room};
 pub use place::{Place, TracePartition, day_of};
 pub use read::{read_block_spans, read_blocks, read_spans_to_pack};
-pub use trace_spans::{TraceSpans, read_few_spans, read_trace_spans};
+pub use trace_spans::{TraceSpans, Turn, read_few_spans, read_trace_spans};

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::pin::pin;
+use std::time::Duration;
 
 use entities::attributes::{ARRIVED, CONTENT, PARTS};
 use entities::unreadable;
+use futures::future::{Either, select};
 use key_schema::{Segment, rows};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId};
 use spans::Span;
 use table::{Failure, Item, Query, Table};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use crate::block::failed;
 
@@ -35,13 +38,36 @@ impl Deref for TraceSpans {
     }
 }
 
-/// All spans of a trace of this experiment that have come, roots first, then by their start. Where they are more than a MB, or some when they are
-/// unpacked, they wait until the process has those of no other such trace in memory: who has some must not wait for others. One request, one more
+/// The turn of one request: of its large traces one at a time waits for those of other requests, and not for those that it reads itself.
+#[derive(Debug, Default)]
+pub struct Turn(Mutex<()>);
+
+impl Turn {
+    /// Waits until the process has no spans of a large trace in memory.
+    async fn alone(&self) -> Result<SemaphorePermit<'static>> {
+        let _turn = self.0.lock().await;
+        match select(pin!(ALONE.acquire()), pin!(clock::sleep(PATIENCE))).await {
+            Either::Left((alone, _)) => alone.map_err(Error::internal),
+            Either::Right(_) => {
+                let message = "There are too many requests for large traces at this time. Try again later.";
+                Err(Error::new(ErrorCode::ResourceExhausted, message))
+            }
+        }
+    }
+}
+
+/// All spans of a trace of this experiment that have come, roots first, then by their start. Where they are more than a MB, or 2 MB unpacked,
+/// they wait until the process has those of no other such trace in memory: who has some must not wait for others. One request, one more
 /// per MB; a read unit per 4 KB.
 ///
 /// # Errors
-/// `BAD_REQUEST`, where they are too many for any answer.
-pub async fn read_trace_spans(table: &Table, experiment: ExperimentId, trace: &TraceId) -> Result<TraceSpans> {
+/// `BAD_REQUEST`, where they are too many for any answer; `RESOURCE_EXHAUSTED`, where they would wait for too long.
+pub async fn read_trace_spans(
+    table: &Table,
+    experiment: ExperimentId,
+    trace: &TraceId,
+    turn: &Turn,
+) -> Result<TraceSpans> {
     let mut items = Items::of(experiment, trace);
     if items.read_on(table, LARGE).await? {
         let (spans, read) = unpacked(items, LARGE_UNPACKED).await?;
@@ -50,7 +76,7 @@ pub async fn read_trace_spans(table: &Table, experiment: ExperimentId, trace: &T
         }
         items = read;
     }
-    let alone = ALONE.acquire().await.map_err(Error::internal)?;
+    let alone = turn.alone().await?;
     if !items.read_on(table, LARGEST).await? {
         return Err(too_many(trace));
     }
@@ -58,7 +84,7 @@ pub async fn read_trace_spans(table: &Table, experiment: ExperimentId, trace: &T
     Ok(TraceSpans { spans: spans.ok_or_else(|| too_many(trace))?, _alone: Some(alone) })
 }
 
-/// The same where they take no more than some MB before they are packed, and so many bytes then; else nothing.
+/// The same where they take no more than so many bytes packed, and half as many again unpacked; else nothing.
 ///
 /// # Errors
 /// Those of the table, and an internal one where they cannot be read.
@@ -106,10 +132,7 @@ impl Items {
 
 /// The spans in these items, where they take no more bytes than that; and the items.
 async fn unpacked(items: Items, most: usize) -> table::Result<(Option<Vec<Span>>, Items)> {
-    if items.size < ASIDE {
-        return Ok((read(&items.read, most).map_err(failed)?, items));
-    }
-    let read = clock::aside(move || (read(&items.read, most), items)).await;
+    let read = clock::aside_from(items.size, move || (read(&items.read, most), items)).await;
     let (spans, items) = read.map_err(|error| Failure::Unexpected(error.to_string()))?;
     Ok((spans.map_err(failed)?, items))
 }
@@ -148,13 +171,50 @@ fn too_many(trace: &TraceId) -> Error {
     Error::new(ErrorCode::BadRequest, message)
 }
 
-/// Bytes of spans from which on they are read where that holds nobody up.
-const ASIDE: usize = 64 << 10;
 /// Bytes of packed spans of one trace, and of these unpacked, of which a process may have several traces in memory. Lambdas have 512 MB, and read 16 at a time.
 const LARGE: usize = 1 << 20;
 const LARGE_UNPACKED: usize = 2 << 20;
 static ALONE: Semaphore = Semaphore::const_new(1);
+/// How long a large trace waits for those of other requests: an export that does has room for its body all the time.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of packed spans of one trace that are read: more than any answer can be made of.
 const LARGEST: usize = 48 << 20;
 /// And of these spans unpacked: what repeats packs to nearly nothing.
 const UNPACKED: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use clock::{Simulation, sleep};
+
+    use super::*;
+
+    /// Has a large trace in memory for so many seconds, once it is its turn.
+    async fn hold(turn: &Turn, seconds: u64) -> Result<()> {
+        let _alone = turn.alone().await?;
+        sleep(Duration::from_secs(seconds)).await;
+        Ok(())
+    }
+
+    #[test]
+    fn who_waits_too_long_for_large_traces_of_others_is_refused() {
+        let simulation = Simulation::begin();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (one, other) = (Turn::default(), Turn::default());
+        let all = async {
+            // Of one request, though the last waits for longer than one from outside would.
+            let own = futures::join!(hold(&one, 8), hold(&one, 8), hold(&one, 8));
+            assert!(own.0.and(own.1).and(own.2).is_ok());
+            let (long, refused) = futures::join!(hold(&one, 11), hold(&other, 0));
+            assert_eq!(refused.unwrap_err().code, ErrorCode::ResourceExhausted);
+            assert!(long.and(hold(&other, 0).await).is_ok());
+        };
+        // Step by step: `drive` would wake those who wait and those whom they wait for at once.
+        let clock = async {
+            while simulation.advance() {
+                tokio::task::yield_now().await;
+            }
+        };
+        assert!(matches!(runtime.block_on(select(pin!(all), pin!(clock))), Either::Left(_)));
+        assert_eq!(simulation.elapsed(), Duration::from_secs(24 + 11));
+    }
+}

@@ -14,7 +14,7 @@ use mlflow_api::{ExperimentId, TraceId};
 use serde_json::Value;
 use spans::Span;
 use table::{Condition, Item, Map, Retry, Table, bytes, map, number, text};
-use trace_blocks::{Block, Place, TracePartition, day_of, read_block_spans, read_blocks, read_trace_spans};
+use trace_blocks::{Block, Place, TracePartition, Turn, day_of, read_block_spans, read_blocks, read_trace_spans};
 
 use crate::{Site, TABLE};
 
@@ -281,7 +281,8 @@ impl Lab {
                 }
                 let spans = read_block_spans(self.table(), &wanted).await.unwrap();
                 for (_, trace) in wanted {
-                    let expected = read_trace_spans(self.table(), partition.experiment, trace).await.unwrap();
+                    let (table, turn) = (self.table(), Turn::default());
+                    let expected = read_trace_spans(table, partition.experiment, trace, &turn).await.unwrap();
                     assert_eq!(spans.get(trace), Some(&*expected), "spans of {trace}");
                 }
                 before = Some(block.end().clone());

@@ -3,6 +3,8 @@
 //! First the spans and a mark for each trace that is new or was not marked lately, in one batch; then the document of each trace. A trace that
 //! turns out to be another than this process knew is marked then, at last. Whatever is cut off, the same request once more completes.
 
+use std::sync::Arc;
+
 use access::Granted;
 use entities::{RunLocation, StoredTrace};
 use experiments::check_is_active;
@@ -17,8 +19,8 @@ use mlflow_api::traces::{
 use mlflow_api::{Error, ExperimentId, Result, TraceId, location};
 use spans::{Export, Summary, Tags, Usage};
 use tokio::sync::Mutex;
+use trace_blocks::Turn;
 
-use super::aside::aside;
 use super::change::{Change, Known, ROOM};
 use super::draft::Draft;
 use super::mark::{PutMark, reliable_since};
@@ -45,6 +47,8 @@ struct Exported {
     artifact_location: String,
     resource: Tags,
     summary: Summary,
+    /// That of its request.
+    turn: Arc<Turn>,
 }
 
 /// Where exported spans go.
@@ -52,6 +56,7 @@ struct Destination<'a> {
     experiment: ExperimentId,
     artifact_location: &'a str,
     run: Option<&'a Granted<RunLocation>>,
+    turn: Arc<Turn>,
 }
 
 impl Exported {
@@ -142,7 +147,7 @@ impl Change for Exported {
         // Which calls of models are counted by others above them only all spans can tell.
         let of_all = if stored.is_some() && !self.summary.usage.is_empty() {
             // Of those that are too many to be read nothing is counted: what was counted so far stays.
-            Some(store.trace_usage(self.experiment, &self.trace).await?.unwrap_or_default())
+            Some(store.trace_usage(self.experiment, &self.trace, &self.turn).await?.unwrap_or_default())
         } else {
             None
         };
@@ -179,8 +184,9 @@ impl Store {
         check_is_active(id, state.stage)?;
         // All are looked at before any is written: what is wrong with one refuses all of them.
         let bytes = exports.iter().map(|export| export.bytes).sum();
-        let summarized = aside(bytes, move || summarized(exports)).await??;
-        let to = Destination { experiment: id, artifact_location: &state.artifact_location, run };
+        let summarized = clock::aside_from(bytes, move || summarized(exports)).await.map_err(Error::internal)??;
+        let (artifact_location, turn) = (&state.artifact_location, Arc::default());
+        let to = Destination { experiment: id, artifact_location, run, turn };
         let mut rejected = Vec::new();
         for portion in portions(summarized) {
             rejected.extend(self.portion_log(&to, portion).await?);
@@ -199,7 +205,8 @@ impl Store {
             writes.extend(marked.iter().map(PutMark::item));
             writes.extend(items);
             let artifact_location = artifact_location(to.artifact_location, &trace);
-            exported.push((Exported { trace, experiment, artifact_location, resource, summary }, known, marked));
+            let turn = Arc::clone(&to.turn);
+            exported.push((Exported { trace, experiment, artifact_location, resource, summary, turn }, known, marked));
         }
         self.put_with_marks(writes).await?;
         // Each in its turn lets others have theirs: a document may get many thousand tags.

@@ -4,7 +4,6 @@
 //! rewritten. Marks are the time order of an experiment's traces, in partitions by day, so that no partition grows without bound
 //! (`docs/adr/0033-traces.md`). Traces that have not changed for some minutes are in blocks, which searches read (`docs/adr/0034-blocks-of-traces.md`).
 
-mod aside;
 mod assessment;
 mod change;
 mod delete;

@@ -1,10 +1,9 @@
 //! Portions of an export that are written one after another.
 
-use mlflow_api::{ExperimentId, Result, TraceId};
+use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use spans::{Export, Summary, Tags};
 use table::Item;
 
-use super::aside::aside;
 use super::spans::items;
 
 /// Traces in a portion, and bytes of their spans before they are packed; one trace alone may have more.
@@ -54,7 +53,8 @@ pub(super) async fn packed(experiment: ExperimentId, portion: Vec<Summarized>) -
         let items = items(experiment, &trace, &export.spans)?;
         Ok(Packed { trace, resource: export.resource, summary, items })
     };
-    aside(bytes, move || portion.into_iter().map(pack).collect()).await?
+    let packed = clock::aside_from(bytes, move || portion.into_iter().map(pack).collect()).await;
+    packed.map_err(Error::internal)?
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use entities::{StoredTrace, read_traces};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use mlflow_api::answer_size::{LONGEST, too_long};
+use mlflow_api::answer_size::{LONGEST, to_json_within};
 use mlflow_api::traces::{SPANS_LOCATION_TAG, TRACKING_STORE, TraceInfo, TraceParts};
 use mlflow_api::{Error, Result, TraceId};
-use serde_json::value::to_raw_value;
-use trace_blocks::TraceSpans;
+use serde_json::value::RawValue;
+use trace_blocks::{TraceSpans, Turn};
 
 use super::store::Store;
 
@@ -29,15 +29,19 @@ impl WholeTrace {
     /// Its JSON.
     ///
     /// # Errors
-    /// [`too_long`], where it is longer than any answer, and no more than that is made of it.
+    /// [`too_long`](mlflow_api::answer_size::too_long), where it is longer than any answer, and no more than that is made of it.
     pub fn parts(self) -> Result<TraceParts> {
+        self.parts_within(&AtomicUsize::new(LONGEST))
+    }
+
+    /// The same with others, where there is room for so many bytes, of which what it takes is subtracted.
+    fn parts_within(self, room: &AtomicUsize) -> Result<TraceParts> {
         let mut parts = TraceParts { trace_info: self.info.json(), spans: Vec::with_capacity(self.spans.len()) };
-        let mut size = 0;
         for span in self.spans.iter() {
-            let json = to_raw_value(&spans::json(span)).map_err(Error::internal)?;
-            size += json.get().len();
-            check(size)?;
-            parts.spans.push(json);
+            let json = to_json_within(room.load(Ordering::Relaxed), &spans::json(span))?;
+            room.fetch_sub(json.len(), Ordering::Relaxed);
+            let json = String::from_utf8(json).map_err(Error::internal)?;
+            parts.spans.push(RawValue::from_string(json).map_err(Error::internal)?);
         }
         Ok(parts)
     }
@@ -53,11 +57,6 @@ impl WholeTrace {
 #[must_use]
 pub fn has_spans_here(info: &TraceInfo) -> bool {
     info.tag(SPANS_LOCATION_TAG) == Some(TRACKING_STORE)
-}
-
-/// Refuses what is longer than any answer, in bytes.
-fn check(size: usize) -> Result<()> {
-    if size <= LONGEST { Ok(()) } else { Err(too_long("The answer", LONGEST)) }
 }
 
 /// MLflow's error for spans that are in a file.
@@ -91,7 +90,8 @@ impl Store {
         if !has_spans_here(&info) {
             return Err(elsewhere());
         }
-        let whole = WholeTrace { spans: self.trace_spans_in(trace.experiment(), trace.id()).await?, info };
+        let spans = self.trace_spans_in(trace.experiment(), trace.id(), &Turn::default()).await?;
+        let whole = WholeTrace { info, spans };
         if !allow_partial && (whole.spans.is_empty() || !whole.is_complete()) {
             let id = trace.id();
             let message = format!("Trace with ID {id} is not fully exported yet, please try again later.");
@@ -104,24 +104,21 @@ impl Store {
     /// answer may have, and the spans of some small traces or of a large one.
     ///
     /// # Errors
-    /// MLflow's, where the spans of one are in a file; [`too_long`], as soon as they are longer than any answer.
+    /// MLflow's, where the spans of one are in a file; [`too_long`](mlflow_api::answer_size::too_long), as soon as they are longer than any answer.
     pub async fn trace_get_many(&self, traces: &[&StoredTrace]) -> Result<Vec<TraceParts>> {
         let infos: Vec<_> = traces.iter().map(|trace| trace.info()).collect::<Result<_>>()?;
         if !infos.iter().all(has_spans_here) {
             return Err(elsewhere());
         }
-        let size = AtomicUsize::new(0);
+        let (room, turn) = (AtomicUsize::new(LONGEST), Turn::default());
         let reads = infos.into_iter().map(|info| async {
-            let spans = self.trace_spans_in(info.experiment, &info.id).await?;
+            let spans = self.trace_spans_in(info.experiment, &info.id, &turn).await?;
             let whole = WholeTrace { info, spans };
             if whole.spans.is_empty() || !whole.is_complete() {
                 return Ok(None);
             }
             // The spans go here: those of a large trace keep other large ones waiting.
-            let parts = whole.parts()?;
-            let of_trace: usize = parts.spans.iter().map(|span| span.get().len()).sum();
-            check(size.fetch_add(of_trace, Ordering::Relaxed) + of_trace)?;
-            Ok::<_, Error>(Some(parts))
+            whole.parts_within(&room).map(Some)
         });
         let reads: Vec<_> = reads.collect();
         let whole: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;

@@ -6,9 +6,8 @@ use key_schema::{Ordinal, WideDigest, fnv1a_128, rows};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId};
 use spans::{Span, Usage};
 use table::{Item, bytes, number};
-use trace_blocks::{TraceSpans, read_trace_spans};
+use trace_blocks::{TraceSpans, Turn, read_trace_spans};
 
-use super::aside::aside;
 use super::store::Store;
 
 /// Bytes in one part: an item has room for 400 KB, its key and names included.
@@ -35,17 +34,26 @@ impl Store {
     /// no others in memory. One request, one more per MB; a read unit per 4 KB.
     ///
     /// # Errors
-    /// `BAD_REQUEST`, where they are too many for any answer.
-    pub async fn trace_spans_in(&self, experiment: ExperimentId, trace: &TraceId) -> Result<TraceSpans> {
-        read_trace_spans(&self.table, experiment, trace).await
+    /// `BAD_REQUEST`, where they are too many for any answer; `RESOURCE_EXHAUSTED`, where they would wait for too long.
+    pub async fn trace_spans_in(&self, experiment: ExperimentId, trace: &TraceId, turn: &Turn) -> Result<TraceSpans> {
+        read_trace_spans(&self.table, experiment, trace, turn).await
     }
 
     /// Tokens and cost of all spans of a trace that have come; nothing where they are too many to be read. One request, one more per MB.
-    pub(super) async fn trace_usage(&self, experiment: ExperimentId, trace: &TraceId) -> Result<Option<Usage>> {
-        match self.trace_spans_in(experiment, trace).await {
+    pub(super) async fn trace_usage(
+        &self,
+        experiment: ExperimentId,
+        trace: &TraceId,
+        turn: &Turn,
+    ) -> Result<Option<Usage>> {
+        match self.trace_spans_in(experiment, trace, turn).await {
             Err(error) if error.code == ErrorCode::BadRequest => Ok(None),
             Err(error) => Err(error),
-            Ok(all) => aside(spans::size(&all), move || Ok(Some(spans::summarize(&all)?.usage))).await?,
+            Ok(all) => {
+                let bytes = spans::size(&all);
+                let usage = move || Ok(Some(spans::summarize(&all)?.usage));
+                clock::aside_from(bytes, usage).await.map_err(Error::internal)?
+            }
         }
     }
 }

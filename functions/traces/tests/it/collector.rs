@@ -142,7 +142,7 @@ async fn a_batch_of_more_traces_than_are_written_at_a_time_is_taken_whole() {
     for chunk in (1..=TRACES).map(id).collect::<Vec<_>>().chunks(1_000) {
         let asked = json!({ "trace_ids": chunk }).to_string();
         let found = other.call_at("POST", &format!("{ALL}/batchGetInfos"), asked).await.ok();
-        let infos = found["trace_infos"].as_array().or_else(|| found["traces"].as_array()).unwrap();
+        let infos = found["trace_infos"].as_array().unwrap();
         assert_eq!(infos.len(), chunk.len());
         assert!(infos.iter().all(|info| info["tags"]["service.name"] == "shop" && info["state"] == "OK"));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use entities::{StoredTrace, now_ms};
 use mlflow_api::TraceId;
 use test_site::{Site, key_of};
-use trace_blocks::{Place, SpansToPack, ToPack, TracePartition, pack, read_trace_spans};
+use trace_blocks::{Place, SpansToPack, ToPack, TracePartition, Turn, pack, read_trace_spans};
 
 /// Packs all traces that are wanted, by their place among those of their partition, newest first, into blocks of so many; the others keep
 /// their marks. Blocks from before go.
@@ -28,7 +28,8 @@ pub(crate) async fn pack_some(site: &Site, of_block: usize, is_wanted: impl Fn(u
             let end = Place::of(block.last().unwrap());
             let mut packed = Vec::new();
             for trace in block {
-                let spans = read_trace_spans(&site.table, trace.experiment(), trace.id()).await.unwrap();
+                let spans = read_trace_spans(&site.table, trace.experiment(), trace.id(), &Turn::default()).await;
+                let spans = spans.unwrap();
                 packed.push(ToPack { trace: trace.clone(), spans: SpansToPack::of(trace.id(), &spans) });
             }
             let made = pack(&partition, &end, packed, now_ms(), now_ms()).unwrap();

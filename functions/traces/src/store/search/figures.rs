@@ -8,6 +8,7 @@ use mlflow_api::{Error, ExperimentId, Result};
 use search::TimeRange;
 use search::trace::metrics::{Metrics, MetricsQuestion};
 use search::trace::{CorrelationCounts, Sessions, TraceFilter};
+use trace_blocks::Turn;
 
 use super::super::store::Store;
 use super::looked::{Found, in_portions};
@@ -43,7 +44,7 @@ impl Store {
         let times = question.request_times();
         let with_spans = question.asks_for_spans();
         let depth = if question.is_about_columns() { Depth::Columns } else { Depth::Documents };
-        let mut metrics = Metrics::of(question);
+        let (mut metrics, turn) = (Metrics::of(question), &Turn::default());
         let mut all = All::of(self, experiments, times, depth).await?;
         let mut pace = Pace::default();
         while let Some(found) = all.next().await? {
@@ -64,7 +65,7 @@ impl Store {
                 let reads = portion.into_iter().map(|(seen, _)| {
                     let read = packed.remove(&seen.info.id);
                     async move {
-                        let spans = self.spans_unless_read(read, seen.info.experiment, &seen.info.id).await?;
+                        let spans = self.spans_unless_read(read, seen.info.experiment, &seen.info.id, turn).await?;
                         Ok::<_, Error>((seen, spans))
                     }
                 });
@@ -100,7 +101,7 @@ impl Store {
         let filters =
             [base.as_ref().map(|base| (base, &of_base)), Some((first, &of_first)), Some((second, &of_second))];
         let times = base.as_ref().map(TraceFilter::request_times).unwrap_or_default();
-        let mut counts = CorrelationCounts::default();
+        let (mut counts, turn) = (CorrelationCounts::default(), &Turn::default());
         if !times.is_empty() {
             let mut all = All::of(self, experiments, times, Depth::Documents).await?;
             let mut pace = Pace::default();
@@ -125,7 +126,7 @@ impl Store {
                         let read = packed.remove(&seen.info.id);
                         async move {
                             let (experiment, id) = (seen.info.experiment, &seen.info.id);
-                            Ok::<_, Error>((passes, self.spans_unless_read(read, experiment, id).await?))
+                            Ok::<_, Error>((passes, self.spans_unless_read(read, experiment, id, turn).await?))
                         }
                     });
                     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);

@@ -7,7 +7,7 @@ use entities::StoredTrace;
 use listing::Pace;
 use mlflow_api::{ExperimentId, Result, TraceId};
 use spans::Span;
-use trace_blocks::{CoreTrace, TraceSpans, read_block_spans};
+use trace_blocks::{CoreTrace, TraceSpans, Turn, read_block_spans};
 
 use super::super::store::Store;
 use super::partition::{PackedBlock, Spot, Standing};
@@ -64,10 +64,11 @@ impl Store {
         read: Option<Vec<Span>>,
         experiment: ExperimentId,
         trace: &TraceId,
+        turn: &Turn,
     ) -> Result<TraceSpans> {
         match read {
             Some(spans) => Ok(spans.into()),
-            None => self.trace_spans_in(experiment, trace).await,
+            None => self.trace_spans_in(experiment, trace, turn).await,
         }
     }
 }

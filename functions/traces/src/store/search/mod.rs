@@ -24,7 +24,7 @@ use mlflow_api::{ExperimentId, Result};
 use search::trace::Sessions;
 use search::{Direction, SortKey};
 use serde_json::Value;
-use trace_blocks::Place;
+use trace_blocks::{Place, Turn};
 
 pub use asked::TraceSearch;
 pub(crate) use asked::known as known_experiments;
@@ -207,10 +207,11 @@ impl Look<'_> {
         let filter = &self.search.asked.filter;
         let in_blocks = portion.iter().map(|(_, seen, block)| (&seen.info.id, block.as_ref()));
         let mut packed = self.store.packed_spans(in_blocks).await?;
+        let turn = &Turn::default();
         let checks = portion.into_iter().map(|(key, seen, _)| {
             let read = packed.remove(&seen.info.id);
             async move {
-                let spans = self.store.spans_unless_read(read, seen.info.experiment, &seen.info.id).await?;
+                let spans = self.store.spans_unless_read(read, seen.info.experiment, &seen.info.id, turn).await?;
                 let is_met = filter.matches_spans(spans.iter().map(SeenSpan::of));
                 // Long texts take long.
                 tokio::task::yield_now().await;
