@@ -366,25 +366,31 @@ async fn a_schema_may_be_larger_than_an_item() {
 
 #[tokio::test]
 async fn nothing_is_merged_into_a_dataset_that_is_gone() {
-    let site = Site::new().await;
-    let (server, other) = (&site.server, site.other().await);
-    let dataset = dataset(server, "going").await;
-    let merging = async {
-        let mut refused = 0;
-        for round in 0..30 {
-            let sent: Value = (0..10).map(|number| json!({ "inputs": { "n": round * 10 + number } })).collect();
-            refused += usize::from(merge(server, &dataset, &sent).await.status == 400);
-        }
-        refused
-    };
-    let deleting = async {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        call(&other, "DELETE", &format!("datasets/{dataset}"), &json!({})).await.ok();
-        clear_up(&site, &dataset).await;
-    };
-    let (refused, ()) = futures::future::join(merging, deleting).await;
-    assert!(refused > 0);
-    assert_eq!(rows(&site).await, Vec::<String>::new());
+    for (request, nth) in [("GetItem", 1), ("BatchGetItem", 1), ("TransactWriteItems", 1), ("TransactWriteItems", 3)] {
+        let site = Site::new().await;
+        let (server, other) = (&site.server, site.other().await);
+        let dataset = dataset(server, "going").await;
+        let mut gate = site.faults.pause_before(request, nth);
+        let merging = async {
+            let mut statuses = Vec::new();
+            for round in 0..4 {
+                let sent: Value = (0..10).map(|number| json!({ "inputs": { "n": round * 10 + number } })).collect();
+                statuses.push(merge(server, &dataset, &sent).await.status);
+            }
+            statuses
+        };
+        let deleting = async {
+            gate.reached().await;
+            call(&other, "DELETE", &format!("datasets/{dataset}"), &json!({})).await.ok();
+            clear_up(&site, &dataset).await;
+            gate.open();
+        };
+        let (statuses, ()) = futures::future::join(merging, deleting).await;
+        let merged = usize::try_from(nth - 1).unwrap();
+        let expected: Vec<_> = [200; 4].into_iter().take(merged).chain([400; 4]).take(4).collect();
+        assert_eq!(statuses, expected, "{request} {nth}");
+        assert_eq!(rows(&site).await, Vec::<String>::new(), "{request} {nth}");
+    }
 }
 
 #[tokio::test]
