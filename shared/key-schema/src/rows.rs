@@ -67,7 +67,7 @@ rows! {
         LEASED: Number "beside the mark: calls that see this add to the journal and write nothing here",
         CLOSING: Number "beside that: they do so no longer; from this time on, in ms, none is under way that had not seen it",
         SEEN: Number "the revision that was indexed last, where the mark stayed",
-        PACKED: Count "how often points were packed into the metrics documents, when the mark was taken off last",
+        PACKED: Count "how often points were packed into the metrics documents, when the run was indexed last",
         ..RUN_INFO, ..WITH_PARAMS, ..TAGGED, ..MARKED, ..CREATION
     };
     /// A param that is too big for the run's document, or one param too many for it.

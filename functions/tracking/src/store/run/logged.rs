@@ -24,7 +24,7 @@ const INLINE_METRICS: usize = 60;
 const WRITE_UNIT: usize = 1 << 10;
 /// Bytes of an element from which on names are worth a row of their own.
 const MANY_NAMES: usize = 768;
-/// Bytes that a process adds to the journal of a run, since it was packed, before it asks for them to be packed: readers have to read them.
+/// Bytes that a process adds to the journal of a run, since it was packed, or since it last asked, before it asks for them to be packed: readers have to read them.
 /// And so many calls: packing and indexing costs by the number of metrics.
 const UNPACKED_BYTES: usize = 96 << 10;
 const UNPACKED_CALLS: usize = 100;
