@@ -18,7 +18,7 @@ const LENGTH: usize = 512 << 10;
 const MOST_KB: u64 = 500 << 10;
 const ATTEMPTS: u32 = 20;
 
-/// Words of which no two exporters have the same.
+/// A text without spaces, another one for each span of each exporter.
 fn noise(seed: u64) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut letter = || {
@@ -86,6 +86,6 @@ fn large_exports_of_64_clients_at_once_are_not_all_in_memory() {
     for exporter in [0, EXPORTERS - 1] {
         let path = format!("GET /api/3.0/mlflow/traces/get?trace_id=tr-{:032x}", exporter + 1);
         let trace = ask(&address, &path, "", "");
-        assert!(trace.len() > usize::try_from(SPANS).unwrap() * LENGTH, "{}", &trace[..1_000]);
+        assert!(trace.len() > usize::try_from(SPANS).unwrap() * LENGTH, "{}", trace.get(..1_000).unwrap_or(&trace));
     }
 }

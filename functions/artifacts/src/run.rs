@@ -11,7 +11,7 @@ use service::{Answer, BodyStream, Endpoint, Upload};
 
 use crate::store::{Store, limited};
 
-/// Bytes that the user interface may upload at a time (`upload_artifact_handler`), unless the server takes no more than fewer.
+/// Bytes that the user interface may upload at a time (`upload_artifact_handler`), or fewer, where the server's limit is lower.
 const LONGEST: u64 = 10 << 20;
 
 pub(crate) struct List {
