@@ -198,9 +198,9 @@ def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
 
 def test_a_partition_that_is_nearly_full_is_told_of(resources):
     alarm = resources["PartitionNearlyFull"]["Properties"]
-    for name, log in (("TrackingPartitionsMetric", "TrackingLog"), ("IndexerPartitionsMetric", "IndexerLog")):
-        properties = resources[name]["Properties"]
-        assert properties["LogGroupName"] == {"Ref": log}
+    for function in ("Tracking", "Indexer", "Traces", "Evaluation"):
+        properties = resources[f"{function}PartitionsMetric"]["Properties"]
+        assert properties["LogGroupName"] == {"Ref": f"{function}Log"}
         said = re.search(r'\$\.fields\.message = "(.+)"', properties["FilterPattern"])
         assert f'"{said[1]}");' in (REPOSITORY / "shared/table/src/collection_size.rs").read_text()
         [metric] = properties["MetricTransformations"]

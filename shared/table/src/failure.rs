@@ -73,8 +73,9 @@ impl From<Failure> for Error {
             Failure::TooLarge => Self::new(ErrorCode::BadRequest, "The entity is larger than the store can hold."),
             Failure::PartitionFull => Self::new(
                 ErrorCode::BadRequest,
-                "The experiment has reached the 10 GB that the store can hold of its runs, or of its traces of a day. Its runs can still be \
-                 ended. Delete runs of it or the whole experiment, and have them removed for good with `mlflow-serverless gc`, or log to another experiment.",
+                "This part of the store has reached the 10 GB that it can hold, such as the runs of an experiment, its traces of a day, or an \
+                 evaluation dataset. Runs of an experiment can still be ended. Delete runs of it or the whole experiment, and have them \
+                 removed for good with `mlflow-serverless gc`, or log to another experiment.",
             ),
             // Nobody handled the refusal: somebody else is changing the same item all the time.
             Failure::Refused { .. } | Failure::Cancelled(_) => Self::unavailable("a condition kept being refused"),
