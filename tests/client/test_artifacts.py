@@ -35,6 +35,8 @@ _API = "/api/2.0/mlflow"
 _PROXY = "/api/2.0/mlflow-artifacts/artifacts"
 #: What a server may need, however much goes through it. Over a bucket that is said of a release build: `make test-slow` runs one.
 _MOST_KB = 64 * 1024
+#: Uploads to a bucket that the server takes at a time.
+_UPLOADS = 32
 #: What a file of any length may add to it.
 _MOST_GROWTH_KB = 24 * 1024
 
@@ -373,6 +375,35 @@ def test_memory_of_uploads_to_a_bucket_is_that_of_some_parts(client: MlflowClien
         assert served.peak_kb() - before < 4 * 5 * 1024 + _MOST_GROWTH_KB, before
         if binary().parent.name == "release":
             assert served.peak_kb() < _MOST_KB
+    finally:
+        served.server.stop()
+
+
+@pytest.mark.slow
+def test_memory_of_uploads_that_stall_is_bounded(
+    client: MlflowClient, s3: LocalS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As many are taken as the server has room for, and waited for a minute each. Others are asked to come back, and stock clients do."""
+    monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", raising=False)
+    served = ServedFromBucket(tmp_path / "served", s3)
+    (tmp_path / "file").write_bytes(b"x" * 20_000_000)
+    try:
+        _move_at_once(served, 1)
+        before, files = served.peak_kb(), served.visible()
+        run = MlflowClient(served.url).create_run("0").info
+        with ThreadPoolExecutor(_UPLOADS + 1) as threads:
+            started = threads.map(lambda number: _start_upload(served.url, f"0/x/stalled-{number}", 20_000_000, 9_000_000), range(_UPLOADS))
+            served.wait(lambda: served.unfinished() == _UPLOADS, "uploads that have begun")
+            logged = threads.submit(MlflowClient(served.url).log_artifact, run.run_id, str(tmp_path / "file"))
+            refused = requests.put(f"{served.url}{_PROXY}/0/x/one-too-many", b"x" * 9_000_000, timeout=60)
+            assert (refused.status_code, refused.json()["error_code"]) == (429, "RESOURCE_EXHAUSTED")
+            assert 5 <= int(refused.headers["Retry-After"]) <= 15 and served.unfinished() == _UPLOADS
+            logged.result(timeout=240)
+            for connection in started:
+                assert connection.recv(1_000).startswith(b"HTTP/1.1 408")
+        served.wait(lambda: served.unfinished() == 0, "an end of the uploads")
+        assert served.visible() == files | {run.artifact_uri.removeprefix("mlflow-artifacts:/") + "/file"}
+        assert served.peak_kb() - before < _UPLOADS * 5 * 1024 + _MOST_GROWTH_KB
     finally:
         served.server.stop()
 

@@ -1,4 +1,5 @@
-//! Uploads through the server into a bucket: a few megabytes are in memory at a time, whatever the file's length and however many there are.
+//! Uploads through the server into a bucket: a few megabytes are in memory at a time, whatever the file's length; where many clients send slowly, 5 MB
+//! of each of them, and only so many are taken (`room.rs`).
 
 use std::time::Duration;
 
@@ -6,12 +7,26 @@ use bucket::{Bucket, MOST_PARTS, Part, SMALLEST_PART};
 use bytes::Bytes;
 use futures::StreamExt;
 use mlflow_api::{Error, Result};
+use tokio::time::timeout;
 
 use crate::place::{Chunks, failed};
-use crate::room::{PATIENCE, Room};
+use crate::room::{PATIENCE, PieceRoom, UNTIL_TAKEN, UploadRoom};
+
+/// For how long a body is read that nobody needs: who is refused while he sends may not see the answer.
+const DRAINED: Duration = Duration::from_secs(5);
 
 /// Writes an object and returns its length in bytes: in one request, or in parts, if it is longer than one. It is seen whole or not at all.
-pub(crate) async fn write(bucket: &Bucket, key: &str, chunks: Chunks) -> Result<u64> {
+///
+/// # Errors
+/// Those of the chunks and of the bucket; `RESOURCE_EXHAUSTED`, where too many uploads are under way for too long, and nothing was written.
+pub(crate) async fn write(bucket: &Bucket, key: &str, mut chunks: Chunks) -> Result<u64> {
+    let _room = match UploadRoom::take(UNTIL_TAKEN).await {
+        Ok(room) => room,
+        Err(error) => {
+            let _ = timeout(DRAINED, async { while let Some(Ok(_)) = chunks.next().await {} }).await;
+            return Err(error);
+        }
+    };
     let mut pieces = Pieces { chunks, rest: Bytes::new(), room: None, patience: PATIENCE };
     let first = pieces.next().await?;
     if first.len() < SMALLEST_PART {
@@ -50,7 +65,7 @@ struct Pieces {
     chunks: Chunks,
     rest: Bytes,
     /// Of the piece that was made last.
-    room: Option<Room>,
+    room: Option<PieceRoom>,
     /// How long it waits for room: not again, if it has waited in vain.
     patience: Duration,
 }
@@ -58,7 +73,7 @@ struct Pieces {
 impl Pieces {
     /// As many bytes as the smallest part has; fewer at the end, and none after it. Waits for room in memory before it reads them.
     async fn next(&mut self) -> Result<Bytes> {
-        let (room, mut piece) = Room::take(self.patience).await;
+        let (room, mut piece) = PieceRoom::take(self.patience).await;
         if !room.is_counted() {
             self.patience = Duration::ZERO;
         }

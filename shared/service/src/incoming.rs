@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request as HttpRequest};
 use bytes::Bytes;
 use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::Body as _;
@@ -25,6 +25,10 @@ const STILL: Duration = Duration::from_secs(10);
 /// How long it may take in all: who sends a byte now and then takes as much room.
 const SLOWEST: Duration = Duration::from_mins(1);
 
+/// How long a client may send nothing in the midst of a file. It takes room, too; but files are long, lines are slow, and none is to be sent anew
+/// because of a pause.
+const STALLED: Duration = Duration::from_mins(1);
+
 /// A request, but for its body.
 pub(crate) struct Incoming {
     pub(crate) headers: HeaderMap,
@@ -37,7 +41,7 @@ pub(crate) struct Incoming {
 pub struct BodyStream {
     /// Its length in bytes, if the client has said it before.
     pub length: Option<u64>,
-    /// Its bytes. An error if it ends too early.
+    /// Its bytes. An error if it ends too early, or pauses for too long.
     pub chunks: BoxStream<'static, Result<Bytes>>,
 }
 
@@ -101,9 +105,23 @@ impl Incoming {
                 format!("Of a body of {announced} bytes, {length} have come. Send files as application/octet-stream.");
             return Err(Error::new(ErrorCode::BadRequest, message));
         }
-        let chunks = self.body.into_data_stream().map(|chunk| chunk.map_err(|_| unreadable()));
-        Ok(BodyStream { length, chunks: chunks.boxed() })
+        Ok(BodyStream { length, chunks: chunks(self.body, STALLED) })
     }
+}
+
+/// A body, chunk by chunk, unless it pauses for too long. Only what is waited for is a pause: whoever reads it may take his time.
+fn chunks(body: Body, still: Duration) -> BoxStream<'static, Result<Bytes>> {
+    let chunks = stream::try_unfold(body.into_data_stream(), move |mut body| async move {
+        let chunk = timeout(still, body.next()).await.map_err(|_| stalled())?;
+        let chunk = chunk.transpose().map_err(|_| unreadable())?;
+        Ok(chunk.map(|chunk| (chunk, body)))
+    });
+    chunks.boxed()
+}
+
+fn stalled() -> Error {
+    let message = format!("The request body has paused for {} seconds.", STALLED.as_secs());
+    Error::new(ErrorCode::RequestTimeout, message)
 }
 
 /// A body that is being read.
@@ -168,8 +186,6 @@ fn unreadable() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use futures::stream;
-
     use super::*;
 
     /// How much is read of a body of so many bytes, of which one comes every 20 ms.
@@ -191,5 +207,20 @@ mod tests {
         assert_eq!(read(5, 60_000, 60_000).await, Ok(5));
         assert_eq!(read(5, 1, 60_000).await, Err(408));
         assert_eq!(read(usize::MAX, 60_000, 200).await, Err(408));
+    }
+
+    #[tokio::test]
+    async fn a_file_that_stalls_ends_with_an_error_and_one_that_is_read_slowly_does_not() {
+        let come = || stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"x"))]);
+        let mut stalled = chunks(Body::from_stream(come().chain(stream::pending())), Duration::from_millis(1));
+        assert_eq!(stalled.next().await, Some(Ok(Bytes::from_static(b"x"))));
+        let error = stalled.next().await.unwrap().unwrap_err();
+        assert_eq!((error.code.http_status(), stalled.next().await), (408, None));
+        let mut slow = chunks(Body::from_stream(come().chain(come())), Duration::from_millis(20));
+        for _ in 0..2 {
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            assert!(slow.next().await.is_some_and(|chunk| chunk.is_ok()));
+        }
+        assert_eq!(slow.next().await, None);
     }
 }
