@@ -294,6 +294,13 @@ def test_the_size_of_an_artifact_is_bounded_on_each_way(server: Server):
     assert (answer.status_code, answer.json()["message"]) == (400, f"Artifact size is too large. Max size is {6 * _MB} bytes.")
     answer = server.call("POST", f"{_SERVED}/mpu/create/0/x", json={"path": "parts", "num_parts": 3})
     assert answer.status_code == 400, answer.text
+    upload = _start_upload(server, "0/x/parts", 2)
+    sent = _send_parts(upload, [b"x" * (5 * _MB), b"x" * _MB])
+    # A part that comes later is not one of those whose length is known.
+    later = [sent[0], sent[1] | {"etag": '"00000000000000000000000000000000"'}]
+    answer = _end_upload(server, "complete", "0/x/parts", upload["upload_id"], later)
+    assert (answer.status_code, "not those that were sent" in answer.json()["message"]) == (400, True), answer.text
+    assert _end_upload(server, "complete", "0/x/parts", upload["upload_id"], sent).status_code == 200
     run, path = server.run()
     page = f"/ajax-api/2.0/mlflow/upload-artifact?run_uuid={run}&path=page"
     assert server.call("POST", page, data=b"x" * (6 * _MB)).status_code == 200
@@ -305,7 +312,7 @@ def test_the_size_of_an_artifact_is_bounded_on_each_way(server: Server):
         answer = server.call("POST", f"{_API}/artifacts/presigned-upload-url", json=owner | {"path": "x"})
         assert answer.status_code in (400, 501) and "presigned_url" not in answer.text, answer.text
     assert server.bucket.get(f"prefix/{path}/page") == b"x" * (6 * _MB)
-    assert server.keys() == {"0/x/most", f"{path}/page"} and server.bucket.unfinished() == []
+    assert server.keys() == {"0/x/most", "0/x/parts", f"{path}/page"} and server.bucket.unfinished() == []
 
 
 @PRESIGNED_ONLY

@@ -1,6 +1,7 @@
 //! What is below a prefix of a bucket. Files are sent and read by presigned URLs; only uploads of clients that know no other way go through
 //! the server.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bucket::{Bucket, MOST_PARTS, Part};
@@ -158,6 +159,20 @@ impl Prefix {
         }
     }
 
+    /// Bytes of the file that these parts make. They are the parts that the bucket lists: it would also join one that was sent in the place of
+    /// another since, whose length nobody has seen.
+    async fn length_of(&self, key: &str, id: &str, parts: &[Part]) -> Result<u64> {
+        let sent = match self.bucket.uploaded_parts(key, id).await {
+            // Complete already, perhaps.
+            Err(failure) if failure.is_missing() => return Ok(0),
+            outcome => outcome.map_err(failed)?,
+        };
+        let lengths: HashMap<_, _> =
+            sent.iter().map(|(part, length)| ((part.number, unquoted(&part.etag)), *length)).collect();
+        let of_part = |part: &Part| lengths.get(&(part.number, unquoted(&part.etag))).copied();
+        parts.iter().map(of_part).sum::<Option<u64>>().ok_or_else(not_those_parts)
+    }
+
     async fn complete(&self, key: &str, id: &str, parts: Vec<SentPart>, longest: Option<u64>) -> Result<()> {
         if parts.len() > MOST_PARTS as usize {
             return Err(Error::invalid(format!("An upload has at most {MOST_PARTS} parts.")));
@@ -169,27 +184,31 @@ impl Prefix {
         });
         let mut parts = parts.collect::<Result<Vec<_>>>()?;
         parts.sort_by_key(|part| part.number);
-        if let Some(longest) = longest {
-            let length = match self.bucket.uploaded_length(key, id).await {
-                // Complete already, perhaps.
-                Err(failure) if failure.is_missing() => 0,
-                outcome => outcome.map_err(failed)?,
-            };
-            if length > longest {
-                self.bucket.abort_upload(key, id).await.map_err(failed)?;
-                return Err(too_large(longest));
-            }
+        if let Some(longest) = longest
+            && self.length_of(key, id, &parts).await? > longest
+        {
+            self.bucket.abort_upload(key, id).await.map_err(failed)?;
+            return Err(too_large(longest));
         }
         self.bucket.complete_upload(key, id, &parts).await.map_err(|failure| {
             if failure.is_missing() {
                 Error::not_found("There is no such upload, or it was aborted.")
             } else if failure.is_of_parts() {
-                Error::invalid("The parts are not those that were sent, or one but the last has less than 5 MB.")
+                not_those_parts()
             } else {
                 failed(failure)
             }
         })
     }
+}
+
+/// What the bucket calls a part, in quotes or without them.
+fn unquoted(etag: &str) -> &str {
+    etag.trim_matches('"')
+}
+
+fn not_those_parts() -> Error {
+    Error::invalid("The parts are not those that were sent, or one but the last has less than 5 MB.")
 }
 
 impl Place for Prefix {
@@ -298,6 +317,12 @@ fn split(uri: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
+    use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+    use aws_smithy_types::body::SdkBody;
+
     use super::*;
 
     #[test]
@@ -349,6 +374,44 @@ mod tests {
         let location = crate::Artifacts::below("s3://b/p").at("s3://b/p/1").unwrap();
         let message = location.start_upload(&path, 4, Some(11 << 20)).await.unwrap_err().message;
         assert_eq!(message, "Artifact size is too large. Max size is 11534336 bytes.");
+    }
+
+    /// A bucket with an upload of one part.
+    #[derive(Clone, Debug, Default)]
+    struct Uploading(Arc<Mutex<Vec<String>>>);
+
+    impl HttpConnector for Uploading {
+        fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+            self.0.lock().unwrap().push(request.method().to_owned());
+            let body = match request.method() {
+                "GET" => {
+                    "<ListPartsResult><IsTruncated>false</IsTruncated><Part><PartNumber>1</PartNumber><ETag>&quot;e&quot;</ETag>\
+                     <Size>5</Size></Part></ListPartsResult>"
+                }
+                _ => "<CompleteMultipartUploadResult/>",
+            };
+            HttpConnectorFuture::ready(Ok(HttpResponse::new(200.try_into().unwrap(), SdkBody::from(body))))
+        }
+    }
+
+    #[tokio::test]
+    async fn parts_are_joined_whose_length_was_seen_and_no_others() {
+        for (number, etag, longest, expected) in [
+            (1, "\"e\"", 5, Ok(vec!["GET", "POST"])),
+            (1, "e", 5, Ok(vec!["GET", "POST"])),
+            // One that comes in its place as soon as the parts were listed, and one that comes then.
+            (1, "\"longer\"", 5, Err(not_those_parts())),
+            (2, "\"e\"", 5, Err(not_those_parts())),
+            (1, "\"e\"", 4, Err(too_large(4))),
+        ] {
+            let bucket = Uploading::default();
+            let part = SentPart { number, etag: etag.to_owned() };
+            let place = Prefix::whole(Bucket::over(bucket.clone()));
+            let done = place.complete("k", "n.id", vec![part], Some(longest)).await;
+            let asked = bucket.0.lock().unwrap().clone();
+            assert_eq!(done.map(|()| asked.iter().map(String::as_str).collect()), expected, "{number} {etag}");
+            assert!(expected.is_ok() || !asked.iter().any(|method| method == "POST"), "{number} {etag}: {asked:?}");
+        }
     }
 
     #[test]

@@ -154,12 +154,13 @@ async fn a_deletion_that_failed_in_part_is_no_success() {
 }
 
 #[tokio::test]
-async fn the_length_of_an_upload_is_that_of_all_its_parts() {
+async fn all_parts_of_an_upload_are_listed() {
     let first = "<ListPartsResult><IsTruncated>true</IsTruncated><NextPartNumberMarker>1</NextPartNumberMarker>
-        <Part><PartNumber>1</PartNumber><Size>5</Size></Part></ListPartsResult>";
-    let second = "<ListPartsResult><IsTruncated>false</IsTruncated><Part><PartNumber>2</PartNumber><Size>7</Size></Part></ListPartsResult>";
+        <Part><PartNumber>1</PartNumber><ETag>&quot;e&quot;</ETag><Size>5</Size></Part></ListPartsResult>";
+    let second = "<ListPartsResult><IsTruncated>false</IsTruncated><Part><PartNumber>2</PartNumber><ETag>f</ETag><Size>7</Size></Part></ListPartsResult>";
     let (bucket, asked) = bucket(&[Some((200, &[], first)), Some((200, &[], second))]);
-    assert_eq!(bucket.uploaded_length("k", "n.id").await, Ok(12));
+    let second = Part { number: 2, etag: "f".to_owned() };
+    assert_eq!(bucket.uploaded_parts("k", "n.id").await, Ok(vec![(part(), 5), (second, 7)]));
     assert!(asked.lock().unwrap()[1].contains("part-number-marker=1"));
 }
 

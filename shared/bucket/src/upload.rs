@@ -119,10 +119,10 @@ impl Bucket {
         }
     }
 
-    /// Bytes of all parts that were sent so far. One request for each thousand parts.
-    pub async fn uploaded_length(&self, key: &str, upload: &str) -> Result<u64> {
+    /// The parts that were sent so far, by number, and how many bytes each has. One request for each thousand parts.
+    pub async fn uploaded_parts(&self, key: &str, upload: &str) -> Result<Vec<(Part, u64)>> {
         let id = id_of(upload)?;
-        let mut length = 0;
+        let mut parts = Vec::new();
         let mut after = "0".to_owned();
         loop {
             let query = [("uploadId", id), ("part-number-marker", &after)];
@@ -134,18 +134,25 @@ impl Bucket {
                 match name {
                     "IsTruncated" => is_truncated = xml::text(element)? == "true",
                     "NextPartNumberMarker" => next = xml::text(element)?,
-                    "Part" => xml::children(element, &mut |name, element| {
-                        if name == "Size" {
-                            length += xml::text(element)?.parse::<u64>().map_err(Failure::broken)?;
-                        }
-                        Ok(())
-                    })?,
+                    "Part" => {
+                        let (mut part, mut length) = (Part { number: 0, etag: String::new() }, 0);
+                        xml::children(element, &mut |name, element| {
+                            match name {
+                                "PartNumber" => part.number = xml::text(element)?.parse().map_err(Failure::broken)?,
+                                "ETag" => part.etag = xml::text(element)?,
+                                "Size" => length = xml::text(element)?.parse().map_err(Failure::broken)?,
+                                _ => {}
+                            }
+                            Ok(())
+                        })?;
+                        parts.push((part, length));
+                    }
                     _ => {}
                 }
                 Ok(())
             })?;
             if !is_truncated || next == after {
-                return Ok(length);
+                return Ok(parts);
             }
             after = next;
         }
