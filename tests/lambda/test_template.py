@@ -198,7 +198,7 @@ def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
 
 def test_a_partition_that_is_nearly_full_is_told_of(resources):
     alarm = resources["PartitionNearlyFull"]["Properties"]
-    for function in ("Tracking", "Indexer", "Traces", "Evaluation"):
+    for function in ("Tracking", "Indexer", "Traces", "Evaluation", "Registry"):
         properties = resources[f"{function}PartitionsMetric"]["Properties"]
         assert properties["LogGroupName"] == {"Ref": f"{function}Log"}
         said = re.search(r'\$\.fields\.message = "(.+)"', properties["FilterPattern"])
