@@ -116,7 +116,8 @@ fn section(measured: &Measured) -> String {
         ),
         Load::Traces { exporters, spans, partitions, .. } => format!(
             "{} processes export once a second the traces that began since, each of {spans} spans, about {} KB. The day before had {partitions} partitions; this one \
-             begins with as many.",
+             begins with as many. They are packed in waves, every four to five minutes, of which what is counted need not have a whole number: [what a trace \
+             costs with its packing](capacity-traces.md) is metered, and an hour's figures here are off from it by some percent.",
             count(f64::from(exporters)),
             spans * 4 / 5
         ),
