@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::Moment;
 
 thread_local! {
     static CLOCK: RefCell<Option<Clock>> = const { RefCell::new(None) };
 }
+
+/// When in a second one begins. DynamoDB leaves out a number's zeros at its end: a time in ms that ends in one takes a byte less,
+/// and a thousand items with it would be metered as a unit less.
+const BEGIN: Duration = Duration::from_millis(123);
 
 struct Clock {
     begin: Moment,
@@ -32,10 +36,12 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Begins one at this moment. A thread has one at a time: a second one takes the place of the first.
+    /// Begins one within the next two seconds, at their [`BEGIN`]. A thread has one at a time: a second one takes the place of the first.
     #[must_use]
     pub fn begin() -> Self {
-        let begin = Moment::of_the_machine();
+        let now = Moment::of_the_machine();
+        let of_second = now.time.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+        let begin = now.after((Duration::from_secs(1) + BEGIN).saturating_sub(Duration::from_nanos(of_second.into())));
         let clock = Clock { begin, elapsed: Duration::ZERO, sleepers: BTreeMap::new(), asleep: 0, driver: None };
         CLOCK.with_borrow_mut(|current| *current = Some(clock));
         Self { _of_this_thread: PhantomData }
