@@ -94,7 +94,7 @@ def gateway(local_lambda: LocalLambda) -> str:
 def invoke_raw(gateway: str, tmp_path: Path) -> Callable[..., Any]:
     """Hands a function one of the sample events, with some texts in it replaced; returns what it answers."""
 
-    def send(function: str, name: str, replaced: dict[str, str] | None = None, timeout: float = PATIENCE_SECONDS) -> Any:
+    def send(function: str, name: str, replaced: dict[str, str] | None = None) -> Any:
         text = (REPOSITORY / "events" / f"{name}.json").read_text()
         for old, new in (replaced or {}).items():
             text = text.replace(old, new)
@@ -104,7 +104,7 @@ def invoke_raw(gateway: str, tmp_path: Path) -> Callable[..., Any]:
         command += ["--invoke-address", "127.0.0.1", "--invoke-port", gateway.rpartition(":")[2]]
         # The first call of a function waits until it is built.
         environment = child_environment(PATH=_PATH)
-        process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout)
+        process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
         assert process.returncode == 0, process.stderr
         return json.loads(process.stdout)
 

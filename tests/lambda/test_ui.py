@@ -5,17 +5,17 @@ import gzip
 import http.client
 import json
 import re
-import subprocess
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import requests
-import urllib3
 
-from .conftest import LocalLambda
+from tests.support.runtime_api import RunningFunction, running_function
+
+from .conftest import REPOSITORY, LocalLambda
 
 #: An answer of a function is no longer; neither is a body in base64 or with the escapes of JSON.
 _LAMBDA_BYTES = 6 * 1024 * 1024
@@ -23,10 +23,6 @@ _GZIP = {"Accept-Encoding": "gzip, deflate, br"}
 _YEAR = "public, max-age=31536000, immutable"
 #: The function waits until it is built.
 _PATIENCE_SECONDS = 300
-_Answer = TypeVar("_Answer")
-#: How often a large file is asked for, and how long each time.
-_ATTEMPTS = 8
-_ATTEMPT_SECONDS = 15
 
 
 @pytest.fixture(scope="module")
@@ -36,27 +32,29 @@ def url(local_lambda: LocalLambda) -> str:
     return local_lambda.gateway
 
 
+@pytest.fixture(scope="module")
+def function(local_lambda: LocalLambda, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFunction]:
+    """The same function behind a runtime that reads answers to their end. `cargo lambda watch` confirms them before that, and a function
+    that sees it first may send no more: of some MB, one in some ten never arrives."""
+    log = tmp_path_factory.mktemp("function") / "ui.log"
+    with running_function(REPOSITORY / "target/debug/ui", log, UI_DIRECTORY=str(local_lambda.ui)) as running:
+        yield running
+
+
+def _ask(function: RunningFunction, path: str, accepts: str = _GZIP["Accept-Encoding"], **headers: str) -> Any:
+    """What the function hands to the gateway for a file."""
+    event = (REPOSITORY / "events/page-file.json").read_text().replace("/static-files/manifest.json", path)
+    event = json.loads(event.replace("gzip, deflate, br", accepts))
+    event["headers"] |= headers
+    return function.invoke(event)
+
+
 def _one(build: Path, pattern: str) -> str:
     """The path of a file of the build as the page asks for it."""
     return f"/static-files/{next(build.glob(pattern)).relative_to(build)}"
 
 
-def _large(ask: Callable[[float], _Answer]) -> _Answer:
-    """What is answered within some seconds. The runtime of `cargo lambda watch` confirms a function's answer before it has read it to the end,
-    and a function that sees that first may send no more: then some MB never arrive. Lambda confirms what it has read."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return ask(_ATTEMPT_SECONDS)
-        except (requests.Timeout, urllib3.exceptions.TimeoutError, subprocess.TimeoutExpired):
-            pass
-    return ask(_ATTEMPT_SECONDS)
-
-
-def _status(url: str) -> int:
-    return _large(lambda timeout: requests.get(url, timeout=timeout)).status_code
-
-
-def test_the_page_is_never_kept(url: str):
+def test_the_page_is_never_kept(url: str, function: RunningFunction):
     page = requests.get(f"{url}/", timeout=60)
     assert (page.status_code, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert page.headers["Cache-Control"] == "no-store"
@@ -67,27 +65,32 @@ def test_the_page_is_never_kept(url: str):
     named = re.findall(r'(?:src|href)="(?:\./)?(static-files/[^"]+)"', page.text)
     assert len(named) == 6 and "static-files/absent.css" in named and "static-files/absent.js" in named
     for path in named:
-        assert _status(f"{url}/{path}") == 200, path
+        assert _ask(function, f"/{path}")["statusCode"] == 200, path
 
 
 def test_a_file_with_a_digest_in_its_name_is_kept_and_compressed(url: str, local_lambda: LocalLambda):
-    path = _one(local_lambda.ui, "static/js/main.*.js")
+    path = _one(local_lambda.ui, "static/css/main.*.css")
     content = (local_lambda.ui / path.removeprefix("/static-files/")).read_bytes()
-
-    def compressed(timeout: float) -> tuple[requests.Response, bytes]:
-        answer = requests.get(f"{url}{path}", headers=_GZIP, timeout=timeout, stream=True)
-        return answer, answer.raw.read(decode_content=False)
-
-    answer, sent = _large(compressed)
+    answer = requests.get(f"{url}{path}", headers=_GZIP, timeout=60, stream=True)
+    sent = answer.raw.read(decode_content=False)
     assert (answer.headers["Content-Encoding"], gzip.decompress(sent)) == ("gzip", content)
-    assert answer.headers["Cache-Control"] == _YEAR and answer.headers["Content-Type"].startswith("text/javascript")
+    assert answer.headers["Cache-Control"] == _YEAR and answer.headers["Content-Type"].startswith("text/css")
     again = requests.get(f"{url}{path}", headers=_GZIP | {"If-None-Match": answer.headers["ETag"]}, timeout=60)
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["Cache-Control"] == _YEAR
-    plain = _large(lambda timeout: requests.get(f"{url}{path}", headers={"Accept-Encoding": "identity"}, timeout=timeout))
+    plain = requests.get(f"{url}{path}", headers={"Accept-Encoding": "identity"}, timeout=60)
     assert plain.content == content
     missing = requests.get(f"{url}{path.replace('main.', 'missing.')}", timeout=60)
     assert (missing.status_code, missing.headers["Cache-Control"]) == (404, "no-store")
+
+
+def test_the_program_of_the_page_is_kept(local_lambda: LocalLambda, function: RunningFunction):
+    path = _one(local_lambda.ui, "static/js/main.*.js")
+    answer = _ask(function, path)
+    headers = answer["headers"]
+    assert headers["cache-control"] == _YEAR and headers["content-type"].startswith("text/javascript")
+    again = _ask(function, path, **{"if-none-match": headers["etag"]})
+    assert (again["statusCode"], again.get("body") or "") == (304, "")
 
 
 def test_a_picture_comes_as_it_is(url: str, local_lambda: LocalLambda):
@@ -99,11 +102,10 @@ def test_a_picture_comes_as_it_is(url: str, local_lambda: LocalLambda):
 
 @pytest.mark.parametrize("pattern", ["static/js/main.*.js", "static/css/main.*.css", "static/media/*.png", "favicon.ico"])
 @pytest.mark.parametrize("accepts", ["gzip, deflate, br", "identity"])
-def test_what_the_function_hands_to_the_gateway(url: str, local_lambda: LocalLambda, invoke_raw, pattern: str, accepts: str):
+def test_what_the_function_hands_to_the_gateway(local_lambda: LocalLambda, function: RunningFunction, pattern: str, accepts: str):
     """What is not text is in base64, and the largest file fits into an answer, compressed or not."""
     path = _one(local_lambda.ui, pattern)
-    replaced = {"/static-files/manifest.json": path, "gzip, deflate, br": accepts}
-    answer = _large(lambda timeout: invoke_raw("ui", "page-file", replaced, timeout))
+    answer = _ask(function, path, accepts)
     content = (local_lambda.ui / path.removeprefix("/static-files/")).read_bytes()
     body = base64.b64decode(answer["body"], validate=True) if answer["isBase64Encoded"] else answer["body"].encode()
     is_compressed = answer["headers"].get("content-encoding") == "gzip"
