@@ -33,7 +33,7 @@ pub(crate) struct Kept {
 impl ArtifactOptions {
     /// The artifacts that this server keeps: in the place that was chosen, or else in its artifact root, if it is such a place, or else
     /// beside the data.
-    pub(crate) async fn open(&self, storage: &Storage) -> Result<Kept, Failure> {
+    pub(crate) fn open(&self, storage: &Storage) -> Result<Kept, Failure> {
         let directory = std::env::current_dir()?;
         let directory = directory.to_str().ok_or("the working directory's name is no valid text")?.to_owned();
         let absolute = |uri: &str| location::absolute(uri, Some(&directory)).map_err(|error| error.message);
@@ -47,13 +47,6 @@ impl ArtifactOptions {
             .into());
         }
         let artifacts = if artifacts.are_kept() { artifacts } else { Artifacts::in_directory(&storage.artifacts()?) };
-        if let Some(directory) = artifacts.directory() {
-            match directory.remove_leftovers().await {
-                Ok(0) => {}
-                Ok(removed) => tracing::info!(removed, "leftovers of killed uploads are gone"),
-                Err(error) => tracing::warn!(%error, "leftovers of killed uploads stay"),
-            }
-        }
         Ok(Kept { directory, root, artifacts })
     }
 }

@@ -75,7 +75,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if options.set_policy.is_some() || options.set_trace_policy.is_some() {
         return Ok(());
     }
-    let kept = options.artifacts.open(&options.place.storage).await?;
+    let kept = options.artifacts.open(&options.place.storage)?;
     let retention = Retention::new(table.clone(), kept.artifacts).leaving_artifacts(options.leave_artifacts);
     let found = if options.expired { Found::default() } else { found(&options, &table, &retention).await? };
     let all: HashSet<_> = found.entities().collect();

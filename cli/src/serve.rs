@@ -1,16 +1,17 @@
 //! `mlflow-serverless serve`: all functions in one process.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use access::AdmitEverybody;
 use axum::serve::ListenerExt;
 use clap::Args;
+use domain::{Domain, Setting, Surroundings, UiFiles};
+use domains::DOMAINS;
 use fts_indexer::Indexer;
 use retention::Retention;
-use service::Frame;
 use tokio::net::TcpListener;
-use tracking::store::Store;
 
 use crate::artifact_options::{ArtifactOptions, Kept};
 use crate::connect::{Place, create};
@@ -60,7 +61,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
-    let Kept { directory, root: artifact_root, artifacts } = options.artifacts.open(&options.place.storage).await?;
+    let Kept { directory, root: artifact_root, artifacts } = options.artifacts.open(&options.place.storage)?;
     let artifacts = artifacts.presigned_only(options.artifacts_presigned_only).completing_within(COMPLETION);
     // Found out now, and not when the first file is sent.
     let elsewhere = match artifacts.prefix() {
@@ -69,22 +70,19 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     };
     let (table, engine) = options.place.connect().await?;
     let embedded = engine.filter(|_| !options.no_indexer);
-    let is_used = create(&table).await?;
-    let store = Store::new(table.clone(), &artifact_root).in_directory(&directory).with_artifacts(artifacts.clone());
-    if !is_used {
-        store.experiment_create_default(&mlflow_api::Workspace::default()).await?;
-    }
-    let evaluation = evaluation::store::Store::new(table.clone());
-    let registry = registry::store::Store::new(table.clone(), &artifact_root).with_artifacts(artifacts.clone());
+    let is_new_table = !create(&table).await?;
     let retention = Retention::new(table.clone().in_background(), artifacts.clone());
-    let traces = traces::store::Store::new(table.clone(), artifacts.clone());
-    let files = artifacts::store::Store::new(table.clone(), artifacts).taking_at_most(options.max_artifact_size);
-
+    // Whoever reaches this address is the one person of this machine.
+    let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone()).with_artifacts(&artifact_root, artifacts);
+    let around = Surroundings {
+        is_new_table,
+        longest_artifact: options.max_artifact_size,
+        directory: Some(directory),
+        ui: (!options.no_ui).then_some(UiFiles { directory: options.ui, bucket: elsewhere }),
+        ..around
+    };
+    let app = domain::mount(&served(&around), &[], &around).await?;
     let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
-    let graphql = graphql::Store::new(table.clone(), &Frame::new(store.clone()), &Frame::new(registry.clone()));
-    let graphql = graphql.map_err(|error| error.to_string())?.with_artifacts(&Frame::new(files.clone()));
-    let functions = functions(&store, &evaluation, &registry, &traces, &files, &graphql);
-    let app = if options.no_ui { functions } else { functions.merge(ui::router(&options.ui, elsewhere.as_deref())) };
     let app = local_guard::guarded(app, allowed);
     let address = (options.host.as_str(), options.port);
     let listener = TcpListener::bind(address)
@@ -118,21 +116,9 @@ fn tick_of(interval: Duration) -> Duration {
     interval.clamp(Duration::from_millis(100), TICK)
 }
 
-/// The routers of all functions. What none of them knows, the first answers.
-fn functions(
-    tracking: &Store,
-    evaluation: &evaluation::store::Store,
-    registry: &registry::store::Store,
-    traces: &traces::store::Store,
-    files: &artifacts::store::Store,
-    graphql: &graphql::Store,
-) -> Router {
-    let others = [
-        evaluation::router(evaluation),
-        registry::router(registry),
-        traces::router(traces),
-        artifacts::router(files),
-        graphql::router(graphql),
-    ];
-    service::joined(tracking::router(tracking), others)
+/// All domains; without files, not that of the user interface.
+fn served(around: &Surroundings) -> Vec<&'static Domain> {
+    let has_files =
+        |domain: &&Domain| around.ui.is_some() || !domain.function.settings.contains(&Setting::ArtifactsOrigin);
+    DOMAINS.into_iter().filter(has_files).collect()
 }

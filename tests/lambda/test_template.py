@@ -50,37 +50,44 @@ def test_each_crate_in_functions_is_deployed(template):
     assert {function["Metadata"]["BuildMethod"] for function in functions} == {"rust-cargolambda"}
 
 
-def test_watch_routes_to_each_function_behind_the_api(resources):
-    router = manifest(REPOSITORY)["workspace"]["metadata"]["lambda"]["watch"]["router"]
-    integrations = of_type(resources, "AWS::ApiGatewayV2::Integration").values()
-    functions = {integration["Properties"]["IntegrationUri"]["Fn::GetAtt"][0] for integration in integrations}
-    assert {f"{crate.title()}Function" for crate in router.values()} == functions
-    assert "/{*path}" in router
+def paths(template: dict) -> dict[str, dict]:
+    """What the API's OpenAPI body says of each path."""
+    return template["Resources"]["Api"]["Properties"]["Body"]["paths"]
 
 
-def test_each_path_reaches_a_function(resources):
-    routes = {route["Properties"]["RouteKey"]: route for route in of_type(resources, "AWS::ApiGatewayV2::Route").values()}
-    assert "$default" in routes
-    for route in routes.values():
-        integration = resources[route["Properties"]["Target"]["Fn::Sub"].removeprefix("integrations/${").rstrip("}")]
-        function, _ = integration["Properties"]["IntegrationUri"]["Fn::GetAtt"]
-        assert resources[function]["Type"] == "AWS::Lambda::Function"
+def function_of(path: dict) -> str:
+    """The resource of the function that a path's requests reach."""
+    uri = path["x-amazon-apigateway-any-method"]["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
+    return re.search(r"\$\{(\w+)\.Arn\}", uri)[1]
 
 
-def test_the_gateway_and_watch_send_the_same_paths_to_the_same_function(resources):
+def test_each_path_reaches_a_function_that_the_gateway_may_call(template, resources):
+    assert paths(template)["/$default"]["x-amazon-apigateway-any-method"]["isDefaultRoute"] is True
+    permissions = of_type(resources, "AWS::Lambda::Permission").values()
+    of_gateway = [one["Properties"] for one in permissions if one["Properties"]["Principal"] == "apigateway.amazonaws.com"]
+    called = {permission["FunctionName"]["Ref"] for permission in of_gateway}
+    assert called == {function_of(path) for path in paths(template).values()}
+    for path in paths(template).values():
+        assert resources[function_of(path)]["Type"] == "AWS::Lambda::Function"
+        integration = path["x-amazon-apigateway-any-method"]["x-amazon-apigateway-integration"]
+        assert (integration["type"], integration["payloadFormatVersion"]) == ("aws_proxy", "2.0")
+
+
+def test_the_gateway_and_watch_send_the_same_paths_to_the_same_function(template):
     router = manifest(REPOSITORY)["workspace"]["metadata"]["lambda"]["watch"]["router"]
     watched = {path: f"{crate.title()}Function" for path, crate in router.items()}
-    deployed = {}
-    for route in of_type(resources, "AWS::ApiGatewayV2::Route").values():
-        integration = resources[route["Properties"]["Target"]["Fn::Sub"].removeprefix("integrations/${").rstrip("}")]
-        path = route["Properties"]["RouteKey"].removeprefix("ANY ").replace("{proxy+}", "{*path}")
-        deployed["/{*path}" if path == "$default" else path] = integration["Properties"]["IntegrationUri"]["Fn::GetAtt"][0]
-    assert deployed == watched
+    pattern = {path: "/{*path}" if path == "/$default" else path.replace("{proxy+}", "{*path}") for path in paths(template)}
+    assert {pattern[path]: function_of(said) for path, said in paths(template).items()} == watched
 
 
-def test_each_route_asks_who_is_calling(template, resources):
-    for route in of_type(resources, "AWS::ApiGatewayV2::Route").values():
-        assert route["Properties"]["AuthorizationType"] == {"Ref": "Authorization"}
+def test_each_path_asks_who_is_calling(template):
+    for path in paths(template).values():
+        [signed, open_to_all] = path["x-amazon-apigateway-any-method"]["security"]["Fn::If"][1:]
+        assert path["x-amazon-apigateway-any-method"]["security"]["Fn::If"][0] == "IsSigned"
+        assert (signed, open_to_all) == ([{"sigv4": []}], {"Ref": "AWS::NoValue"})
+    schemes = template["Resources"]["Api"]["Properties"]["Body"]["components"]["securitySchemes"]
+    assert schemes["sigv4"]["x-amazon-apigateway-authtype"] == "awsSigv4"
+    assert template["Conditions"]["IsSigned"] == {"Fn::Equals": [{"Ref": "Authorization"}, "AWS_IAM"]}
     assert template["Parameters"]["Authorization"]["Default"] == "AWS_IAM"
 
 
@@ -151,14 +158,14 @@ def test_functions_know_only_what_they_need(resources):
         for name, function in of_type(resources, "AWS::Lambda::Function").items()
     }
     assert known == {
-        "TrackingFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "ARTIFACTS_PRESIGNED_ONLY"},
-        "EvaluationFunction": {"TABLE_NAME"},
-        "RegistryFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
+        "TrackingFunction": {"ACCESS_MODE", "TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "ARTIFACTS_PRESIGNED_ONLY"},
+        "EvaluationFunction": {"ACCESS_MODE", "TABLE_NAME"},
+        "RegistryFunction": {"ACCESS_MODE", "TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "IndexerFunction": {"TABLE_NAME", "RUN_INDEXING_INTERVAL"},
-        "ArtifactsFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "MAX_ARTIFACT_SIZE"},
-        "GraphqlFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
-        "TracesFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
-        "UiFunction": {"ARTIFACTS_ORIGIN"},
+        "ArtifactsFunction": {"ACCESS_MODE", "TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "MAX_ARTIFACT_SIZE"},
+        "GraphqlFunction": {"ACCESS_MODE", "TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
+        "TracesFunction": {"ACCESS_MODE", "TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
+        "UiFunction": {"ACCESS_MODE", "ARTIFACTS_ORIGIN"},
     }
 
 
@@ -335,4 +342,4 @@ def test_uploads_have_no_limit_unless_the_operator_sets_one(template, resources)
         assert not re.search(parameter["AllowedPattern"], size), size
     variables = resources["ArtifactsFunction"]["Properties"]["Environment"]["Variables"]
     assert variables["MAX_ARTIFACT_SIZE"] == {"Ref": "MaxArtifactSize"}
-    assert '"MAX_ARTIFACT_SIZE";' in (REPOSITORY / "functions/artifacts/src/lambda.rs").read_text()
+    assert '"MAX_ARTIFACT_SIZE";' in (REPOSITORY / "shared/domain/src/surroundings.rs").read_text()

@@ -171,7 +171,7 @@ const POINTS: usize = 15;
 async fn tracking(table: &Table) -> Api {
     let store = Store::new(table.clone(), "s3://bucket").with_points_in_document(0);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
-    Api(tracking::router(&store))
+    Api(tracking::router(&store, test_site::everybody()))
 }
 
 async fn experiment(api: &Api, name: &str) -> String {

@@ -10,5 +10,3 @@ mod removal;
 mod site;
 mod sweep;
 mod whole;
-#[path = "../it/writes.rs"]
-mod writes;

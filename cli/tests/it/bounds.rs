@@ -12,7 +12,7 @@ async fn every_search_is_of_a_bounded_number_of_experiments() {
     let engine = Engine::memory().unwrap();
     let table = Table::new(engine.client(), TABLE);
     table.create_if_missing().await.unwrap();
-    let router = functions(&table);
+    let router = functions(&table).await;
     let experiments: Vec<_> = (0..=SEARCHED_EXPERIMENTS).map(|number| number.to_string()).collect();
     let body = json!({ "experiment_ids": experiments });
     for (method, path) in [

@@ -16,7 +16,7 @@ async fn health_is_answered_while_writes_wait() {
     let engine = Engine::open(directory.path()).unwrap();
     let table = Table::new(engine.client(), TABLE);
     table.create_if_missing().await.unwrap();
-    let router = functions(&table);
+    let router = functions(&table).await;
     let holder = Connection::open(directory.path().join("dynamodb.sqlite")).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let writes: Vec<_> = (0..20)
@@ -44,7 +44,7 @@ async fn health_is_answered_while_writes_wait() {
 async fn health_is_answered_while_a_search_computes() {
     let table = Table::new(Engine::memory().unwrap().client(), TABLE);
     table.create_if_missing().await.unwrap();
-    let router = functions(&table);
+    let router = functions(&table).await;
     let post = async |path: &str, body: serde_json::Value| {
         let (status, answer) = send(&router, "POST", &format!("/api/2.0/mlflow/{path}"), &body).await;
         assert_eq!(status, 200, "{answer}");

@@ -10,4 +10,3 @@ mod program;
 mod site;
 mod throttling;
 mod unreadable;
-mod writes;

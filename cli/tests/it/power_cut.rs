@@ -1,9 +1,9 @@
 //! A power cut at any moment of any write: what was acknowledged is there, and nothing is there by half.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use access::Permission::{Create, Delete, Update};
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
 };
@@ -14,30 +14,12 @@ use embedded_engine::{Engine, StreamReader, client_over};
 use fts_indexer::{Batch, Indexer};
 use mlflow_api::Workspace;
 use power_cut::{Disk, Image};
+use samples::{SAMPLES, Walk};
 use serde_json::Value;
 use table::Table;
 use tokio::sync::Mutex;
 
-use crate::site::{TABLE, Walk, functions};
-use crate::writes;
-
-/// Endpoints that only read, although their method is not GET.
-const READS: [&str; 11] = [
-    "POST /api/3.0/mlflow/traces/search",
-    "POST /api/3.0/mlflow/traces/metrics",
-    "POST /api/3.0/mlflow/traces/calculate-filter-correlation",
-    "POST /api/3.0/mlflow/traces/batchGetInfos",
-    "POST /ajax-api/2.0/mlflow/experiments/search-datasets",
-    "POST /api/2.0/mlflow/experiments/search",
-    "POST /api/2.0/mlflow/logged-models/search",
-    "POST /api/2.0/mlflow/registered-models/get-latest-versions",
-    "POST /api/2.0/mlflow/runs/search",
-    "POST /api/3.0/mlflow/datasets/search",
-    "POST /graphql",
-];
-
-/// Parts of the paths of those that write nothing to the table: artifacts are files, and telemetry is off.
-const ELSEWHERE: [&str; 4] = ["/mlflow-artifacts/", "/upload-artifact", "/artifacts/presigned-", "/ui-telemetry"];
+use crate::site::{TABLE, functions, routes, writes_to_the_table};
 
 /// All items of the table, and what of its stream is not carried over: an item that changes without a record is never indexed.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,12 +148,17 @@ async fn every_kind_of_write_is_whole_after_a_power_cut() {
         .experiment_create_default(&Workspace::default())
         .await
         .unwrap();
-    let mut walk = Walk::new(functions(&table));
-    writes::of_tracking(&mut walk).await;
-    writes::of_evaluation(&mut walk).await;
-    writes::of_traces(&mut walk).await;
-    writes::of_the_registry(&mut walk).await;
-    assert_eq!(walk.endpoints, built(), "each endpoint that writes, and no other");
+    let mut walk = Walk::new(functions(&table).await);
+    for samples in SAMPLES.iter().filter(|samples| writes_to_the_table(samples.domain)) {
+        (samples.writes)(&mut walk).await;
+    }
+    let is_write = |permission| matches!(permission, Create(_) | Update(_) | Delete(_));
+    let writes = routes(|domain, endpoint| writes_to_the_table(domain.function.name) && is_write(endpoint.permission));
+    assert_eq!(
+        writes.difference(&walk.endpoints).collect::<Vec<_>>(),
+        Vec::<&String>::new(),
+        "each endpoint that writes"
+    );
 
     let records = std::mem::take(&mut watched.0.lock().await.records);
     let answer = Indexer::new(table).handle(Batch { records }).await;
@@ -179,17 +166,4 @@ async fn every_kind_of_write_is_whole_after_a_power_cut() {
 
     let watch = watched.0.lock().await;
     assert!(watch.cuts > watch.writes, "{} cuts in {} writes", watch.cuts, watch.writes);
-}
-
-/// The endpoints that write to the table, as `docs/coverage.md` lists what is built.
-fn built() -> BTreeSet<String> {
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/coverage.md");
-    let list = std::fs::read_to_string(list).unwrap();
-    let rows = list.lines().filter_map(|line| {
-        let mut cells = line.split('|').map(str::trim).skip(1);
-        let (method, path) = (cells.next()?, cells.next()?.trim_matches('`'));
-        (cells.next()? == "built" && method != "GET" && path.starts_with('/')).then(|| format!("{method} {path}"))
-    });
-    let is_elsewhere = |endpoint: &String| ELSEWHERE.iter().any(|part| endpoint.contains(part));
-    rows.filter(|endpoint| !READS.contains(&endpoint.as_str()) && !is_elsewhere(endpoint)).collect()
 }

@@ -1,79 +1,56 @@
-//! Requests to the functions, without a socket.
+//! All domains over a table, without a socket.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
 
+use access::Authorizer;
 use artifact_store::Artifacts;
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use http::Request;
-use http::header::CONTENT_TYPE;
+use domain::{Domain, Surroundings};
+use domains::DOMAINS;
+pub(crate) use samples::{ROOT, Read};
 use serde_json::Value;
-use service::Frame;
 use table::Table;
-use tower::ServiceExt;
+use test_site::everybody;
 
-pub(crate) const ROOT: &str = "s3://bucket/artifacts";
 pub(crate) const TABLE: &str = "mlflow";
 
-/// The routers of the functions over a table, as in `serve`, but for artifacts, which have a place besides it.
-pub(crate) fn functions(table: &Table) -> Router {
-    let tracking = tracking::store::Store::new(table.clone(), ROOT);
-    let registry = registry::store::Store::new(table.clone(), ROOT);
-    let evaluation = evaluation::store::Store::new(table.clone());
-    let frames = (Frame::new(tracking.clone()), Frame::new(registry.clone()));
-    let graphql = graphql::Store::new(table.clone(), &frames.0, &frames.1).unwrap();
-    let traces = traces::store::Store::new(table.clone(), Artifacts::below(ROOT));
-    let others = [
-        evaluation::router(&evaluation),
-        registry::router(&registry),
-        traces::router(&traces),
-        graphql::router(&graphql),
-    ];
-    service::joined(tracking::router(&tracking), others)
+/// The domains that know the table: all but the user interface, which has files only.
+pub(crate) fn of_table() -> Vec<&'static Domain> {
+    DOMAINS.into_iter().filter(|domain| domain.function.table.is_some()).collect()
 }
 
-/// Sends requests one after another, and remembers to which endpoints.
-pub(crate) struct Walk {
-    pub(crate) router: Router,
-    /// Method and path, as the route tables have them.
-    pub(crate) endpoints: BTreeSet<String>,
+/// Those domains as in `serve`, everybody admitted. Artifacts are elsewhere.
+pub(crate) async fn functions(table: &Table) -> Router {
+    mounted(table, Artifacts::below(ROOT), everybody()).await
 }
 
-impl Walk {
-    pub(crate) fn new(router: Router) -> Self {
-        Self { router, endpoints: BTreeSet::new() }
-    }
+/// The same with artifacts in a directory.
+pub(crate) async fn with_files(table: &Table, directory: &Path) -> Router {
+    mounted(table, Artifacts::in_directory(directory), everybody()).await
+}
 
-    /// Sends a request that succeeds to an endpoint such as `DELETE /api/3.0/mlflow/datasets/{dataset_id}`, these ids in its path.
-    pub(crate) async fn send(&mut self, endpoint: &str, ids: &[&str], body: Value) -> Value {
-        self.endpoints.insert(endpoint.to_owned());
-        let (method, template) = endpoint.split_once(' ').unwrap();
-        let mut ids = ids.iter();
-        let mut path = String::new();
-        for part in template.split('/').skip(1) {
-            let part = if part.starts_with('{') { ids.next().unwrap() } else { part };
-            write!(path, "/{part}").unwrap();
-        }
-        let (status, answer) = send(&self.router, method, &path, &body).await;
-        assert_eq!(status, 200, "{method} {path}: {answer}");
-        answer
-    }
+/// Those domains with these artifacts and this authorizer. Nothing is written to the table.
+pub(crate) async fn mounted(table: &Table, artifacts: Artifacts, authorizer: Arc<dyn Authorizer>) -> Router {
+    let around = Surroundings::new(authorizer, table.clone()).with_artifacts(ROOT, artifacts);
+    domain::mount(&of_table(), &[], &around).await.unwrap()
+}
 
-    /// The same, with an endpoint of the tracking API below `/api/2.0/mlflow/`.
-    pub(crate) async fn post(&mut self, path: &str, body: Value) -> Value {
-        self.send(&format!("POST /api/2.0/mlflow/{path}"), &[], body).await
-    }
+/// Whether a domain writes to the table.
+pub(crate) fn writes_to_the_table(domain: &str) -> bool {
+    let of_name = of_table().into_iter().find(|known| known.function.name == domain);
+    of_name.and_then(|domain| domain.function.table.as_ref()).is_some_and(|rights| rights.actions.writes())
+}
+
+/// Method and canonical path of the routes of these domains that are wanted.
+pub(crate) fn routes(wanted: impl Fn(&Domain, &domain::Endpoint) -> bool) -> BTreeSet<String> {
+    let of_domain = |domain: &'static Domain| (domain.endpoints)().into_iter().map(move |endpoint| (domain, endpoint));
+    let wanted = of_table().into_iter().flat_map(of_domain).filter(|(domain, endpoint)| wanted(domain, endpoint));
+    wanted.map(|(_, endpoint)| endpoint.name()).collect()
 }
 
 /// Status and body of the answer to a request.
-pub(crate) async fn send(router: &Router, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
-    // Spans name their experiment in a header.
-    let request = if path == "/v1/traces" { request.header("x-mlflow-experiment-id", "0") } else { request };
-    let request = request.body(Body::from(body.to_string())).unwrap();
-    let answer = router.clone().oneshot(request).await.unwrap();
-    let status = answer.status().as_u16();
-    let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
-    (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+pub(crate) async fn send(router: &Router, method: &'static str, path: &str, body: &Value) -> (u16, Value) {
+    Read { method, path: path.to_owned(), body: body.clone() }.answer(router).await
 }

@@ -86,8 +86,9 @@ fn process(table: Table, root: &str) -> Api {
     let tracking = tracking::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
     let registry = registry::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
     let artifacts = artifacts::store::Store::new(table, artifacts);
-    let others = [tracking::router(&tracking), registry::router(&registry)];
-    Api(service::joined(artifacts::router(&artifacts), others))
+    let others =
+        [tracking::router(&tracking, test_site::everybody()), registry::router(&registry, test_site::everybody())];
+    Api(service::joined(artifacts::router(&artifacts, test_site::everybody()), others))
 }
 
 /// A run, a logged model and a version of it, with their artifacts in the bucket; and a run whose artifacts come through the server.

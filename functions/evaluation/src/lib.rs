@@ -5,14 +5,15 @@
 
 mod asked;
 mod datasets;
-pub mod lambda;
 mod routes;
+mod row;
 mod scorers;
 pub mod store;
 
 pub use routes::routes;
+pub use row::DOMAIN;
 
-/// The router of the function.
-pub fn router(store: &store::Store) -> axum::Router {
-    service::router(routes(), &service::Frame::new(store.clone()))
+/// The router of the domain over a store of one's own: for tests.
+pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
+    service::router(routes(), &service::Frame::guarded(store.clone(), authorizer))
 }

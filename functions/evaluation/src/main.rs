@@ -1,8 +1,6 @@
 //! The evaluation function as a Lambda.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_http::Error> {
-    tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
-    let store = evaluation::lambda::store_from_environment().await?;
-    lambda_http::run(service::within_lambda(evaluation::router(&store))).await
+async fn main() -> Result<(), domain::lambda::Error> {
+    domain::lambda::run(&[&evaluation::DOMAIN], &[]).await
 }

@@ -3,7 +3,6 @@
 //! `schema.graphql` is the whole schema on one page, [`roots`](mod@roots) says which endpoint answers each of its roots. It has no way to the
 //! table of its own: it calls those endpoints, for the same caller, with the same needs.
 
-pub mod lambda;
 mod limits;
 mod object;
 mod operation;
@@ -11,11 +10,13 @@ mod query;
 mod requests;
 mod root;
 mod roots;
+mod row;
 mod store;
 
 use access::Permission::Public;
 use service::{Frame, Paths, Route};
 
+pub use row::DOMAIN;
 pub use store::Store;
 
 /// The rows of this function. Nothing is needed for a query itself: each endpoint that it calls asks for what that one needs.
@@ -27,7 +28,7 @@ pub fn routes() -> Vec<Route<Store>> {
     ]
 }
 
-/// The router of the function.
-pub fn router(store: &Store) -> axum::Router {
-    service::router(routes(), &Frame::new(store.clone()))
+/// The router of the domain over a store of one's own: for tests.
+pub fn router(store: &Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
+    service::router(routes(), &Frame::guarded(store.clone(), authorizer))
 }

@@ -1,8 +1,7 @@
 //! The GraphQL function as a Lambda.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_http::Error> {
-    tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
-    let store = graphql::lambda::store_from_environment().await?;
-    lambda_http::run(service::within_lambda(graphql::router(&store))).await
+async fn main() -> Result<(), domain::lambda::Error> {
+    // The domains whose endpoints answer the roots of the schema.
+    domain::lambda::run(&[&graphql::DOMAIN], &[&tracking::DOMAIN, &registry::DOMAIN, &artifacts::DOMAIN]).await
 }

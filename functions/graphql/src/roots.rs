@@ -1,6 +1,6 @@
 //! Which endpoint answers a root of the schema.
 
-/// Roots and their endpoints, method and canonical path as in the route tables. A root whose endpoint is not built answers with an error.
+/// Roots and their endpoints, method and canonical path as in the route tables. A store is not made without one of them.
 pub(crate) const ROOTS: [(&str, &str); 7] = [
     ("mlflowGetExperiment", "GET /api/2.0/mlflow/experiments/get"),
     ("mlflowGetMetricHistoryBulkInterval", "GET /api/2.0/mlflow/metrics/get-history-bulk-interval"),

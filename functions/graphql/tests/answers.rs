@@ -2,13 +2,26 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use artifact_store::Artifacts;
+use domain::Surroundings;
 use serde_json::{Value, json};
-use service::Frame;
-use test_site::{Answer, Api, ROOT, Site};
+use table::Table;
+use test_site::{Answer, Api, ROOT, Site, everybody};
 use tokio::task::JoinSet;
+
+/// All that queries lead to, and GraphQL.
+async fn process(table: Table) -> Api {
+    // Nothing is there: what a list of files costs in a bucket, the page about artifacts says.
+    let files = Artifacts::in_directory(Path::new("/nothing is here"));
+    let around = Surroundings::new(everybody(), table).with_artifacts(ROOT, files);
+    let around = Surroundings { is_new_table: true, ..around };
+    let domains = [&tracking::DOMAIN, &registry::DOMAIN, &artifacts::DOMAIN, &graphql::DOMAIN];
+    Api(domain::mount(&domains, &[], &around).await.unwrap())
+}
 
 struct Server {
     api: Api,
@@ -18,13 +31,7 @@ struct Server {
 impl Server {
     async fn new() -> Self {
         let site = Site::new().await;
-        let tracking = tracking::store::Store::new(site.table.clone(), ROOT);
-        let registry = registry::store::Store::new(site.table.clone(), ROOT);
-        tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
-        let frames = (Frame::new(tracking.clone()), Frame::new(registry.clone()));
-        let graphql = graphql::Store::new(site.table.clone(), &frames.0, &frames.1).unwrap();
-        let others = [registry::router(&registry), graphql::router(&graphql)];
-        Self { api: Api(service::joined(tracking::router(&tracking), others)), _site: site }
+        Self { api: process(site.table.clone()).await, _site: site }
     }
 
     async fn send(&self, body: Value) -> Answer {

@@ -8,9 +8,9 @@ use artifact_store::Artifacts;
 use embedded_engine::Engine;
 use ledger::{Bench, Ledger, budget};
 use serde_json::{Value, json};
-use service::Frame;
+use service::{Calls, Frame};
 use table::Table;
-use test_site::{Api, ROOT};
+use test_site::{Api, ROOT, everybody};
 
 const HEAD: &str = "\
 # What GraphQL queries cost
@@ -33,16 +33,19 @@ const EXPERIMENT: &str =
 const RUN: &str = "info { runName } data { metrics { key value } params { key } }";
 const OF_RUN: &str = "experiment { name } modelVersions { name }";
 
-/// A process with all functions that the queries lead to.
+/// A process with all domains that the queries lead to.
 fn process(table: Table) -> Api {
     let tracking = tracking::store::Store::new(table.clone(), ROOT);
     let registry = registry::store::Store::new(table.clone(), ROOT);
-    let frames = (Frame::new(tracking.clone()), Frame::new(registry.clone()));
     // Nothing is there: what a list of files costs in a bucket, the page about artifacts says.
     let files = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(Path::new("/nothing is here")));
-    let graphql = graphql::Store::new(table, &frames.0, &frames.1).unwrap().with_artifacts(&Frame::new(files));
-    let others = [registry::router(&registry), graphql::router(&graphql)];
-    Api(service::joined(tracking::router(&tracking), others))
+    let calls = Calls::default()
+        .with(tracking::routes(), &Frame::guarded(tracking.clone(), everybody()))
+        .with(registry::routes(), &Frame::guarded(registry.clone(), everybody()))
+        .with(artifacts::routes(), &Frame::guarded(files, everybody()));
+    let graphql = graphql::Store::new(table, calls).unwrap();
+    let others = [registry::router(&registry, everybody()), graphql::router(&graphql, everybody())];
+    Api(service::joined(tracking::router(&tracking, everybody()), others))
 }
 
 async fn query(api: &Api, query: &str, input: Value) -> Value {

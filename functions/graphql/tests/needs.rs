@@ -2,18 +2,30 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use access::{Action, Authorizer, Guarded, Visible};
+use artifact_store::Artifacts;
 use mlflow_api::ExperimentId;
 use serde_json::{Value, json};
-use service::Frame;
+use service::{Calls, Frame};
+use table::Table;
 use test_site::{Api, Judge, ROOT, Site};
 
+/// The endpoints that queries lead to, each in a frame of its own.
+fn calls(table: &Table, guard: &Arc<dyn Authorizer>) -> Calls {
+    let tracking = Frame::guarded(tracking::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
+    let registry = Frame::guarded(registry::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
+    // Nothing is there.
+    let files = Artifacts::in_directory(Path::new("/nothing is here"));
+    let artifacts = Frame::guarded(artifacts::store::Store::new(table.clone(), files), Arc::clone(guard));
+    let calls = Calls::default().with(tracking::routes(), &tracking).with(registry::routes(), &registry);
+    calls.with(artifacts::routes(), &artifacts)
+}
+
 fn api(site: &Site, guard: &Arc<dyn Authorizer>) -> Api {
-    let tracking = Frame::guarded(tracking::store::Store::new(site.table.clone(), ROOT), Arc::clone(guard));
-    let registry = Frame::guarded(registry::store::Store::new(site.table.clone(), ROOT), Arc::clone(guard));
-    let graphql = graphql::Store::new(site.table.clone(), &tracking, &registry).unwrap();
+    let graphql = graphql::Store::new(site.table.clone(), calls(&site.table, guard)).unwrap();
     Api(service::router(graphql::routes(), &Frame::guarded(graphql, Arc::clone(guard))))
 }
 
@@ -22,7 +34,10 @@ async fn a_query_shows_what_its_caller_may_read() {
     let site = Site::new().await;
     let tracking = tracking::store::Store::new(site.table.clone(), ROOT);
     let registry = registry::store::Store::new(site.table.clone(), ROOT);
-    let everything = Api(service::joined(tracking::router(&tracking), [registry::router(&registry)]));
+    let everything = Api(service::joined(
+        tracking::router(&tracking, test_site::everybody()),
+        [registry::router(&registry, test_site::everybody())],
+    ));
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     everything.post("registered-models/create", json!({ "name": "secret" })).await.ok();
     let mut made = Vec::new();

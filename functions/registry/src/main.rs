@@ -1,8 +1,6 @@
 //! The registry function as a Lambda.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_http::Error> {
-    tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
-    let store = registry::lambda::store_from_environment().await?;
-    lambda_http::run(service::within_lambda(registry::router(&store))).await
+async fn main() -> Result<(), domain::lambda::Error> {
+    domain::lambda::run(&[&registry::DOMAIN], &[]).await
 }

@@ -7,20 +7,21 @@ mod artifact;
 mod assessments;
 mod delete;
 mod figures;
-pub mod lambda;
 mod link;
 mod named;
 mod otlp;
 mod read;
 mod routes;
+mod row;
 mod search;
 mod start;
 pub mod store;
 mod tags;
 
 pub use routes::routes;
+pub use row::DOMAIN;
 
-/// The router of the function.
-pub fn router(store: &store::Store) -> axum::Router {
-    service::router(routes(), &service::Frame::new(store.clone()))
+/// The router of the domain over a store of one's own: for tests.
+pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
+    service::router(routes(), &service::Frame::guarded(store.clone(), authorizer))
 }

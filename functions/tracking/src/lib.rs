@@ -5,20 +5,21 @@
 
 pub mod absent;
 mod experiments;
-pub mod lambda;
 mod logged_models;
 mod logging;
 mod metrics;
 mod routes;
+mod row;
 mod runs;
 mod server;
 pub mod store;
 
 pub use routes::routes;
+pub use row::DOMAIN;
 pub use server::VERSION;
 
-/// The router of the function.
-pub fn router(store: &store::Store) -> axum::Router {
+/// The router of the domain over a store of one's own: for tests.
+pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
     let rows = routes().into_iter().chain(absent::rows()).collect();
-    service::router(rows, &service::Frame::new(store.clone()))
+    service::router(rows, &service::Frame::guarded(store.clone(), authorizer))
 }

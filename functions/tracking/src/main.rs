@@ -1,8 +1,6 @@
 //! The tracking function as a Lambda.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_http::Error> {
-    tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
-    let store = tracking::lambda::store_from_environment().await?;
-    lambda_http::run(service::within_lambda(tracking::router(&store))).await
+async fn main() -> Result<(), domain::lambda::Error> {
+    domain::lambda::run(&[&tracking::DOMAIN], &[]).await
 }

@@ -27,8 +27,14 @@ measured without leases.
 **All in** is with what follows from a call beside it: what the stream's consumer packs, deletes and indexes.
 
 A million calls cost their units times the price of a million units: on demand in us-east-1, $0.625 for write units and $0.125
-for read units when this was written. Logging a metric a million times costs about $0.65, and $0.25 more where
-each call is on its own. API Gateway and Lambda add about $1.28 to a million calls ([scale.md](scale.md)).
+for read units when this was written. That is the table's part of the bill, and for most calls not the greatest. A million calls
+also cost:
+
+- the requests of API Gateway ($1.00 a million, counted by 512 KB) and of Lambda ($0.20), and Lambda's time;
+- what each call writes to the logs, and what the platform writes there of each call;
+- what follows from a write: the indexer's calls, its time and its units (the rows **all in**);
+- as long as the data is there: storage, backups (point-in-time recovery is billed by the size of the table), and S3;
+- whether there are calls or not: the alarms, and the minute's schedule.
 ";
 
 const SECTIONS: &[Section] = &[

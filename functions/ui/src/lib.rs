@@ -7,6 +7,7 @@
 mod absent;
 mod headers;
 mod index;
+mod row;
 
 use std::path::Path;
 
@@ -14,6 +15,8 @@ use axum::Router;
 use axum::routing::get;
 use http::header::CONTENT_TYPE;
 use tower_http::services::ServeDir;
+
+pub use row::DOMAIN;
 
 /// What is answered to GET, as MLflow's list of endpoints has it; what is added to the page aside.
 pub const PATHS: [&str; 2] = [INDEX, "/static-files/{path}"];

@@ -32,6 +32,13 @@ impl Calls {
         self
     }
 
+    /// These endpoints and others.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
     /// The endpoint of this name, if there is one.
     #[must_use]
     pub fn get(&self, endpoint: &str) -> Option<&Call> {

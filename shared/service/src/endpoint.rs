@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
 
-use access::{AdmitEverybody, Authorizer, Caller, Needs, Permission, Scope};
+use access::{Authorizer, Caller, Needs, Permission, Scope};
 use mlflow_api::{Error, Request, Result, Workspace};
 use table::Table;
 use tokio::sync::Semaphore;
@@ -85,12 +85,7 @@ pub struct Frame<S> {
 }
 
 impl<S: Store> Frame<S> {
-    /// The frame of a function in service.
-    pub fn new(store: S) -> Self {
-        Self::guarded(store, Arc::new(AdmitEverybody))
-    }
-
-    /// A frame in which this authorizer decides what callers may do.
+    /// A frame in which this authorizer decides what callers may do. There is no frame without one.
     pub fn guarded(store: S, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { store, authorizer }
     }

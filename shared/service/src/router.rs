@@ -86,7 +86,7 @@ async fn no_sniff(mut response: Response<Body>) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
-    use access::{Action, Authorizer, Caller, Guarded, Needs, Permission, Scope, Visible};
+    use access::{Action, AdmitEverybody, Authorizer, Caller, Guarded, Needs, Permission, Scope, Visible};
     use bytes::Bytes;
     use futures::future::BoxFuture;
     use futures::{StreamExt, TryStreamExt};
@@ -168,7 +168,8 @@ mod tests {
 
     fn frame() -> Frame<Echoing> {
         let engine = embedded_engine::Engine::memory().unwrap();
-        Frame::new(Echoing { prefix: "p", table: Table::new(engine.client(), "none") })
+        let store = Echoing { prefix: "p", table: Table::new(engine.client(), "none") };
+        Frame::guarded(store, std::sync::Arc::new(AdmitEverybody))
     }
 
     #[tokio::test]

@@ -16,5 +16,5 @@ mod site;
 
 pub use api::{Answer, Api};
 pub use dump::{Changes, Dump, key_of};
-pub use judge::Judge;
+pub use judge::{Judge, everybody};
 pub use site::{ROOT, Site, TABLE};

@@ -173,12 +173,17 @@ fn functions(table: &Table, tracking: tracking::store::Store) -> Api {
     let answer = move |request: Request| {
         let function = function_of(request.uri().path());
         let router = routers[function].get_or_init(|| match function {
-            0 => tracking::router(&tracking),
-            1 => registry::router(&registry::store::Store::new(table.clone(), ROOT)),
-            2 => evaluation::router(&evaluation::store::Store::with_lease(table.clone(), LEASE)),
+            0 => tracking::router(&tracking, test_site::everybody()),
+            1 => registry::router(&registry::store::Store::new(table.clone(), ROOT), test_site::everybody()),
+            2 => {
+                evaluation::router(&evaluation::store::Store::with_lease(table.clone(), LEASE), test_site::everybody())
+            }
             _ => {
                 let artifacts = artifact_store::Artifacts::below(ROOT);
-                traces::router(&traces::store::Store::with_lease(table.clone(), artifacts, LEASE))
+                traces::router(
+                    &traces::store::Store::with_lease(table.clone(), artifacts, LEASE),
+                    test_site::everybody(),
+                )
             }
         });
         let router = router.clone();

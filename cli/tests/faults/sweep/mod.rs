@@ -1,5 +1,5 @@
-//! Every write with a fault at each of its requests to the table. The writes are those of [`writes`](crate::writes), which walks
-//! through every endpoint that writes, and some more ([`more`]); before each goes its way, it is tried on copies of the table, one fault at
+//! Every write with a fault at each of its requests to the table. The writes are the samples of each domain, one
+//! and more for every endpoint that writes, and some more ([`more`]); before each goes its way, it is tried on copies of the table, one fault at
 //! a time, and clients look at what is left ([`course`], [`view`], [`seen`]). Writes to traces that are packed have a ground of their own ([`packed`]).
 
 pub(crate) mod course;
@@ -20,13 +20,12 @@ use axum::middleware::{Next, from_fn};
 use futures::StreamExt;
 use futures::stream;
 use mlflow_api::Workspace;
-use service::Route;
+use samples::{SAMPLES, Walk};
 use test_site::{ROOT, Site};
 use tokio::task::spawn_blocking;
 
 use crate::packing::timed;
-use crate::site::{Walk, functions};
-use crate::writes;
+use crate::site::{functions, routes, writes_to_the_table};
 use course::Written;
 
 /// Copies of the table that are written to at the same time.
@@ -70,12 +69,6 @@ impl Sweep {
     }
 }
 
-/// The endpoints that write, as the routes say.
-fn writing<S: service::Store>(routes: Vec<Route<S>>) -> impl Iterator<Item = String> {
-    let writing = routes.into_iter().filter(|route| matches!(route.permission, Create(_) | Update(_) | Delete(_)));
-    writing.map(|route| format!("{} {}", route.method, route.full_paths()[0]))
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn every_write_survives_a_fault_at_each_of_its_requests() {
     let site = Site::new().await;
@@ -83,7 +76,7 @@ async fn every_write_survives_a_fault_at_each_of_its_requests() {
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let sweep = Sweep { site: site.clone(), findings: Arc::default() };
     let trying = sweep.clone();
-    let router = functions(&site.table).layer(from_fn(move |request: Request, next: Next| {
+    let router = functions(&site.table).await.layer(from_fn(move |request: Request, next: Next| {
         let sweep = trying.clone();
         async move {
             let (head, body) = request.into_parts();
@@ -95,15 +88,14 @@ async fn every_write_survives_a_fault_at_each_of_its_requests() {
         }
     }));
     let mut walk = Walk::new(router);
-    writes::of_tracking(&mut walk).await;
-    writes::of_evaluation(&mut walk).await;
-    writes::of_traces(&mut walk).await;
-    writes::of_the_registry(&mut walk).await;
+    for samples in SAMPLES.iter().filter(|samples| writes_to_the_table(samples.domain)) {
+        (samples.writes)(&mut walk).await;
+    }
     more::writes(&mut walk).await;
 
-    let writes = writing(tracking::routes()).chain(writing(registry::routes())).chain(writing(evaluation::routes()));
-    let writes = writes.chain(writing(traces::routes()));
-    let unswept: Vec<_> = writes.filter(|route| !walk.endpoints.contains(route)).collect();
+    let is_write = |permission| matches!(permission, Create(_) | Update(_) | Delete(_));
+    let writes = routes(|domain, endpoint| writes_to_the_table(domain.function.name) && is_write(endpoint.permission));
+    let unswept: Vec<_> = writes.into_iter().filter(|route| !walk.endpoints.contains(route)).collect();
     assert_eq!(unswept, Vec::<String>::new(), "no write is sent to these");
     let findings = sweep.findings.lock().unwrap();
     assert!(findings.courses > 8 * walk.endpoints.len(), "{} courses", findings.courses);

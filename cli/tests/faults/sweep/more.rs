@@ -1,8 +1,8 @@
-//! Writes that take other requests to the table than those of [`writes`](crate::writes).
+//! Writes that take other requests to the table than the samples of the domains.
 
 use serde_json::{Value, json};
 
-use crate::site::{ROOT, Walk};
+use samples::{ROOT, Walk};
 
 /// Entries of which each is too big for its document.
 fn entries(count: usize, bytes: usize) -> Value {

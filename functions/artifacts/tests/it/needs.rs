@@ -101,7 +101,7 @@ async fn artifacts_of_a_run_or_a_model_need_the_right_to_its_experiment() {
     let directory = tempfile::tempdir().unwrap();
     let table = Site::new().await.table;
     let tracking = tracking::store::Store::new(table.clone(), "mlflow-artifacts:/");
-    let everything = Api(tracking::router(&tracking));
+    let everything = Api(tracking::router(&tracking, test_site::everybody()));
     let text =
         |answer: &serde_json::Value, pointer: &str| answer.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let mut made = Vec::new();

@@ -47,8 +47,9 @@ impl Server {
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         let registry = registry::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
         let artifacts = artifacts::store::Store::new(table, artifacts).taking_at_most(longest);
-        let others = [tracking::router(&tracking), registry::router(&registry)];
-        Self { api: Api(service::joined(artifacts::router(&artifacts), others)), parent }
+        let others =
+            [tracking::router(&tracking, test_site::everybody()), registry::router(&registry, test_site::everybody())];
+        Self { api: Api(service::joined(artifacts::router(&artifacts, test_site::everybody()), others)), parent }
     }
 
     /// A path of this machine below the directory of artifacts.

@@ -69,7 +69,10 @@ impl Server {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, lease);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         let evaluation = evaluation::store::Store::with_lease(table.clone(), lease);
-        Self(Api(service::joined(evaluation::router(&evaluation), [tracking::router(&tracking)])))
+        Self(Api(service::joined(
+            evaluation::router(&evaluation, test_site::everybody()),
+            [tracking::router(&tracking, test_site::everybody())],
+        )))
     }
 
     pub(crate) async fn experiment(&self, name: &str) -> String {

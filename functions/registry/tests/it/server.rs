@@ -69,7 +69,7 @@ impl Deref for Server {
 
 impl Server {
     pub(crate) fn on(table: &Table) -> Self {
-        Self(Api(registry::router(&Store::new(table.clone(), ROOT))))
+        Self(Api(registry::router(&Store::new(table.clone(), ROOT), test_site::everybody())))
     }
 
     pub(crate) async fn delete(&self, path: &str, body: Value) -> Answer {

@@ -102,7 +102,10 @@ impl Server {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         let traces = traces::store::Store::with_lease(table.clone(), Artifacts::below(ROOT), LEASE);
-        Self(Api(service::joined(traces::router(&traces), [tracking::router(&tracking)])))
+        Self(Api(service::joined(
+            traces::router(&traces, test_site::everybody()),
+            [tracking::router(&tracking, test_site::everybody())],
+        )))
     }
 
     pub(crate) async fn experiment(&self, name: &str) -> String {

@@ -83,7 +83,7 @@ impl Server {
     }
 
     pub(crate) fn with(store: &Store) -> Self {
-        Self { api: Api(tracking::router(store)), store: Calls(store.clone()) }
+        Self { api: Api(tracking::router(store, test_site::everybody())), store: Calls(store.clone()) }
     }
 
     pub(crate) fn router(&self) -> Router {

@@ -59,12 +59,17 @@ impl Lab {
         let store = store(&site.table);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
         let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
-        Self { site, api: Api(tracking::router(&store)), stream, directory: tempfile::tempdir().unwrap() }
+        Self {
+            site,
+            api: Api(tracking::router(&store, test_site::everybody())),
+            stream,
+            directory: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// The same server over another way to the table.
     pub(crate) fn over(self, table: &Table) -> Self {
-        Self { api: Api(tracking::router(&store(table))), ..self }
+        Self { api: Api(tracking::router(&store(table), test_site::everybody())), ..self }
     }
 
     pub(crate) fn retention(&self) -> Retention {

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 
-/// Method and canonical path of every route of every function.
+use domain::Domain;
+use domains::DOMAINS;
+
+use crate::repository;
+
+/// Method and canonical path of every route of every domain but the user interface, which has files only.
 fn routes() -> BTreeSet<(String, String)> {
-    let tracking = tracking::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let evaluation = evaluation::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let registry = registry::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let traces = traces::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let artifacts = artifacts::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let graphql = graphql::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let routes = tracking.into_iter().chain(evaluation).chain(registry).chain(traces).chain(artifacts).chain(graphql);
-    routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0))).collect()
+    let of_files = |domain: &&&Domain| domain.function.name == "ui";
+    let domains = DOMAINS.iter().filter(|domain| !of_files(domain));
+    let endpoints = domains.flat_map(|domain| (domain.endpoints)());
+    endpoints.map(|endpoint| (endpoint.method.to_owned(), endpoint.paths[0].clone())).collect()
 }
 
 /// The rows of a table in Markdown whose second cell is code, without its head.
@@ -24,8 +24,7 @@ fn rows(text: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn every_route_says_what_bounds_its_answer_and_its_reads() {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/limits.md");
-    let text = fs::read_to_string(file).expect("docs/limits.md can be read");
+    let text = fs::read_to_string(repository("docs/limits.md")).expect("docs/limits.md can be read");
     let mut described = BTreeSet::new();
     for row in rows(&text) {
         let [method, path, answer, reads] = row.as_slice() else {

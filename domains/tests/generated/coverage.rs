@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-use std::path::PathBuf;
+
+use domains::DOMAINS;
+
+use crate::{check, repository};
 
 const HEAD: &str = "\
 # Coverage
@@ -21,23 +24,11 @@ struct Endpoint<'a> {
     domain: &'a str,
 }
 
-fn repository(file: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(file)
-}
-
-/// Method and canonical path of every row of every function.
+/// Method and canonical path of every row of every domain.
 fn built() -> BTreeSet<(String, String)> {
-    let tracking = tracking::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let evaluation = evaluation::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let registry = registry::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let traces = traces::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let artifacts = artifacts::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let graphql = graphql::routes().iter().map(|route| (route.method, route.full_paths())).collect::<Vec<_>>();
-    let ui = ui::PATHS.map(|path| ("GET", vec![path.to_owned()]));
-    let routes =
-        tracking.into_iter().chain(evaluation).chain(registry).chain(traces).chain(artifacts).chain(graphql).chain(ui);
+    let endpoints = DOMAINS.iter().flat_map(|domain| (domain.endpoints)());
     // The list of MLflow's endpoints does not say which part of a path may hold slashes.
-    routes.map(|(method, mut paths)| (method.to_owned(), paths.swap_remove(0).replace("{*", "{"))).collect()
+    endpoints.map(|endpoint| (endpoint.method.to_owned(), endpoint.paths[0].replace("{*", "{"))).collect()
 }
 
 fn markdown(endpoints: &[Endpoint], built: &BTreeSet<(String, String)>) -> String {
@@ -85,10 +76,5 @@ fn the_coverage_table_is_up_to_date() {
         assert!(known, "{method} {path} is no endpoint of MLflow");
     }
     let expected = markdown(&endpoints, &built);
-    let path = repository("docs/coverage.md");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &expected).unwrap();
-    }
-    let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == expected, "docs/coverage.md is not what the code says; run `make docs`");
+    check("docs/coverage.md", &expected);
 }

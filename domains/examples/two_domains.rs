@@ -1,0 +1,6 @@
+//! Two domains in one Lambda: it answers what either of them does. The crates of the domains know nothing of it.
+
+#[tokio::main]
+async fn main() -> Result<(), domain::lambda::Error> {
+    domain::lambda::run(&[&evaluation::DOMAIN, &registry::DOMAIN], &[]).await
+}

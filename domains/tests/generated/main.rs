@@ -1,0 +1,38 @@
+//! What is generated from the list of all domains, and what is held against it. `UPDATE_DOCS=1` writes it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
+
+mod coverage;
+mod limits;
+mod mounted;
+mod paths;
+mod template;
+mod watch;
+
+use std::fs;
+use std::path::PathBuf;
+
+/// A file of the repository.
+fn repository(file: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(file)
+}
+
+/// Holds a file against what the code says, or writes it.
+fn check(file: &str, expected: &str) {
+    let path = repository(file);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, expected).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == expected, "{file} is not what the code says; run `make docs`");
+}
+
+/// The same for the part of a file between the lines that end with these marks.
+fn check_between(file: &str, begin: &str, end: &str, expected: &str) {
+    let text = fs::read_to_string(repository(file)).unwrap();
+    let (head, rest) = text.split_once(begin).unwrap_or_else(|| panic!("no `{begin}` in {file}"));
+    let line_end = rest.find('\n').unwrap() + 1;
+    let (first, rest) = rest.split_at(line_end);
+    let tail = rest.find(end).unwrap_or_else(|| panic!("no `{end}` in {file}"));
+    let tail_line = rest[..tail].rfind('\n').map_or(0, |at| at + 1);
+    check(file, &format!("{head}{begin}{first}{expected}{}", &rest[tail_line..]));
+}

@@ -1,0 +1,256 @@
+//! The API, the functions with their log groups, and their alarms in `template.yaml`.
+
+use std::fmt::Write;
+
+use domain::{BucketRight, Function, Indexes, Setting, TableActions, TableRights};
+use domains::functions;
+
+use crate::check_between;
+
+const API: &str = "generated from the list of all domains by `make docs`: the API";
+const FUNCTIONS: &str = "generated from the list of all domains by `make docs`: functions";
+const ALARMS: &str = "generated from the list of all domains by `make docs`: alarms";
+
+/// Where the bucket's name is, and its path with the prefix of the artifacts.
+const BUCKET: &str = "!If [HasOwnBucket, !Ref ArtifactBucket, !Select [2, !Split [\"/\", !Ref ArtifactRoot]]]";
+const PATH: &str = "!If [HasOwnBucket, !Ref ArtifactBucket, !Select [1, !Split [\"s3://\", !Ref ArtifactRoot]]]";
+const DESTINATION: &str = "!If [HasOwnBucket, !Sub \"s3://${ArtifactBucket}\", !Ref ArtifactRoot]";
+
+/// Comments of the template are no longer than this.
+const COMMENT_WIDTH: usize = 100;
+
+/// A comment of several lines, each with this many spaces before it.
+fn comment(indent: usize, text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().unwrap();
+        if !line.is_empty() && line.len() + word.len() + 1 > COMMENT_WIDTH {
+            lines.push(word.to_owned());
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.iter().fold(String::new(), |text, line| format!("{text}{:indent$}# {line}\n", ""))
+}
+
+/// A path as API Gateway writes it in a body of `OpenAPI`.
+fn gateway_path(path: &str) -> String {
+    match path {
+        Function::EVERYTHING_ELSE => "/$default".to_owned(),
+        path => path.replace("{*path}", "{proxy+}"),
+    }
+}
+
+fn api() -> String {
+    let mut text = String::new();
+    for function in functions() {
+        for path in function.paths {
+            let _ = writeln!(text, "          {}:", gateway_path(path));
+            text.push_str("            x-amazon-apigateway-any-method:\n");
+            if *path == Function::EVERYTHING_ELSE {
+                text.push_str("              isDefaultRoute: true\n");
+            }
+            if path.ends_with("{*path}") && *path != Function::EVERYTHING_ELSE {
+                text.push_str(
+                    "              parameters: [{ name: proxy, in: path, required: true, schema: { type: string } }]\n",
+                );
+            }
+            text.push_str("              security: !If [IsSigned, [{ sigv4: [] }], !Ref AWS::NoValue]\n");
+            text.push_str("              responses: { default: { description: What the function answers. } }\n");
+            text.push_str("              x-amazon-apigateway-integration:\n");
+            text.push_str("                type: aws_proxy\n");
+            text.push_str("                httpMethod: POST\n");
+            text.push_str("                payloadFormatVersion: \"2.0\"\n");
+            let _ = writeln!(
+                text,
+                "                uri: !Sub arn:${{AWS::Partition}}:apigateway:${{AWS::Region}}:lambda:path/2015-03-31/functions/${{{}Function.Arn}}/invocations",
+                function.resource
+            );
+        }
+    }
+    text
+}
+
+fn variables(function: &Function) -> String {
+    let mut text = String::new();
+    if function.table.is_some() {
+        text.push_str("          TABLE_NAME: !Ref Table\n");
+    }
+    if !function.paths.is_empty() {
+        text.push_str("          ACCESS_MODE: none # Who reaches the function was admitted by the API.\n");
+    }
+    for setting in function.settings {
+        let lines = match setting {
+            Setting::Artifacts => {
+                format!(
+                    "          ARTIFACT_ROOT: !If [IsDirect, {DESTINATION}, \"mlflow-artifacts:/\"]\n          ARTIFACTS_DESTINATION: {DESTINATION}\n"
+                )
+            }
+            Setting::PresignedOnly => "          ARTIFACTS_PRESIGNED_ONLY: !Ref PresignedOnly\n".to_owned(),
+            Setting::LongestArtifact => "          MAX_ARTIFACT_SIZE: !Ref MaxArtifactSize\n".to_owned(),
+            Setting::ArtifactsOrigin => format!(
+                "          # The page may read files from there.\n          ARTIFACTS_ORIGIN: !Sub\n            - https://${{Bucket}}.s3.${{AWS::Region}}.${{AWS::URLSuffix}}\n            - Bucket: {BUCKET}\n"
+            ),
+            Setting::RunIndexingInterval => "          RUN_INDEXING_INTERVAL: !Ref RunIndexingInterval\n".to_owned(),
+        };
+        text.push_str(&lines);
+    }
+    text
+}
+
+fn statement(why: &str, actions: &[&str], resource: &str) -> String {
+    let mut text = if why.is_empty() { String::new() } else { comment(12, why) };
+    text.push_str("            - Effect: Allow\n");
+    match actions {
+        [action] => {
+            let _ = writeln!(text, "              Action: {action}");
+        }
+        actions => {
+            text.push_str("              Action:\n");
+            for action in actions {
+                let _ = writeln!(text, "                - {action}");
+            }
+        }
+    }
+    let _ = writeln!(text, "              Resource: {resource}");
+    text
+}
+
+fn table_statement(rights: &TableRights) -> String {
+    let table = "!GetAtt Table.Arn";
+    let resource = match rights.indexes {
+        Indexes::None => table.to_owned(),
+        Indexes::All => format!("[{table}, !Sub \"${{Table.Arn}}/index/*\"]"),
+        Indexes::Only(names) => {
+            let indexes = names.iter().map(|name| format!(", !Sub \"${{Table.Arn}}/index/{name}\""));
+            format!("[{table}{}]", indexes.collect::<String>())
+        }
+    };
+    statement(rights.why, rights.actions.iam(), &resource)
+}
+
+fn bucket_statement(right: BucketRight) -> String {
+    let (actions, suffix) = right.iam();
+    let resource = match suffix {
+        None => format!(
+            "!Sub\n                - arn:${{AWS::Partition}}:s3:::${{Bucket}}\n                - Bucket: {BUCKET}"
+        ),
+        Some(suffix) => format!(
+            "!Sub\n                - arn:${{AWS::Partition}}:s3:::${{Path}}{suffix}\n                - Path: {PATH}"
+        ),
+    };
+    statement(right.why(), actions, &resource)
+}
+
+/// What a function needs whose events come from the table's stream.
+fn stream_statements() -> String {
+    statement(
+        "The event source mapping acts with the function's role.",
+        &["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"],
+        "!GetAtt Table.StreamArn",
+    ) + &statement(
+        "Asked for when the mapping is made, about any stream of the table.",
+        &["dynamodb:ListStreams"],
+        "!Sub ${Table.Arn}/stream/*",
+    ) + &statement("Where records go that it did not get through.", &["sqs:SendMessage"], "!GetAtt IndexerFailures.Arn")
+}
+
+fn policies(function: &Function) -> String {
+    let mut statements = function.table.as_ref().map_or(String::new(), table_statement);
+    if function.table.as_ref().is_some_and(|rights| rights.actions == TableActions::Index) {
+        statements += &stream_statements();
+    }
+    statements.extend(function.bucket.iter().map(|right| bucket_statement(*right)));
+    for secret in function.secrets {
+        statements += &statement("", &["secretsmanager:GetSecretValue"], &format!("!Ref {secret}"));
+    }
+    if statements.is_empty() {
+        return statements;
+    }
+    format!("      Policies:\n        - Version: \"2012-10-17\"\n          Statement:\n{statements}")
+}
+
+fn function(function: &Function) -> String {
+    let Function { name, resource, .. } = function;
+    let mut text = comment(2, function.description);
+    let _ = write!(
+        text,
+        "  {resource}Function:\n    Type: AWS::Serverless::Function\n    Metadata:\n      BuildMethod: rust-cargolambda\n    Properties:\n      \
+         CodeUri: functions/{name}\n      MemorySize: {}\n      Timeout: {}\n",
+        function.memory, function.timeout
+    );
+    if function.has_concurrency {
+        let _ = writeln!(
+            text,
+            "      ReservedConcurrentExecutions: !If [Has{resource}Concurrency, !Ref {resource}Concurrency, !Ref AWS::NoValue]"
+        );
+    }
+    let _ = write!(text, "      Environment:\n        Variables:\n{}", variables(function));
+    if let Some(layer) = function.layer {
+        let _ = writeln!(text, "      Layers: [!Ref {layer}]");
+    }
+    let _ = write!(
+        text,
+        "      LoggingConfig:\n        LogGroup: !Ref {resource}Log\n        LogFormat: JSON\n{}\n",
+        policies(function)
+    );
+    if !function.paths.is_empty() {
+        let _ = write!(
+            text,
+            "  {resource}Permission:\n    Type: AWS::Lambda::Permission\n    Properties:\n      Action: lambda:InvokeFunction\n      \
+             FunctionName: !Ref {resource}Function\n      Principal: apigateway.amazonaws.com\n      \
+             SourceArn: !Sub arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{Api}}/*\n\n"
+        );
+    }
+    let _ = write!(
+        text,
+        "  {resource}Log:\n    Type: AWS::Logs::LogGroup\n    Properties:\n      LogGroupName: !Sub /aws/lambda/${{AWS::StackName}}/{name}\n      \
+         RetentionInDays: 30\n\n"
+    );
+    if function.table.as_ref().is_some_and(|rights| rights.actions.writes()) {
+        let _ = write!(
+            text,
+            "  {resource}PartitionsMetric:\n    Type: AWS::Logs::MetricFilter\n    Properties:\n      LogGroupName: !Ref {resource}Log\n      \
+             FilterPattern: '{{ $.fields.message = \"a partition is nearly full\" }}'\n      MetricTransformations:\n        \
+             - {{ MetricNamespace: !Sub \"mlflow/${{AWS::StackName}}\", MetricName: PartitionsNearlyFull, MetricValue: \"1\" }}\n\n"
+        );
+    }
+    text
+}
+
+fn alarm(resource: &str, name: &str, description: &str) -> String {
+    format!(
+        "  {resource}{name}:\n    Type: AWS::CloudWatch::Alarm\n    Properties:\n      AlarmDescription: {description}\n      \
+         Namespace: AWS/Lambda\n      MetricName: {name}\n      \
+         Dimensions: [{{ Name: FunctionName, Value: !Ref {resource}Function }}]\n      Statistic: Sum\n      Period: 300\n      \
+         EvaluationPeriods: 1\n      ComparisonOperator: GreaterThanThreshold\n      Threshold: 0\n      \
+         TreatMissingData: notBreaching\n      AlarmActions: !If [HasAlarmTopic, [!Ref AlarmTopic], !Ref AWS::NoValue]\n\n"
+    )
+}
+
+fn alarms() -> String {
+    let mut text = String::new();
+    for function in functions() {
+        let Function { name, resource, .. } = function;
+        text += &alarm(resource, "Errors", &format!("The function {name} crashed or ran out of time."));
+        if !function.paths.is_empty() {
+            let description = format!(
+                "The account's limit of concurrent Lambda executions turned requests to the function {name} away."
+            );
+            text += &alarm(resource, "Throttles", &description);
+        }
+    }
+    text
+}
+
+fn between(mark: &str, expected: &str) {
+    check_between("template.yaml", &format!("--- {mark}: begin"), &format!("--- {mark}: end"), expected);
+}
+
+#[test]
+fn the_template_says_what_the_list_of_all_domains_says() {
+    between(API, &api());
+    between(FUNCTIONS, &functions().map(function).collect::<String>());
+    between(ALARMS, &alarms());
+}

@@ -1,0 +1,61 @@
+//! The domain: its function in the stack, and how it is mounted.
+
+use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
+use service::Route;
+
+use crate::store::Store;
+
+/// Artifacts through the server. Files go straight between clients and a bucket; only small uploads come through here.
+pub const DOMAIN: Domain = Domain::of::<Artifacts>(Function {
+    name: "artifacts",
+    resource: "Artifacts",
+    description: "Artifacts through the server. Files go straight between clients and the bucket, by presigned URLs; \
+                  only small uploads come through here.",
+    paths: &[
+        "/api/2.0/mlflow-artifacts/{*path}",
+        "/ajax-api/2.0/mlflow-artifacts/{*path}",
+        "/api/2.0/mlflow/artifacts/{*path}",
+        "/ajax-api/2.0/mlflow/artifacts/{*path}",
+        "/ajax-api/2.0/mlflow/upload-artifact",
+        "/get-artifact",
+    ],
+    table: Some(TableRights {
+        actions: TableActions::Read,
+        indexes: Indexes::Only(&["GSI1"]),
+        why: "It reads where the artifacts of a run or a logged model are, and looks up ids that were made elsewhere.",
+    }),
+    bucket: &[BucketRight::List, BucketRight::Change],
+    secrets: &[],
+    settings: &[Setting::Artifacts, Setting::LongestArtifact],
+    memory: Function::MEMORY,
+    timeout: Function::BEHIND_GATEWAY,
+    has_concurrency: false,
+    layer: None,
+});
+
+struct Artifacts;
+
+impl Api for Artifacts {
+    type Store = Store;
+
+    fn routes() -> Vec<Route<Store>> {
+        crate::routes()
+    }
+
+    fn store(around: &Surroundings) -> Result<Store, Failure> {
+        let store = Store::new(around.table()?.clone(), around.artifacts.clone());
+        Ok(store.taking_at_most(around.longest_artifact))
+    }
+
+    /// Removes what killed uploads left behind in a directory.
+    async fn prepared(store: Store, _: &Surroundings) -> Result<Store, Failure> {
+        if let Some(directory) = store.artifacts().directory() {
+            match directory.remove_leftovers().await {
+                Ok(0) => {}
+                Ok(removed) => tracing::info!(removed, "leftovers of killed uploads are gone"),
+                Err(error) => tracing::warn!(%error, "leftovers of killed uploads stay"),
+            }
+        }
+        Ok(store)
+    }
+}

@@ -1,0 +1,45 @@
+//! The domain: its function in the stack, and how it is mounted.
+
+use domain::{Api, Domain, Failure, Function, Indexes, Surroundings, TableActions, TableRights};
+use service::Route;
+
+use crate::store::Store;
+
+/// Evaluation datasets with their records, and scorers.
+pub const DOMAIN: Domain = Domain::of::<Evaluation>(Function {
+    name: "evaluation",
+    resource: "Evaluation",
+    description: "Evaluation datasets with their records, and scorers.",
+    paths: &[
+        "/api/3.0/mlflow/datasets/{*path}",
+        "/ajax-api/3.0/mlflow/datasets/{*path}",
+        "/api/3.0/mlflow/scorers/{*path}",
+        "/ajax-api/3.0/mlflow/scorers/{*path}",
+    ],
+    table: Some(TableRights {
+        actions: TableActions::Write,
+        indexes: Indexes::None,
+        why: "What the function does, and no Scan. It reads no index.",
+    }),
+    bucket: &[],
+    secrets: &[],
+    settings: &[],
+    memory: Function::MEMORY,
+    timeout: Function::BEHIND_GATEWAY,
+    has_concurrency: false,
+    layer: None,
+});
+
+struct Evaluation;
+
+impl Api for Evaluation {
+    type Store = Store;
+
+    fn routes() -> Vec<Route<Store>> {
+        crate::routes()
+    }
+
+    fn store(around: &Surroundings) -> Result<Store, Failure> {
+        Ok(Store::new(around.table()?.clone()))
+    }
+}

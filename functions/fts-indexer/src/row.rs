@@ -1,0 +1,25 @@
+//! The function in the stack.
+
+use domain::{Function, Indexes, Setting, TableActions, TableRights};
+
+/// The indexer, which the table's stream feeds.
+pub const FUNCTION: Function = Function {
+    name: "fts-indexer",
+    resource: "Indexer",
+    description: "The indexer: it keeps what searches read up to date, from the table's stream.",
+    paths: &[],
+    table: Some(TableRights {
+        actions: TableActions::Index,
+        indexes: Indexes::All,
+        why: "It reads what has changed, and writes the index.",
+    }),
+    bucket: &[],
+    secrets: &[],
+    settings: &[Setting::RunIndexingInterval],
+    memory: Function::MEMORY,
+    // For a batch of a thousand changes. What is not done after 90 seconds comes again; what takes longer, with half
+    // of the changes.
+    timeout: 120,
+    has_concurrency: true,
+    layer: None,
+};

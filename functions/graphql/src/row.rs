@@ -1,0 +1,42 @@
+//! The domain: its function in the stack, and how it is mounted.
+
+use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
+use service::Route;
+
+use crate::store::Store;
+
+/// GraphQL, for the user interface. It reads, and writes nothing.
+pub const DOMAIN: Domain = Domain::of::<Graphql>(Function {
+    name: "graphql",
+    resource: "Graphql",
+    description: "GraphQL, for the user interface. It reads, and writes nothing.",
+    paths: &["/graphql"],
+    table: Some(TableRights {
+        actions: TableActions::Read,
+        indexes: Indexes::All,
+        why: "It reads what the endpoints read that it calls.",
+    }),
+    // It lists the files of runs, and reads none.
+    bucket: &[BucketRight::List],
+    secrets: &[],
+    settings: &[Setting::Artifacts],
+    memory: Function::MEMORY,
+    timeout: Function::BEHIND_GATEWAY,
+    has_concurrency: false,
+    layer: None,
+})
+.calling_others();
+
+struct Graphql;
+
+impl Api for Graphql {
+    type Store = Store;
+
+    fn routes() -> Vec<Route<Store>> {
+        crate::routes()
+    }
+
+    fn store(around: &Surroundings) -> Result<Store, Failure> {
+        Ok(Store::new(around.table()?.clone(), around.calls.clone())?)
+    }
+}

@@ -1,0 +1,48 @@
+//! The domain: its function in the stack, and how it is mounted.
+
+use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
+use service::Route;
+
+use crate::store::Store;
+
+/// Registered models, their versions, and prompts.
+pub const DOMAIN: Domain = Domain::of::<Registry>(Function {
+    name: "registry",
+    resource: "Registry",
+    description: "Registered models, their versions, and prompts.",
+    paths: &[
+        "/api/2.0/mlflow/registered-models/{*path}",
+        "/ajax-api/2.0/mlflow/registered-models/{*path}",
+        "/api/2.0/mlflow/model-versions/{*path}",
+        "/ajax-api/2.0/mlflow/model-versions/{*path}",
+        "/model-versions/{*path}",
+    ],
+    table: Some(TableRights {
+        actions: TableActions::Write,
+        indexes: Indexes::Only(&["LSI1", "LSI2", "GSI1"]),
+        why: "What the function does, and no Scan. It reads runs and logged models, to see whether a source is theirs.",
+    }),
+    // It signs URLs to read the files of versions.
+    bucket: &[BucketRight::List, BucketRight::Read],
+    secrets: &[],
+    settings: &[Setting::Artifacts],
+    memory: Function::MEMORY,
+    timeout: Function::BEHIND_GATEWAY,
+    has_concurrency: false,
+    layer: None,
+});
+
+struct Registry;
+
+impl Api for Registry {
+    type Store = Store;
+
+    fn routes() -> Vec<Route<Store>> {
+        crate::routes()
+    }
+
+    fn store(around: &Surroundings) -> Result<Store, Failure> {
+        let store = Store::new(around.table()?.clone(), &around.artifact_root);
+        Ok(store.with_artifacts(around.artifacts.clone()))
+    }
+}

@@ -1,0 +1,59 @@
+//! The domain: its function in the stack, and how it is mounted.
+
+use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
+use service::Route;
+
+use crate::store::Store;
+
+/// Traces, their spans and assessments: the OpenTelemetry protocol, MLflow's endpoints, and the files of traces.
+pub const DOMAIN: Domain = Domain::of::<Traces>(Function {
+    name: "traces",
+    resource: "Traces",
+    description: "The OpenTelemetry protocol, traces with their spans and assessments, and the files of traces.",
+    paths: &[
+        "/v1/traces",
+        "/api/2.0/mlflow/traces",
+        "/api/2.0/mlflow/traces/{*path}",
+        "/ajax-api/2.0/mlflow/traces",
+        "/ajax-api/2.0/mlflow/traces/{*path}",
+        "/api/3.0/mlflow/traces",
+        "/api/3.0/mlflow/traces/{*path}",
+        "/ajax-api/3.0/mlflow/traces",
+        "/ajax-api/3.0/mlflow/traces/{*path}",
+        "/ajax-api/2.0/mlflow/get-trace-artifact",
+        "/ajax-api/3.0/mlflow/get-trace-artifact",
+    ],
+    table: Some(TableRights {
+        actions: TableActions::Write,
+        indexes: Indexes::Only(&["GSI1"]),
+        why: "What the function does, and no Scan. It looks up runs whose ids were made elsewhere, and traces of clients' requests.",
+    }),
+    // It sends the files that clients uploaded with their traces.
+    bucket: &[BucketRight::List, BucketRight::Read, BucketRight::PutAnswers],
+    secrets: &[],
+    settings: &[Setting::Artifacts],
+    memory: Function::MEMORY,
+    timeout: Function::BEHIND_GATEWAY,
+    has_concurrency: false,
+    layer: None,
+})
+.with_long_answers();
+
+struct Traces;
+
+impl Api for Traces {
+    type Store = Store;
+
+    fn routes() -> Vec<Route<Store>> {
+        crate::routes()
+    }
+
+    fn store(around: &Surroundings) -> Result<Store, Failure> {
+        Ok(Store::new(around.table()?.clone(), around.artifacts.clone()))
+    }
+
+    /// Reads how long traces are kept.
+    async fn prepared(store: Store, _: &Surroundings) -> Result<Store, Failure> {
+        Ok(store.prepared().await?)
+    }
+}

@@ -1,0 +1,59 @@
+//! The domain: its function in the stack, and how it is mounted.
+
+use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
+use mlflow_api::Workspace;
+use service::Route;
+
+use crate::store::Store;
+
+/// Experiments, runs, metrics, params, tags, logged models, datasets of runs; and every path that no other domain has.
+pub const DOMAIN: Domain = Domain::of::<Tracking>(Function {
+    name: "tracking",
+    resource: "Tracking",
+    description: "Experiments, runs, metrics, params, tags, logged models, datasets of runs; and unknown paths.",
+    paths: &[Function::EVERYTHING_ELSE],
+    table: Some(TableRights {
+        actions: TableActions::Write,
+        indexes: Indexes::All,
+        why: "What the function does, and no Scan. A transaction is authorized by the actions of its parts.",
+    }),
+    // It lists the files of logged models, and signs URLs to read them.
+    bucket: &[BucketRight::List, BucketRight::Read],
+    secrets: &[],
+    settings: &[Setting::Artifacts, Setting::PresignedOnly],
+    memory: Function::MEMORY,
+    timeout: Function::BEHIND_GATEWAY,
+    has_concurrency: true,
+    layer: None,
+});
+
+struct Tracking;
+
+impl Api for Tracking {
+    type Store = Store;
+
+    fn routes() -> Vec<Route<Store>> {
+        crate::routes()
+    }
+
+    fn constants() -> Vec<Route<Store>> {
+        crate::absent::rows()
+    }
+
+    fn store(around: &Surroundings) -> Result<Store, Failure> {
+        let store = Store::new(around.table()?.clone(), &around.artifact_root);
+        let store = store.with_artifacts(around.artifacts.clone());
+        Ok(match &around.directory {
+            Some(directory) => store.in_directory(directory),
+            None => store,
+        })
+    }
+
+    /// Makes the default experiment of a new table.
+    async fn prepared(store: Store, around: &Surroundings) -> Result<Store, Failure> {
+        if around.is_new_table {
+            store.experiment_create_default(&Workspace::default()).await?;
+        }
+        Ok(store)
+    }
+}

@@ -1,0 +1,39 @@
+//! The domain: its function in the stack, and how it is mounted.
+
+use access::Permission;
+use domain::{Domain, Endpoint, Failure, Function, Mounted, Setting, Surroundings};
+use futures::future::{BoxFuture, ready};
+use service::Calls;
+
+/// MLflow's user interface. It serves files out of its layer, and may do nothing else.
+pub const DOMAIN: Domain = Domain::with_router(
+    Function {
+        name: "ui",
+        resource: "Ui",
+        description: "MLflow's user interface: files out of its layer, and nothing else.",
+        paths: &["/", "/static-files/{*path}"],
+        table: None,
+        bucket: &[],
+        secrets: &[],
+        settings: &[Setting::ArtifactsOrigin],
+        memory: Function::MEMORY,
+        timeout: 10,
+        has_concurrency: false,
+        layer: Some("UiLayer"),
+    },
+    endpoints,
+    mount,
+);
+
+fn endpoints() -> Vec<Endpoint> {
+    let endpoint =
+        |path: &str| Endpoint { method: "GET", paths: vec![path.to_owned()], permission: Permission::Public };
+    crate::PATHS.into_iter().map(endpoint).collect()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as other domains are mounted")]
+fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
+    let files = around.ui.as_ref().ok_or_else(|| Failure::from("there are no files of the user interface"));
+    let router = files.map(|files| crate::router(&files.directory, files.bucket.as_deref()));
+    Box::pin(ready(router.map(|router| Mounted { router, calls: Calls::default() })))
+}

@@ -1,0 +1,53 @@
+//! Mounting domains in one process.
+
+use axum::Router;
+use service::Calls;
+
+use crate::{Domain, Failure, Mounted, Surroundings};
+
+/// The routers of these domains as one. The domains behind them are only called by other domains and answer no HTTP
+/// request. What no router knows is answered as MLflow answers an unknown path.
+///
+/// # Errors
+/// A domain does not find what it needs, or the table cannot be reached.
+pub async fn mount(
+    served: &[&'static Domain],
+    called: &[&'static Domain],
+    around: &Surroundings,
+) -> Result<Router, Failure> {
+    let (mut routers, mut calls) = (Vec::new(), Calls::default());
+    for (domain, is_served) in each(served, called) {
+        if !domain.calls_others {
+            let around = Surroundings { is_only_called: !is_served, ..around.clone() };
+            let mounted = (domain.mount)(around.clone()).await?;
+            calls = calls.and(mounted.calls.clone());
+            routers.extend(is_served.then(|| finished(domain, mounted, &around)));
+        }
+    }
+    let around = around.clone().calling(calls);
+    for (domain, _) in each(served, &[]) {
+        if domain.calls_others {
+            let mounted = (domain.mount)(around.clone()).await?;
+            routers.push(finished(domain, mounted, &around));
+        }
+    }
+    let mut routers = routers.into_iter();
+    let first = routers.next().ok_or("no domain is to be served")?;
+    Ok(service::joined(first, routers))
+}
+
+fn each(served: &[&'static Domain], called: &[&'static Domain]) -> impl Iterator<Item = (&'static Domain, bool)> {
+    let both = served.iter().map(|domain| (*domain, true)).chain(called.iter().map(|domain| (*domain, false)));
+    both.collect::<Vec<_>>().into_iter()
+}
+
+/// The router of a domain, whose answers fit into where they are served.
+fn finished(domain: &Domain, mounted: Mounted, around: &Surroundings) -> Router {
+    if !around.is_lambda {
+        return mounted.router;
+    }
+    match around.artifacts.aside().filter(|_| domain.has_long_answers) {
+        Some(aside) => service::within_lambda_or_aside(mounted.router, aside),
+        None => service::within_lambda(mounted.router),
+    }
+}

@@ -1,0 +1,171 @@
+//! What a domain finds where it is mounted.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use access::{AdmitEverybody, Authorizer};
+use artifact_store::Artifacts;
+use service::Calls;
+use table::Table;
+
+use crate::{Failure, Function, Setting};
+
+/// Who is admitted by the server itself.
+const ACCESS_VARIABLE: &str = "ACCESS_MODE";
+/// Bytes of the longest upload that is taken.
+const LONGEST_VARIABLE: &str = "MAX_ARTIFACT_SIZE";
+/// Where the layer's files are, unless the environment variable `UI_DIRECTORY` says otherwise.
+const LAYER: &str = "/opt/build";
+
+/// What a domain finds where it is mounted: the same for all domains of a process.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Decides who is calling and what callers may do. Nothing is mounted without one.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// The table, if the process knows one.
+    pub table: Option<Table>,
+    /// Whether nothing was ever written to the table.
+    pub is_new_table: bool,
+    /// Where new experiments keep artifacts, a URI.
+    pub artifact_root: String,
+    /// Artifacts that the server keeps.
+    pub artifacts: Artifacts,
+    /// Bytes of the longest upload that is taken; any number, if `None`.
+    pub longest_artifact: Option<u64>,
+    /// The working directory, to which relative paths of clients of the same machine are added.
+    pub directory: Option<String>,
+    /// Files of the user interface.
+    pub ui: Option<UiFiles>,
+    /// Whether answers have to fit into a Lambda's response.
+    pub is_lambda: bool,
+    /// Whether the domain is only called by others. Then it is not its part to prepare anything.
+    pub is_only_called: bool,
+    /// Endpoints of the domains that were mounted before.
+    pub calls: Calls,
+}
+
+/// Where the page and its files are.
+#[derive(Clone, Debug)]
+pub struct UiFiles {
+    /// Directory with a build of MLflow's user interface.
+    pub directory: PathBuf,
+    /// Origin of the bucket, which the page may read files from.
+    pub bucket: Option<String>,
+}
+
+impl Surroundings {
+    /// Surroundings with a table in use, without artifacts and without a user interface.
+    #[must_use]
+    pub fn new(authorizer: Arc<dyn Authorizer>, table: Table) -> Self {
+        Self { table: Some(table), ..Self::bare(authorizer) }
+    }
+
+    fn bare(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self {
+            authorizer,
+            table: None,
+            is_new_table: false,
+            artifact_root: String::new(),
+            artifacts: Artifacts::default(),
+            longest_artifact: None,
+            directory: None,
+            ui: None,
+            is_lambda: false,
+            is_only_called: false,
+            calls: Calls::default(),
+        }
+    }
+
+    /// The same with artifacts that the server keeps, and the URI below which new experiments keep theirs.
+    #[must_use]
+    pub fn with_artifacts(self, root: &str, artifacts: Artifacts) -> Self {
+        Self { artifact_root: root.to_owned(), artifacts, ..self }
+    }
+
+    /// The same with endpoints that domains may call.
+    #[must_use]
+    pub fn calling(self, calls: Calls) -> Self {
+        Self { calls, ..self }
+    }
+
+    /// The table.
+    ///
+    /// # Errors
+    /// The function has no rights on it.
+    pub fn table(&self) -> Result<&Table, Failure> {
+        self.table.as_ref().ok_or_else(|| "this function does not know the table".into())
+    }
+
+    /// What the environment of a Lambda says, as far as these functions have it: `ACCESS_MODE`, the table
+    /// ([`Table::from_environment`]), and what each [`Setting`] names. The table's layout is looked at, so that the
+    /// connection exists before the first call. One request, two where the table is empty.
+    ///
+    /// # Errors
+    /// A variable is missing or makes no sense, the table cannot be reached, or it has the layout of another version.
+    pub async fn from_environment(functions: &[&Function]) -> Result<Self, Failure> {
+        let mode = variable(ACCESS_VARIABLE);
+        let mut around = Self { is_lambda: true, ..Self::bare(authorizer(mode.as_deref())?) };
+        let have = |setting| functions.iter().any(|function| function.settings.contains(&setting));
+        if have(Setting::Artifacts) {
+            around.artifact_root =
+                variable("ARTIFACT_ROOT").ok_or("the environment variable ARTIFACT_ROOT is not set")?;
+            around.artifacts = Artifacts::from_environment(&around.artifact_root);
+        }
+        if have(Setting::LongestArtifact) {
+            around.longest_artifact = longest(variable(LONGEST_VARIABLE).as_deref())?;
+        }
+        if have(Setting::ArtifactsOrigin) {
+            let directory = variable("UI_DIRECTORY").unwrap_or_else(|| LAYER.to_owned());
+            around.ui = Some(UiFiles { directory: directory.into(), bucket: variable("ARTIFACTS_ORIGIN") });
+        }
+        if functions.iter().any(|function| function.table.is_some()) {
+            let table = Table::from_environment().await?;
+            around.is_new_table = !entities::layout::check(&table).await?;
+            around.table = Some(table);
+        }
+        Ok(around)
+    }
+}
+
+/// A variable that is set and not empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The authorizer of a mode. There is no default: a function that admits everybody does so because it was told to.
+fn authorizer(mode: Option<&str>) -> Result<Arc<dyn Authorizer>, String> {
+    match mode {
+        // Whoever gets here was admitted by the gateway.
+        Some("none") => Ok(Arc::new(AdmitEverybody)),
+        Some(other) => Err(format!("{ACCESS_VARIABLE} is none, and not {other}")),
+        None => Err(format!("the environment variable {ACCESS_VARIABLE} is not set")),
+    }
+}
+
+/// The limit that the variable sets: none where it is missing or empty.
+fn longest(variable: Option<&str>) -> Result<Option<u64>, String> {
+    let Some(bytes) = variable else { return Ok(None) };
+    // A limit that cannot be read is not taken for none.
+    bytes.parse().map(Some).map_err(|_| format!("{LONGEST_VARIABLE} is not a number of bytes: {bytes}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_number_or_not_there() {
+        assert_eq!((longest(None), longest(Some("1048576"))), (Ok(None), Ok(Some(1 << 20))));
+        for wrong in ["-1", "1 MB", "1.5", "99999999999999999999"] {
+            assert_eq!(longest(Some(wrong)), Err(format!("MAX_ARTIFACT_SIZE is not a number of bytes: {wrong}")));
+        }
+    }
+
+    #[test]
+    fn nobody_is_admitted_unless_it_is_said() {
+        assert!(authorizer(Some("none")).is_ok());
+        let refusal = |mode| authorizer(mode).err();
+        assert_eq!(refusal(None).as_deref(), Some("the environment variable ACCESS_MODE is not set"));
+        assert_eq!(refusal(Some("NONE")).as_deref(), Some("ACCESS_MODE is none, and not NONE"));
+    }
+}

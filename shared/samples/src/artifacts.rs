@@ -1,0 +1,45 @@
+//! Samples of artifacts, which a directory of the server keeps. It gives no presigned URLs: those are refused.
+
+use serde_json::{Value, json};
+
+use crate::tracking::run;
+use crate::walk::{AJAX_V2, V2, Walk, text};
+
+const PROXY: &str = "/api/2.0/mlflow-artifacts";
+
+/// A run whose artifacts the server keeps, and the path of its experiment there.
+async fn kept(walk: &mut Walk, name: &str) -> (String, String) {
+    let new = json!({ "name": name, "artifact_location": format!("mlflow-artifacts:/{name}") });
+    let experiment = text(&walk.post("experiments/create", new).await, "/experiment_id");
+    (run(walk, &experiment).await, name.to_owned())
+}
+
+pub(crate) async fn writes(walk: &mut Walk) {
+    let (run, _) = kept(walk, "uploaded").await;
+    let upload = format!("POST {AJAX_V2}/upload-artifact");
+    let query = format!("?run_uuid={run}&path=x");
+    walk.send_with(&upload, &[], &query, json!("file"), 200).await;
+    for endpoint in ["presigned-upload-url", "presigned-download-url"] {
+        let body = json!({ "run_id": run, "path": "x" });
+        walk.send_with(&format!("POST {V2}/artifacts/{endpoint}"), &[], "", body, 400).await;
+    }
+    // Of the default experiment.
+    let proxied = format!("{PROXY}/artifacts/{{*artifact_path}}");
+    walk.send(&format!("PUT {proxied}"), &["0/sample/x"], json!("file")).await;
+    walk.send(&format!("GET {proxied}"), &["0/sample/x"], json!({})).await;
+    walk.send(&format!("DELETE {proxied}"), &["0/sample/x"], json!({})).await;
+    for part in ["create", "complete", "abort"] {
+        let body = json!({ "path": "x", "num_parts": 1, "upload_id": "u", "parts": [] });
+        walk.answered(&format!("POST {PROXY}/mpu/{part}/{{*artifact_path}}"), &["0/sample/x"], body).await;
+    }
+    walk.answered(&format!("GET {PROXY}/presigned/{{*artifact_path}}"), &["0/sample/x"], Value::Null).await;
+}
+
+pub(crate) async fn reads(walk: &mut Walk) {
+    let (run, _) = kept(walk, "listed").await;
+    let query = format!("?run_uuid={run}&path=x");
+    walk.send_with(&format!("POST {AJAX_V2}/upload-artifact"), &[], &query, json!("file"), 200).await;
+    walk.send_with("GET /get-artifact", &[], &query, json!({}), 200).await;
+    walk.send(&format!("GET {V2}/artifacts/list"), &[], json!({ "run_id": run })).await;
+    walk.send_with(&format!("GET {PROXY}/artifacts"), &[], "?path=0", json!({}), 200).await;
+}

@@ -1,0 +1,89 @@
+//! For tests: requests to every route of every domain, reads too.
+//!
+//! One list of samples per domain serves every walk over all routes: what a call needs, which partitions it touches,
+//! what it costs, what becomes of it under faults and throttling, and what it says of data that cannot be read.
+//! A sample brings what it acts on with it, so the samples of a domain need no others before them.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "a test says what it expects by failing"
+)]
+
+mod artifacts;
+mod evaluation;
+mod graphql;
+mod registry;
+mod traces;
+mod tracking;
+mod walk;
+
+use futures::future::BoxFuture;
+
+pub use traces::export;
+pub use walk::{ROOT, Read, Walk};
+
+/// Sends requests.
+pub type Steps = for<'w> fn(&'w mut Walk) -> BoxFuture<'w, ()>;
+
+/// The samples of one domain.
+pub struct Samples {
+    /// Its name in the list of all domains.
+    pub domain: &'static str,
+    /// One request and more to every route that writes.
+    pub writes: Steps,
+    /// One request and more to every route that reads. What they read stays, and [`Walk::reads`] has them.
+    pub reads: Steps,
+}
+
+/// The samples of all domains.
+pub const SAMPLES: [Samples; 6] = [
+    Samples {
+        domain: "tracking",
+        writes: |walk| Box::pin(tracking::writes(walk)),
+        reads: |walk| Box::pin(tracking::reads(walk)),
+    },
+    Samples {
+        domain: "evaluation",
+        writes: |walk| Box::pin(evaluation::writes(walk)),
+        reads: |walk| Box::pin(evaluation::reads(walk)),
+    },
+    Samples {
+        domain: "traces",
+        writes: |walk| Box::pin(traces::writes(walk)),
+        reads: |walk| Box::pin(traces::reads(walk)),
+    },
+    Samples {
+        domain: "registry",
+        writes: |walk| Box::pin(registry::writes(walk)),
+        reads: |walk| Box::pin(registry::reads(walk)),
+    },
+    Samples {
+        domain: "artifacts",
+        writes: |walk| Box::pin(artifacts::writes(walk)),
+        reads: |walk| Box::pin(artifacts::reads(walk)),
+    },
+    Samples {
+        domain: "graphql",
+        writes: |_| Box::pin(std::future::ready(())),
+        reads: |walk| Box::pin(graphql::reads(walk)),
+    },
+];
+
+/// All samples, one domain after another: first what writes, then what reads.
+pub async fn all(walk: &mut Walk) {
+    for samples in &SAMPLES {
+        (samples.writes)(walk).await;
+    }
+    for samples in &SAMPLES {
+        (samples.reads)(walk).await;
+    }
+}
+
+/// What writes, one domain after another.
+pub async fn writes(walk: &mut Walk) {
+    for samples in &SAMPLES {
+        (samples.writes)(walk).await;
+    }
+}
