@@ -1,11 +1,11 @@
-//! What each endpoint touches in the table is within what its needs named; and none of its needs is idle.
+//! What each endpoint touches in the table is within what its needs named, and what it writes within those that write; none of its needs is
+//! idle.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use access::{Action, Guarded, Permission, Resource, Visible};
-use artifact_store::Artifacts;
+use access::{Action, Ask, Authorizer, Guarded, Permission, Resource, Visible};
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
 };
@@ -17,18 +17,19 @@ use axum::middleware::{Next, from_fn};
 use embedded_engine::{Engine, client_over};
 use mlflow_api::{ExperimentId, ModelId, RegisteredModelName, RunId, Workspace};
 use serde_json::{Value, json};
-use service::{Frame, Route};
+use service::Route;
 use table::Table;
 use test_site::Judge;
 
-use crate::site::{ROOT, TABLE, Walk};
+use crate::site::{ROOT, TABLE, Walk, guarded as guarded_functions};
 use crate::writes;
 
-/// What one call to an endpoint asked to be allowed, and which partitions its requests to the table named.
+/// What one call to an endpoint asked to be allowed, which partitions its requests to the table named, and to which of them it wrote.
 #[derive(Clone, Debug, Default)]
 struct Record {
-    wanted: Vec<(Action, Guarded)>,
+    wanted: Vec<Ask>,
     partitions: BTreeSet<String>,
+    written: BTreeSet<String>,
 }
 
 /// Records in the place of the authorizer, which admits everybody, and between the SDK and the engine.
@@ -55,7 +56,22 @@ impl HttpConnector for ProbedConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let body = request.body().bytes().unwrap_or_default();
         let body: Value = serde_json::from_slice(body).unwrap();
-        partitions_of(&body, &mut self.record.lock().unwrap().partitions);
+        let operation = request.headers().get("x-amz-target").and_then(|target| target.split_once('.')).unwrap().1;
+        let mut record = self.record.lock().unwrap();
+        partitions_of(&body, &mut record.partitions);
+        match operation {
+            "GetItem" | "BatchGetItem" | "Query" => {}
+            "TransactWriteItems" => {
+                // A transaction may only look whether something is there.
+                let writes = body["TransactItems"].as_array().unwrap().iter();
+                writes
+                    .filter(|write| write.get("ConditionCheck").is_none())
+                    .for_each(|write| partitions_of(write, &mut record.written));
+            }
+            "PutItem" | "UpdateItem" | "DeleteItem" | "BatchWriteItem" => partitions_of(&body, &mut record.written),
+            other => panic!("{other} was not expected"),
+        }
+        drop(record);
         self.inner.call(request)
     }
 }
@@ -82,57 +98,79 @@ fn uncovered(record: &Record) -> Vec<String> {
     record.partitions.iter().filter(|partition| !is_covered(partition, &record.wanted)).cloned().collect()
 }
 
-fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
-    let (kind, rest) = partition.split_once('#').unwrap_or((partition, ""));
-    let wants = |guarded: &Guarded| wanted.iter().any(|(_, wanted)| wanted == guarded);
-    // What is listed is filtered by what may be seen, before it is read further.
-    let lists = |resource| wanted.contains(&(Action::List, Guarded::Workspace(resource)));
-    let of_experiment = |experiment: Option<ExperimentId>| {
-        lists(Resource::Experiment) || experiment.is_some_and(|experiment| wants(&Guarded::Experiment(experiment)))
+/// Those that were written to, of which nothing wanted says that it writes.
+fn unwritable(record: &Record) -> Vec<String> {
+    let writing: Vec<_> = record.wanted.iter().filter(|ask| ask.action.writes()).cloned().collect();
+    let written = record.written.iter().filter(|partition| !is_covered(partition, &writing));
+    // As in MLflow, who makes a version of a logged model need only read that: the version is listed in a tag of it.
+    let makes_version = writing.iter().any(|ask| ask.action == Action::Create && ask.kind == Resource::ModelVersion);
+    let of_logged_model = |partition: &&String| {
+        let source: Vec<_> = record.wanted.iter().filter(|ask| ask.kind == Resource::LoggedModel).cloned().collect();
+        makes_version && is_covered(partition, &source)
     };
+    written.filter(|partition| !of_logged_model(partition)).cloned().collect()
+}
+
+fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
+    let (kind, rest) = partition.split_once('#').unwrap_or((partition, ""));
+    let wants = |guarded: &Guarded| wanted.iter().any(|wanted| wanted.guard == *guarded);
+    // What is listed is filtered by what may be seen, before it is read further.
+    let lists = |resource| wants_of(wanted, Action::List, &Guarded::Workspace(resource));
+    let is_in = |guarded: &Guarded, experiment: ExperimentId| match guarded {
+        Guarded::Experiment(wanted) | Guarded::Scorer(wanted, _) => *wanted == experiment,
+        _ => false,
+    };
+    let of_experiment = |experiment: Option<ExperimentId>| {
+        let of_this = |experiment| wanted.iter().any(|wanted| is_in(&wanted.guard, experiment));
+        lists(Resource::Experiment) || lists(Resource::Scorer) || experiment.is_some_and(of_this)
+    };
+    let of_any_experiment = || wanted.iter().any(|wanted| matches!(wanted.guard, Guarded::Experiment(_)));
     match kind {
         "EXP" | "EVALEXP" if of_experiment(ExperimentId::parse(rest).ok()) => true,
         // What the indexer derives from an experiment's runs.
         "IX" => of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok())),
         // One that is only now created has no id before.
-        "EXP" => wanted.contains(&(Action::Create, Guarded::Workspace(Resource::Experiment))),
+        "EXP" => wants_of(wanted, Action::Create, &Guarded::Workspace(Resource::Experiment)),
         // A dataset names the experiments that list it: deleting it takes it off their lists.
         "EVALEXP" => wanted
             .iter()
-            .any(|(action, wanted)| *action == Action::Delete && matches!(wanted, Guarded::EvaluationDataset(_))),
+            .any(|wanted| wanted.action == Action::Delete && matches!(wanted.guard, Guarded::EvaluationDataset(_))),
         "RUN" => {
             // The registry keeps its list of a run's versions there. A version that is made from another has that one's run.
-            let is_of_registry = wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::RegisteredModel(_)));
+            let is_of_registry = wanted.iter().any(|wanted| matches!(wanted.guard, Guarded::RegisteredModel(_)));
             let of_run = of_experiment(RunId::parse(rest).and_then(|run| run.experiment()));
-            of_run || is_of_registry || lists(Resource::RegisteredModel)
+            of_run || is_of_registry || lists(Resource::RegisteredModel) || lists(Resource::ModelVersion)
         }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
         // Traces are guarded by their experiments, which their ids do not say; an index has those of a client's request by experiment.
-        "TRACE" | "CLIENT" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
+        // Parts of a dataset of an experiment are named by a hash; who restores something looks whether it is being removed.
+        "TRACE" | "CLIENT" | "DATA" | "REMOVAL" => of_any_experiment(),
         "TR" | "TS" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))
         }
-        // Parts of a dataset of an experiment, named by a hash.
-        "DATA" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
         "RM" => {
-            // A model that was called `old` has its versions there still.
-            let names = if rest == "old" { vec!["old", "new"] } else { vec![rest] };
+            // A model that was called `old` has its versions there still, and whoever renames it names the new name.
+            let names = if ["old", "new"].contains(&rest) { vec!["old", "new"] } else { vec![rest] };
             let is_wanted = |name: &&str| wants(&Guarded::RegisteredModel(RegisteredModelName::named(name)));
-            lists(Resource::RegisteredModel) || names.iter().any(is_wanted)
+            lists(Resource::RegisteredModel) || lists(Resource::ModelVersion) || names.iter().any(is_wanted)
         }
         "EVAL" | "EVALKEY" => {
-            let of_this = |wanted: &Guarded| matches!(wanted, Guarded::EvaluationDataset(id) if id.as_str() == rest);
-            let creates = wanted.contains(&(Action::Create, Guarded::Workspace(Resource::EvaluationDataset)));
-            creates || lists(Resource::EvaluationDataset) || wanted.iter().any(|(_, wanted)| of_this(wanted))
+            let of_this = |wanted: &Ask| {
+                let creates = wanted.action == Action::Create && wanted.kind == Resource::EvaluationDataset;
+                creates || matches!(&wanted.guard, Guarded::EvaluationDataset(id) if id.as_str() == rest)
+            };
+            lists(Resource::EvaluationDataset) || wanted.iter().any(of_this)
         }
         // The directory of the workspace: names and ids of what is created, listed, renamed or deleted in it.
         "WORKSPACE" => !wanted.is_empty(),
         // Settings of the server, of nobody in particular.
         "CONFIG" => true,
-        // Who restores something looks whether it is being removed.
-        "REMOVAL" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
         _ => false,
     }
+}
+
+fn wants_of(wanted: &[Ask], action: Action, guarded: &Guarded) -> bool {
+    wanted.iter().any(|wanted| wanted.action == action && wanted.guard == *guarded)
 }
 
 /// What was found of all calls.
@@ -140,38 +178,24 @@ fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
 struct Findings {
     calls: usize,
     beyond: BTreeSet<String>,
+    /// What was written where nothing said so.
+    overwritten: BTreeSet<String>,
+    /// Endpoints of which one call failed that check when what it needs was only to be read.
+    tight_writes: BTreeSet<String>,
     /// Endpoints of which one call failed the check when a need was taken away.
     tight: BTreeSet<String>,
 }
 
 /// The functions as in `serve`, each call between two looks at the record.
 fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<Mutex<Findings>>) -> Router {
-    fn frame<S: service::Store>(store: S, probe: &Probe) -> Frame<S> {
-        let record = Arc::clone(&probe.record);
-        // A query asks once for each endpoint that it calls.
-        let admit = Judge::new(Visible::Everything, move |wanted: &(Action, Guarded)| {
-            record.lock().unwrap().wanted.push(wanted.clone());
-            true
-        });
-        Frame::guarded(store, Arc::new(admit))
-    }
-    let files = Artifacts::in_directory(directory);
-    let tracking = frame(tracking::store::Store::new(table.clone(), ROOT).with_artifacts(files.clone()), probe);
-    let registry = frame(registry::store::Store::new(table.clone(), ROOT).with_artifacts(files.clone()), probe);
-    let evaluation = frame(evaluation::store::Store::new(table.clone()), probe);
-    let traces = traces::store::Store::new(table.clone(), files.clone());
-    let traces = frame(traces, probe);
     let (record, findings) = (Arc::clone(&probe.record), Arc::clone(findings));
-    let artifacts = frame(artifacts::store::Store::new(table.clone(), files), probe);
-    let graphql = graphql::Store::new(table.clone(), &tracking, &registry).unwrap().with_artifacts(&artifacts);
-    let others = [
-        service::router(evaluation::routes(), &evaluation),
-        service::router(registry::routes(), &registry),
-        service::router(traces::routes(), &traces),
-        service::router(artifacts::routes(), &artifacts),
-        service::router(graphql::routes(), &frame(graphql, probe)),
-    ];
-    let all = service::joined(service::router(tracking::routes(), &tracking), others);
+    let wanted = Arc::clone(&record);
+    // A query asks once for each endpoint that it calls.
+    let admit: Arc<dyn Authorizer> = Arc::new(Judge::of_asks(Visible::Everything, move |asked| {
+        wanted.lock().unwrap().wanted.push(asked.clone());
+        true
+    }));
+    let all = guarded_functions(table, directory, &admit);
     all.layer(from_fn(move |request: Request, next: Next| {
         let (record, findings) = (Arc::clone(&record), Arc::clone(&findings));
         async move {
@@ -182,9 +206,15 @@ fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<Mutex<F
             let mut findings = findings.lock().unwrap();
             findings.calls += 1;
             findings.beyond.extend(uncovered(&record).iter().map(|partition| format!("{call}: {partition}")));
-            for (_, removed) in &record.wanted {
+            findings.overwritten.extend(unwritable(&record).iter().map(|partition| format!("{call}: {partition}")));
+            let mut reading = record.clone();
+            reading.wanted.iter_mut().for_each(|ask| ask.action = Action::Read);
+            if !unwritable(&reading).is_empty() {
+                findings.tight_writes.insert(call.clone());
+            }
+            for removed in &record.wanted {
                 let mut fewer = record.clone();
-                fewer.wanted.retain(|(_, wanted)| wanted != removed);
+                fewer.wanted.retain(|wanted| wanted.guard != removed.guard);
                 if !uncovered(&fewer).is_empty() {
                     findings.tight.insert(call.clone());
                 }
@@ -370,8 +400,41 @@ async fn files_of_a_model(walk: &mut Walk, directory: &Path) {
     }
 }
 
+/// A request and more to every endpoint but those of the proxy, with artifacts in a directory.
+pub(crate) async fn all_calls(walk: &mut Walk, directory: &Path) {
+    writes::of_tracking(walk).await;
+    writes::of_evaluation(walk).await;
+    writes::of_traces(walk).await;
+    writes::of_the_registry(walk).await;
+    reads(walk).await;
+    queries(walk).await;
+    artifacts_of_a_run(walk).await;
+    files_of_a_model(walk, directory).await;
+}
+
+/// One request to every endpoint of the proxy, about a file of the default experiment.
+pub(crate) async fn served(walk: &mut Walk) {
+    let base = "/api/2.0/mlflow-artifacts";
+    let parts = json!({ "path": "x", "num_parts": 1, "upload_id": "u", "parts": [{ "part_number": 1, "etag": "e" }] });
+    // A directory takes no parts and has no URLs.
+    for (method, path, expected) in [
+        ("PUT", "artifacts/0/x", 200),
+        ("GET", "artifacts?path=0", 200),
+        ("GET", "artifacts/0/x", 200),
+        ("POST", "mpu/create/0/x", 501),
+        ("POST", "mpu/complete/0/x", 501),
+        ("POST", "mpu/abort/0/x", 501),
+        ("GET", "presigned/0/x", 501),
+        ("DELETE", "artifacts/0/x", 200),
+    ] {
+        let (status, answer) = crate::site::send(&walk.router, method, &format!("{base}/{path}"), &parts).await;
+        assert_eq!(status, expected, "{method} {path}: {answer}");
+    }
+}
+
 fn guarded<S: service::Store>(routes: Vec<Route<S>>) -> impl Iterator<Item = String> {
-    let guarded = routes.into_iter().filter(|route| route.permission != Permission::Public);
+    let is_guarded = |route: &Route<S>| !matches!(route.permission, Permission::Open | Permission::SignedIn);
+    let guarded = routes.into_iter().filter(is_guarded);
     guarded.map(|route| format!("{} {}", route.method, route.full_paths()[0]))
 }
 
@@ -386,14 +449,7 @@ async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     let findings = Arc::<Mutex<Findings>>::default();
     let directory = tempfile::tempdir().unwrap();
     let mut walk = Walk::new(probed(&probe, &table, directory.path(), &findings));
-    writes::of_tracking(&mut walk).await;
-    writes::of_evaluation(&mut walk).await;
-    writes::of_traces(&mut walk).await;
-    writes::of_the_registry(&mut walk).await;
-    reads(&mut walk).await;
-    queries(&mut walk).await;
-    artifacts_of_a_run(&mut walk).await;
-    files_of_a_model(&mut walk, directory.path()).await;
+    all_calls(&mut walk, directory.path()).await;
 
     let routes = guarded(tracking::routes()).chain(guarded(registry::routes())).chain(guarded(evaluation::routes()));
     let routes = routes.chain(guarded(traces::routes()));
@@ -405,6 +461,9 @@ async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     assert_eq!(unvisited, Vec::<&String>::new(), "no request is sent to these");
     let findings = findings.lock().unwrap();
     assert_eq!(findings.beyond, BTreeSet::new(), "touched without a need");
+    assert_eq!(findings.overwritten, BTreeSet::new(), "written, though the needs only read");
+    // Were all needs to read, nearly every endpoint that writes would have failed.
+    assert!(findings.tight_writes.len() > 50, "{}: {:?}", findings.tight_writes.len(), findings.tight_writes);
     // With a need taken away, the check would have failed: it is no check that always holds.
     assert!(findings.tight.len() * 10 > routes.len() * 9, "{} of {}", findings.tight.len(), routes.len());
 }

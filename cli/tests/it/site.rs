@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
 
+use access::Authorizer;
 use artifact_store::Artifacts;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -31,6 +34,30 @@ pub(crate) fn functions(table: &Table) -> Router {
         graphql::router(&graphql),
     ];
     service::joined(tracking::router(&tracking), others)
+}
+
+/// The routers of the functions over a table, with artifacts in a directory, as in `serve`, for callers whom this authorizer admits.
+pub(crate) fn guarded(table: &Table, directory: &Path, authorizer: &Arc<dyn Authorizer>) -> Router {
+    fn frame<S: service::Store>(store: S, authorizer: &Arc<dyn Authorizer>) -> Frame<S> {
+        Frame::guarded(store, Arc::clone(authorizer))
+    }
+    let files = Artifacts::in_directory(directory);
+    let tracking = tracking::store::Store::new(table.clone(), ROOT).with_artifacts(files.clone());
+    let tracking = frame(tracking, authorizer);
+    let registry = registry::store::Store::new(table.clone(), ROOT).with_artifacts(files.clone());
+    let registry = frame(registry, authorizer);
+    let evaluation = frame(evaluation::store::Store::new(table.clone()), authorizer);
+    let traces = frame(traces::store::Store::new(table.clone(), files.clone()), authorizer);
+    let artifacts = frame(artifacts::store::Store::new(table.clone(), files), authorizer);
+    let graphql = graphql::Store::new(table.clone(), &tracking, &registry).unwrap().with_artifacts(&artifacts);
+    let others = [
+        service::router(evaluation::routes(), &evaluation),
+        service::router(registry::routes(), &registry),
+        service::router(traces::routes(), &traces),
+        service::router(artifacts::routes(), &artifacts),
+        service::router(graphql::routes(), &frame(graphql, authorizer)),
+    ];
+    service::joined(service::router(tracking::routes(), &tracking), others)
 }
 
 /// Sends requests one after another, and remembers to which endpoints.

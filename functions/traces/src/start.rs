@@ -1,6 +1,6 @@
 //! What clients say about traces as a whole.
 
-use access::{Needs, Scope, Target};
+use access::{Needs, Resource, Scope, Target};
 use entities::now_ms;
 use key_schema::fnv1a_128;
 use mlflow_api::assessments::Assessment;
@@ -70,7 +70,7 @@ impl Endpoint for Start {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::Experiment(self.experiment))
+        Needs::create_in(Target::Experiment(self.experiment), Resource::Trace)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
@@ -110,7 +110,7 @@ impl Endpoint for StartV2 {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::Experiment(self.experiment))
+        Needs::create_in(Target::Experiment(self.experiment), Resource::Trace)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTraceInfo> {
