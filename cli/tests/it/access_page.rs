@@ -27,7 +27,7 @@ An authorizer that does not look at guards is not asked about what a request onl
 the source run of a logged model. What makes a prompt or names one is asked as of a prompt, where it is known to be one.
 
 Open routes answer everybody. Routes for those who are signed in answer everybody who is known; GraphQL asks for each endpoint that a query
-calls. Most routes stand under `/ajax-api/…` as well as under `/api/…`.
+calls, and what MLflow's page asks for that is not built has constant answers for them. Most routes stand under `/ajax-api/…` as well as under `/api/…`.
 
 | method | path | action | kind | guarded by |
 |---|---|---|---|---|

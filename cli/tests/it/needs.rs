@@ -234,6 +234,9 @@ pub(crate) async fn reads(walk: &mut Walk) {
     let model = text(&model, "/model/info/model_id");
     let point = json!({ "run_id": run, "key": "auc", "value": 0.5, "timestamp": 1, "model_id": model });
     walk.post("runs/log-metric", point).await;
+    let named = json!([{ "model_id": model, "step": 1 }]);
+    walk.post("runs/outputs", json!({ "run_id": run, "models": named })).await;
+    walk.post("runs/log-inputs", json!({ "run_id": run, "models": named })).await;
     let (v2, v3, ajax) = ("/api/2.0/mlflow", "/api/3.0/mlflow", "/ajax-api/2.0/mlflow");
     let get = |path: &str| format!("GET {path}");
     let one = [json!({ "experiment_id": experiment }), json!({ "experiment_name": "read" })];

@@ -30,7 +30,7 @@ pub enum Visible {
     /// Everything in the workspace.
     #[default]
     Everything,
-    /// What these guard, and nothing else.
+    /// What these guard, and nothing else. An experiment shows its scorers, too.
     Only(Arc<HashSet<Guarded>>),
     /// What rules admit.
     Which(Arc<dyn Sight>),
@@ -55,7 +55,12 @@ impl Visible {
     pub fn shows_as(&self, kind: Resource, guarded: &Guarded) -> bool {
         match self {
             Self::Everything => true,
-            Self::Only(some) => some.contains(guarded),
+            Self::Only(some) => match guarded {
+                Guarded::Scorer(experiment, _) => {
+                    some.contains(guarded) || some.contains(&Guarded::Experiment(*experiment))
+                }
+                _ => some.contains(guarded),
+            },
             Self::Which(sight) => sight.shows(kind, guarded),
         }
     }

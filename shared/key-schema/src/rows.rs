@@ -344,6 +344,7 @@ rows! {
     /// What the model whose rows this partition holds is called now.
     ModelHome = "RM#" <home: Name> / "M#HOME" {
         NAME: Text "the model's name; missing where it was deleted",
+        WORKSPACE: Text "its workspace, where that is not the default one",
         ID: Text required "its id",
         RENAMED: Number "when it was renamed last, in ms"
     };

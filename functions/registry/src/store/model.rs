@@ -68,7 +68,7 @@ impl Store {
                 tags.entry(IS_PROMPT_TAG.to_owned()).or_insert_with(|| text("true"));
             }
             let mut others = vec![
-                Write::Put(home_row(&home, &id, name), Condition::item_missing()),
+                Write::Put(home_row(workspace, &home, &id, name), Condition::item_missing()),
                 Write::Put(list_row(workspace, name, kind), Condition::Always),
             ];
             others.extend(self.along.created(resource, &guarded));
