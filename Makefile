@@ -124,6 +124,7 @@ deny: $(VENV_READY) ## Check the licences and sources of the dependencies
 
 docs: ## Write what is generated from the code: table reference, coverage, capacity, the table in template.yaml
 	UPDATE_DOCS=1 cargo test --workspace --test generated
+	UPDATE_DOCS=1 cargo test -p mlflow-serverless --test it access_page
 
 scale: ## Write docs/scale.md: a model of many jobs and traces in one experiment, more than an hour
 	cargo build --workspace --bin sweep

@@ -1,7 +1,10 @@
 //! The functions in one process over an engine on disk, as `serve` has them.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
+mod access_page;
 mod bounds;
+mod foreign;
+mod frame;
 mod health;
 mod memory;
 mod needs;

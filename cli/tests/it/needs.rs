@@ -1,10 +1,11 @@
-//! What each endpoint touches in the table is within what its needs named; and none of its needs is idle.
+//! What each endpoint touches in the table is within what its needs named, and what it writes within those that write; none of its needs is
+//! idle.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use access::{Action, Guarded, Permission, Resource, Visible};
+use access::{Action, Ask, Authorizer, Guarded, Permission, Resource, Visible};
 use artifact_store::Artifacts;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
@@ -23,11 +24,12 @@ use test_site::Judge;
 
 use crate::site::{ROOT, TABLE, mounted, routes};
 
-/// What one call to an endpoint asked to be allowed, and which partitions its requests to the table named.
+/// What one call to an endpoint asked to be allowed, which partitions its requests to the table named, and to which of them it wrote.
 #[derive(Clone, Debug, Default)]
 struct Record {
-    wanted: Vec<(Action, Guarded)>,
+    wanted: Vec<Ask>,
     partitions: BTreeSet<String>,
+    written: BTreeSet<String>,
 }
 
 /// Records in the place of the authorizer, which admits everybody, and between the SDK and the engine.
@@ -54,7 +56,22 @@ impl HttpConnector for ProbedConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let body = request.body().bytes().unwrap_or_default();
         let body: Value = serde_json::from_slice(body).unwrap();
-        partitions_of(&body, &mut self.record.lock().unwrap().partitions);
+        let operation = request.headers().get("x-amz-target").and_then(|target| target.split_once('.')).unwrap().1;
+        let mut record = self.record.lock().unwrap();
+        partitions_of(&body, &mut record.partitions);
+        match operation {
+            "GetItem" | "BatchGetItem" | "Query" => {}
+            "TransactWriteItems" => {
+                // A transaction may only look whether something is there.
+                let writes = body["TransactItems"].as_array().unwrap().iter();
+                writes
+                    .filter(|write| write.get("ConditionCheck").is_none())
+                    .for_each(|write| partitions_of(write, &mut record.written));
+            }
+            "PutItem" | "UpdateItem" | "DeleteItem" | "BatchWriteItem" => partitions_of(&body, &mut record.written),
+            other => panic!("{other} was not expected"),
+        }
+        drop(record);
         self.inner.call(request)
     }
 }
@@ -81,57 +98,80 @@ fn uncovered(record: &Record) -> Vec<String> {
     record.partitions.iter().filter(|partition| !is_covered(partition, &record.wanted)).cloned().collect()
 }
 
-fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
-    let (kind, rest) = partition.split_once('#').unwrap_or((partition, ""));
-    let wants = |guarded: &Guarded| wanted.iter().any(|(_, wanted)| wanted == guarded);
-    // What is listed is filtered by what may be seen, before it is read further.
-    let lists = |resource| wanted.contains(&(Action::List, Guarded::Workspace(resource)));
-    let of_experiment = |experiment: Option<ExperimentId>| {
-        lists(Resource::Experiment) || experiment.is_some_and(|experiment| wants(&Guarded::Experiment(experiment)))
+/// Those that were written to, of which nothing wanted says that it writes.
+fn unwritable(record: &Record) -> Vec<String> {
+    let writing: Vec<_> = record.wanted.iter().filter(|ask| ask.action.writes()).cloned().collect();
+    let written = record.written.iter().filter(|partition| !is_covered(partition, &writing));
+    // As in MLflow, who makes a version of a logged model need only read that: the version is listed in a tag of it.
+    let makes_version = writing.iter().any(|ask| ask.action == Action::Create && ask.kind == Resource::ModelVersion);
+    let of_logged_model = |partition: &&String| {
+        let source: Vec<_> = record.wanted.iter().filter(|ask| ask.kind == Resource::LoggedModel).cloned().collect();
+        makes_version && is_covered(partition, &source)
     };
+    written.filter(|partition| !of_logged_model(partition)).cloned().collect()
+}
+
+fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
+    let (kind, rest) = partition.split_once('#').unwrap_or((partition, ""));
+    let wants = |guarded: &Guarded| wanted.iter().any(|wanted| wanted.guard == *guarded);
+    // What is listed is filtered by what may be seen, before it is read further.
+    let lists = |resource| wants_of(wanted, Action::List, &Guarded::Workspace(resource));
+    let is_in = |guarded: &Guarded, experiment: ExperimentId| match guarded {
+        Guarded::Experiment(wanted) | Guarded::Scorer(wanted, _) => *wanted == experiment,
+        _ => false,
+    };
+    let of_experiment = |experiment: Option<ExperimentId>| {
+        let of_this = |experiment| wanted.iter().any(|wanted| is_in(&wanted.guard, experiment));
+        lists(Resource::Experiment) || lists(Resource::Scorer) || experiment.is_some_and(of_this)
+    };
+    let of_any_experiment = || wanted.iter().any(|wanted| matches!(wanted.guard, Guarded::Experiment(_)));
     match kind {
         "EXP" | "EVALEXP" if of_experiment(ExperimentId::parse(rest).ok()) => true,
         // What the indexer derives from an experiment's runs.
         "IX" => of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok())),
         // One that is only now created has no id before.
-        "EXP" => wanted.contains(&(Action::Create, Guarded::Workspace(Resource::Experiment))),
+        "EXP" => wants_of(wanted, Action::Create, &Guarded::Workspace(Resource::Experiment)),
         // A dataset names the experiments that list it: deleting it takes it off their lists.
         "EVALEXP" => wanted
             .iter()
-            .any(|(action, wanted)| *action == Action::Delete && matches!(wanted, Guarded::EvaluationDataset(_))),
+            .any(|wanted| wanted.action == Action::Delete && matches!(wanted.guard, Guarded::EvaluationDataset(_))),
         "RUN" => {
             // The registry keeps its list of a run's versions there. A version that is made from another has that one's run.
-            let is_of_registry = wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::RegisteredModel(_)));
+            let is_of_registry = wanted.iter().any(|wanted| matches!(wanted.guard, Guarded::RegisteredModel(_)));
             let of_run = of_experiment(RunId::parse(rest).and_then(|run| run.experiment()));
-            of_run || is_of_registry || lists(Resource::RegisteredModel)
+            of_run || is_of_registry || lists(Resource::RegisteredModel) || lists(Resource::ModelVersion)
         }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
         // Traces are guarded by their experiments, which their ids do not say; an index has those of a client's request by experiment.
-        "TRACE" | "CLIENT" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
+        // Parts of a dataset of an experiment are named by a hash; who restores something looks whether it is being removed.
+        "TRACE" | "CLIENT" | "DATA" | "REMOVAL" => of_any_experiment(),
         "TR" | "TS" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))
         }
-        // Parts of a dataset of an experiment, named by a hash.
-        "DATA" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
         "RM" => {
-            // A model that was called `old` has its versions there still.
-            let names = if rest == "old" { vec!["old", "new"] } else { vec![rest] };
+            // A model that was called `old` has its versions there still, and whoever renames it names the new name.
+            let renamed = [["old", "new"], ["before", "after"]].into_iter().find(|names| names.contains(&rest));
+            let names = renamed.map_or_else(|| vec![rest], |names| names.to_vec());
             let is_wanted = |name: &&str| wants(&Guarded::RegisteredModel(RegisteredModelName::named(name)));
-            lists(Resource::RegisteredModel) || names.iter().any(is_wanted)
+            lists(Resource::RegisteredModel) || lists(Resource::ModelVersion) || names.iter().any(is_wanted)
         }
         "EVAL" | "EVALKEY" => {
-            let of_this = |wanted: &Guarded| matches!(wanted, Guarded::EvaluationDataset(id) if id.as_str() == rest);
-            let creates = wanted.contains(&(Action::Create, Guarded::Workspace(Resource::EvaluationDataset)));
-            creates || lists(Resource::EvaluationDataset) || wanted.iter().any(|(_, wanted)| of_this(wanted))
+            let of_this = |wanted: &Ask| {
+                let creates = wanted.action == Action::Create && wanted.kind == Resource::EvaluationDataset;
+                creates || matches!(&wanted.guard, Guarded::EvaluationDataset(id) if id.as_str() == rest)
+            };
+            lists(Resource::EvaluationDataset) || wanted.iter().any(of_this)
         }
         // The directory of the workspace: names and ids of what is created, listed, renamed or deleted in it.
         "WORKSPACE" => !wanted.is_empty(),
         // Settings of the server, of nobody in particular.
         "CONFIG" => true,
-        // Who restores something looks whether it is being removed.
-        "REMOVAL" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
         _ => false,
     }
+}
+
+fn wants_of(wanted: &[Ask], action: Action, guarded: &Guarded) -> bool {
+    wanted.iter().any(|wanted| wanted.action == action && wanted.guard == *guarded)
 }
 
 /// What was found of all calls.
@@ -139,20 +179,24 @@ fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
 struct Findings {
     calls: usize,
     beyond: BTreeSet<String>,
+    /// What was written where nothing said so.
+    overwritten: BTreeSet<String>,
+    /// Endpoints of which one call failed that check when what it needs was only to be read.
+    tight_writes: BTreeSet<String>,
     /// Endpoints of which one call failed the check when a need was taken away.
     tight: BTreeSet<String>,
 }
 
 /// The domains as in `serve`, each call between two looks at the record.
 async fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<Mutex<Findings>>) -> Router {
-    let asked = Arc::clone(&probe.record);
-    // A query asks once for each endpoint that it calls.
-    let admit = Judge::new(Visible::Everything, move |wanted: &(Action, Guarded)| {
-        asked.lock().unwrap().wanted.push(wanted.clone());
-        true
-    });
     let (record, findings) = (Arc::clone(&probe.record), Arc::clone(findings));
-    let all = mounted(table, Artifacts::in_directory(directory), Arc::new(admit)).await;
+    let wanted = Arc::clone(&record);
+    // A query asks once for each endpoint that it calls.
+    let admit: Arc<dyn Authorizer> = Arc::new(Judge::of_asks(Visible::Everything, move |asked| {
+        wanted.lock().unwrap().wanted.push(asked.clone());
+        true
+    }));
+    let all = mounted(table, Artifacts::in_directory(directory), admit).await;
     all.layer(from_fn(move |request: Request, next: Next| {
         let (record, findings) = (Arc::clone(&record), Arc::clone(&findings));
         async move {
@@ -163,9 +207,15 @@ async fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<M
             let mut findings = findings.lock().unwrap();
             findings.calls += 1;
             findings.beyond.extend(uncovered(&record).iter().map(|partition| format!("{call}: {partition}")));
-            for (_, removed) in &record.wanted {
+            findings.overwritten.extend(unwritable(&record).iter().map(|partition| format!("{call}: {partition}")));
+            let mut reading = record.clone();
+            reading.wanted.iter_mut().for_each(|ask| ask.action = Action::Read);
+            if !unwritable(&reading).is_empty() {
+                findings.tight_writes.insert(call.clone());
+            }
+            for removed in &record.wanted {
                 let mut fewer = record.clone();
-                fewer.wanted.retain(|(_, wanted)| wanted != removed);
+                fewer.wanted.retain(|wanted| wanted.guard != removed.guard);
                 if !uncovered(&fewer).is_empty() {
                     findings.tight.insert(call.clone());
                 }
@@ -188,11 +238,16 @@ async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     let mut walk = Walk::new(probed(&probe, &table, directory.path(), &findings).await);
     samples::all(&mut walk).await;
 
-    let routes = routes(|_, endpoint| endpoint.permission != Permission::Public);
+    // The proxy reads nothing of the table: the tests of its function hold its endpoints against what callers may do.
+    let is_guarded = |permission| !matches!(permission, Permission::Open | Permission::SignedIn);
+    let routes = routes(|_, endpoint| is_guarded(endpoint.permission));
     let unvisited: Vec<_> = routes.difference(&walk.endpoints).collect();
     assert_eq!(unvisited, Vec::<&String>::new(), "no request is sent to these");
     let findings = findings.lock().unwrap();
     assert_eq!(findings.beyond, BTreeSet::new(), "touched without a need");
+    assert_eq!(findings.overwritten, BTreeSet::new(), "written, though the needs only read");
+    // Were all needs to read, nearly every endpoint that writes would have failed.
+    assert!(findings.tight_writes.len() > 50, "{}: {:?}", findings.tight_writes.len(), findings.tight_writes);
     // With a need taken away, the check would have failed: it is no check that always holds.
     assert!(findings.tight.len() * 10 > routes.len() * 9, "{} of {}", findings.tight.len(), routes.len());
 }

@@ -9,7 +9,7 @@ use mlflow_api::{Request, Result};
 use serde::Serialize;
 use service::{Endpoint, FileUrl};
 
-use crate::served_path::needs;
+use crate::served_path::{check, needs};
 use crate::store::Store;
 
 /// The file that a path names a directory of, and a body the name.
@@ -53,7 +53,8 @@ impl Endpoint for Create {
         needs(Action::Update, &self.file)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Created> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Created> {
+        check(scope, &self.file)?;
         let upload = store.artifacts().root()?.start_upload(&self.file, self.parts, store.longest()).await?;
         let credentials = upload.urls.into_iter().zip(1..).map(|(url, part_number)| Credential { url, part_number });
         Ok(Created { upload_id: upload.id, credentials: credentials.collect() })
@@ -82,7 +83,8 @@ impl Endpoint for Complete {
         needs(Action::Update, &self.file)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        check(scope, &self.file)?;
         let root = store.artifacts().root()?;
         root.complete_upload(&self.file, self.upload, self.parts, store.longest()).await?;
         Ok(Empty {})
@@ -109,7 +111,8 @@ impl Endpoint for Abort {
         needs(Action::Update, &self.file)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        check(scope, &self.file)?;
         store.artifacts().root()?.abort_upload(&self.file, self.upload).await?;
         Ok(Empty {})
     }
@@ -130,7 +133,8 @@ impl Endpoint for Presigned {
         needs(Action::Read, &self.0)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<FileUrl> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<FileUrl> {
+        check(scope, &self.0)?;
         let found = store.artifacts().root()?.download_url(&self.0, DOWNLOAD, "Multipart download").await?;
         Ok(FileUrl::new(found.url, found.length))
     }

@@ -9,7 +9,7 @@ use mlflow_api::{Request, Result};
 use serde::Serialize;
 use service::{Answer, BodyStream, Endpoint, Upload};
 
-use crate::served_path::needs;
+use crate::served_path::{check, needs};
 use crate::store::Store;
 
 /// `GET mlflow-artifacts/artifacts`: each file by its name.
@@ -34,7 +34,8 @@ impl Endpoint for List {
         needs(Action::Read, &self.0)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Files> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Files> {
+        check(scope, &self.0)?;
         let mut files = store.artifacts().root()?.list(&self.0).await?;
         for file in &mut files {
             file.path = file.path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -57,7 +58,8 @@ impl Endpoint for Download {
         needs(Action::Read, &self.0)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+        check(scope, &self.0)?;
         store.artifacts().root()?.send(&self.0).await
     }
 }
@@ -76,7 +78,8 @@ impl Upload for Put {
         needs(Action::Update, &self.0)
     }
 
-    async fn act(self, _: &Scope, store: &Store, body: BodyStream) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store, body: BodyStream) -> Result<Answer> {
+        check(scope, &self.0)?;
         store.artifacts().root()?.write(&self.0, store.taken(body)?).await?;
         Ok(Answer::Empty)
     }
@@ -96,7 +99,8 @@ impl Endpoint for Delete {
         needs(Action::Delete, &self.0)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        check(scope, &self.0)?;
         store.artifacts().root()?.delete(&self.0).await?;
         Ok(Empty {})
     }

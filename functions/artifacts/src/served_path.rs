@@ -1,14 +1,19 @@
 //! Paths of the proxy, and what a caller needs to act on them.
 
-use access::{Action, Needs, Resource, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use artifact_store::ArtifactPath;
-use mlflow_api::ExperimentId;
+use mlflow_api::{ExperimentId, Result};
 
 /// What is needed to act on a path below `mlflow-artifacts:/`. Its first part names the experiment whose artifacts are there; what is in
 /// no experiment's directory needs the right to all experiments (`docs/adr/0021-artifacts.md`).
 pub(crate) fn needs(action: Action, path: &ArtifactPath) -> Needs {
     let target = experiment_of(path).map_or(Target::Any(Resource::Experiment), Target::Experiment);
     Needs::of(action, [target])
+}
+
+/// Refuses a path that is in the directory of an experiment of another workspace.
+pub(crate) fn check(scope: &Scope, path: &ArtifactPath) -> Result<()> {
+    experiment_of(path).map_or(Ok(()), |experiment| scope.experiment(experiment).map(drop))
 }
 
 /// The experiment whose directory a path is in. Directories are named as the server writes its ids: `007` is not that of experiment 7.

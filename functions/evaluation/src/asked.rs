@@ -19,14 +19,14 @@ impl AskedId {
         Self { id: EvaluationDatasetId::parse(&text), text }
     }
 
-    /// What is needed of it. Of one that cannot be, it is as if of any.
+    /// What is needed of it.
     pub(crate) fn targets(&self) -> [Target; 1] {
-        [self.id.clone().map_or(Target::Any(Resource::EvaluationDataset), Target::EvaluationDataset)]
+        [self.id.clone().map_or(Target::Nothing(Resource::EvaluationDataset), Target::EvaluationDataset)]
     }
 
-    /// The dataset, granted.
+    /// The dataset, granted; none, where it is in another workspace.
     pub(crate) fn granted(self, scope: &Scope) -> Result<AskedDataset> {
-        let dataset = self.id.as_ref().map(|id| scope.evaluation_dataset(id)).transpose()?;
+        let dataset = self.id.as_ref().map(|id| scope.known_evaluation_dataset(id)).transpose()?.flatten();
         Ok(AskedDataset { text: self.text, dataset })
     }
 }
@@ -45,8 +45,19 @@ impl AskedScorer {
         Ok(Self { experiment: ExperimentId::parse(&experiment)?, text: experiment, name })
     }
 
-    /// The scorer, its experiment granted.
+    /// What is needed of it.
+    pub(crate) fn target(&self) -> Target {
+        Target::Scorer(self.experiment, self.name.clone())
+    }
+
+    /// The scorer, granted.
     pub(crate) fn granted(self, scope: &Scope) -> Result<ScorerName> {
+        let experiment = scope.scorer(self.experiment, &self.name)?;
+        Ok(ScorerName { experiment, text: self.text, name: self.name })
+    }
+
+    /// The scorer, whose experiment was granted, and not it.
+    pub(crate) fn granted_with_experiment(self, scope: &Scope) -> Result<ScorerName> {
         Ok(ScorerName { experiment: scope.experiment(self.experiment)?, text: self.text, name: self.name })
     }
 }

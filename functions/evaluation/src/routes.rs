@@ -1,7 +1,7 @@
 //! The route table: method, path, permission, handler.
 
 use access::Permission::{Create, Delete, List, Read, Update};
-use access::Resource::{EvaluationDataset, Experiment};
+use access::Resource::{EvaluationDataset, Experiment, Scorer};
 use service::{Paths, Route};
 
 use crate::store::Store;
@@ -41,12 +41,12 @@ pub fn routes() -> Vec<Route<Store>> {
         )
         .under(Paths::V3),
         //
-        Route::to::<scorers::Register>("POST", "scorers/register", Update(Experiment)).under(Paths::V3),
-        Route::to::<scorers::List>("GET", "scorers/list", List(Experiment)).under(Paths::V3),
-        Route::to::<scorers::Versions>("GET", "scorers/versions", Read(Experiment)).under(Paths::V3),
-        Route::to::<scorers::Get>("GET", "scorers/get", Read(Experiment)).under(Paths::V3),
-        Route::to::<scorers::Delete>("DELETE", "scorers/delete", Delete(Experiment)).under(Paths::V3),
+        Route::to::<scorers::Register>("POST", "scorers/register", Create(Scorer)).under(Paths::V3),
+        Route::to::<scorers::List>("GET", "scorers/list", List(Scorer)).under(Paths::V3),
+        Route::to::<scorers::Versions>("GET", "scorers/versions", Read(Scorer)).under(Paths::V3),
+        Route::to::<scorers::Get>("GET", "scorers/get", Read(Scorer)).under(Paths::V3),
+        Route::to::<scorers::Delete>("DELETE", "scorers/delete", Delete(Scorer)).under(Paths::V3),
         Route::to::<scorers::SetOnlineConfig>("PUT", "scorers/online-config", Update(Experiment)).under(Paths::V3),
-        Route::to::<scorers::OnlineConfigs>("GET", "scorers/online-configs", List(Experiment)).under(Paths::V3),
+        Route::to::<scorers::OnlineConfigs>("GET", "scorers/online-configs", Read(Scorer)).under(Paths::V3),
     ]
 }

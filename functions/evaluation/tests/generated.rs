@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use access::{AdmitEverybody, Caller, Needs, Scope, Target, Visible};
+use access::{AdmitEverybody, Identity, Needs, Scope, Target, Visible};
 use embedded_engine::Engine;
 use evaluation::store::{AskedDataset, DatasetSearch, NewDataset, ScorerName, Store};
 use ledger::{Bench, Ledger, Section, budget};
@@ -38,7 +38,7 @@ async fn bench() -> (Bench<Store>, ExperimentId) {
 /// What a call that names this is granted.
 async fn scope(store: &Store, target: Target) -> Scope {
     let (table, needs) = (service::Store::table(store), Needs::update(target));
-    Scope::enter(&AdmitEverybody, Caller::Somebody, Workspace::default(), table, &needs).await.unwrap()
+    Scope::enter(&AdmitEverybody::shared(), Identity::somebody(), table, &needs).await.unwrap()
 }
 
 async fn scorer(store: &Store, id: ExperimentId, name: &str) -> ScorerName {

@@ -13,7 +13,7 @@ mod roots;
 mod row;
 mod store;
 
-use access::Permission::Public;
+use access::Permission::SignedIn;
 use service::{Frame, Paths, Route};
 
 pub use row::DOMAIN;
@@ -23,8 +23,8 @@ pub use store::Store;
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
-        Route::to::<query::Query>("GET", "/graphql", Public).under(Paths::Bare),
-        Route::to::<query::Query>("POST", "/graphql", Public).under(Paths::Bare),
+        Route::to::<query::Query>("GET", "/graphql", SignedIn).under(Paths::Bare),
+        Route::to::<query::Query>("POST", "/graphql", SignedIn).under(Paths::Bare),
     ]
 }
 

@@ -60,7 +60,7 @@ impl Endpoint for Query {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Response> {
-        let requests = Requests::new(Arc::clone(&store.calls), scope.caller().clone(), self.arguments);
+        let requests = Requests::new(Arc::clone(&store.calls), scope.identity().clone(), self.arguments);
         let schema = Arc::clone(&store.schema);
         // The library's future may not move between threads. It gets one of those that may be kept busy, for long answers keep it so.
         let runtime = tokio::runtime::Handle::current();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use access::Caller;
+use access::Identity;
 use apollo_compiler::resolvers::FieldError;
 use apollo_compiler::response::JsonValue;
 use apollo_compiler::response::serde_json_bytes::json;
@@ -26,7 +26,7 @@ type Followed = Arc<OnceCell<Result<Arc<JsonValue>, String>>>;
 /// The calls of one query, all for the same caller.
 pub(crate) struct Requests {
     calls: Arc<Calls>,
-    caller: Caller,
+    identity: Identity,
     arguments: Vec<(String, String)>,
     followed: Mutex<HashMap<(&'static str, String), Followed>>,
     with_versions: AtomicUsize,
@@ -36,10 +36,10 @@ pub(crate) struct Requests {
 
 impl Requests {
     /// Calls for this caller; endpoints see these arguments beside their input.
-    pub(crate) fn new(calls: Arc<Calls>, caller: Caller, arguments: Vec<(String, String)>) -> Self {
+    pub(crate) fn new(calls: Arc<Calls>, identity: Identity, arguments: Vec<(String, String)>) -> Self {
         Self {
             calls,
-            caller,
+            identity,
             arguments,
             followed: Mutex::default(),
             with_versions: AtomicUsize::new(0),
@@ -75,7 +75,7 @@ impl Requests {
             is_typed: true,
             ..Request::default()
         };
-        match call(self.caller.clone(), request).await? {
+        match call(self.identity.clone(), request).await? {
             Answer::Json(json) => {
                 if self.read.fetch_add(json.len(), Ordering::Relaxed) + json.len() > limits::READ {
                     return Err(too_long());
@@ -173,14 +173,14 @@ mod tests {
 
     #[test]
     fn runs_with_versions_are_counted_over_the_whole_query() {
-        let requests = Requests::new(Arc::default(), Caller::Somebody, Vec::new());
+        let requests = Requests::new(Arc::default(), Identity::somebody(), Vec::new());
         assert!(requests.may_follow(limits::RUNS_WITH_VERSIONS - 1) && requests.may_follow(1));
         assert!(!requests.may_follow(1));
     }
 
     #[tokio::test]
     async fn nothing_is_read_any_more_once_it_was_too_much() {
-        let requests = Requests::new(Arc::default(), Caller::Somebody, Vec::new());
+        let requests = Requests::new(Arc::default(), Identity::somebody(), Vec::new());
         let code = async || requests.answer("nothing", &json!({})).await.unwrap_err().code;
         assert_eq!(code().await, ErrorCode::NotImplemented);
         requests.read.store(limits::READ + 1, Ordering::Relaxed);

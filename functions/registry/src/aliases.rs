@@ -1,6 +1,6 @@
 //! Endpoints of `registered-models/alias`.
 
-use access::{Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::registry::OneVersion;
 use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
@@ -20,7 +20,7 @@ impl Endpoint for Get {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::RegisteredModel(self.0.name.clone()))
+        Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
@@ -40,7 +40,8 @@ impl Endpoint for Set {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+        let model = Target::RegisteredModel(self.0.name.clone());
+        Needs::update(model.clone()).and_in(Action::Read, Resource::ModelVersion, [model])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
@@ -61,7 +62,8 @@ impl Endpoint for Delete {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+        let model = Target::RegisteredModel(self.0.name.clone());
+        Needs::of(Action::Manage, [model.clone()]).and_in(Action::Read, Resource::ModelVersion, [model])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {

@@ -2,7 +2,7 @@
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::key_value::pairs;
-use mlflow_api::registry::{ModelStage, Models, OneModel, Versions};
+use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, Models, OneModel, Versions};
 use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{RegisteredModelName, Request, Result};
@@ -28,12 +28,15 @@ impl Endpoint for Create {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of(Action::Create, [Target::RegisteredModel(self.name.clone())])
+        let kind = if is_prompt(&self.new.tags) { Resource::Prompt } else { Resource::RegisteredModel };
+        Needs::create_in(Target::RegisteredModel(self.name.clone()), kind)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
         let name = scope.registered_model(&self.name)?;
-        Ok(OneModel { registered_model: store.model_create(scope.workspace(), &name, &self.new).await? })
+        Ok(OneModel {
+            registered_model: store.along(scope.along()).model_create(scope.workspace(), &name, &self.new).await?,
+        })
     }
 }
 
@@ -114,15 +117,16 @@ impl Endpoint for Rename {
         Ok(Self { name, new_name })
     }
 
-    /// The model, and the name that it takes.
+    /// The model alone, as in MLflow: the transaction refuses a name that another has.
     fn needs(&self) -> Needs {
         Needs::update(Target::RegisteredModel(self.name.clone()))
-            .and(Action::Create, [Target::RegisteredModel(self.new_name.clone())])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        let (name, new_name) = (scope.registered_model(&self.name)?, scope.registered_model(&self.new_name)?);
-        Ok(OneModel { registered_model: store.model_rename(scope.workspace(), &name, &new_name).await? })
+        let name = scope.registered_model(&self.name)?;
+        Ok(OneModel {
+            registered_model: store.along(scope.along()).model_rename(scope.workspace(), &name, &self.new_name).await?,
+        })
     }
 }
 
@@ -141,9 +145,22 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        store.model_delete(scope.workspace(), &scope.registered_model(&self.0)?).await?;
+        store.along(scope.along()).model_delete(scope.workspace(), &scope.registered_model(&self.0)?).await?;
         Ok(Empty {})
     }
+}
+
+/// To change a tag of a model. One makes a prompt of it, or a model of a prompt: other grants count then, so that it takes all rights.
+fn with_tag(name: &RegisteredModelName, key: &str) -> Needs {
+    let model = Target::RegisteredModel(name.clone());
+    let needs = Needs::update(model.clone());
+    if key == IS_PROMPT_TAG { needs.and(Action::Manage, [model]) } else { needs }
+}
+
+/// Whether tags make a prompt of a model, in any case. Of one that is given twice, the last value counts.
+fn is_prompt(tags: &[(String, String)]) -> bool {
+    let tag = tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG);
+    tag.is_some_and(|(_, value)| value.to_lowercase() == "true")
 }
 
 pub(crate) struct SetTag(message::SetModelTag);
@@ -157,7 +174,7 @@ impl Endpoint for SetTag {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+        with_tag(&self.0.name, &self.0.key)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
@@ -178,7 +195,7 @@ impl Endpoint for DeleteTag {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+        with_tag(&self.0.name, &self.0.key)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
@@ -199,7 +216,7 @@ impl Endpoint for LatestVersions {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::RegisteredModel(self.0.name.clone()))
+        Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Versions> {

@@ -50,12 +50,18 @@ impl Endpoint for Create {
         Ok(Self { name: message.name, new })
     }
 
-    /// The model, the run, the logged model, whose tag lists its versions, and the model whose version the source is.
+    /// The model, the run, the logged model, whose tag lists its versions, and the model whose version the source is. Who sends an id that
+    /// nothing can have, names what is not there. A version that says to be a prompt's is one as well, whatever its model is.
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.name.clone()))
-            .and(Action::Read, self.run().map(Target::Run))
-            .and(Action::Update, self.logged_model().map(Target::LoggedModel))
-            .and(Action::Read, self.new.source.registered_model().map(Target::RegisteredModel))
+        let VersionSource { run_id, model_id, .. } = &self.new.source;
+        let model = Target::RegisteredModel(self.name.clone());
+        let run = run_id.as_ref().map(|_| self.run().map_or(Target::Nothing(Resource::Run), Target::Run));
+        let logged = self.logged_model().map_or(Target::Nothing(Resource::LoggedModel), Target::LoggedModel);
+        let needs = Needs::create_in(model.clone(), Resource::ModelVersion)
+            .and(Action::Read, run)
+            .and(Action::Read, model_id.as_ref().map(|_| logged))
+            .and(Action::Read, self.new.source.registered_model().map(Target::RegisteredModel));
+        if self.new.is_prompt { needs.and_in(Action::Create, Resource::PromptVersion, [model]) } else { needs }
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
@@ -80,7 +86,7 @@ impl Endpoint for Get {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::RegisteredModel(self.0.name.clone()))
+        Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
@@ -100,7 +106,7 @@ impl Endpoint for GetDownloadUri {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::RegisteredModel(self.0.name.clone()))
+        Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUri> {
@@ -134,7 +140,7 @@ impl Endpoint for GetArtifact {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::RegisteredModel(self.name.clone()))
+        Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.name.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
@@ -155,7 +161,7 @@ impl Endpoint for Search {
     }
 
     fn needs(&self) -> Needs {
-        Needs::list(Resource::RegisteredModel)
+        Needs::list(Resource::ModelVersion)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<FoundVersions> {
@@ -174,7 +180,7 @@ impl Endpoint for Update {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+        Needs::of_in(Action::Update, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
@@ -195,7 +201,7 @@ impl Endpoint for TransitionStage {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+        Needs::of_in(Action::Update, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
@@ -216,7 +222,7 @@ impl Endpoint for Delete {
     }
 
     fn needs(&self) -> Needs {
-        Needs::delete(Target::RegisteredModel(self.0.name.clone()))
+        Needs::of_in(Action::Delete, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
@@ -236,7 +242,7 @@ impl Endpoint for SetTag {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+        Needs::of_in(Action::Update, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
@@ -256,8 +262,9 @@ impl Endpoint for DeleteTag {
         request.read().map(Self)
     }
 
+    /// As MLflow has it, who takes away a tag has to have the right to delete the version.
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.0.name.clone()))
+        Needs::of_in(Action::Delete, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {

@@ -2,7 +2,7 @@
 //! dearer than its budget fails.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
-use access::{AdmitEverybody, Caller, Granted, Needs, Scope, Target, Visible};
+use access::{AdmitEverybody, Granted, Identity, Needs, Scope, Target, Visible};
 use embedded_engine::Engine;
 use futures::stream::{self, StreamExt};
 use ledger::{Bench, Ledger, Section, budget};
@@ -42,7 +42,7 @@ async fn bench() -> Bench<Store> {
 async fn named(store: &Store, name: &str) -> Granted<RegisteredModelName> {
     let name = RegisteredModelName::named(name);
     let (table, needs) = (service::Store::table(store), Needs::update(Target::RegisteredModel(name.clone())));
-    let scope = Scope::enter(&AdmitEverybody, Caller::Somebody, Workspace::default(), table, &needs).await.unwrap();
+    let scope = Scope::enter(&AdmitEverybody::shared(), Identity::somebody(), table, &needs).await.unwrap();
     scope.registered_model(&name).unwrap()
 }
 
@@ -158,7 +158,10 @@ async fn delete_and_rename(ledger: &mut Ledger, bench: &Bench<Store>, names: [&s
             bench,
             large,
             async |store, (old, new)| {
-                store.model_rename(workspace, &named(store, old).await, &named(store, new).await).await.unwrap();
+                store
+                    .model_rename(workspace, &named(store, old).await, &RegisteredModelName::named(new))
+                    .await
+                    .unwrap();
             },
         )
         .await;

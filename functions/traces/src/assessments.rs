@@ -1,6 +1,6 @@
 //! Assessments of traces. Their messages hold values of any type, so they are read from JSON.
 
-use access::{Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use entities::now_ms;
 use key_schema::fnv1a_128;
 use mlflow_api::assessments::{Assessment, AssessmentChange, OneAssessment};
@@ -38,7 +38,7 @@ impl Endpoint for Create {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::Trace(self.trace.clone()))
+        Needs::of_in(Action::Create, Resource::Assessment, Target::Trace(self.trace.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssessment> {
@@ -75,7 +75,7 @@ impl Endpoint for Get {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::Trace(self.0.trace.clone()))
+        Needs::of_in(Action::Read, Resource::Assessment, Target::Trace(self.0.trace.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssessment> {
@@ -104,7 +104,7 @@ impl Endpoint for Modify {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::Trace(self.named.trace.clone()))
+        Needs::of_in(Action::Update, Resource::Assessment, Target::Trace(self.named.trace.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssessment> {
@@ -125,7 +125,7 @@ impl Endpoint for Delete {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::Trace(self.0.trace.clone()))
+        Needs::of_in(Action::Delete, Resource::Assessment, Target::Trace(self.0.trace.clone()))
     }
 
     /// What is not there need not be deleted.

@@ -1,6 +1,6 @@
 //! Deleting traces.
 
-use access::{Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::requests::traces as message;
 use mlflow_api::traces::DeletedTraces;
 use mlflow_api::{Error, ExperimentId, Request, Result, TraceId};
@@ -52,7 +52,7 @@ impl Endpoint for Delete {
     }
 
     fn needs(&self) -> Needs {
-        Needs::delete(Target::Experiment(self.experiment))
+        Needs::of_in(Action::Delete, Resource::Trace, Target::Experiment(self.experiment))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DeletedTraces> {

@@ -1,6 +1,6 @@
 //! Figures about traces.
 
-use access::{Action, Needs, Scope, Target};
+use access::{Needs, Scope};
 use mlflow_api::requests::traces as message;
 use mlflow_api::trace_metrics::{AggregationType, TraceCorrelation, TraceMetrics, ViewOfMetrics};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, python};
@@ -9,6 +9,7 @@ use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuest
 use search::trace::parse_trace_filter;
 use service::Endpoint;
 
+use crate::search::of_traces_in;
 use crate::store::{Correlation, Store, known_experiments};
 
 /// Points of an answer where the request does not say (`MAX_RESULTS_QUERY_TRACE_METRICS`).
@@ -16,10 +17,6 @@ const DEFAULT_POINTS: i32 = 1_000;
 
 fn experiments(ids: &[String]) -> Result<Vec<ExperimentId>> {
     known_experiments(&ids.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
-fn listed(experiments: &[ExperimentId]) -> Needs {
-    Needs::of(Action::List, experiments.iter().copied().map(Target::Experiment))
 }
 
 /// What MLflow's `MetricAggregation` takes.
@@ -86,7 +83,7 @@ impl Endpoint for Query {
     }
 
     fn needs(&self) -> Needs {
-        listed(&self.experiments)
+        of_traces_in(&self.experiments)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<TraceMetrics> {
@@ -118,7 +115,7 @@ impl Endpoint for Correlate {
     }
 
     fn needs(&self) -> Needs {
-        listed(&self.experiments)
+        of_traces_in(&self.experiments)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<TraceCorrelation> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use access::{Action, Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use http::StatusCode;
 use mlflow_api::{ExperimentId, Request, Result, RunId};
 use serde_json::json;
@@ -66,9 +66,10 @@ impl Endpoint for Export {
     fn needs(&self) -> Needs {
         match self {
             Self::Spans { experiment, run, .. } => {
-                Needs::update(Target::Experiment(*experiment)).and(Action::Update, run.iter().cloned().map(Target::Run))
+                let run = run.iter().cloned().map(Target::Run);
+                Needs::create_in(Target::Experiment(*experiment), Resource::Trace).and(Action::Update, run)
             }
-            Self::Refused { .. } => Needs::nothing(),
+            Self::Refused { .. } => Needs::of(Action::Create, [Target::Nothing(Resource::Trace)]).telling_of_absence(),
         }
     }
 

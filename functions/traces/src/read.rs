@@ -1,6 +1,6 @@
 //! Reading traces.
 
-use access::{Action, Granted, Needs, Scope, Target};
+use access::{Action, Granted, Needs, Resource, Scope, Target};
 use entities::StoredTrace;
 use mlflow_api::requests::traces as message;
 use mlflow_api::traces::{OneTrace, OneTraceInfo, TraceInfos, Traces};
@@ -111,7 +111,8 @@ impl Batch {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of(Action::Read, self.traces.iter().cloned().map(Target::Trace))
+        let needs = Needs::of(Action::Read, self.traces.iter().cloned().map(Target::Trace));
+        needs.or(Needs::read(Target::Any(Resource::Trace)))
     }
 
     fn found(&self, scope: &Scope) -> Result<Vec<Granted<StoredTrace>>> {

@@ -1,15 +1,22 @@
 //! Searching traces.
 
-use access::{Action, Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::requests::traces as message;
 use mlflow_api::traces::{FoundTraces, TraceInfo};
-use mlflow_api::{Request, Result};
+use mlflow_api::{ExperimentId, Request, Result};
 use service::Endpoint;
 
 use crate::store::{Store, TraceSearch};
 
 fn needs(search: &TraceSearch) -> Needs {
-    Needs::of(Action::List, search.experiments.iter().copied().map(Target::Experiment))
+    of_traces_in(&search.experiments)
+}
+
+/// To read the traces of experiments. One that may not be read is an error, as in MLflow, and so is to name none, unless all may be read.
+pub(crate) fn of_traces_in(experiments: &[ExperimentId]) -> Needs {
+    let experiments = experiments.iter().copied().map(Target::Experiment);
+    let needs = Needs::nothing().and_in(Action::Read, Resource::Trace, experiments);
+    needs.or(Needs::read(Target::Any(Resource::Trace)))
 }
 
 async fn found(

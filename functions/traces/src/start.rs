@@ -1,6 +1,6 @@
 //! What clients say about traces as a whole.
 
-use access::{Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use entities::now_ms;
 use key_schema::fnv1a_128;
 use mlflow_api::assessments::Assessment;
@@ -69,8 +69,14 @@ impl Endpoint for Start {
         Ok(Self { experiment: experiment(info)?, started })
     }
 
+    /// Clients log assessments of a trace that they are making here, too.
     fn needs(&self) -> Needs {
-        Needs::update(Target::Experiment(self.experiment))
+        let experiment = Target::Experiment(self.experiment);
+        let trace = Needs::create_in(experiment.clone(), Resource::Trace);
+        if self.started.assessments.is_empty() {
+            return trace;
+        }
+        trace.and_in(Action::Create, Resource::Assessment, [experiment])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
@@ -110,7 +116,7 @@ impl Endpoint for StartV2 {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::Experiment(self.experiment))
+        Needs::create_in(Target::Experiment(self.experiment), Resource::Trace)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTraceInfo> {

@@ -33,7 +33,7 @@ impl Endpoint for Create {
         if !self.0.artifact_location.is_empty() {
             location::check(&self.0.artifact_location, store.artifact_root())?;
         }
-        let id = store.experiment_create(scope.workspace(), &self.0).await?;
+        let id = store.along(scope.along()).experiment_create(scope.workspace(), &self.0).await?;
         Ok(CreatedExperiment { experiment_id: id.to_string() })
     }
 }
@@ -68,7 +68,7 @@ impl Endpoint for GetByName {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::ExperimentNamed(self.0.clone()))
+        Needs::read(Target::ExperimentNamed(self.0.clone())).telling_of_absence()
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneExperiment> {
@@ -126,7 +126,8 @@ impl Endpoint for SearchDatasets {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of(Action::List, self.0.iter().copied().map(Target::Experiment))
+        Needs::of(Action::Read, self.0.iter().copied().map(Target::Experiment))
+            .or(Needs::read(Target::Nothing(Resource::Experiment)))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetSummaries> {
@@ -176,7 +177,7 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        store.experiment_delete(scope.workspace(), &scope.experiment(self.0)?).await?;
+        store.along(scope.along()).experiment_delete(scope.workspace(), &scope.experiment(self.0)?).await?;
         Ok(Empty {})
     }
 }

@@ -1,12 +1,12 @@
 //! Endpoints of `logged-models/…`.
 
-use access::{Action, Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use artifact_store::ArtifactPath;
 use mlflow_api::key_value::pairs;
 use mlflow_api::logged_models::{Artifacts, LoggedModels, ModelStatus, OneModel, check_name};
 use mlflow_api::requests::logged_models as message;
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Request, Result};
+use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Request, Result, RunId};
 use service::{Answer, Endpoint};
 
 use crate::store::{LoggedModelSearch, NewLoggedModel, Store};
@@ -33,9 +33,11 @@ impl Endpoint for Create {
         Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, new })
     }
 
-    /// The source run is only named: MLflow does not look whether there is such a run.
+    /// The source run is only named: nobody looks whether there is such a run, but whether the caller may read it.
     fn needs(&self) -> Needs {
-        Needs::update(Target::Experiment(self.experiment))
+        let run = Some(&self.new.source_run_id).filter(|run| !run.is_empty());
+        let run = run.map(|run| RunId::parse(run).map_or(Target::Nothing(Resource::Run), Target::Run));
+        Needs::create_in(Target::Experiment(self.experiment), Resource::LoggedModel).and_naming(Action::Read, run)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
@@ -174,8 +176,9 @@ impl Endpoint for DeleteTag {
         Ok(Self { model: model_of_path(request)?, key: request.path_part("tag_key").to_owned() })
     }
 
+    /// As MLflow has it, who takes away a tag has to have the right to delete the model.
     fn needs(&self) -> Needs {
-        Needs::update(Target::LoggedModel(self.model.clone()))
+        Needs::delete(Target::LoggedModel(self.model.clone()))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
@@ -195,7 +198,8 @@ impl Endpoint for Search {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of(Action::List, self.0.experiments.iter().copied().map(Target::Experiment))
+        let experiments = self.0.experiments.iter().copied().map(Target::Experiment);
+        Needs::nothing().and_in(Action::List, Resource::LoggedModel, experiments).or(Needs::list(Resource::LoggedModel))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<LoggedModels> {

@@ -1,6 +1,6 @@
 //! Endpoints of `metrics/…`.
 
-use access::{Action, Granted, Needs, Scope, Target};
+use access::{Action, Granted, Needs, Resource, Scope, Target};
 use entities::RunLocation;
 use mlflow_api::requests::metrics::{BULK_RUNS, GetHistory, GetHistoryBulkInterval, SAMPLE_POINTS};
 use mlflow_api::requests::runs::new_or_old;
@@ -100,7 +100,7 @@ impl Endpoint for HistoryBulk {
     }
 
     fn needs(&self) -> Needs {
-        runs_needed(&self.run_ids)
+        runs_needed(&self.run_ids).telling_of_absence()
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<BulkMetrics> {
@@ -148,7 +148,7 @@ impl Endpoint for HistoryBulkInterval {
     }
 
     fn needs(&self) -> Needs {
-        runs_needed(&self.run_ids)
+        runs_needed(&self.run_ids).telling_of_absence()
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Metrics> {
@@ -160,8 +160,8 @@ impl Endpoint for HistoryBulkInterval {
 
 /// The runs of these ids. What no run can have is the id of none, whose history is empty.
 fn runs_needed<'a>(run_ids: impl IntoIterator<Item = &'a String>) -> Needs {
-    let runs = run_ids.into_iter().filter_map(|run_id| RunId::parse(run_id));
-    Needs::of(Action::Read, runs.map(Target::Run))
+    let run = |run_id: &String| RunId::parse(run_id).map_or(Target::Nothing(Resource::Run), Target::Run);
+    Needs::of(Action::Read, run_ids.into_iter().map(run))
 }
 
 fn known_run(scope: &Scope, run_id: &str) -> Result<Option<Granted<RunLocation>>> {

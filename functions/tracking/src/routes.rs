@@ -1,6 +1,6 @@
 //! The route table: method, path, permission, handler.
 
-use access::Permission::{Create, Delete, List, Public, Read, Update};
+use access::Permission::{Create, Delete, List, Open, Read, SignedIn, Update};
 use access::Resource::{Experiment, LoggedModel, Run};
 use service::{Paths, Route};
 
@@ -19,14 +19,14 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<experiments::Update>("POST", "experiments/update", Update(Experiment)),
         Route::to::<experiments::Delete>("POST", "experiments/delete", Delete(Experiment)),
         Route::to::<experiments::Restore>("POST", "experiments/restore", Delete(Experiment)),
-        Route::to::<experiments::SearchDatasets>("POST", "experiments/search-datasets", List(Experiment))
+        Route::to::<experiments::SearchDatasets>("POST", "experiments/search-datasets", Read(Experiment))
             .under(Paths::AjaxV2),
         Route::to::<experiments::SetTag>("POST", "experiments/set-experiment-tag", Update(Experiment)),
         Route::to::<experiments::DeleteTag>("POST", "experiments/delete-experiment-tag", Update(Experiment)),
         //
-        Route::to::<runs::Create>("POST", "runs/create", Update(Experiment)),
+        Route::to::<runs::Create>("POST", "runs/create", Create(Run)),
         Route::to::<runs::Get>("GET", "runs/get", Read(Run)),
-        Route::to::<runs::Search>("POST", "runs/search", List(Experiment)),
+        Route::to::<runs::Search>("POST", "runs/search", List(Run)),
         Route::to::<runs::Update>("POST", "runs/update", Update(Run)),
         Route::to::<runs::Delete>("POST", "runs/delete", Delete(Run)),
         Route::to::<runs::Restore>("POST", "runs/restore", Delete(Run)),
@@ -44,14 +44,14 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<metrics::HistoryBulk>("GET", "metrics/get-history-bulk", Read(Run)).under(Paths::AjaxV2),
         Route::to::<metrics::HistoryBulkInterval>("GET", "metrics/get-history-bulk-interval", Read(Run)),
         //
-        Route::to::<logged_models::Create>("POST", "logged-models", Update(Experiment)),
-        Route::to::<logged_models::Search>("POST", "logged-models/search", List(Experiment)),
+        Route::to::<logged_models::Create>("POST", "logged-models", Create(LoggedModel)),
+        Route::to::<logged_models::Search>("POST", "logged-models/search", List(LoggedModel)),
         Route::to::<logged_models::Get>("GET", "logged-models/{model_id}", Read(LoggedModel)),
         Route::to::<logged_models::Finalize>("PATCH", "logged-models/{model_id}", Update(LoggedModel)),
         Route::to::<logged_models::Delete>("DELETE", "logged-models/{model_id}", Delete(LoggedModel)),
         Route::to::<logged_models::LogParams>("POST", "logged-models/{model_id}/params", Update(LoggedModel)),
         Route::to::<logged_models::SetTags>("PATCH", "logged-models/{model_id}/tags", Update(LoggedModel)),
-        Route::to::<logged_models::DeleteTag>("DELETE", "logged-models/{model_id}/tags/{tag_key}", Update(LoggedModel)),
+        Route::to::<logged_models::DeleteTag>("DELETE", "logged-models/{model_id}/tags/{tag_key}", Delete(LoggedModel)),
         Route::to::<logged_models::ListArtifacts>(
             "GET",
             "logged-models/{model_id}/artifacts/directories",
@@ -60,10 +60,10 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<logged_models::GetArtifact>("GET", "logged-models/{model_id}/artifacts/files", Read(LoggedModel))
             .under(Paths::AjaxV2),
         //
-        Route::to::<server::Info>("GET", "server-info", Public).under(Paths::V3),
+        Route::to::<server::Info>("GET", "server-info", Open).under(Paths::V3),
         Route::json("GET", "ui-telemetry", Paths::AjaxV3, server::NO_TELEMETRY),
         Route::json("POST", "ui-telemetry", Paths::AjaxV3, r#"{"status":"disabled"}"#),
-        Route::text("/health", "OK"),
-        Route::text("/version", server::VERSION),
+        Route::text("/health", Open, "OK"),
+        Route::text("/version", SignedIn, server::VERSION),
     ]
 }

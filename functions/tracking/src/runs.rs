@@ -1,6 +1,6 @@
 //! Endpoints of `runs/…`, but for what is logged.
 
-use access::{Action, Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::key_value::pairs;
 use mlflow_api::requests::runs::{self as message, new_or_old};
 use mlflow_api::tracking::{Empty, OneRun, Runs, UpdatedRun};
@@ -34,7 +34,7 @@ impl Endpoint for Create {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::Experiment(self.experiment))
+        Needs::create_in(Target::Experiment(self.experiment), Resource::Run)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneRun> {
@@ -73,7 +73,8 @@ impl Endpoint for Search {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of(Action::List, self.0.experiments.iter().copied().map(Target::Experiment))
+        let experiments = self.0.experiments.iter().copied().map(Target::Experiment);
+        Needs::nothing().and_in(Action::List, Resource::Run, experiments).or(Needs::list(Resource::Run))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Runs> {

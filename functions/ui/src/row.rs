@@ -26,8 +26,11 @@ pub const DOMAIN: Domain = Domain::with_router(
 );
 
 fn endpoints() -> Vec<Endpoint> {
-    let endpoint =
-        |path: &str| Endpoint { method: "GET", paths: vec![path.to_owned()], permission: Permission::Public };
+    let endpoint = |path: &str| {
+        // As with MLflow, a page that asks who somebody is has its own files.
+        let permission = if path == "/" { Permission::SignedIn } else { Permission::Open };
+        Endpoint { method: "GET", paths: vec![path.to_owned()], permission }
+    };
     crate::PATHS.into_iter().map(endpoint).collect()
 }
 
@@ -35,5 +38,6 @@ fn endpoints() -> Vec<Endpoint> {
 fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
     let files = around.ui.as_ref().ok_or_else(|| Failure::from("there are no files of the user interface"));
     let router = files.map(|files| crate::router(&files.directory, files.bucket.as_deref()));
+    let router = router.map(|router| service::signed_in(router, around.authorizer.clone()));
     Box::pin(ready(router.map(|router| Mounted { router, calls: Calls::default() })))
 }

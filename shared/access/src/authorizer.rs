@@ -1,33 +1,27 @@
 //! Who is calling, and what they may do.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use mlflow_api::{EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, Workspace};
+use mlflow_api::Result;
+use table::{TableKey, Write};
 
-use crate::needs::{Action, Resource};
+use crate::guard::{Ask, Guarded, Read};
+use crate::identity::{Arrived, Identity};
+use crate::needs::Resource;
 
-/// Who is calling.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Caller {
-    /// Somebody whom the gateway or the loopback address has admitted, and of whom nothing else is known.
-    Somebody,
-    /// A user.
-    User(String),
-}
+/// As many of what a list may show are few: they are read with one request.
+const FEW: usize = 100;
 
-/// What permissions are kept for: what guards the entities that a request names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Guarded {
-    /// The workspace, where something of a kind is created or listed.
-    Workspace(Resource),
-    /// An experiment: guards its runs, logged models, traces and scorers.
-    Experiment(ExperimentId),
-    /// A registered model or a prompt: guards its versions.
-    RegisteredModel(RegisteredModelName),
-    /// An evaluation dataset.
-    EvaluationDataset(EvaluationDatasetId),
+/// Says what lists may show to one caller, where rules decide that and no set.
+pub trait Sight: Send + Sync + fmt::Debug {
+    /// Whether an entity of this kind may be shown that this guards.
+    fn shows(&self, kind: Resource, guarded: &Guarded) -> bool;
+
+    /// Every guard of this kind that may be shown, where it knows them all.
+    fn all(&self, kind: Resource) -> Option<Vec<Guarded>>;
 }
 
 /// What a list may show.
@@ -36,61 +30,147 @@ pub enum Visible {
     /// Everything in the workspace.
     #[default]
     Everything,
-    /// What these guard, and nothing else.
+    /// What these guard, and nothing else. An experiment shows its scorers, too.
     Only(Arc<HashSet<Guarded>>),
+    /// What rules admit.
+    Which(Arc<dyn Sight>),
 }
 
 impl Visible {
+    /// Nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::Only(Arc::default())
+    }
+
     /// Whether a list may show what this guards. A search asks before it counts an item for its page, so that pages are full and a token
     /// tells nothing.
     #[must_use]
     pub fn shows(&self, guarded: &Guarded) -> bool {
+        self.shows_as(guarded.resource(), guarded)
+    }
+
+    /// The same of an entity of another kind than its guard, such as a prompt.
+    #[must_use]
+    pub fn shows_as(&self, kind: Resource, guarded: &Guarded) -> bool {
         match self {
             Self::Everything => true,
-            Self::Only(some) => some.contains(guarded),
+            Self::Only(some) => match guarded {
+                Guarded::Scorer(experiment, _) => {
+                    some.contains(guarded) || some.contains(&Guarded::Experiment(*experiment))
+                }
+                _ => some.contains(guarded),
+            },
+            Self::Which(sight) => sight.shows(kind, guarded),
         }
     }
+
+    /// Every guard of a kind that may be shown, in any order, if these are at most a hundred: then a search looks at them, and not at all
+    /// that there is.
+    #[must_use]
+    pub fn few(&self, kind: Resource) -> Option<Vec<Guarded>> {
+        let all = match self {
+            Self::Everything => None,
+            Self::Only(some) => Some(some.iter().filter(|guarded| guarded.resource() == kind).cloned().collect()),
+            Self::Which(sight) => sight.all(kind),
+        };
+        all.filter(|all: &Vec<_>| all.len() <= FEW)
+    }
+}
+
+/// Something that happened to a guard, of which an authorizer may have to write something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// It was created, as an entity of this kind.
+    Created(Resource, &'a Guarded),
+    /// It is called otherwise now.
+    Renamed(&'a Guarded, &'a Guarded),
+    /// It was deleted. An experiment's deletion can be undone.
+    Deleted(&'a Guarded),
 }
 
 /// Decides who is calling and what they may do. One a process.
 pub trait Authorizer: Send + Sync {
-    /// Who sent these headers.
+    /// Who sent a request.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, where nobody known did.
-    fn authenticate<'a>(&'a self, headers: &'a http::HeaderMap) -> BoxFuture<'a, Result<Caller>>;
+    fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>>;
+
+    /// Whether it has to know what the table says of guards. Where it does, they are looked up with one more request; where it does not,
+    /// nothing is read for it.
+    fn looks(&self) -> bool {
+        true
+    }
+
+    /// What it wants to read with the guards of a request, in the same request to DynamoDB.
+    fn keys(&self, identity: &Identity, guards: &[Guarded]) -> Vec<TableKey> {
+        let _ = (identity, guards);
+        Vec::new()
+    }
 
     /// For each of these, whether the caller may do it.
     fn authorize<'a>(
         &'a self,
-        caller: &'a Caller,
-        workspace: &'a Workspace,
-        wanted: &'a [(Action, Guarded)],
+        identity: &'a Identity,
+        asked: &'a [Ask],
+        read: &'a Read,
     ) -> BoxFuture<'a, Result<Vec<bool>>>;
 
     /// What lists may show to the caller.
-    fn visible<'a>(&'a self, caller: &'a Caller, workspace: &'a Workspace) -> BoxFuture<'a, Result<Visible>>;
+    fn visible<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visible>>;
+
+    /// What it wants written in the transaction that creates, renames or deletes something.
+    fn writes(&self, identity: &Identity, event: Event<'_>) -> Vec<Write> {
+        let _ = (identity, event);
+        Vec::new()
+    }
 }
 
 /// Lets everybody do everything: whoever got here was admitted by the gateway, or is on the same machine.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmitEverybody;
 
+impl AdmitEverybody {
+    /// As frames and scopes take it.
+    #[must_use]
+    pub fn shared() -> Arc<dyn Authorizer> {
+        Arc::new(Self)
+    }
+}
+
 impl Authorizer for AdmitEverybody {
-    fn authenticate<'a>(&'a self, _: &'a http::HeaderMap) -> BoxFuture<'a, Result<Caller>> {
-        Box::pin(async { Ok(Caller::Somebody) })
+    fn authenticate<'a>(&'a self, _: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
+        Box::pin(async { Ok(Identity::somebody()) })
     }
 
-    fn authorize<'a>(
-        &'a self,
-        _: &'a Caller,
-        _: &'a Workspace,
-        wanted: &'a [(Action, Guarded)],
-    ) -> BoxFuture<'a, Result<Vec<bool>>> {
-        Box::pin(async { Ok(vec![true; wanted.len()]) })
+    fn looks(&self) -> bool {
+        false
     }
 
-    fn visible<'a>(&'a self, _: &'a Caller, _: &'a Workspace) -> BoxFuture<'a, Result<Visible>> {
+    fn authorize<'a>(&'a self, _: &'a Identity, asked: &'a [Ask], _: &'a Read) -> BoxFuture<'a, Result<Vec<bool>>> {
+        Box::pin(async { Ok(vec![true; asked.len()]) })
+    }
+
+    fn visible<'a>(&'a self, _: &'a Identity) -> BoxFuture<'a, Result<Visible>> {
         Box::pin(async { Ok(Visible::Everything) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::ExperimentId;
+
+    use super::*;
+
+    #[test]
+    fn what_may_be_shown_can_be_named_where_it_is_little() {
+        let experiment = |number: u64| Guarded::Experiment(ExperimentId::from_number(number).unwrap());
+        let only = |numbers: std::ops::Range<u64>| Visible::Only(Arc::new(numbers.map(experiment).collect()));
+        assert!(Visible::Everything.few(Resource::Experiment).is_none());
+        assert_eq!(only(7..8).few(Resource::Experiment), Some(vec![experiment(7)]));
+        assert_eq!(only(7..8).few(Resource::RegisteredModel), Some(Vec::new()));
+        assert!(only(0..101).few(Resource::Experiment).is_none());
+        assert!(only(7..8).shows(&experiment(7)) && !Visible::nothing().shows(&experiment(7)));
     }
 }

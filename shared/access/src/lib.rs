@@ -7,11 +7,18 @@
 //! So far there is one authorizer, [`AdmitEverybody`]: in AWS the gateway's IAM authorizer decides who gets here, on a laptop the loopback
 //! address does.
 
+mod along;
+mod ask;
 mod authorizer;
+mod guard;
+mod identity;
 mod needs;
 mod resolve;
 mod scope;
 
-pub use authorizer::{AdmitEverybody, Authorizer, Caller, Guarded, Visible};
+pub use along::Along;
+pub use authorizer::{AdmitEverybody, Authorizer, Event, Sight, Visible};
+pub use guard::{Ask, Guarded, Read, Stored};
+pub use identity::{Arrived, Caller, Entry, GatewayIdentity, Identity, Restriction};
 pub use needs::{Action, Need, Needs, Permission, Resource, Target};
 pub use scope::{Granted, Scope};

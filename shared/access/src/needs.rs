@@ -5,73 +5,118 @@ use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName
 /// What is done to an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Create one.
+    /// Create one: in the workspace, or in what guards it.
     Create,
     /// Show it among others. What the caller may not read is left out of the answer and is no error.
     List,
     /// Read it.
     Read,
+    /// Use it, without reading or changing it.
+    Use,
     /// Change it.
     Update,
     /// Delete or restore it.
     Delete,
+    /// Change what only those may who may delete it.
+    Manage,
+}
+
+impl Action {
+    /// Whether it may change what is stored.
+    #[must_use]
+    pub const fn writes(self) -> bool {
+        matches!(self, Self::Create | Self::Update | Self::Delete | Self::Manage)
+    }
 }
 
 /// A kind of entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
-    /// An experiment, named by its id or its name. Scorers are guarded by their experiment.
+    /// An experiment, named by its id or its name.
     Experiment,
     /// A run; its experiment guards it.
     Run,
+    /// A trace; its experiment guards it.
+    Trace,
+    /// An assessment of a trace; the trace's experiment guards it.
+    Assessment,
     /// A logged model; its experiment guards it.
     LoggedModel,
-    /// A trace; its experiment guards it, and its assessments with it.
-    Trace,
-    /// A registered model or a prompt, named by its name. It guards its versions.
+    /// A scorer of an experiment, named by its name.
+    Scorer,
+    /// A version of a scorer, which guards it.
+    ScorerVersion,
+    /// A registered model, named by its name. It guards its versions.
     RegisteredModel,
-    /// An evaluation dataset, named by its id. It belongs to no experiment, but may be listed by several.
+    /// A registered model that is a prompt.
+    Prompt,
+    /// A version of a registered model.
+    ModelVersion,
+    /// A version of a prompt.
+    PromptVersion,
+    /// An evaluation dataset, named by its id. Its experiments guard it.
     EvaluationDataset,
+    /// A workspace.
+    Workspace,
 }
 
 impl Resource {
     /// The kind of entity that guards it.
     const fn guard(self) -> Self {
         match self {
-            Self::Run | Self::LoggedModel | Self::Trace => Self::Experiment,
+            Self::Run | Self::LoggedModel | Self::Trace | Self::Assessment | Self::Scorer => Self::Experiment,
+            Self::ScorerVersion => Self::Scorer,
+            Self::Prompt | Self::ModelVersion | Self::PromptVersion => Self::RegisteredModel,
+            other => other,
+        }
+    }
+
+    /// The same kind of what is a prompt.
+    pub(crate) const fn of_prompt(self) -> Self {
+        match self {
+            Self::RegisteredModel => Self::Prompt,
+            Self::ModelVersion => Self::PromptVersion,
             other => other,
         }
     }
 }
 
-/// The least that a row of a route table needs, for its reader; a test holds it against the [`Needs`] of requests.
+/// What a row of a route table needs at least, for its reader: every request has to need that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// Open to everybody, without a word about anybody's data: health, version, what the server can do.
-    Public,
+    /// Open to everybody, who need not say who they are.
+    Open,
+    /// Open to all who are known: the answer says no word about anybody's data, or asks for itself what may be seen.
+    SignedIn,
     /// Create an entity of this kind.
     Create(Resource),
     /// List entities of this kind; the answer holds those the caller may read.
     List(Resource),
     /// Read the entity the request names.
     Read(Resource),
+    /// Use it.
+    Use(Resource),
     /// Change it.
     Update(Resource),
     /// Delete or restore it.
     Delete(Resource),
+    /// Change what only those may who may delete it.
+    Manage(Resource),
 }
 
 impl Permission {
-    /// The action and the kind of entity; `None` for what is open to everybody.
+    /// The action and the kind of entity; `None` for a row that nothing guards.
     #[must_use]
     pub const fn action(self) -> Option<(Action, Resource)> {
         match self {
-            Self::Public => None,
+            Self::Open | Self::SignedIn => None,
             Self::Create(resource) => Some((Action::Create, resource)),
             Self::List(resource) => Some((Action::List, resource)),
             Self::Read(resource) => Some((Action::Read, resource)),
+            Self::Use(resource) => Some((Action::Use, resource)),
             Self::Update(resource) => Some((Action::Update, resource)),
             Self::Delete(resource) => Some((Action::Delete, resource)),
+            Self::Manage(resource) => Some((Action::Manage, resource)),
         }
     }
 }
@@ -81,6 +126,8 @@ impl Permission {
 pub enum Target {
     /// No entity in particular: one that is to be created, or all that the caller may see.
     Any(Resource),
+    /// An entity whose id can be that of none.
+    Nothing(Resource),
     /// An experiment by its id.
     Experiment(ExperimentId),
     /// An experiment by its name.
@@ -91,7 +138,9 @@ pub enum Target {
     LoggedModel(ModelId),
     /// A trace.
     Trace(TraceId),
-    /// A registered model or a prompt.
+    /// A scorer, by its experiment and its name. It need not be there.
+    Scorer(ExperimentId, String),
+    /// A registered model or a prompt. It need not be there.
     RegisteredModel(RegisteredModelName),
     /// An evaluation dataset.
     EvaluationDataset(EvaluationDatasetId),
@@ -102,11 +151,12 @@ impl Target {
     #[must_use]
     pub const fn resource(&self) -> Resource {
         match self {
-            Self::Any(resource) => *resource,
+            Self::Any(resource) | Self::Nothing(resource) => *resource,
             Self::Experiment(_) | Self::ExperimentNamed(_) => Resource::Experiment,
             Self::Run(_) => Resource::Run,
             Self::LoggedModel(_) => Resource::LoggedModel,
             Self::Trace(_) => Resource::Trace,
+            Self::Scorer(..) => Resource::Scorer,
             Self::RegisteredModel(_) => Resource::RegisteredModel,
             Self::EvaluationDataset(_) => Resource::EvaluationDataset,
         }
@@ -118,8 +168,14 @@ impl Target {
 pub struct Need {
     /// What it does.
     pub action: Action,
+    /// To what kind of entity: that of the target, or one that is in it.
+    pub kind: Resource,
     /// To what.
     pub target: Target,
+    /// Whether everybody is told that there is no such entity: nobody is asked then whether the caller may know.
+    pub tells_of_absence: bool,
+    /// Whether the authorizer has to be one that looks at guards: what is named is only named, and nothing is read to find it for any other.
+    pub only_if_looked_at: bool,
 }
 
 /// All that an endpoint needs for one request.
@@ -127,17 +183,22 @@ pub struct Need {
 pub struct Needs(Vec<Need>);
 
 impl Needs {
-    /// Nothing: the answer says no word about anybody's data. A request that names no entity, such as a search of no experiments,
-    /// needs nothing either.
+    /// Nothing: the answer says no word about anybody's data. Only rows that nothing guards may need nothing.
     #[must_use]
     pub fn nothing() -> Self {
         Self::default()
     }
 
-    /// To create an entity of a kind.
+    /// To create an entity of a kind in the workspace.
     #[must_use]
     pub fn create(resource: Resource) -> Self {
         Self::of(Action::Create, [Target::Any(resource)])
+    }
+
+    /// To create an entity of a kind in another one.
+    #[must_use]
+    pub fn create_in(target: Target, resource: Resource) -> Self {
+        Self::nothing().and_in(Action::Create, resource, [target])
     }
 
     /// To list entities of a kind.
@@ -170,13 +231,83 @@ impl Needs {
         Self::nothing().and(action, targets)
     }
 
+    /// The same on what is in an entity.
+    #[must_use]
+    pub fn of_in(action: Action, resource: Resource, target: Target) -> Self {
+        Self::nothing().and_in(action, resource, [target])
+    }
+
     /// These needs and others. What is named twice is needed once.
     #[must_use]
-    pub fn and(mut self, action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
+    pub fn and(self, action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
+        self.with(targets.into_iter().map(|target| (action, target.resource(), target)))
+    }
+
+    /// These needs and others, of entities of a kind in those that are named.
+    #[must_use]
+    pub fn and_in(self, action: Action, kind: Resource, targets: impl IntoIterator<Item = Target>) -> Self {
+        self.with(targets.into_iter().map(|target| (action, kind, target)))
+    }
+
+    /// These needs and others of entities that are only named: nothing of them is read or changed, so that a scope does not hold them. They
+    /// are needed where the authorizer looks at guards, and cost nothing where it does not.
+    #[must_use]
+    pub fn and_naming(mut self, action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
+        let needs = targets.into_iter().map(|target| Need {
+            action,
+            kind: target.resource(),
+            target,
+            tells_of_absence: false,
+            only_if_looked_at: true,
+        });
+        self.0.extend(needs);
+        self
+    }
+
+    fn with(mut self, needs: impl Iterator<Item = (Action, Resource, Target)>) -> Self {
         let mut seen: std::collections::HashSet<Need> = self.0.iter().cloned().collect();
-        let needs = targets.into_iter().map(|target| Need { action, target });
+        let needs = needs.map(|(action, kind, target)| Need {
+            action,
+            kind,
+            target,
+            tells_of_absence: false,
+            only_if_looked_at: false,
+        });
         self.0.extend(needs.filter(|need| seen.insert(need.clone())));
         self
+    }
+
+    /// These needs and others.
+    #[must_use]
+    pub fn and_all(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
+    /// These needs, or others where nothing is needed: a request may name no entity at all.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        if self.is_empty() { others } else { self }
+    }
+
+    /// Those that count for an authorizer that looks at guards, or does not.
+    pub(crate) fn counting(&self, looks: bool) -> Self {
+        Self(self.0.iter().filter(|need| looks || !need.only_if_looked_at).cloned().collect())
+    }
+
+    /// The same needs of a request that tells everybody if there is no such entity, as MLflow does in few places.
+    #[must_use]
+    pub fn telling_of_absence(mut self) -> Self {
+        for need in &mut self.0 {
+            need.tells_of_absence = true;
+        }
+        self
+    }
+
+    /// Whether nothing is needed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Each of them.
@@ -184,16 +315,16 @@ impl Needs {
         self.0.iter()
     }
 
-    /// Whether they hold what a route's row says is the least; a request that names no entity needs nothing. A row that names an experiment
-    /// is one whose requests may name any of what experiments guard.
+    /// Whether they hold what a route's row says is the least, and nothing where nothing guards the row. A row that names an experiment is
+    /// one whose requests may name any of what experiments guard.
     #[must_use]
     pub fn include(&self, permission: Permission) -> bool {
-        let is_least = |need: &Need| {
-            let resource = need.target.resource();
-            let of_row = permission.action();
-            of_row == Some((need.action, resource)) || of_row == Some((need.action, resource.guard()))
-        };
-        self.0.is_empty() || self.iter().any(is_least)
+        match permission.action() {
+            Some((action, kind)) => {
+                self.iter().any(|need| need.action == action && (need.kind == kind || need.kind.guard() == kind))
+            }
+            None => self.is_empty(),
+        }
     }
 }
 
@@ -207,9 +338,19 @@ mod tests {
         let needs = Needs::update(run.clone()).and(Action::Update, [run.clone(), run]);
         assert_eq!(needs.iter().count(), 1);
         assert!(needs.include(Permission::Update(Resource::Run)));
-        assert!(needs.include(Permission::Update(Resource::Experiment)));
-        for other in [Permission::Public, Permission::Read(Resource::Run), Permission::Update(Resource::LoggedModel)] {
-            assert!(!needs.include(other), "{other:?}");
+        let experiment = Target::Experiment(ExperimentId::from_number(7).unwrap());
+        let created = Needs::create_in(experiment, Resource::Run);
+        assert!(created.include(Permission::Create(Resource::Run)));
+        for other in [
+            Permission::Open,
+            Permission::SignedIn,
+            Permission::Read(Resource::Run),
+            Permission::Update(Resource::LoggedModel),
+            Permission::Read(Resource::Experiment),
+        ] {
+            assert!(!needs.include(other) && !created.include(other), "{other:?}");
         }
+        assert!(!Needs::nothing().include(Permission::List(Resource::Run)));
+        assert!(Needs::nothing().include(Permission::Open) && Needs::nothing().include(Permission::SignedIn));
     }
 }

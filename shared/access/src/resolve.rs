@@ -8,7 +8,7 @@ use key_schema::{Name, rows};
 use mlflow_api::{ErrorCode, EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, TraceId, Workspace};
 use table::Table;
 
-use crate::authorizer::Guarded;
+use crate::guard::Guarded;
 use crate::needs::Target;
 
 /// Targets that are looked up at a time.
@@ -23,6 +23,7 @@ pub(crate) enum Place {
     Run(RunLocation),
     LoggedModel(ModelLocation),
     Trace(StoredTrace),
+    Scorer(ExperimentId, String),
     RegisteredModel(RegisteredModelName),
     EvaluationDataset(EvaluationDatasetId),
 }
@@ -36,6 +37,7 @@ impl Place {
             Self::Run(at) => Guarded::Experiment(at.experiment),
             Self::LoggedModel(at) => Guarded::Experiment(at.experiment),
             Self::Trace(trace) => Guarded::Experiment(trace.experiment()),
+            Self::Scorer(experiment, name) => Guarded::Scorer(*experiment, name.clone()),
             Self::RegisteredModel(name) => Guarded::RegisteredModel(name.clone()),
             Self::EvaluationDataset(dataset) => Guarded::EvaluationDataset(dataset.clone()),
         }
@@ -60,6 +62,7 @@ async fn place(
 ) -> Result<Option<Place>> {
     Ok(match target {
         Target::Any(_) => Some(Place::Workspace),
+        Target::Nothing(_) => None,
         Target::Experiment(experiment) => Some(Place::Experiment(*experiment)),
         Target::ExperimentNamed(name) => {
             let key = rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name.as_str()));
@@ -73,6 +76,7 @@ async fn place(
         },
         Target::LoggedModel(model) => locate_model(table, model.as_str()).await?.map(Place::LoggedModel),
         Target::Trace(trace) => traces.get(trace).cloned().map(Place::Trace),
+        Target::Scorer(experiment, name) => Some(Place::Scorer(*experiment, name.clone())),
         Target::RegisteredModel(name) => Some(Place::RegisteredModel(name.clone())),
         Target::EvaluationDataset(dataset) => Some(Place::EvaluationDataset(dataset.clone())),
     })

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use entities::{ModelLocation, RunLocation, StoredTrace};
 use mlflow_api::{
@@ -10,7 +11,10 @@ use mlflow_api::{
 };
 use table::Table;
 
-use crate::authorizer::{Authorizer, Caller, Visible};
+use crate::along::Along;
+use crate::ask::{Asked, ask};
+use crate::authorizer::{Authorizer, Visible};
+use crate::identity::{Caller, Identity, Restriction};
 use crate::needs::{Action, Needs, Target};
 use crate::resolve::{Place, resolve};
 
@@ -29,8 +33,8 @@ impl<T> Deref for Granted<T> {
 /// What a request may touch: who is calling, in which workspace, and what its needs were resolved to.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    caller: Caller,
-    workspace: Workspace,
+    identity: Identity,
+    along: Along,
     visible: Visible,
     found: HashMap<Target, Outcome>,
 }
@@ -38,7 +42,7 @@ pub struct Scope {
 #[derive(Clone, Debug, PartialEq)]
 enum Outcome {
     Granted(Place),
-    /// There is no such entity.
+    /// There is no such entity, or none in the caller's workspace.
     Absent,
     /// The caller may not read it, and it was to be listed.
     Hidden,
@@ -46,55 +50,79 @@ enum Outcome {
 
 impl Scope {
     /// Resolves what a request needs, and asks the authorizer. One request for each run or logged model whose id was made elsewhere, one for each name
-    /// of an experiment, and one for each hundred traces; none for what else there is.
+    /// of an experiment, and one for each hundred traces; none for what else there is. Where the authorizer looks at guards, one more for all
+    /// of them, and one before that for evaluation datasets.
     ///
     /// # Errors
-    /// `PERMISSION_DENIED`, where the caller may not do something that is no listing.
+    /// `PERMISSION_DENIED`, where the caller may not do something that is no listing, or may not know that something is not there.
     pub async fn enter(
-        authorizer: &dyn Authorizer,
-        caller: Caller,
-        workspace: Workspace,
+        authorizer: &Arc<dyn Authorizer>,
+        identity: Identity,
         table: &Table,
         needs: &Needs,
     ) -> Result<Self> {
-        let places = resolve(table, &workspace, needs.iter().map(|need| &need.target).collect()).await?;
-        let stored = needs.iter().zip(&places).filter_map(|(need, place)| Some((need, place.as_ref()?)));
-        let wanted: Vec<_> = stored.map(|(need, place)| (need.action, place.guarded(&need.target))).collect();
-        let mut allowed = authorizer.authorize(&caller, &workspace, &wanted).await?.into_iter();
+        let is_narrowed = identity.restriction == Restriction::ReadOnly;
+        if is_narrowed && needs.iter().any(|need| !matches!(need.action, Action::List | Action::Read)) {
+            return Err(denied());
+        }
+        // Ids say nothing about workspaces: who is in another than the default one has to be kept to it.
+        let looks = authorizer.looks() || identity.workspace != Workspace::default();
+        let needs = &needs.counting(looks);
+        let places = resolve(table, &identity.workspace, needs.iter().map(|need| &need.target).collect()).await?;
+        let (asked, read) = ask(authorizer.as_ref(), looks, &identity, table, needs, places).await?;
+        let all: Vec<_> = asked.iter().flat_map(|one| &one.asks).cloned().collect();
+        let mut allowed = authorizer.authorize(&identity, &all, &read).await?.into_iter();
         let mut found = HashMap::new();
-        for (need, place) in needs.iter().zip(places) {
-            let outcome = match place {
-                None => Outcome::Absent,
-                Some(place) => match (allowed.next().unwrap_or(false), need.action) {
-                    (true, _) => Outcome::Granted(place),
-                    (false, Action::List) => Outcome::Hidden,
-                    (false, _) => return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied")),
-                },
+        let mut may_list = true;
+        for (need, Asked { place, asks }) in needs.iter().zip(asked) {
+            // All answers are taken, so that the next need gets its own.
+            let is_allowed = asks.iter().fold(true, |all, _| allowed.next().unwrap_or(false) && all);
+            let outcome = match (is_allowed, need.action, place) {
+                (true, _, Some(place)) => Outcome::Granted(place),
+                (true, _, None) => Outcome::Absent,
+                (false, Action::List, place) => {
+                    may_list &= place != Some(Place::Workspace);
+                    Outcome::Hidden
+                }
+                (false, _, _) => return Err(denied()),
             };
-            found.insert(need.target.clone(), outcome);
+            // What is hidden stays so, though another need names it, too.
+            match found.get_mut(&need.target) {
+                None => drop(found.insert(need.target.clone(), outcome)),
+                Some(before) if outcome == Outcome::Hidden => *before = outcome,
+                Some(_) => {}
+            }
         }
         let lists = needs.iter().any(|need| need.action == Action::List);
-        let visible = if lists {
-            authorizer.visible(&caller, &workspace).await?
-        } else {
-            Visible::Only(std::sync::Arc::default())
-        };
-        Ok(Self { caller, workspace, visible, found })
+        let visible = if lists && may_list { authorizer.visible(&identity).await? } else { Visible::nothing() };
+        Ok(Self { along: Along::of(authorizer, &identity), identity, visible, found })
+    }
+
+    /// Who is calling, where, and with which credentials.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// What the authorizer has written along with what the request does.
+    #[must_use]
+    pub fn along(&self) -> &Along {
+        &self.along
     }
 
     /// Who is calling.
     #[must_use]
     pub fn caller(&self) -> &Caller {
-        &self.caller
+        &self.identity.caller
     }
 
     /// The workspace that the request is about.
     #[must_use]
     pub fn workspace(&self) -> &Workspace {
-        &self.workspace
+        &self.identity.workspace
     }
 
-    /// What lists may show. Nothing, unless the needs say that something is listed.
+    /// What lists may show. Nothing, unless the needs say that something is listed and the caller may list it.
     #[must_use]
     pub fn visible(&self) -> &Visible {
         &self.visible
@@ -196,6 +224,15 @@ impl Scope {
         self
     }
 
+    /// The experiment of a scorer. Neither need be there.
+    pub fn scorer(&self, experiment: ExperimentId, name: &str) -> Result<Granted<ExperimentId>> {
+        let found = self.granted(&Target::Scorer(experiment, name.to_owned()), |place| match place {
+            Place::Scorer(experiment, _) => Some(*experiment),
+            _ => None,
+        });
+        found?.ok_or_else(|| experiment.not_found())
+    }
+
     /// A registered model or a prompt. It need not be there.
     pub fn registered_model(&self, name: &RegisteredModelName) -> Result<Granted<RegisteredModelName>> {
         let found = self.granted(&Target::RegisteredModel(name.clone()), |place| match place {
@@ -207,11 +244,18 @@ impl Scope {
 
     /// An evaluation dataset. It need not be there.
     pub fn evaluation_dataset(&self, dataset: &EvaluationDatasetId) -> Result<Granted<EvaluationDatasetId>> {
-        let found = self.granted(&Target::EvaluationDataset(dataset.clone()), |place| match place {
+        self.known_evaluation_dataset(dataset)?.ok_or_else(|| EvaluationDatasetId::not_found(dataset.as_str()))
+    }
+
+    /// The same; `None` where it is in another workspace.
+    pub fn known_evaluation_dataset(
+        &self,
+        dataset: &EvaluationDatasetId,
+    ) -> Result<Option<Granted<EvaluationDatasetId>>> {
+        self.granted(&Target::EvaluationDataset(dataset.clone()), |place| match place {
             Place::EvaluationDataset(dataset) => Some(dataset.clone()),
             _ => None,
-        });
-        found?.ok_or_else(|| EvaluationDatasetId::not_found(dataset.as_str()))
+        })
     }
 
     fn granted<T>(&self, target: &Target, place: impl Fn(&Place) -> Option<T>) -> Result<Option<Granted<T>>> {
@@ -224,4 +268,8 @@ impl Scope {
             None => Err(Error::internal(format!("{target:?} is not among the needs of this request"))),
         }
     }
+}
+
+fn denied() -> Error {
+    Error::new(ErrorCode::PermissionDenied, "Permission denied")
 }

@@ -222,6 +222,7 @@ names! {
     ORDER = "order",
     OVERDUE = "overdue",
     OWN = "own",
+    OWNER = "owner",
     PACKED = "packed",
     PARAMS = "params",
     PARAM_ROWS = "param_rows",

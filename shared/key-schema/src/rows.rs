@@ -44,6 +44,7 @@ rows! {
     Experiment = "EXP#" <experiment: ExperimentId> / "E#META" {
         NAME: Text required "name",
         WORKSPACE: Text "its workspace, where that is not the default one",
+        OWNER: Text "the user who created it, where that is known",
         LOCATION: Text required "where it keeps its artifacts",
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number required "when it was changed last, in ms",
@@ -263,6 +264,8 @@ rows! {
     /// An evaluation dataset, a document: name, tags, schema, number of records, digest, times, users, experiments.
     EvaluationDataset = "EVAL#" <dataset: EvaluationDatasetId> / "ED#META" {
         NAME: Text required "name",
+        WORKSPACE: Text "its workspace, where that is not the default one",
+        OWNER: Text "the user who created it, where that is known",
         DIGEST: Text required "digest",
         UPDATED: Number required "when it was changed last, in ms",
         CREATED_BY: Text "who created it",
@@ -325,6 +328,8 @@ rows! {
     RegisteredModel = "RM#" <model: Name> / "M#META" {
         NAME: Text required "name",
         ID: Text required "tells it from every other model, whatever their names were",
+        WORKSPACE: Text "its workspace, where that is not the default one",
+        OWNER: Text "the user who created it, where that is known",
         HOME: Text "the name of its home, where that is not its own",
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number required "when it was changed last, in ms",
@@ -339,6 +344,7 @@ rows! {
     /// What the model whose rows this partition holds is called now.
     ModelHome = "RM#" <home: Name> / "M#HOME" {
         NAME: Text "the model's name; missing where it was deleted",
+        WORKSPACE: Text "its workspace, where that is not the default one",
         ID: Text required "its id",
         RENAMED: Number "when it was renamed last, in ms"
     };

@@ -128,6 +128,8 @@ pub struct Error {
     pub message: String,
     /// For the log only.
     pub cause: Option<String>,
+    /// Headers of the answer, beside its own: names in small letters, and values.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 /// The JSON body of an error answer.
@@ -145,7 +147,7 @@ impl Error {
     /// An error of `code` with `message`.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), cause: None }
+        Self { code, message: message.into(), cause: None, headers: Vec::new() }
     }
 
     /// A value MLflow refuses. 400.
@@ -163,21 +165,15 @@ impl Error {
     /// Something the server did not foresee; the client learns only that. 500.
     #[must_use]
     pub fn internal(cause: impl fmt::Display) -> Self {
-        Self {
-            code: ErrorCode::InternalError,
-            message: "The server met an unexpected condition. Its log has the details.".to_owned(),
-            cause: Some(cause.to_string()),
-        }
+        let message = "The server met an unexpected condition. Its log has the details.";
+        Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::InternalError, message) }
     }
 
     /// The table kept refusing; the client may try again. 503.
     #[must_use]
     pub fn unavailable(cause: impl fmt::Display) -> Self {
-        Self {
-            code: ErrorCode::TemporarilyUnavailable,
-            message: "The store is busy. Try again.".to_owned(),
-            cause: Some(cause.to_string()),
-        }
+        let message = "The store is busy. Try again.";
+        Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::TemporarilyUnavailable, message) }
     }
 
     /// The table throttled what was asked for; the client may try again later. 429.
@@ -193,6 +189,13 @@ impl Error {
         let message =
             "The store did not confirm this. It may have been created: look for it before you create it again.";
         Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::Aborted, message) }
+    }
+
+    /// The same error, whose answer has a header more, such as `www-authenticate`.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
     }
 
     /// The JSON body of the answer.

@@ -37,32 +37,32 @@ pub(crate) async fn writes(walk: &mut Walk) {
 
 pub(crate) async fn reads(walk: &mut Walk) {
     let tags = json!([{ "key": "short", "value": "s" }, { "key": "long", "value": "x".repeat(3_000) }]);
-    walk.post("registered-models/create", json!({ "name": "old", "tags": tags })).await;
+    walk.post("registered-models/create", json!({ "name": "before", "tags": tags })).await;
     let run = "0".repeat(32);
     for _ in 0..2 {
         let new =
-            json!({ "name": "old", "source": "s3://elsewhere/m", "tags": tags, "run_link": "l", "description": "d" });
+            json!({ "name": "before", "source": "s3://elsewhere/m", "tags": tags, "run_link": "l", "description": "d" });
         walk.post("model-versions/create", new).await;
     }
-    let alias = json!({ "name": "old", "alias": "champion", "version": "1" });
+    let alias = json!({ "name": "before", "alias": "champion", "version": "1" });
     walk.post("registered-models/alias", alias).await;
-    let stage = json!({ "name": "old", "version": "1", "stage": "Staging", "archive_existing_versions": false });
+    let stage = json!({ "name": "before", "version": "1", "stage": "Staging", "archive_existing_versions": false });
     walk.post("model-versions/transition-stage", stage).await;
-    walk.post("registered-models/rename", json!({ "name": "old", "new_name": "new" })).await;
+    walk.post("registered-models/rename", json!({ "name": "before", "new_name": "after" })).await;
     let get = |path: &str| (format!("GET {V2}/{path}"), json!({}));
     let search = |path: &str, body: Value| (format!("GET {V2}/{path}"), body);
     let reads = vec![
-        get("registered-models/get?name=new"),
-        get("registered-models/get-latest-versions?name=new"),
-        (format!("POST {V2}/registered-models/get-latest-versions"), json!({ "name": "new" })),
-        get("registered-models/alias?name=new&alias=champion"),
+        get("registered-models/get?name=after"),
+        get("registered-models/get-latest-versions?name=after"),
+        (format!("POST {V2}/registered-models/get-latest-versions"), json!({ "name": "after" })),
+        get("registered-models/alias?name=after&alias=champion"),
         search("registered-models/search", json!({})),
         search("registered-models/search", json!({ "filter": "tags.short = 's'" })),
         search("registered-models/search", json!({ "order_by": ["last_updated_timestamp DESC"] })),
-        get("model-versions/get?name=new&version=1"),
-        get("model-versions/get-download-uri?name=new&version=1"),
+        get("model-versions/get?name=after&version=1"),
+        get("model-versions/get-download-uri?name=after&version=1"),
         search("model-versions/search", json!({})),
-        search("model-versions/search", json!({ "filter": "name = 'new'", "order_by": ["creation_timestamp"] })),
+        search("model-versions/search", json!({ "filter": "name = 'after'", "order_by": ["creation_timestamp"] })),
         search("model-versions/search", json!({ "filter": format!("run_id = '{run}'") })),
     ];
     walk.read(reads).await;

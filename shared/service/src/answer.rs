@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mlflow_api::{Error, ErrorCode, answer_size};
 use rand::RngExt;
 use serde::Serialize;
@@ -39,12 +39,20 @@ pub enum Answer {
         /// Body.
         body: Vec<u8>,
     },
+    /// An answer with a header more.
+    WithHeader(Box<Answer>, HeaderName, HeaderValue),
 }
 
 impl Answer {
     /// A JSON answer. One that is longer than [`answer_size::LONGEST`] is refused.
     pub fn json(content: &impl Serialize) -> mlflow_api::Result<Self> {
         answer_size::to_json(content).map(Self::Json)
+    }
+
+    /// The same answer with a header more, such as `Set-Cookie`, of which there may be several.
+    #[must_use]
+    pub fn with_header(self, name: HeaderName, value: HeaderValue) -> Self {
+        Self::WithHeader(Box::new(self), name, value)
     }
 
     /// The answer to a request with these headers.
@@ -56,6 +64,11 @@ impl Answer {
             Self::Elsewhere(url) => elsewhere(&url),
             Self::Empty => Response::default(),
             Self::Foreign { status, content_type, body } => response(status, content_type, body.into()),
+            Self::WithHeader(answer, name, value) => {
+                let mut response = answer.into_response(asked);
+                response.headers_mut().append(name, value);
+                response
+            }
         }
     }
 }
@@ -122,6 +135,13 @@ pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u1
     let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let body = serde_json::to_vec(&error.body()).unwrap_or_default();
     let mut response = response(status, "application/json", body.into());
+    for (name, value) in &error.headers {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().append(*name, value);
+        } else {
+            tracing::error!(name, "a value that is no header's");
+        }
+    }
     if error.code == ErrorCode::ResourceExhausted {
         tracing::warn!(%error, "call throttled");
         let seconds = rand::rng().random_range(come_back_after);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use access::Caller;
+use access::Identity;
 use futures::future::BoxFuture;
 use mlflow_api::{Request, Result};
 
@@ -11,8 +11,8 @@ use crate::answer::Answer;
 use crate::endpoint::{Frame, Store};
 use crate::route::Route;
 
-/// Calls an endpoint for a caller who is known already. Its needs are authorized as if the request had come by HTTP.
-pub type Call = Arc<dyn Fn(Caller, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
+/// Calls an endpoint for a caller who is known already, in the same workspace and with the same credentials. Its needs are authorized as if the request had come by HTTP.
+pub type Call = Arc<dyn Fn(Identity, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
 /// Endpoints of any functions, by method and canonical path: `GET /api/2.0/mlflow/runs/get`.
 #[derive(Clone, Default)]
@@ -26,7 +26,7 @@ impl Calls {
             let name = format!("{} {}", route.method, route.full_paths()[0]);
             let Some(calling) = route.calling else { continue };
             let frame = frame.clone();
-            let call: Call = Arc::new(move |caller, request| calling(frame.clone(), caller, request));
+            let call: Call = Arc::new(move |identity, request| calling(frame.clone(), identity, request));
             self.0.insert(name, call);
         }
         self

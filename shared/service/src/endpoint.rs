@@ -3,8 +3,8 @@
 use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
 
-use access::{Authorizer, Caller, Needs, Permission, Scope};
-use mlflow_api::{Error, Request, Result, Workspace};
+use access::{Arrived, Authorizer, Identity, Needs, Permission, Scope};
+use mlflow_api::{Error, Request, Result};
 use table::Table;
 use tokio::sync::Semaphore;
 
@@ -97,30 +97,30 @@ pub(crate) async fn serve<E: Endpoint>(
     permission: Permission,
     incoming: Incoming,
 ) -> Result<Answer> {
-    let caller = frame.authorizer.authenticate(&incoming.headers).await?;
+    let identity = frame.authenticate(permission, &incoming.arrived).await?;
     let (request, room) = incoming.whole().await?;
-    answer::<E>(frame, permission, caller, request, room).await
+    answer::<E>(frame, permission, identity, request, room).await
 }
 
 /// The way from a caller who is known, and the whole of the request.
 pub(crate) async fn call<E: Endpoint>(
     frame: Frame<E::Store>,
     permission: Permission,
-    caller: Caller,
+    identity: Identity,
     request: Request,
 ) -> Result<Answer> {
-    answer::<E>(frame, permission, caller, request, BodyRoom::none()).await
+    answer::<E>(frame, permission, identity, request, BodyRoom::none()).await
 }
 
 async fn answer<E: Endpoint>(
     frame: Frame<E::Store>,
     permission: Permission,
-    caller: Caller,
+    identity: Identity,
     request: Request,
     room: BodyRoom,
 ) -> Result<Answer> {
     let (endpoint, _room) = read::<E>(request, room).await?;
-    let scope = frame.enter(caller, permission, &endpoint.needs()).await?;
+    let scope = frame.enter(identity, permission, &endpoint.needs()).await?;
     endpoint.act(&scope, &frame.store).await?.into_answer()
 }
 
@@ -130,18 +130,33 @@ pub(crate) async fn serve_upload<E: Upload>(
     permission: Permission,
     incoming: Incoming,
 ) -> Result<Answer> {
-    let caller = frame.authorizer.authenticate(&incoming.headers).await?;
+    let identity = frame.authenticate(permission, &incoming.arrived).await?;
     let endpoint = E::read(&incoming.request)?;
-    let scope = frame.enter(caller, permission, &endpoint.needs()).await?;
+    let scope = frame.enter(identity, permission, &endpoint.needs()).await?;
     endpoint.act(&scope, &frame.store, incoming.stream()?).await?.into_answer()
 }
 
 impl<S: Store> Frame<S> {
-    async fn enter(&self, caller: Caller, permission: Permission, needs: &Needs) -> Result<Scope> {
-        debug_assert!(needs.include(permission), "the row says {permission:?}, the endpoint {needs:?}");
-        // The edge: there are no other workspaces yet.
-        let workspace = Workspace::default();
-        let scope = Scope::enter(self.authorizer.as_ref(), caller, workspace, self.store.table(), needs).await?;
+    /// Who sent a request to a row with this permission. Nobody is asked of one that is open.
+    pub(crate) async fn authenticate(&self, permission: Permission, arrived: &Arrived) -> Result<Identity> {
+        match permission {
+            Permission::Open => Ok(Identity::somebody()),
+            _ => self.authorizer.authenticate(arrived).await,
+        }
+    }
+
+    /// Whether a row with this permission, which reads nothing, may answer.
+    pub(crate) async fn constant(&self, permission: Permission, arrived: &Arrived) -> Result<()> {
+        let identity = self.authenticate(permission, arrived).await?;
+        self.enter(identity, permission, &Needs::nothing()).await.map(drop)
+    }
+
+    async fn enter(&self, identity: Identity, permission: Permission, needs: &Needs) -> Result<Scope> {
+        if !needs.include(permission) {
+            // A defect: what nothing guards would be open to everybody.
+            return Err(Error::internal(format!("the row says {permission:?}, the endpoint {needs:?}")));
+        }
+        let scope = Scope::enter(&self.authorizer, identity, self.store.table(), needs).await?;
         self.store.only_shown(scope).await
     }
 }

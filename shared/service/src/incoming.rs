@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use access::Arrived;
 use axum::BoxError;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request as HttpRequest};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -31,7 +31,8 @@ const STALLED: Duration = Duration::from_mins(1);
 
 /// A request, but for its body.
 pub(crate) struct Incoming {
-    pub(crate) headers: HeaderMap,
+    /// What says who sent it.
+    pub(crate) arrived: Arrived,
     /// What an endpoint gets to see of it.
     pub(crate) request: Request,
     body: Body,
@@ -63,7 +64,7 @@ impl Incoming {
             body: Vec::new(),
             is_typed: false,
         };
-        Ok(Self { headers: parts.headers, request, body })
+        Ok(Self { arrived: Arrived::of(&parts), request, body })
     }
 
     /// The request with its body, and the room that it takes in memory, which is to be kept as long as the body or what is made of it.
@@ -97,7 +98,8 @@ impl Incoming {
     /// bytes that are no UTF-8 were replaced.
     pub(crate) fn stream(self) -> Result<BodyStream> {
         let length = self.body.size_hint().exact();
-        let announced = self.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let announced =
+            self.arrived.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if let (Some(length), Some(announced)) = (length, announced)
             && length != announced
         {

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use access::{Caller, Permission};
+use access::{Identity, Permission};
 use futures::future::BoxFuture;
 use mlflow_api::{Request, Result};
 
@@ -14,7 +14,7 @@ use crate::incoming::Incoming;
 type Handler<S> = Arc<dyn Fn(Frame<S>, Incoming) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
 /// The same from a caller and a request that are known, of an endpoint that takes no stream.
-type Calling<S> = Arc<dyn Fn(Frame<S>, Caller, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
+type Calling<S> = Arc<dyn Fn(Frame<S>, Identity, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
 /// Under which paths an endpoint stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl<S: Store> Route<S> {
     pub fn to<E: Endpoint<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> = Arc::new(move |frame, incoming| Box::pin(serve::<E>(frame, permission, incoming)));
         let calling: Calling<S> =
-            Arc::new(move |frame, caller, request| Box::pin(call::<E>(frame, permission, caller, request)));
+            Arc::new(move |frame, identity, request| Box::pin(call::<E>(frame, permission, identity, request)));
         Self::new(method, path, Paths::V2, permission, handler, Some(calling))
     }
 
@@ -67,18 +67,34 @@ impl<S: Store> Route<S> {
         Self::new(method, path, Paths::V2, permission, handler, None)
     }
 
-    /// A row that always answers everybody with the same text.
+    /// A row that always answers with the same text.
     #[must_use]
-    pub fn text(path: &'static str, text: &'static str) -> Self {
-        let handler: Handler<S> = Arc::new(move |_, _| Box::pin(async move { Ok(Answer::Text(text)) }));
-        Self::new("GET", path, Paths::Bare, Permission::Public, handler, None)
+    pub fn text(path: &'static str, permission: Permission, text: &'static str) -> Self {
+        Self::constant("GET", path, Paths::Bare, permission, move || Answer::Text(text))
     }
 
-    /// A row that always answers everybody with the same JSON, under the paths that are made for the UI.
+    /// A row that always answers those who are signed in with the same JSON, under the paths that are made for the UI.
     #[must_use]
     pub fn json(method: &'static str, path: &'static str, paths: Paths, json: &'static str) -> Self {
-        let handler: Handler<S> = Arc::new(move |_, _| Box::pin(async move { Ok(Answer::Json(json.into())) }));
-        Self::new(method, path, paths, Permission::Public, handler, None)
+        Self::constant(method, path, paths, Permission::SignedIn, move || Answer::Json(json.into()))
+    }
+
+    fn constant(
+        method: &'static str,
+        path: &'static str,
+        paths: Paths,
+        permission: Permission,
+        answer: impl Fn() -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let answer = Arc::new(answer);
+        let handler: Handler<S> = Arc::new(move |frame, incoming| {
+            let answer = Arc::clone(&answer);
+            Box::pin(async move {
+                frame.constant(permission, &incoming.arrived).await?;
+                Ok(answer())
+            })
+        });
+        Self::new(method, path, paths, permission, handler, None)
     }
 
     fn new(

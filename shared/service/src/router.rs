@@ -86,13 +86,17 @@ async fn no_sniff(mut response: Response<Body>) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
-    use access::{Action, AdmitEverybody, Authorizer, Caller, Guarded, Needs, Permission, Scope, Visible};
+    use std::sync::Arc;
+
+    use access::{
+        AdmitEverybody, Arrived, Ask, Authorizer, Identity, Needs, Permission, Read, Resource, Scope, Visible,
+    };
     use bytes::Bytes;
     use futures::future::BoxFuture;
     use futures::{StreamExt, TryStreamExt};
     use http::header::CONTENT_TYPE;
     use http_body_util::BodyExt;
-    use mlflow_api::{ErrorCode, Request, Result, Workspace};
+    use mlflow_api::{ErrorCode, Request, Result};
     use serde_json::{Value, json};
     use table::Table;
     use tower::ServiceExt;
@@ -168,13 +172,12 @@ mod tests {
 
     fn frame() -> Frame<Echoing> {
         let engine = embedded_engine::Engine::memory().unwrap();
-        let store = Echoing { prefix: "p", table: Table::new(engine.client(), "none") };
-        Frame::guarded(store, std::sync::Arc::new(AdmitEverybody))
+        Frame::guarded(Echoing { prefix: "p", table: Table::new(engine.client(), "none") }, Arc::new(AdmitEverybody))
     }
 
     #[tokio::test]
     async fn bodies_that_are_streamed_have_no_limit_and_are_not_read_before_the_caller_is_known() {
-        let routes = || vec![Route::upload::<Count>("PUT", "count", Permission::Public)];
+        let routes = || vec![Route::upload::<Count>("PUT", "count", Permission::SignedIn)];
         let put = |body| http::Request::put("/api/2.0/mlflow/count").body(body).unwrap();
         let chunk = Bytes::from(vec![0; 1 << 20]);
         let chunks = futures::stream::iter(std::iter::repeat_n(chunk, 40)).map(Ok::<_, std::convert::Infallible>);
@@ -184,7 +187,7 @@ mod tests {
         assert_eq!(&body[..], br#"{"length":null,"read":41943040}"#);
         let response = app.oneshot(put(Body::from("four"))).await.unwrap();
         assert_eq!(&response.into_body().collect().await.unwrap().to_bytes()[..], br#"{"length":4,"read":4}"#);
-        let closed = router(routes(), &Frame::guarded(frame().store, std::sync::Arc::new(Closed)));
+        let closed = router(routes(), &Frame::guarded(frame().store, Arc::new(Closed)));
         let unread =
             futures::stream::poll_fn(|_| -> std::task::Poll<Option<std::io::Result<Bytes>>> { panic!("is read") });
         let response = closed.oneshot(put(Body::from_stream(unread))).await.unwrap();
@@ -193,11 +196,11 @@ mod tests {
 
     async fn call(method: &str, uri: &str, body: Body) -> (StatusCode, String, String) {
         let routes = vec![
-            Route::to::<Echo>("GET", "things/get", Permission::Public),
-            Route::to::<Echo>("POST", "things/get", Permission::Public),
-            Route::to::<Echo>("GET", "only", Permission::Public).under(Paths::AjaxV2),
-            Route::to::<Echo>("DELETE", "things/{name}", Permission::Public),
-            Route::text("/health", "OK"),
+            Route::to::<Echo>("GET", "things/get", Permission::SignedIn),
+            Route::to::<Echo>("POST", "things/get", Permission::SignedIn),
+            Route::to::<Echo>("GET", "only", Permission::SignedIn).under(Paths::AjaxV2),
+            Route::to::<Echo>("DELETE", "things/{name}", Permission::SignedIn),
+            Route::text("/health", Permission::Open, "OK"),
         ];
         let request = http::Request::builder().method(method).uri(uri).body(body).unwrap();
         let response = router(routes, &frame()).oneshot(request).await.unwrap();
@@ -242,38 +245,83 @@ mod tests {
     struct Closed;
 
     impl Authorizer for Closed {
-        fn authenticate<'a>(&'a self, _: &'a http::HeaderMap) -> BoxFuture<'a, Result<Caller>> {
-            Box::pin(async { Err(Error::new(ErrorCode::Unauthenticated, "Who are you?")) })
+        fn authenticate<'a>(&'a self, _: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
+            let error = Error::new(ErrorCode::Unauthenticated, "Who are you?");
+            Box::pin(async { Err(error.with_header("www-authenticate", "Basic realm=\"mlflow\"")) })
         }
 
-        fn authorize<'a>(
-            &'a self,
-            _: &'a Caller,
-            _: &'a Workspace,
-            wanted: &'a [(Action, Guarded)],
-        ) -> BoxFuture<'a, Result<Vec<bool>>> {
-            Box::pin(async { Ok(vec![false; wanted.len()]) })
+        fn authorize<'a>(&'a self, _: &'a Identity, asked: &'a [Ask], _: &'a Read) -> BoxFuture<'a, Result<Vec<bool>>> {
+            Box::pin(async { Ok(vec![false; asked.len()]) })
         }
 
-        fn visible<'a>(&'a self, _: &'a Caller, _: &'a Workspace) -> BoxFuture<'a, Result<Visible>> {
+        fn visible<'a>(&'a self, _: &'a Identity) -> BoxFuture<'a, Result<Visible>> {
             Box::pin(async { Ok(Visible::Everything) })
         }
     }
 
     #[tokio::test]
-    async fn who_is_not_known_gets_401() {
-        let routes = vec![Route::to::<Echo>("GET", "things/get", Permission::Public)];
-        let app = router(routes, &Frame::guarded(frame().store, std::sync::Arc::new(Closed)));
-        let request = http::Request::get("/api/2.0/mlflow/things/get?fail=panic").body(Body::empty()).unwrap();
-        let response = app.oneshot(request).await.unwrap();
-        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        assert_eq!(serde_json::from_slice::<Value>(&body).unwrap()["error_code"], "UNAUTHENTICATED");
+    async fn who_is_not_known_gets_401_but_from_what_is_open() {
+        let routes = vec![
+            Route::to::<Echo>("GET", "things/get", Permission::SignedIn),
+            Route::text("/version", Permission::SignedIn, "1"),
+            Route::json("POST", "told", Paths::AjaxV3, "{}"),
+            Route::text("/health", Permission::Open, "OK"),
+            Route::to::<Echo>("GET", "open", Permission::Open),
+        ];
+        let app = router(routes, &Frame::guarded(frame().store, Arc::new(Closed)));
+        let page = Router::new()
+            .route("/", axum::routing::get(|| async { "page" }))
+            .route("/static-files/{name}", axum::routing::get(|| async { "file" }));
+        let app = app.merge(crate::signed_in(page, Arc::new(Closed)));
+        for (method, path, expected) in [
+            ("GET", "/api/2.0/mlflow/things/get?fail=panic", StatusCode::UNAUTHORIZED),
+            ("GET", "/version", StatusCode::UNAUTHORIZED),
+            ("POST", "/ajax-api/3.0/mlflow/told", StatusCode::UNAUTHORIZED),
+            ("GET", "/", StatusCode::UNAUTHORIZED),
+            ("GET", "/static-files/a.js", StatusCode::OK),
+            ("GET", "/health", StatusCode::OK),
+            ("GET", "/api/2.0/mlflow/open", StatusCode::OK),
+            ("GET", "/nothing", StatusCode::NOT_FOUND),
+        ] {
+            let request = http::Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+            let response = app.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), expected, "{path}");
+            let challenge = response.headers().get(http::header::WWW_AUTHENTICATE).cloned();
+            assert_eq!(challenge.is_some(), expected == StatusCode::UNAUTHORIZED, "{path}");
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            if expected == StatusCode::UNAUTHORIZED {
+                assert_eq!(serde_json::from_slice::<Value>(&body).unwrap()["error_code"], "UNAUTHENTICATED");
+            }
+        }
+    }
+
+    /// In release builds, too: no `debug_assert` stands between a row and everybody.
+    #[tokio::test]
+    async fn a_row_that_is_guarded_does_not_answer_where_nothing_is_needed() {
+        let routes = vec![
+            Route::to::<Echo>("GET", "things/get", Permission::Read(Resource::Run)),
+            Route::text("/text", Permission::Read(Resource::Run), "text"),
+        ];
+        let app = router(routes, &frame());
+        for path in ["/api/2.0/mlflow/things/get", "/text"] {
+            let response = app.clone().oneshot(http::Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+            assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR, "{path}");
+        }
+    }
+
+    #[test]
+    fn answers_may_carry_headers_several_of_one_name() {
+        let cookie = |value| (http::header::SET_COOKIE, http::HeaderValue::from_static(value));
+        let [first, second] = [cookie("a=1"), cookie("b=2")];
+        let answer = crate::Answer::Empty.with_header(first.0, first.1).with_header(second.0, second.1);
+        let response = answer.into_response(&HeaderMap::new());
+        let cookies: Vec<_> = response.headers().get_all(http::header::SET_COOKIE).iter().collect();
+        assert_eq!(cookies, ["a=1", "b=2"]);
     }
 
     #[tokio::test]
     async fn joined_routers_answer_for_each_other() {
-        let routes = |path| vec![Route::to::<Echo>("GET", path, Permission::Public)];
+        let routes = |path| vec![Route::to::<Echo>("GET", path, Permission::SignedIn)];
         let frame = frame();
         let app = joined(router(routes("a"), &frame), [router(routes("b"), &frame), router(routes("c"), &frame)]);
         for (method, path, expected) in [

@@ -11,6 +11,23 @@ use crate::meter::Direction;
 use crate::table::attributes;
 use crate::{Failure, Item, Result, Table};
 
+/// A key of this table, or of another one in the same account.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TableKey {
+    /// The name of the other table.
+    pub table: Option<String>,
+    /// The key.
+    pub key: Key,
+}
+
+impl TableKey {
+    /// A key of this table.
+    #[must_use]
+    pub fn here(key: Key) -> Self {
+        Self { table: None, key }
+    }
+}
+
 /// DynamoDB's limits of items in one request.
 const READS: usize = 100;
 const WRITES: usize = 25;
@@ -28,6 +45,65 @@ impl Table {
     /// of them is missing.
     pub async fn get_many_eventually(&self, keys: &[Key]) -> Result<HashMap<Key, Item>> {
         self.get_all(keys, false).await
+    }
+
+    /// Reads items of this table and of others together, consistently. One request per 100 keys, or per 16 MB.
+    pub async fn get_together(&self, keys: &[TableKey]) -> Result<HashMap<TableKey, Item>> {
+        let mut seen = HashSet::new();
+        let keys: Vec<_> = keys.iter().filter(|key| seen.insert(*key)).collect();
+        let parts = try_join_all(keys.chunks(READS).map(|keys| self.get_part_together(keys))).await?;
+        Ok(parts.into_iter().flatten().collect())
+    }
+
+    async fn get_part_together(&self, keys: &[&TableKey]) -> Result<Vec<(TableKey, Item)>> {
+        let name_of = |key: &TableKey| key.table.clone().unwrap_or_else(|| self.name.clone());
+        let mut wanted: HashMap<String, Vec<_>> = HashMap::new();
+        for key in keys {
+            wanted.entry(name_of(key)).or_default().push(attributes(&key.key));
+        }
+        let mut found = Vec::new();
+        let mut idle_rounds = 0;
+        while !wanted.is_empty() {
+            let request = wanted.into_iter().map(|(name, keys)| {
+                let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true).build();
+                keys.map(|keys| (name, keys)).map_err(|error| Failure::Unexpected(error.to_string()))
+            });
+            let request = request.collect::<Result<HashMap<_, _>>>()?;
+            let answer = self
+                .retry
+                .run(|| {
+                    self.count("BatchGetItem");
+                    self.client
+                        .batch_get_item()
+                        .set_request_items(Some(request.clone()))
+                        .set_return_consumed_capacity(self.wanted())
+                        .send()
+                })
+                .await?;
+            self.consumed(Direction::Read, answer.consumed_capacity());
+            let before = found.len();
+            for (name, items) in answer.responses.unwrap_or_default() {
+                let items: Vec<_> = items.into_iter().map(Item).collect();
+                let is_here = name == self.name;
+                // What is declared is declared of this table.
+                if is_here {
+                    self.take(&items)?;
+                } else {
+                    self.count_items(&items);
+                }
+                let table = (!is_here).then_some(name);
+                let items = items.into_iter().filter_map(|item| Some((item.key()?, item)));
+                found.extend(items.map(|(key, item)| (TableKey { table: table.clone(), key }, item)));
+            }
+            idle_rounds = if found.len() == before { idle_rounds + 1 } else { 0 };
+            let left = answer.unprocessed_keys.unwrap_or_default();
+            wanted =
+                left.into_iter().map(|(name, keys)| (name, keys.keys)).filter(|(_, keys)| !keys.is_empty()).collect();
+            if !wanted.is_empty() {
+                self.rest(idle_rounds).await?;
+            }
+        }
+        Ok(found)
     }
 
     async fn get_all(&self, keys: &[Key], is_consistent: bool) -> Result<HashMap<Key, Item>> {

@@ -21,6 +21,7 @@ mod retry;
 mod table;
 mod transaction;
 
+pub use batch::TableKey;
 pub use change::{Attempts, Plan, Refusal};
 pub use connect::client;
 pub use expression::{Condition, Path, Update};

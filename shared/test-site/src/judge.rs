@@ -2,43 +2,77 @@
 
 use std::sync::Arc;
 
-use access::{Action, AdmitEverybody, Authorizer, Caller, Guarded, Visible};
+use access::{Action, AdmitEverybody, Arrived, Ask, Authorizer, Event, Guarded, Identity, Read, Visible};
 use futures::future::BoxFuture;
-use mlflow_api::{Result, Workspace};
+use mlflow_api::Result;
+use table::Write;
 
 /// The authorizer of tests in which nobody is refused.
 pub fn everybody() -> Arc<dyn Authorizer> {
     Arc::new(AdmitEverybody)
 }
 
-/// Takes everybody for somebody, whose rights a test decides.
-pub struct Judge<F> {
+type Ruling = Arc<dyn Fn(&Ask) -> bool + Send + Sync>;
+type Writing = Arc<dyn Fn(&Identity, Event<'_>) -> Vec<Write> + Send + Sync>;
+
+/// Takes everybody for somebody, or whomever a test says, whose rights the test decides.
+pub struct Judge {
+    identity: Identity,
     visible: Visible,
-    may: F,
+    looks: bool,
+    may: Ruling,
+    writes: Writing,
 }
 
-impl<F: Fn(&(Action, Guarded)) -> bool + Send + Sync> Judge<F> {
-    /// Lists show what is visible; everything else is asked one by one.
-    pub fn new(visible: Visible, may: F) -> Self {
-        Self { visible, may }
+impl Judge {
+    /// Lists show what is visible; everything else is asked one by one, by what guards it.
+    pub fn new(visible: Visible, may: impl Fn(&(Action, Guarded)) -> bool + Send + Sync + 'static) -> Self {
+        Self::of_asks(visible, move |ask| may(&(ask.action, ask.guard.clone())))
+    }
+
+    /// The same by all that an authorizer is asked.
+    pub fn of_asks(visible: Visible, may: impl Fn(&Ask) -> bool + Send + Sync + 'static) -> Self {
+        let (may, writes): (Ruling, Writing) = (Arc::new(may), Arc::new(|_, _| Vec::new()));
+        Self { identity: Identity::somebody(), visible, looks: false, may, writes }
+    }
+
+    /// Takes everybody for this one.
+    #[must_use]
+    pub fn knowing(self, identity: Identity) -> Self {
+        Self { identity, ..self }
+    }
+
+    /// Is told what the table says of guards.
+    #[must_use]
+    pub fn looking(self) -> Self {
+        Self { looks: true, ..self }
+    }
+
+    /// Has this written of what is created, renamed or deleted.
+    #[must_use]
+    pub fn writing(self, writes: impl Fn(&Identity, Event<'_>) -> Vec<Write> + Send + Sync + 'static) -> Self {
+        Self { writes: Arc::new(writes), ..self }
     }
 }
 
-impl<F: Fn(&(Action, Guarded)) -> bool + Send + Sync> Authorizer for Judge<F> {
-    fn authenticate<'a>(&'a self, _: &'a http::HeaderMap) -> BoxFuture<'a, Result<Caller>> {
-        Box::pin(async { Ok(Caller::Somebody) })
+impl Authorizer for Judge {
+    fn authenticate<'a>(&'a self, _: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
+        Box::pin(async { Ok(self.identity.clone()) })
     }
 
-    fn authorize<'a>(
-        &'a self,
-        _: &'a Caller,
-        _: &'a Workspace,
-        wanted: &'a [(Action, Guarded)],
-    ) -> BoxFuture<'a, Result<Vec<bool>>> {
-        Box::pin(async move { Ok(wanted.iter().map(&self.may).collect()) })
+    fn looks(&self) -> bool {
+        self.looks
     }
 
-    fn visible<'a>(&'a self, _: &'a Caller, _: &'a Workspace) -> BoxFuture<'a, Result<Visible>> {
+    fn authorize<'a>(&'a self, _: &'a Identity, asked: &'a [Ask], _: &'a Read) -> BoxFuture<'a, Result<Vec<bool>>> {
+        Box::pin(async move { Ok(asked.iter().map(|ask| (self.may)(ask)).collect()) })
+    }
+
+    fn visible<'a>(&'a self, _: &'a Identity) -> BoxFuture<'a, Result<Visible>> {
         Box::pin(async { Ok(self.visible.clone()) })
+    }
+
+    fn writes(&self, identity: &Identity, event: Event<'_>) -> Vec<Write> {
+        (self.writes)(identity, event)
     }
 }

@@ -6,7 +6,7 @@ use mlflow_api::requests::evaluation_datasets as message;
 use mlflow_api::{Request, Result};
 use service::Endpoint;
 
-use super::lifecycle::experiments;
+use super::lifecycle::{check_workspace, experiments};
 use crate::asked::AskedId;
 use crate::store::Store;
 
@@ -51,6 +51,7 @@ impl Endpoint for AddExperiments {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
         let dataset = self.dataset.granted(scope)?;
+        check_workspace(scope, &self.experiments)?;
         Ok(OneDataset { dataset: store.dataset_add_experiments(&dataset, &self.experiments).await? })
     }
 }

@@ -20,6 +20,11 @@ pub(super) fn experiments(texts: &[String]) -> impl Iterator<Item = ExperimentId
     texts.iter().filter_map(|text| ExperimentId::parse(text).ok())
 }
 
+/// Refuses experiments of another workspace among what a client names as experiments. Those that are nowhere may be named.
+pub(super) fn check_workspace(scope: &Scope, texts: &[String]) -> Result<()> {
+    experiments(texts).try_for_each(|experiment| scope.experiment(experiment).map(drop))
+}
+
 /// What a field holds as JSON in a text.
 pub(super) fn json(field: &str, text: &str) -> Result<Json> {
     Json::parse(text).ok_or_else(|| Error::invalid(format!("The value of '{field}' is not valid JSON.")))
@@ -59,14 +64,17 @@ impl Endpoint for Create {
         Ok(Self(new))
     }
 
-    /// Also the experiments that will list it.
+    /// The experiments that will list it, or the whole workspace, where there are none.
     fn needs(&self) -> Needs {
         let experiments = experiments(&self.0.experiment_ids).map(Target::Experiment);
-        Needs::create(Resource::EvaluationDataset).and(Action::Update, experiments)
+        Needs::nothing()
+            .and_in(Action::Create, Resource::EvaluationDataset, experiments)
+            .or(Needs::create(Resource::EvaluationDataset))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
-        Ok(OneDataset { dataset: store.dataset_create(scope.workspace(), &self.0).await? })
+        check_workspace(scope, &self.0.experiment_ids)?;
+        Ok(OneDataset { dataset: store.along(scope.along()).dataset_create(scope.workspace(), &self.0).await? })
     }
 }
 
@@ -137,12 +145,27 @@ impl Endpoint for Search {
         Ok(Self { experiments: experiments(&search.experiment_ids).collect(), search })
     }
 
+    /// Who names no experiment sees what is in all.
     fn needs(&self) -> Needs {
         let experiments = self.experiments.iter().copied().map(Target::Experiment);
-        Needs::list(Resource::EvaluationDataset).and(Action::List, experiments)
+        let read = Needs::nothing()
+            .and_in(Action::Read, Resource::EvaluationDataset, experiments)
+            .or(Needs::read(Target::Any(Resource::EvaluationDataset)));
+        Needs::list(Resource::EvaluationDataset).and_all(read)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Datasets> {
+    async fn act(mut self, scope: &Scope, store: &Store) -> Result<Datasets> {
+        let named = &mut self.search.experiment_ids;
+        let is_here = |text: &String| match ExperimentId::parse(text) {
+            Ok(experiment) => Ok(scope.listed_experiment(experiment)?.is_some()),
+            Err(_) => Ok(true),
+        };
+        let here = named.iter().map(is_here).collect::<Result<Vec<_>>>()?;
+        if !here.is_empty() && here.iter().all(|is_here| !is_here) {
+            return Ok(Datasets { datasets: Vec::new(), next_page_token: None });
+        }
+        let mut here = here.into_iter();
+        named.retain(|_| here.next().unwrap_or_default());
         store.dataset_search(scope.workspace(), scope.visible(), &self.search).await
     }
 }

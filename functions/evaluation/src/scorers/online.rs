@@ -1,6 +1,6 @@
 //! On which traces scorers run by themselves. No protobuf message describes these requests.
 
-use access::{Action, Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::checks::Check::{List, Required, Text, TextItems};
 use mlflow_api::scorers::{OneOnlineConfig, OnlineConfigs as Configs};
 use mlflow_api::{Error, Request, Result, ScorerId, python};
@@ -52,7 +52,7 @@ impl Endpoint for SetOnlineConfig {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneOnlineConfig> {
-        let scorer = self.scorer.granted(scope)?;
+        let scorer = self.scorer.granted_with_experiment(scope)?;
         let config = store.scorer_set_online_config(&scorer, self.rate, self.filter.as_deref()).await?;
         Ok(OneOnlineConfig { config })
     }
@@ -72,7 +72,13 @@ impl Endpoint for OnlineConfigs {
 
     /// A scorer's id says its experiment.
     fn needs(&self) -> Needs {
-        Needs::of(Action::List, self.0.iter().filter_map(ScorerId::experiment).map(Target::Experiment))
+        let experiments = self.0.iter().map(ScorerId::experiment);
+        let experiments = experiments.map(|experiment| match experiment {
+            Some(experiment) => Target::Experiment(experiment),
+            None => Target::Nothing(Resource::Experiment),
+        });
+        let needs = Needs::nothing().and_in(Action::Read, Resource::Scorer, experiments);
+        needs.or(Needs::read(Target::Nothing(Resource::Scorer)))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Configs> {

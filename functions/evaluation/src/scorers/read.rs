@@ -43,11 +43,13 @@ impl Endpoint for List {
     }
 
     fn needs(&self) -> Needs {
+        let all = Needs::list(Resource::Scorer);
         match self {
-            Self::Everything => Needs::list(Resource::Experiment),
-            Self::Experiment(experiment) => Needs::of(Action::List, [Target::Experiment(*experiment)]),
+            Self::Everything => all,
+            // Who may not read the one experiment is told so.
+            Self::Experiment(experiment) => all.and(Action::Read, [Target::Experiment(*experiment)]),
             Self::Experiments(experiments) => {
-                Needs::of(Action::List, experiments.iter().copied().map(Target::Experiment))
+                all.and_in(Action::List, Resource::Scorer, experiments.iter().copied().map(Target::Experiment))
             }
         }
     }
@@ -74,7 +76,7 @@ impl Endpoint for Versions {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::Experiment(self.0.experiment))
+        Needs::read(self.0.target())
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Scorers> {
@@ -97,7 +99,7 @@ impl Endpoint for Get {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::Experiment(self.scorer.experiment))
+        Needs::read(self.scorer.target())
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneScorer> {

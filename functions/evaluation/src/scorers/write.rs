@@ -1,6 +1,6 @@
 //! Registering and deleting scorers.
 
-use access::{Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope};
 use mlflow_api::requests::scorers as message;
 use mlflow_api::scorers::RegisteredScorer;
 use mlflow_api::tracking::Empty;
@@ -27,11 +27,14 @@ impl Endpoint for Register {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::Experiment(self.scorer.experiment))
+        Needs::of(Action::Create, [self.scorer.target()])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<RegisteredScorer> {
-        store.scorer_register(scope.workspace(), &self.scorer.granted(scope)?, &self.serialized).await
+        store
+            .along(scope.along())
+            .scorer_register(scope.workspace(), &self.scorer.granted(scope)?, &self.serialized)
+            .await
     }
 }
 
@@ -49,13 +52,20 @@ impl Endpoint for Delete {
         Ok(Self { scorer: AskedScorer::of(message.experiment_id, message.name)?, version: message.version })
     }
 
+    /// Who deletes one version need only be able to read the scorer.
     fn needs(&self) -> Needs {
-        Needs::delete(Target::Experiment(self.scorer.experiment))
+        let scorer = self.scorer.target();
+        match self.version {
+            None => Needs::delete(scorer),
+            Some(_) => {
+                Needs::of_in(Action::Delete, Resource::ScorerVersion, scorer.clone()).and(Action::Read, [scorer])
+            }
+        }
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
         let version = self.version.map(i64::from);
-        store.scorer_delete(scope.workspace(), &self.scorer.granted(scope)?, version).await?;
+        store.along(scope.along()).scorer_delete(scope.workspace(), &self.scorer.granted(scope)?, version).await?;
         Ok(Empty {})
     }
 }

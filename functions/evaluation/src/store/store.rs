@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use access::Along;
 use experiments::Experiments;
 use table::Table;
 
@@ -10,6 +11,7 @@ use table::Table;
 pub struct Store {
     pub(super) table: Table,
     pub(super) experiments: Experiments,
+    pub(super) along: Along,
 }
 
 impl Store {
@@ -22,7 +24,13 @@ impl Store {
     /// A store whose leases on experiments are of another length; every process on one table needs the same.
     #[must_use]
     pub fn with_lease(table: Table, lease: Duration) -> Self {
-        Self { experiments: Experiments::new(table.clone(), lease), table }
+        Self { experiments: Experiments::new(table.clone(), lease), table, along: Along::nothing() }
+    }
+
+    /// The same store for one request, whose authorizer has something written along with what it creates or deletes.
+    #[must_use]
+    pub fn along(&self, along: &Along) -> Self {
+        Self { along: along.clone(), ..self.clone() }
     }
 }
 

@@ -3,14 +3,21 @@
 //! The row of a home says what its model is called now. A write that goes to a version by name alone checks it, so that a model
 //! that was renamed or deleted is changed under its old name by nobody.
 
+use entities::{in_workspace, workspace_named};
 use key_schema::{Key, Name, rows};
+use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Item, Write, text};
 
-use super::attributes::{ID, NAME};
+use super::attributes::{ID, NAME, WORKSPACE};
 
 /// The row of a home.
-pub(super) fn home_row(home: &str, id: &str, name: &str) -> Item {
-    Item::new(home_key(home)).with(ID, text(id)).with(NAME, text(name))
+pub(super) fn home_row(workspace: &Workspace, home: &str, id: &str, name: &str) -> Item {
+    in_workspace(Item::new(home_key(home)).with(ID, text(id)).with(NAME, text(name)), workspace)
+}
+
+/// Whether the item of a model, or of its home, is of this workspace: neither key says so.
+pub(super) fn is_in(item: &Item, workspace: &Workspace) -> Result<bool> {
+    Ok(workspace_named(item.text(WORKSPACE)).map_err(Error::internal)? == *workspace)
 }
 
 pub(super) fn home_key(home: &str) -> Key {

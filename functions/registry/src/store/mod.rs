@@ -20,6 +20,7 @@ mod version_tag;
 
 use std::sync::Arc;
 
+use access::Along;
 use artifact_store::Artifacts;
 use key_schema::attributes;
 use table::Table;
@@ -34,6 +35,7 @@ pub struct Store {
     table: Table,
     artifact_root: Arc<str>,
     artifacts: Artifacts,
+    along: Along,
 }
 
 /// A search as it was asked.
@@ -53,7 +55,18 @@ impl Store {
     /// A store over the table. The source of a version must be below `artifact_root`, or belong to its run or logged model.
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
-        Self { table, artifact_root: artifact_root.into(), artifacts: Artifacts::below(artifact_root) }
+        Self {
+            table,
+            artifact_root: artifact_root.into(),
+            artifacts: Artifacts::below(artifact_root),
+            along: Along::nothing(),
+        }
+    }
+
+    /// The same store for one request, whose authorizer has something written along with what it creates, renames or deletes.
+    #[must_use]
+    pub fn along(&self, along: &Along) -> Self {
+        Self { along: along.clone(), ..self.clone() }
     }
 
     /// The same store, where the server keeps artifacts here, whatever its artifact root is.

@@ -1,8 +1,8 @@
 //! Registered models: create, read, update, rename.
 
-use access::Granted;
+use access::{Granted, Guarded, Resource};
 use documents::Change;
-use entities::now_ms;
+use entities::{in_workspace, now_ms};
 use key_schema::index::AliasedVersions;
 use key_schema::{ModelKind, Name, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
@@ -36,6 +36,7 @@ impl Store {
         name: &Granted<RegisteredModelName>,
         new: &NewModel,
     ) -> Result<RegisteredModel> {
+        let guarded = Guarded::RegisteredModel(RegisteredModelName::clone(name));
         let name = name.as_str();
         limits::model_name(name)?;
         for (key, value) in &new.tags {
@@ -56,6 +57,8 @@ impl Store {
             .with(LATEST, map(Map::new()))
             .with(ALIASES, map(Map::new()))
             .indexed(AliasedVersions::key(&Ordinal(0)));
+        let item = self.along.owned(in_workspace(item, workspace));
+        let resource = if kind == ModelKind::Prompt { Resource::Prompt } else { Resource::RegisteredModel };
         for home in [name.to_owned(), new_home(name, &id)] {
             let item = if home == name { item.clone() } else { item.clone().with(HOME, text(&home)) };
             let (mut item, tag_rows) =
@@ -65,9 +68,10 @@ impl Store {
                 tags.entry(IS_PROMPT_TAG.to_owned()).or_insert_with(|| text("true"));
             }
             let mut others = vec![
-                Write::Put(home_row(&home, &id, name), Condition::item_missing()),
+                Write::Put(home_row(workspace, &home, &id, name), Condition::item_missing()),
                 Write::Put(list_row(workspace, name, kind), Condition::Always),
             ];
+            others.extend(self.along.created(resource, &guarded));
             documents::take_all_rows(&mut others, tag_rows.clone())?;
             match self.table.create(item.clone(), others).await {
                 Ok(()) => {
@@ -127,8 +131,10 @@ impl Store {
         &self,
         workspace: &Workspace,
         name: &Granted<RegisteredModelName>,
-        new: &Granted<RegisteredModelName>,
+        new: &RegisteredModelName,
     ) -> Result<RegisteredModel> {
+        let along = self.along.renamed(name, new);
+        let along = &along;
         let (name, new_name) = (name.as_str(), new.as_str());
         limits::new_model_name(new_name)?;
         self.table
@@ -147,13 +153,15 @@ impl Store {
                     .set(RENAMED, number(now));
                 let writes = if is_moved {
                     let kind = model.kind();
-                    vec![
+                    let mut writes = vec![
                         Write::Put(moved(&model, new_name, now), Condition::item_missing()),
                         Write::Delete(model_key(name), model.is_unchanged()),
                         Write::Put(list_row(workspace, new_name, kind), Condition::Always),
                         Write::Delete(list_key(workspace, name, kind), Condition::Always),
                         Write::Update(at_home),
-                    ]
+                    ];
+                    writes.extend(along.iter().cloned());
+                    writes
                 } else {
                     let update = model.unchanged().set(UPDATED, number(now)).set(RENAMED, number(now));
                     vec![Write::Update(update), Write::Update(at_home)]
@@ -161,7 +169,8 @@ impl Store {
                 Ok(Plan::Write(writes, ()))
             })
             .await?;
-        self.model_get(new).await
+        let model = self.model_find(new_name).await?;
+        self.model_whole(&model).await
     }
 
     /// The greatest version of each stage, or of those that `stages` reads. One request, two if there are any.

@@ -1,6 +1,6 @@
 //! Deleting models.
 
-use access::Granted;
+use access::{Granted, Guarded};
 use key_schema::{Key, Name, Ordinal, part, rows};
 use mlflow_api::{RegisteredModelName, Result, Workspace};
 use table::{Condition, Failure, Item, Plan, Query, Update, Write, text};
@@ -20,6 +20,8 @@ impl Store {
     /// cleared, 100 a request. Where that is cut short, nobody sees what is left: a new model of the name has another home. Who
     /// deletes the model again finishes it, unless it was renamed: then nothing leads to its home any more.
     pub async fn model_delete(&self, workspace: &Workspace, name: &Granted<RegisteredModelName>) -> Result<()> {
+        let along = self.along.deleted(&Guarded::RegisteredModel(RegisteredModelName::clone(name)));
+        let along = &along;
         let name = name.as_str();
         let model = self
             .table
@@ -31,11 +33,12 @@ impl Store {
                         return Err(error);
                     }
                 };
-                let writes = vec![
+                let mut writes = vec![
                     Write::Delete(model_key(name), model.is_unchanged()),
                     Write::Delete(list_key(workspace, name, model.kind()), Condition::Always),
                     Write::Update(Update::new(home_key(&model.home().0)).only_if(model.is_same()).remove(NAME)),
                 ];
+                writes.extend(along.iter().cloned());
                 Ok(Plan::Write(writes, model))
             })
             .await?;

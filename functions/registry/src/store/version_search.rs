@@ -17,7 +17,7 @@ use search::{
 use table::{Item, Query};
 
 use super::attributes::{HOME, NAME, RENAMED};
-use super::home::home_key;
+use super::home::{home_key, is_in};
 use super::model_item::{Model, tag};
 use super::model_search::is_visible;
 use super::version_item::version_entity;
@@ -90,11 +90,11 @@ impl Store {
         let fingerprint = Fingerprint::of_version_search(&search.filter, &search.order_by);
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
-        let wanted = Wanted { filter, order, after, page_size, visible: visible.clone() };
+        let wanted = Wanted { workspace, filter, order, after, page_size, visible: visible.clone() };
         // Of the versions that name no run, nobody keeps a list.
         let found = match wanted.filter.among_runs().filter(|runs| !runs.contains(&"")) {
             Some(runs) => self.versions_of_runs(&runs, &wanted).await?,
-            None => self.versions_of_models(workspace, &wanted).await?,
+            None => self.versions_of_models(&wanted).await?,
         };
         let mut page = Page::new(page_size);
         for (key, version, _) in found.entities {
@@ -108,8 +108,8 @@ impl Store {
     }
 
     /// The versions of models whose names may pass.
-    async fn versions_of_models(&self, workspace: &Workspace, wanted: &Wanted) -> Result<Found<SortKey, ModelVersion>> {
-        let filter = &wanted.filter;
+    async fn versions_of_models(&self, wanted: &Wanted<'_>) -> Result<Found<SortKey, ModelVersion>> {
+        let Wanted { workspace, filter, .. } = wanted;
         let names: Vec<String> = if let Some(names) = filter.among_names() {
             names.into_iter().map(str::to_owned).collect()
         } else {
@@ -122,7 +122,10 @@ impl Store {
             names.into_iter().filter(|name| filter.name_passes(name) && is_visible(&wanted.visible, name)).collect();
         let mut top = Top::new(wanted.page_size);
         for names in names.chunks(MODELS_AT_ONCE) {
-            let models = self.models_named(names).await?.into_iter().filter(|model| !model.latest().is_empty());
+            let mut models = self.models_named(names).await?;
+            models.retain(|model| !model.latest().is_empty());
+            let are_here = models.iter().map(|model| is_in(&model.item, workspace)).collect::<Result<Vec<_>>>()?;
+            let models = models.into_iter().zip(are_here).filter_map(|(model, is_here)| is_here.then_some(model));
             let versions = models.map(|model| async move { self.versions_of_model(&model, wanted).await });
             let mut versions = stream::iter(versions.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
             while let Some(found) = versions.try_next().await? {
@@ -133,7 +136,7 @@ impl Store {
     }
 
     /// The versions of a model that pass. One request per MB.
-    async fn versions_of_model(&self, model: &Model, wanted: &Wanted) -> Result<Found<SortKey, ModelVersion>> {
+    async fn versions_of_model(&self, model: &Model, wanted: &Wanted<'_>) -> Result<Found<SortKey, ModelVersion>> {
         let query = Query::of(rows::ModelVersion::all(&model.home()));
         let mut pages = std::pin::pin!(listing::pages(&self.table, query));
         let mut of_model = OfModel::new(wanted);
@@ -160,7 +163,7 @@ impl Store {
     }
 
     /// The versions that name one of these runs, and pass.
-    async fn versions_of_runs(&self, runs: &[&str], wanted: &Wanted) -> Result<Found<SortKey, ModelVersion>> {
+    async fn versions_of_runs(&self, runs: &[&str], wanted: &Wanted<'_>) -> Result<Found<SortKey, ModelVersion>> {
         let queries = runs.iter().map(|run| {
             let query = Query::of(rows::VersionOfRun::all(&Name::from(*run)));
             async move {
@@ -190,6 +193,9 @@ impl Store {
                 };
                 // A home without a name is that of a model that was deleted.
                 let Some(name) = home.text(NAME).filter(|name| is_visible(&wanted.visible, name)) else { continue };
+                if !is_in(home, wanted.workspace)? {
+                    continue;
+                }
                 let rows = self.version_tag_rows(&Name::from(place.0.as_str()), place.1, item).await?;
                 let renamed = home.number(RENAMED).unwrap_or_default();
                 of_model.1.look_at(candidate(name, place.1, item, &rows, renamed)?);
@@ -201,7 +207,8 @@ impl Store {
 }
 
 /// What a version on a page has to be.
-struct Wanted {
+struct Wanted<'a> {
+    workspace: &'a Workspace,
     filter: VersionFilter,
     order: VersionOrder,
     after: Option<SortKey>,
@@ -212,13 +219,13 @@ struct Wanted {
 /// The versions of one model that pass, as far as they were looked at. One version that is a prompt's makes prompts of all versions
 /// of its model, which only a search that asks for prompts finds.
 struct OfModel<'a> {
-    wanted: &'a Wanted,
+    wanted: &'a Wanted<'a>,
     top: Top<SortKey, ModelVersion>,
     has_prompt: bool,
 }
 
 impl<'a> OfModel<'a> {
-    fn new(wanted: &'a Wanted) -> Self {
+    fn new(wanted: &'a Wanted<'a>) -> Self {
         Self { wanted, top: Top::new(wanted.page_size), has_prompt: false }
     }
 

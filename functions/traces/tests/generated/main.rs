@@ -6,7 +6,7 @@ mod whole;
 
 use std::time::Duration;
 
-use access::{AdmitEverybody, Caller, Granted, Needs, Scope, Target};
+use access::{AdmitEverybody, Granted, Identity, Needs, Scope, Target};
 use artifact_store::Artifacts;
 use clock::Simulation;
 use embedded_engine::Engine;
@@ -77,7 +77,7 @@ async fn bench() -> (Bench<Store>, ExperimentId) {
 
 async fn scope(store: &Store, target: Target) -> Scope {
     let (table, needs) = (service::Store::table(store), Needs::update(target));
-    let scope = Scope::enter(&AdmitEverybody, Caller::Somebody, Workspace::default(), table, &needs).await.unwrap();
+    let scope = Scope::enter(&AdmitEverybody::shared(), Identity::somebody(), table, &needs).await.unwrap();
     service::Store::only_shown(store, scope).await.unwrap()
 }
 

@@ -1,10 +1,10 @@
 //! What runs read and put out.
 
-use access::{Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::inputs::{DatasetInput, ModelInput};
 use mlflow_api::requests::logging as message;
 use mlflow_api::tracking::{Empty, ModelOutput};
-use mlflow_api::{Request, Result, RunId, limits};
+use mlflow_api::{ModelId, Request, Result, RunId, limits};
 use service::Endpoint;
 
 use crate::store::Store;
@@ -26,9 +26,10 @@ impl Endpoint for LogInputs {
         Ok(Self { run: RunId::named(&message.run_id)?, datasets: message.datasets, models: message.models })
     }
 
-    /// The models are only named in the run's own rows: MLflow does not look whether there are such models.
+    /// The models are only named in the run's own rows: nobody looks whether there are such models, but whether the caller may change them.
     fn needs(&self) -> Needs {
-        Needs::update(Target::Run(self.run.clone()))
+        let models = self.models.iter().map(|model| model.model_id.as_str());
+        Needs::update(Target::Run(self.run.clone())).and_naming(Action::Update, named(models))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
@@ -51,13 +52,20 @@ impl Endpoint for LogOutputs {
         Ok(Self { run: RunId::named(&message.run_id)?, models: message.models })
     }
 
-    /// The run alone, as for its inputs.
+    /// As for its inputs.
     fn needs(&self) -> Needs {
-        Needs::update(Target::Run(self.run.clone()))
+        let models = self.models.iter().map(|model| model.model_id.as_str());
+        Needs::update(Target::Run(self.run.clone())).and_naming(Action::Update, named(models))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
         store.run_log_outputs(&scope.run(&self.run)?, &self.models).await?;
         Ok(Empty {})
     }
+}
+
+/// The logged models of these ids. A text that no model can have as its id is that of none.
+fn named<'a>(ids: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Target> {
+    let ids = ids.filter(|id| !id.is_empty());
+    ids.map(|id| ModelId::parse(id).map_or(Target::Nothing(Resource::LoggedModel), Target::LoggedModel))
 }

@@ -42,8 +42,9 @@ impl Endpoint for LogMetric {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let run = scope.run(&self.run)?;
         let models = models(scope, std::slice::from_ref(&self.metric))?;
-        store.run_log_metric(&scope.run(&self.run)?, &self.metric, &models).await?;
+        store.run_log_metric(&run, &self.metric, &models).await?;
         Ok(Empty {})
     }
 }
@@ -78,8 +79,9 @@ impl Endpoint for LogBatch {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let run = scope.run(&self.run)?;
         let models = models(scope, &self.batch.metrics)?;
-        store.run_log_batch(&scope.run(&self.run)?, self.batch, &models).await?;
+        store.run_log_batch(&run, self.batch, &models).await?;
         Ok(Empty {})
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Along;
 use artifact_store::Artifacts;
 use experiments::Experiments;
 use listing::IndexedFieldsCache;
@@ -21,6 +22,7 @@ pub struct Store {
     pub(super) logged_runs: LoggedRuns,
     pub(super) points_in_document: usize,
     pub(super) indexed_fields: IndexedFieldsCache,
+    pub(super) along: Along,
 }
 
 impl Store {
@@ -42,6 +44,7 @@ impl Store {
             artifact_root: artifact_root.into(),
             artifacts: Artifacts::below(artifact_root),
             working_directory: None,
+            along: Along::nothing(),
         }
     }
 
@@ -49,6 +52,12 @@ impl Store {
     #[must_use]
     pub fn in_directory(self, directory: &str) -> Self {
         Self { working_directory: Some(directory.into()), ..self }
+    }
+
+    /// The same store for one request, whose authorizer has something written along with what it creates or deletes.
+    #[must_use]
+    pub fn along(&self, along: &Along) -> Self {
+        Self { along: along.clone(), ..self.clone() }
     }
 
     /// The same store, where the server keeps artifacts here, whatever its artifact root is.

@@ -3,7 +3,7 @@
 
 use std::ops::Deref;
 
-use access::{Action, AdmitEverybody, Caller, Granted, Needs, Scope, Target, Visible};
+use access::{Action, AdmitEverybody, Granted, Identity, Needs, Scope, Target, Visible};
 use entities::{ModelLocation, RunLocation};
 use mlflow_api::inputs::{DatasetInput, DatasetSummary, ModelInput};
 use mlflow_api::logged_models::{LoggedModel, LoggedModels, ModelStatus};
@@ -45,7 +45,7 @@ impl Calls {
     pub(crate) async fn scope(&self, targets: impl IntoIterator<Item = Target>) -> Result<Scope> {
         let table = service::Store::table(&self.0);
         let needs = Needs::of(Action::List, targets);
-        Scope::enter(&AdmitEverybody, Caller::Somebody, Workspace::default(), table, &needs).await
+        Scope::enter(&AdmitEverybody::shared(), Identity::somebody(), table, &needs).await
     }
 
     pub(crate) async fn run(&self, run: &str) -> Result<Granted<RunLocation>> {

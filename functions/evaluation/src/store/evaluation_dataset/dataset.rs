@@ -1,7 +1,7 @@
 //! Evaluation datasets: create, delete.
 
 use entities::attributes::{CREATED_BY, DIGEST, EXPERIMENTS, NAME, REVISION, TAGS, UPDATED, UPDATED_BY};
-use entities::{entries, entry_name, now_ms};
+use entities::{entries, entry_name, in_workspace, now_ms};
 use key_schema::rows;
 use mlflow_api::evaluation_datasets as wire;
 use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Result, Workspace};
@@ -52,6 +52,7 @@ impl Store {
         if let Some(user) = &new.user {
             item = item.with(CREATED_BY, text(user)).with(UPDATED_BY, text(user));
         }
+        let item = self.along.owned(in_workspace(item, workspace));
         let (item, tag_rows) =
             documents::new_document(item, &new.tags, |tag| rows::EvaluationDatasetTag::key(&id, tag));
         let user = new.user.as_deref();

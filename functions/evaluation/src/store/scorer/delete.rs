@@ -1,5 +1,6 @@
 //! Deleting scorers and their versions.
 
+use access::Guarded;
 use entities::attributes::VERSION;
 use key_schema::{Key, rows};
 use mlflow_api::{Error, Result, Workspace};
@@ -47,6 +48,7 @@ impl Store {
             Write::Delete(rows::ScorerOnlineConfig::key(&found.experiment, &found.id), Condition::Always),
             Write::Delete(listed, Condition::Always),
         ];
+        writes.extend(self.along.deleted(&Guarded::Scorer(found.experiment, scorer.name.clone())));
         // Nothing finds a version without its scorer, so that many more may follow one by one.
         let mut keys: Vec<_> = versions.iter().filter_map(Item::key).collect();
         let mut rest = keys.split_off(keys.len().min(DELETED_TOGETHER));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use access::{Granted, Guarded, Visible};
+use access::{Granted, Guarded, Resource, Visible};
 use entities::read_all;
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -42,6 +42,13 @@ impl Store {
     /// The same for all active experiments of the workspace. A request per MB of the list of scorers, and two for each experiment
     /// that has any.
     pub async fn scorer_list_all(&self, workspace: &Workspace, visible: &Visible) -> Result<Vec<wire::Scorer>> {
+        if let Some(few) = visible.few(Resource::Experiment) {
+            let experiments = few.into_iter().filter_map(|guarded| match guarded {
+                Guarded::Experiment(experiment) => Some(experiment),
+                _ => None,
+            });
+            return self.scorers_of_active(experiments.collect()).await;
+        }
         let rows = self.table.query(Query::of(rows::WorkspaceScorer::all(&workspace.as_str().into()))).await?;
         let experiment = |row: &Item| part::experiment_of_listed_scorer(&row.key()?.sk);
         let listed = read_all(&rows, "a place in the list of scorers", experiment)?;

@@ -1,5 +1,6 @@
 //! Registering scorers.
 
+use access::{Guarded, Resource};
 use entities::attributes::{CREATED, NAME, VERSION};
 use entities::now_ms;
 use key_schema::{Ordinal, rows};
@@ -56,6 +57,8 @@ impl Store {
                 let listed =
                     rows::WorkspaceScorer::key(&workspace.as_str().into(), &experiment, &scorer.name.as_str().into());
                 others.push(Write::Put(Item::new(listed).with(NAME, text(&scorer.name)), Condition::Always));
+                let guarded = Guarded::Scorer(experiment, scorer.name.clone());
+                others.extend(self.along.created(Resource::Scorer, &guarded));
             }
             let parts = packed.part_keys();
             self.table.write_many(packed.parts, &[]).await?;

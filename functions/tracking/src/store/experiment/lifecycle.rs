@@ -1,6 +1,6 @@
 //! Experiments: create, read, rename, delete, restore.
 
-use access::Granted;
+use access::{Granted, Guarded, Resource};
 use entities::attributes::{
     COUNT, CREATED, EXPERIMENT, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
@@ -129,11 +129,12 @@ impl Store {
             .with(STAGE_VERSION, number(0))
             // The stream's consumer is told when an item that has it is removed.
             .with(REVISION, number(1));
-        let item = in_workspace(item, workspace);
+        let item = self.along.owned(in_workspace(item, workspace));
         let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let name = name_row(workspace, id, &new.name, created, created);
         let mut others = vec![Write::Put(name, Condition::item_missing())];
         others.extend(with);
+        others.extend(self.along.created(Resource::Experiment, &Guarded::Experiment(id)));
         documents::take_all_rows(&mut others, tag_rows)?;
         match self.table.create(item, others).await {
             Ok(()) => Ok(true),
@@ -271,8 +272,11 @@ impl Store {
                     .indexed(ExperimentsByStage::key(&key_stage, &Descending(created), &id))
                     .indexed(ExperimentsByChange::key(&key_stage, &Descending(now), &id));
                 let mut writes = vec![Write::Update(update), Write::Update(name)];
-                if stage == LifecycleStage::Active {
-                    writes.push(Write::Check(rows::ExperimentRemoval::key(&id), Condition::item_missing()));
+                match stage {
+                    LifecycleStage::Active => {
+                        writes.push(Write::Check(rows::ExperimentRemoval::key(&id), Condition::item_missing()));
+                    }
+                    LifecycleStage::Deleted => writes.extend(self.along.deleted(&Guarded::Experiment(id))),
                 }
                 Ok(Plan::Write(writes, ()))
             })

@@ -1,0 +1,156 @@
+//! `docs/access.md`: what each route needs, as the authorizer was asked. `UPDATE_DOCS=1` writes it anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use access::{Ask, Authorizer, Guarded, Permission, Visible};
+use artifact_store::Artifacts;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use domain::Endpoint;
+use domains::DOMAINS;
+use embedded_engine::Engine;
+use mlflow_api::Workspace;
+use samples::Walk;
+use table::Table;
+use test_site::Judge;
+
+use crate::site::{ROOT, TABLE, mounted};
+
+const HEAD: &str = "\
+# What each route needs
+
+Generated from a walk through all routes by `make docs`; do not edit. Each line is one thing that the authorizer is asked of a request: what is
+done, to what kind of entity, and what guards that. A request is refused if one of them is, but for lists, which leave out what may not be read.
+An authorizer that does not look at guards is not asked about what a request only names: the logged models of a run's inputs and outputs, and
+the source run of a logged model. What makes a prompt or names one is asked as of a prompt, where it is known to be one.
+
+Open routes answer everybody. Routes for those who are signed in answer everybody who is known; GraphQL asks for each endpoint that a query
+calls, and what MLflow's page asks for that is not built has constant answers for them. Most routes stand under `/ajax-api/…` as well as under `/api/…`.
+
+| method | path | action | kind | guarded by |
+|---|---|---|---|---|
+";
+
+fn all_rows() -> Vec<Endpoint> {
+    DOMAINS.iter().flat_map(|domain| (domain.endpoints)()).collect()
+}
+
+/// The words of a name such as `LoggedModel`.
+fn words(name: &str) -> String {
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
+}
+
+fn line(ask: &Ask) -> Option<String> {
+    let guard = match ask.guard {
+        Guarded::Workspace(_) => "workspace",
+        Guarded::Experiment(_) => "experiment",
+        Guarded::Scorer(..) => "scorer",
+        Guarded::RegisteredModel(_) => "registered model",
+        Guarded::EvaluationDataset(_) => "evaluation dataset",
+        Guarded::Absent(_) => return None,
+    };
+    let [action, kind] = [format!("{:?}", ask.action), format!("{:?}", ask.kind)].map(|name| words(&name));
+    Some(format!("{action} | {kind} | {guard}"))
+}
+
+type Asked = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// How many parts of a path are those of a row, if the row has such paths.
+fn literal_parts(row: &str, path: &str) -> Option<usize> {
+    let (mut row, mut path) = (row.split('/'), path.split('/'));
+    let mut literal = 0;
+    loop {
+        match (row.next(), path.next()) {
+            (None, None) => return Some(literal),
+            (Some(part), Some(_)) if part.starts_with("{*") => return Some(literal),
+            (Some(part), Some(_)) if part.starts_with('{') => {}
+            (Some(part), Some(found)) if part == found => literal += 1,
+            _ => return None,
+        }
+    }
+}
+
+/// The row that a request goes to: of those that have its path, the one that says most of it.
+fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)) -> &'a Endpoint {
+    let of_method = rows.iter().filter(|row| row.method == method);
+    let found = of_method.filter_map(|row| {
+        let literal = row.paths.iter().filter_map(|own| literal_parts(own, path)).max()?;
+        Some((literal, row))
+    });
+    found.max_by_key(|(literal, _)| *literal).unwrap_or_else(|| panic!("no row has {path}")).1
+}
+
+/// What was asked of each request, by method and path.
+async fn asked() -> Asked {
+    let engine = Engine::memory().unwrap();
+    let table = Table::new(engine.client(), TABLE);
+    table.create_if_missing().await.unwrap();
+    tracking::store::Store::new(table.clone(), ROOT).experiment_create_default(&Workspace::default()).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let asks = Arc::<Mutex<Vec<Ask>>>::default();
+    let all = Arc::<Mutex<Asked>>::default();
+    let wanted = Arc::clone(&asks);
+    let admit = Judge::of_asks(Visible::Everything, move |ask| {
+        wanted.lock().unwrap().push(ask.clone());
+        true
+    });
+    let admit: Arc<dyn Authorizer> = Arc::new(admit.looking());
+    let (of_call, found) = (Arc::clone(&asks), Arc::clone(&all));
+    let router = mounted(&table, Artifacts::in_directory(directory.path()), admit).await.layer(from_fn(
+        move |request: Request, next: Next| {
+            let (asks, found) = (Arc::clone(&of_call), Arc::clone(&found));
+            async move {
+                let route = (request.method().to_string(), request.uri().path().to_owned());
+                asks.lock().unwrap().clear();
+                let answer = next.run(request).await;
+                let lines = asks.lock().unwrap().iter().filter_map(line).collect::<Vec<_>>();
+                found.lock().unwrap().entry(route).or_default().extend(lines);
+                answer
+            }
+        },
+    ));
+    let mut walk = Walk::new(router);
+    samples::all(&mut walk).await;
+    let all = all.lock().unwrap();
+    all.clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_says_what_each_route_needs() {
+    let rows = all_rows();
+    let mut lines_of: BTreeMap<(&str, &str), BTreeSet<String>> = BTreeMap::new();
+    for (request, lines) in asked().await {
+        let row = row_of(&rows, &request);
+        lines_of.entry((row.method, &row.paths[0])).or_default().extend(lines);
+    }
+    let mut text = String::from(HEAD);
+    for row in &rows {
+        let (method, path) = (row.method, row.paths[0].replace("{*", "{"));
+        let lines: BTreeSet<String> = match row.permission {
+            Permission::Open => BTreeSet::from(["open | |".to_owned()]),
+            Permission::SignedIn => BTreeSet::from(["signed in | |".to_owned()]),
+            _ => lines_of.remove(&(method, row.paths[0].as_str())).unwrap_or_default(),
+        };
+        assert!(!lines.is_empty(), "nothing was asked of {method} {path}");
+        for line in lines {
+            writeln!(text, "| {method} | `{path}` | {line} |").unwrap();
+        }
+    }
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/access.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&file, &text).unwrap();
+    }
+    let found = fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == text, "docs/access.md is not what the code says; run `make docs`");
+}

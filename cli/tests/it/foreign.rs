@@ -1,0 +1,129 @@
+//! What belongs to another workspace is not there: it can be told neither by an answer nor by what a request changes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use access::{Authorizer, Identity, Visible};
+use artifact_store::Artifacts;
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use http::request::Parts;
+use key_schema::attributes::COUNT;
+use key_schema::rows;
+use mlflow_api::Workspace;
+use samples::Walk;
+use serde_json::Value;
+use table::{Update, number};
+use test_site::{Api, Judge, Site, key_of};
+
+use crate::site::{ROOT, mounted, with_files};
+
+type Sent = Arc<Mutex<Vec<(Parts, Bytes)>>>;
+
+/// Keeps all requests to a router.
+fn recorded(router: Router, sent: &Sent) -> Router {
+    let sent = Arc::clone(sent);
+    router.layer(from_fn(move |request: Request, next: Next| {
+        let sent = Arc::clone(&sent);
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = to_bytes(body, usize::MAX).await.unwrap();
+            let copy = {
+                let mut copy = http::Request::builder().method(&parts.method).uri(&parts.uri).body(()).unwrap();
+                copy.headers_mut().clone_from(&parts.headers);
+                copy.into_parts().0
+            };
+            sent.lock().unwrap().push((copy, body.clone()));
+            next.run(Request::from_parts(parts, Body::from(body))).await
+        }
+    }))
+}
+
+async fn answer(router: &Router, parts: &Parts, body: &Bytes) -> (u16, Value) {
+    let mut request = http::Request::builder().method(&parts.method).uri(&parts.uri).body(body.clone().into()).unwrap();
+    request.headers_mut().clone_from(&parts.headers);
+    let answer = Api(router.clone()).send(request).await;
+    (answer.status, answer.body)
+}
+
+/// What an answer looks like, whatever ids, times and numbers stand in it.
+fn shape(body: &Value) -> Value {
+    match body {
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect(),
+        Value::Array(items) => items.iter().map(shape).collect(),
+        Value::String(_) => "text".into(),
+        Value::Number(_) => 0.into(),
+        other => other.clone(),
+    }
+}
+
+/// The functions for somebody of another workspace, who may do everything there.
+async fn elsewhere(site: &Site, directory: &Path) -> Router {
+    let workspace = Workspace::parse("elsewhere").unwrap();
+    let identity = Identity { workspace, ..Identity::somebody() };
+    let authorizer: Arc<dyn Authorizer> = Arc::new(Judge::of_asks(Visible::Everything, |_| true).knowing(identity));
+    mounted(&site.table, Artifacts::in_directory(directory), authorizer).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_workspace_is_as_if_it_were_not() {
+    let [full, empty] = [Site::new().await, Site::new().await];
+    let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    for site in [&full, &empty] {
+        let store = tracking::store::Store::new(site.table.clone(), ROOT);
+        store.experiment_create_default(&Workspace::default()).await.unwrap();
+    }
+    // No id of one is ever given in the other.
+    let counter = Update::upsert(rows::Config::key(&"experiment_counter".into())).add(COUNT, number(1_000));
+    empty.table.apply(&counter).await.unwrap();
+    let sent = Sent::default();
+    let mut walk = Walk::new(recorded(with_files(&full.table, directories[0].path()).await, &sent));
+    samples::all(&mut walk).await;
+    let before = full.dump().await;
+    let partitions: BTreeSet<_> = full.items().await.iter().map(|item| key_of(item).pk).collect();
+
+    let routers = [elsewhere(&full, directories[0].path()).await, elsewhere(&empty, directories[1].path()).await];
+    let sent = sent.lock().unwrap().iter().map(|(parts, body)| (parts.clone(), body.clone())).collect::<Vec<_>>();
+    let mut told = Vec::new();
+    for (parts, body) in &sent {
+        let call = format!("{} {}", parts.method, parts.uri);
+        let (status, found) = answer(&routers[0], parts, body).await;
+        let is_of = |word: &str| parts.uri.path().contains(word);
+        if is_of("/mlflow-artifacts/") {
+            // A file can be put where no experiment is, but not where another workspace's is.
+            assert_eq!(status, 404, "{call}: {found}");
+            continue;
+        }
+        let is_of_registry = is_of("/registered-models/") || is_of("/model-versions/");
+        let asked = format!("{} {}", parts.uri, String::from_utf8_lossy(body));
+        if is_of_registry && asked.contains("before") {
+            // Of a renamed model, which keeps its partition: the name is free again, and the partition is not its own.
+            continue;
+        }
+        if is_of_registry && ["kept", "after", "/search"].iter().any(|word| asked.contains(word)) {
+            // The key of a model does not say its workspace: a name that another workspace has cannot be had.
+            let is_nothing = status != 200 || found.as_object().is_some_and(serde_json::Map::is_empty);
+            assert!(is_nothing, "{call}: {status} {found}");
+            continue;
+        }
+        let (expected, other) = answer(&routers[1], parts, body).await;
+        let is_same_body = if status == 200 { shape(&found) == shape(&other) } else { found == other };
+        let is_same = status == expected && is_same_body;
+        // An evaluation dataset may name experiments that are nowhere, but none of another workspace: it is not made, and not found.
+        let makes_dataset = parts.uri.path().ends_with("/datasets/create") || is_of("/add-experiments");
+        let is_refused = makes_dataset && status == 404;
+        let is_none = is_of("/datasets/search") && found == serde_json::json!({});
+        if !is_same && !is_refused && !is_none {
+            told.push(format!("{call}: {status} {found}, and with nothing there {expected} {other}"));
+        }
+    }
+    assert_eq!(told, Vec::<String>::new());
+    let changes = full.changes(&before).await;
+    // Settings of the server, such as the last id of an experiment, are of no workspace.
+    let in_old = |key: &&String| key.split(' ').next().is_some_and(|pk| pk != "CONFIG" && partitions.contains(pk));
+    let touched: Vec<_> = changes.keys().filter(in_old).collect();
+    assert_eq!(touched, Vec::<&String>::new());
+}

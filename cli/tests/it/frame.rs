@@ -1,0 +1,258 @@
+//! What an authorizer is told and asked, what it has read and written, and what follows from its answers.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use access::{
+    Action, Arrived, Ask, Authorizer, Caller, Event, Guarded, Identity, Read, Resource, Restriction, Visible,
+};
+use artifact_store::Artifacts;
+use futures::future::BoxFuture;
+use key_schema::{Key, Name, rows};
+use mlflow_api::{ExperimentId, Result, Workspace};
+use serde_json::{Value, json};
+use table::{Condition, Item, Table, TableKey, Write};
+use test_site::{Api, Judge, ROOT, Site};
+
+use crate::site::mounted;
+
+fn ann() -> Identity {
+    Identity { caller: Caller::User("ann".to_owned()), ..Identity::somebody() }
+}
+
+async fn site() -> Site {
+    let site = Site::new().await;
+    let store = tracking::store::Store::new(site.table.clone(), ROOT);
+    store.experiment_create_default(&Workspace::default()).await.unwrap();
+    site
+}
+
+async fn api(table: &Table, authorizer: impl Authorizer + 'static) -> Api {
+    Api(mounted(table, Artifacts::in_directory(Path::new("/nowhere")), Arc::new(authorizer)).await)
+}
+
+fn text(value: &Value, pointer: &str) -> String {
+    value.pointer(pointer).unwrap().as_str().unwrap().to_owned()
+}
+
+async fn v3(api: &Api, method: &str, path: &str, body: Value) -> Value {
+    api.call_at(method, &format!("/api/3.0/mlflow/{path}"), body.to_string()).await.ok()
+}
+
+/// The key of a grant, as a test keeps it.
+fn grant(identity: &Identity, guarded: &Guarded) -> Key {
+    let Caller::User(user) = &identity.caller else { panic!("nobody is known") };
+    let user = Name::from(user.as_str());
+    match guarded {
+        Guarded::Experiment(experiment) => rows::ExperimentPermission::key(&user, experiment),
+        Guarded::RegisteredModel(name) => rows::ModelPermission::key(&user, &Name::from(name.as_str())),
+        Guarded::Scorer(experiment, name) => rows::User::key(&Name::from(format!("{experiment} {name}").as_str())),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn granting(identity: &Identity, event: Event<'_>) -> Vec<Write> {
+    let put = |guarded| Write::Put(Item::new(grant(identity, guarded)), Condition::Always);
+    let delete = |guarded| Write::Delete(grant(identity, guarded), Condition::Always);
+    match event {
+        Event::Created(_, guarded) => vec![put(guarded)],
+        Event::Renamed(old, new) => vec![delete(old), put(new)],
+        Event::Deleted(guarded) => vec![delete(guarded)],
+    }
+}
+
+async fn grants(site: &Site) -> Vec<String> {
+    site.dump().await.into_keys().filter(|key| key.starts_with("USER#")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_authorizer_wants_is_written_with_a_creation_a_renaming_and_a_deletion() {
+    let site = site().await;
+    let judge = Judge::of_asks(Visible::Everything, |_| true).knowing(ann()).writing(granting);
+    let api = api(&site.table, judge).await;
+    let new = json!({ "name": "e" });
+    let experiment = text(&api.post("experiments/create", new.clone()).await.ok(), "/experiment_id");
+    let of_experiment = rows::ExperimentPermission::key(&"ann".into(), &ExperimentId::parse(&experiment).unwrap());
+    assert_eq!(grants(&site).await, [of_experiment.text()]);
+    // What is refused, grants nothing.
+    assert_eq!(api.post("experiments/create", new).await.status, 400);
+    assert_eq!(grants(&site).await, [of_experiment.text()]);
+    let item = &site.dump().await[&rows::Experiment::key(&ExperimentId::parse(&experiment).unwrap()).text()];
+    assert_eq!(item["owner"]["S"], "ann");
+    api.post("experiments/delete", json!({ "experiment_id": experiment })).await.ok();
+    assert_eq!(grants(&site).await, Vec::<String>::new());
+
+    let of_model = |name: &str| rows::ModelPermission::key(&"ann".into(), &Name::from(name)).text();
+    api.post("registered-models/create", json!({ "name": "m" })).await.ok();
+    assert_eq!(grants(&site).await, [of_model("m")]);
+    assert_eq!(api.post("registered-models/create", json!({ "name": "m" })).await.status, 400);
+    api.post("registered-models/rename", json!({ "name": "m", "new_name": "n" })).await.ok();
+    assert_eq!(grants(&site).await, [of_model("n")]);
+    api.call("DELETE", "registered-models/delete", json!({ "name": "n" })).await.ok();
+    assert_eq!(grants(&site).await, Vec::<String>::new());
+
+    let named = json!({ "experiment_id": "0", "name": "s" });
+    let mut scorer = named.clone();
+    scorer["serialized_scorer"] = json!({ "instructions_judge_pydantic_data": {} }).to_string().into();
+    for _ in 0..2 {
+        v3(&api, "POST", "scorers/register", scorer.clone()).await;
+        assert_eq!(grants(&site).await.len(), 1);
+    }
+    v3(&api, "DELETE", "scorers/delete", named).await;
+    assert_eq!(grants(&site).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
+    let site = site().await;
+    let asks = Arc::<Mutex<Vec<Ask>>>::default();
+    let kept = Arc::clone(&asks);
+    let judge = Judge::of_asks(Visible::Everything, move |ask| {
+        kept.lock().unwrap().push(ask.clone());
+        // Who is no administrator is not told what is not there.
+        !matches!(ask.guard, Guarded::Absent(_))
+    });
+    let api = api(&site.table, judge.knowing(ann()).looking()).await;
+    let asked = || std::mem::take(&mut *asks.lock().unwrap());
+    let tags = json!([{ "key": "mlflow.prompt.is_prompt", "value": "true" }]);
+    api.post("registered-models/create", json!({ "name": "p", "tags": tags })).await.ok();
+    assert!(asked().iter().all(|ask| ask.kind == Resource::Prompt && ask.stored.is_none()));
+    api.get("registered-models/get", &[("name", "p")]).await.ok();
+    let of_prompt = asked();
+    let [ask] = of_prompt.as_slice() else { panic!("{of_prompt:?}") };
+    let stored = ask.stored.as_ref().unwrap();
+    assert_eq!((ask.action, ask.kind, stored.is_prompt), (Action::Read, Resource::Prompt, true));
+    assert_eq!((stored.owner.as_deref(), stored.id.is_some()), (Some("ann"), true));
+    assert_eq!(stored.workspace, Workspace::default());
+
+    // A dataset is its experiments'; one without any is asked about itself.
+    let experiment = Guarded::Experiment(ExperimentId::DEFAULT);
+    let new = json!({ "name": "d", "experiment_ids": ["0"] });
+    let dataset = text(&v3(&api, "POST", "datasets/create", new).await, "/dataset/dataset_id");
+    asked();
+    v3(&api, "GET", &format!("datasets/{dataset}"), json!({})).await;
+    let guards: Vec<_> = asked().into_iter().map(|ask| (ask.kind, ask.guard)).collect();
+    assert_eq!(guards, [(Resource::EvaluationDataset, experiment.clone())]);
+    v3(&api, "POST", &format!("datasets/{dataset}/remove-experiments"), json!({ "experiment_ids": ["0"] })).await;
+    asked();
+    v3(&api, "GET", &format!("datasets/{dataset}"), json!({})).await;
+    assert!(matches!(asked().as_slice(), [Ask { guard: Guarded::EvaluationDataset(_), .. }]));
+
+    // What is only named.
+    let run = api.post("runs/create", json!({ "experiment_id": "0" })).await.ok();
+    let run = text(&run, "/run/info/run_id");
+    let model = api.post("logged-models", json!({ "experiment_id": "0", "name": "m" })).await.ok();
+    let model = text(&model, "/model/info/model_id");
+    asked();
+    api.post("runs/outputs", json!({ "run_id": run, "models": [{ "model_id": model, "step": 1 }] })).await.ok();
+    let kinds: Vec<_> = asked().into_iter().map(|ask| (ask.action, ask.kind, ask.guard)).collect();
+    let both = [Resource::Run, Resource::LoggedModel].map(|kind| (Action::Update, kind, experiment.clone()));
+    assert_eq!(kinds, both);
+
+    // What is not there is refused like what may not be read, but where MLflow tells.
+    let nowhere = "0123456789abcdef0123456789abcdef";
+    let outputs = json!({ "run_id": run, "models": [{ "model_id": format!("m-{nowhere}"), "step": 1 }] });
+    assert_eq!(api.post("runs/outputs", outputs).await.status, 403);
+    assert_eq!(api.get("runs/get", &[("run_id", nowhere)]).await.status, 403);
+    let version = json!({ "name": "p", "source": "s3://bucket/else", "run_id": "" });
+    assert_eq!(api.post("model-versions/create", version).await.status, 403);
+    assert_eq!(api.get("experiments/get-by-name", &[("experiment_name", "nowhere")]).await.status, 404);
+    let bulk = "/ajax-api/2.0/mlflow/metrics/get-history-bulk";
+    assert_ne!(api.get_at(bulk, &[("run_id", nowhere), ("metric_key", "k")]).await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_that_only_read_write_nothing() {
+    let site = site().await;
+    let identity = Identity { restriction: Restriction::ReadOnly, ..Identity::somebody() };
+    let api = api(&site.table, Judge::of_asks(Visible::Everything, |_| true).knowing(identity)).await;
+    let before = site.dump().await;
+    assert_eq!(api.post("runs/create", json!({ "experiment_id": "0" })).await.status, 403);
+    assert_eq!(api.post("experiments/create", json!({ "name": "e" })).await.status, 403);
+    assert!(site.changes(&before).await.is_empty());
+    api.get("experiments/get", &[("experiment_id", "0")]).await.ok();
+    api.post("runs/search", json!({ "experiment_ids": ["0"] })).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_hold_what_is_visible_and_nothing_where_nothing_may_be_listed() {
+    let site = site().await;
+    let all = api(&site.table, Judge::of_asks(Visible::Everything, |_| true)).await;
+    let mut ids = Vec::new();
+    for name in ["a", "b"] {
+        let id = text(&all.post("experiments/create", json!({ "name": name })).await.ok(), "/experiment_id");
+        let mut scorer = json!({ "experiment_id": id, "name": name });
+        scorer["serialized_scorer"] = json!({ "instructions_judge_pydantic_data": {} }).to_string().into();
+        v3(&all, "POST", "scorers/register", scorer).await;
+        ids.push(id);
+    }
+    let found = async |api: &Api| {
+        let found = api.post("experiments/search", json!({ "max_results": 9 })).await.ok();
+        let names = found["experiments"].as_array().into_iter().flatten().map(|one| text(one, "/name"));
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        let scorers = v3(api, "GET", "scorers/list", json!({})).await;
+        let scorers = scorers["scorers"].as_array().map_or(0, Vec::len);
+        (names, scorers)
+    };
+    assert_eq!(found(&all).await, (["Default", "a", "b"].map(str::to_owned).to_vec(), 2));
+    let one = Guarded::Experiment(ExperimentId::parse(&ids[0]).unwrap());
+    let few = Visible::Only(Arc::new(HashSet::from([one])));
+    let some = api(&site.table, Judge::of_asks(few, |_| true)).await;
+    assert_eq!(found(&some).await, (vec!["a".to_owned()], 1));
+    let none = Judge::of_asks(Visible::Everything, |ask| !matches!(ask.guard, Guarded::Workspace(_)));
+    assert_eq!(found(&api(&site.table, none).await).await, (Vec::new(), 0));
+}
+
+/// Admits whom an item of another table knows.
+struct OfAnotherTable(&'static str);
+
+impl OfAnotherTable {
+    fn key(&self) -> TableKey {
+        TableKey { table: Some("access".to_owned()), key: rows::User::key(&Name::from(self.0)) }
+    }
+}
+
+impl Authorizer for OfAnotherTable {
+    fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
+        assert_eq!((arrived.path.as_str(), arrived.method.as_str()), ("/api/2.0/mlflow/runs/get", "GET"));
+        Box::pin(async { Ok(Identity { caller: Caller::User(self.0.to_owned()), ..Identity::somebody() }) })
+    }
+
+    fn keys(&self, identity: &Identity, guards: &[Guarded]) -> Vec<TableKey> {
+        assert_eq!((guards.len(), &identity.caller), (1, &Caller::User(self.0.to_owned())));
+        vec![self.key()]
+    }
+
+    fn authorize<'a>(&'a self, _: &'a Identity, asked: &'a [Ask], read: &'a Read) -> BoxFuture<'a, Result<Vec<bool>>> {
+        Box::pin(async move { Ok(vec![read.contains_key(&self.key()); asked.len()]) })
+    }
+
+    fn visible<'a>(&'a self, _: &'a Identity) -> BoxFuture<'a, Result<Visible>> {
+        Box::pin(async { Ok(Visible::nothing()) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guards_and_what_an_authorizer_wants_are_read_with_one_request() {
+    let site = site().await;
+    let admitting = api(&site.faulty(), Judge::of_asks(Visible::Everything, |_| true)).await;
+    let new = admitting.post("runs/create", json!({ "experiment_id": "0" })).await.ok();
+    let run = text(&new, "/run/info/run_id");
+    let access = Table::new(site.engine.client(), "access");
+    access.create_if_missing().await.unwrap();
+    let known = OfAnotherTable("ann");
+    access.put(Item::new(known.key().key), &Condition::Always).await.unwrap();
+    let calls = async |api: &Api, expected: u16| {
+        site.faults.reset_calls();
+        assert_eq!(api.get("runs/get", &[("run_id", &run)]).await.status, expected);
+        let calls = site.faults.all_calls();
+        let of =
+            |name: &str| calls.iter().filter(|(call, _)| call.contains(name)).map(|(_, count)| *count).sum::<u64>();
+        (calls.iter().map(|(_, count)| *count).sum::<u64>(), of("BatchGetItem"))
+    };
+    let (all, batches) = calls(&admitting, 200).await;
+    assert_eq!(calls(&api(&site.faulty(), known).await, 200).await, (all + 1, batches + 1));
+    assert_eq!(calls(&api(&site.faulty(), OfAnotherTable("bob")).await, 403).await, (1, 1));
+}

@@ -1,0 +1,70 @@
+//! What an authorizer has written along with what a request does.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mlflow_api::RegisteredModelName;
+use table::{Item, Write, text};
+
+use crate::authorizer::{Authorizer, Event};
+use crate::guard::Guarded;
+use crate::identity::{Caller, Identity};
+use crate::needs::Resource;
+
+/// Says what is to be written in the transactions of one request beside what the request is about, such as its caller's grant on what he
+/// creates.
+#[derive(Clone, Default)]
+pub struct Along(Option<(Arc<dyn Authorizer>, Identity)>);
+
+impl Along {
+    /// What an authorizer wants written of what this caller does.
+    pub(crate) fn of(authorizer: &Arc<dyn Authorizer>, identity: &Identity) -> Self {
+        Self(Some((Arc::clone(authorizer), identity.clone())))
+    }
+
+    /// Nothing: for what no request does.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// An item that is created, as that of its owner. It says who that is only of a user.
+    #[must_use]
+    pub fn owned(&self, item: Item) -> Item {
+        match &self.0 {
+            Some((_, Identity { caller: Caller::User(user), .. })) => {
+                item.with(entities::attributes::OWNER, text(user))
+            }
+            _ => item,
+        }
+    }
+
+    /// What to write where an entity of a kind is created, which is or will be this guard.
+    #[must_use]
+    pub fn created(&self, kind: Resource, guarded: &Guarded) -> Vec<Write> {
+        self.of_event(Event::Created(kind, guarded))
+    }
+
+    /// The same where a registered model gets another name.
+    #[must_use]
+    pub fn renamed(&self, name: &RegisteredModelName, new_name: &RegisteredModelName) -> Vec<Write> {
+        let [name, new_name] = [name, new_name].map(|name| Guarded::RegisteredModel(name.clone()));
+        self.of_event(Event::Renamed(&name, &new_name))
+    }
+
+    /// The same where it is deleted.
+    #[must_use]
+    pub fn deleted(&self, guarded: &Guarded) -> Vec<Write> {
+        self.of_event(Event::Deleted(guarded))
+    }
+
+    fn of_event(&self, event: Event<'_>) -> Vec<Write> {
+        self.0.as_ref().map(|(authorizer, identity)| authorizer.writes(identity, event)).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Along {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Along").field(&self.0.as_ref().map(|(_, identity)| identity)).finish()
+    }
+}

@@ -1,0 +1,110 @@
+//! From what a request needs to what is asked of the authorizer.
+
+use std::collections::{HashMap, HashSet};
+
+use mlflow_api::{EvaluationDatasetId, ExperimentId, Result};
+use table::{Table, TableKey};
+
+use crate::authorizer::Authorizer;
+use crate::guard::{Ask, Guarded, Read, Stored, experiments_of};
+use crate::identity::Identity;
+use crate::needs::{Need, Needs};
+use crate::resolve::Place;
+
+/// What is asked about one need, and where its target is: nowhere, where that is in another workspace.
+pub(crate) struct Asked {
+    pub(crate) place: Option<Place>,
+    /// Everything that has to be allowed.
+    pub(crate) asks: Vec<Ask>,
+}
+
+/// What is asked about each need, in their order, and what was read for the answer, if guards are looked at.
+pub(crate) async fn ask(
+    authorizer: &dyn Authorizer,
+    looks: bool,
+    identity: &Identity,
+    table: &Table,
+    needs: &Needs,
+    places: Vec<Option<Place>>,
+) -> Result<(Vec<Asked>, Read)> {
+    let listed = if looks { experiments_of_datasets(table, &places).await? } else { HashMap::new() };
+    let guards: Vec<Vec<Guarded>> =
+        needs.iter().zip(&places).map(|(need, place)| guards(need, place.as_ref(), &listed)).collect();
+    let read = if looks { read(authorizer, identity, table, guards.concat()).await? } else { Read::new() };
+    let stored = |guard: &Guarded| {
+        let item = guard.key().and_then(|key| read.get(&TableKey::here(key)));
+        item.map(Stored::of).transpose()
+    };
+    let mut asked = Vec::new();
+    for ((need, place), guards) in needs.iter().zip(places).zip(guards) {
+        let stored = guards.iter().map(stored).collect::<Result<Vec<_>>>()?;
+        let is_foreign = stored.iter().flatten().any(|stored| stored.workspace != identity.workspace);
+        let place = place.filter(|_| !is_foreign);
+        let asks = match &place {
+            None if need.tells_of_absence => Vec::new(),
+            None => vec![one(need, Guarded::Absent(need.kind), None)],
+            Some(_) => guards.into_iter().zip(stored).map(|(guard, stored)| one(need, guard, stored)).collect(),
+        };
+        asked.push(Asked { place, asks });
+    }
+    Ok((asked, read))
+}
+
+fn one(need: &Need, guard: Guarded, stored: Option<Stored>) -> Ask {
+    let is_prompt = stored.as_ref().is_some_and(|stored| stored.is_prompt);
+    let kind = if is_prompt { need.kind.of_prompt() } else { need.kind };
+    Ask { action: need.action, kind, guard, stored }
+}
+
+/// What guards the target of a need: each of the experiments of an evaluation dataset, if there is any, and one thing for all else.
+fn guards(
+    need: &Need,
+    place: Option<&Place>,
+    listed: &HashMap<EvaluationDatasetId, Vec<ExperimentId>>,
+) -> Vec<Guarded> {
+    let Some(place) = place else { return Vec::new() };
+    match place {
+        Place::EvaluationDataset(dataset) => match listed.get(dataset) {
+            Some(experiments) if !experiments.is_empty() => {
+                experiments.iter().copied().map(Guarded::Experiment).collect()
+            }
+            _ => vec![place.guarded(&need.target)],
+        },
+        _ => vec![place.guarded(&need.target)],
+    }
+}
+
+/// The experiments of the evaluation datasets that a request names. One request, if it names any.
+async fn experiments_of_datasets(
+    table: &Table,
+    places: &[Option<Place>],
+) -> Result<HashMap<EvaluationDatasetId, Vec<ExperimentId>>> {
+    let named = places.iter().flatten().filter_map(|place| match place {
+        Place::EvaluationDataset(dataset) => Some(dataset.clone()),
+        _ => None,
+    });
+    let named: HashSet<_> = named.collect();
+    if named.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let key = |dataset: &EvaluationDatasetId| Guarded::EvaluationDataset(dataset.clone()).key();
+    let keys: Vec<_> = named.iter().filter_map(key).collect();
+    let items = table.get_many(&keys).await?;
+    let listed = named.into_iter().map(|dataset| {
+        let item = key(&dataset).and_then(|key| items.get(&key));
+        let experiments = item.map(|item| experiments_of(item).collect()).unwrap_or_default();
+        (dataset, experiments)
+    });
+    Ok(listed.collect())
+}
+
+/// The items of guards, and what else the authorizer wants. One request.
+async fn read(authorizer: &dyn Authorizer, identity: &Identity, table: &Table, guards: Vec<Guarded>) -> Result<Read> {
+    let guards: Vec<_> = guards.into_iter().collect::<HashSet<_>>().into_iter().collect();
+    let mut keys: Vec<_> = guards.iter().filter_map(Guarded::key).map(TableKey::here).collect();
+    keys.extend(authorizer.keys(identity, &guards));
+    if keys.is_empty() {
+        return Ok(Read::new());
+    }
+    Ok(table.get_together(&keys).await?)
+}

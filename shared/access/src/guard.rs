@@ -1,0 +1,106 @@
+//! What is asked of an authorizer.
+
+use std::collections::HashMap;
+
+use entities::attributes::{EXPERIMENTS, ID, OWNER, TAGS, WORKSPACE};
+use entities::{entry_key, workspace_named};
+use key_schema::{Key, Name, rows};
+use mlflow_api::registry::IS_PROMPT_TAG;
+use mlflow_api::{EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, Workspace};
+use table::{Item, TableKey};
+
+use crate::needs::{Action, Resource};
+
+/// What permissions are kept for: what guards the entities that a request names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Guarded {
+    /// The workspace, where something of a kind is created or listed.
+    Workspace(Resource),
+    /// An experiment: guards its runs, logged models and traces.
+    Experiment(ExperimentId),
+    /// A scorer, by its experiment and its name: guards its versions.
+    Scorer(ExperimentId, String),
+    /// A registered model or a prompt: guards its versions.
+    RegisteredModel(RegisteredModelName),
+    /// An evaluation dataset of no experiment, or one whose experiments nobody has asked for.
+    EvaluationDataset(EvaluationDatasetId),
+    /// Nothing, for there is no entity of the kind under the id that the request names, or none in the caller's workspace.
+    Absent(Resource),
+}
+
+impl Guarded {
+    /// The kind of entity.
+    #[must_use]
+    pub const fn resource(&self) -> Resource {
+        match self {
+            Self::Workspace(resource) | Self::Absent(resource) => *resource,
+            Self::Experiment(_) => Resource::Experiment,
+            Self::Scorer(..) => Resource::Scorer,
+            Self::RegisteredModel(_) => Resource::RegisteredModel,
+            Self::EvaluationDataset(_) => Resource::EvaluationDataset,
+        }
+    }
+
+    /// The key of the item that says of it what [`Stored`] holds.
+    pub(crate) fn key(&self) -> Option<Key> {
+        match self {
+            Self::Workspace(_) | Self::Absent(_) => None,
+            Self::Experiment(experiment) | Self::Scorer(experiment, _) => Some(rows::Experiment::key(experiment)),
+            Self::RegisteredModel(name) => Some(rows::RegisteredModel::key(&Name::from(name.as_str()))),
+            Self::EvaluationDataset(dataset) => Some(rows::EvaluationDataset::key(dataset)),
+        }
+    }
+}
+
+/// What the table says of a guard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The workspace that it belongs to.
+    pub workspace: Workspace,
+    /// Whether it is a prompt.
+    pub is_prompt: bool,
+    /// The user who created it, where that is known.
+    pub owner: Option<String>,
+    /// What tells a registered model from every other that had its name before.
+    pub id: Option<String>,
+}
+
+impl Stored {
+    /// What an item says of a guard.
+    ///
+    /// # Errors
+    /// An internal one, if it cannot be read.
+    pub(crate) fn of(item: &Item) -> Result<Self> {
+        let text = |name| item.text(name).map(str::to_owned);
+        let prompt = item.map(TAGS).and_then(|tags| tags.get(IS_PROMPT_TAG)?.as_s().ok());
+        Ok(Self {
+            workspace: workspace_named(item.text(WORKSPACE)).map_err(mlflow_api::Error::internal)?,
+            // In any case, as `RegisteredModel._is_prompt` has it.
+            is_prompt: prompt.is_some_and(|tag| tag.to_lowercase() == "true"),
+            owner: text(OWNER),
+            id: text(ID),
+        })
+    }
+}
+
+/// The experiments that the item of an evaluation dataset names. Clients may have named some that cannot be.
+pub(crate) fn experiments_of(dataset: &Item) -> impl Iterator<Item = ExperimentId> {
+    let names = dataset.map(EXPERIMENTS).into_iter().flat_map(HashMap::keys);
+    names.filter_map(|name| ExperimentId::parse(entry_key(name)).ok())
+}
+
+/// One thing that is asked of an authorizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// What is to be done.
+    pub action: Action,
+    /// To what kind of entity. It is a prompt, or a prompt's version, only if that is known.
+    pub kind: Resource,
+    /// What guards it.
+    pub guard: Guarded,
+    /// What the table says of that; `None` where it has nothing, and where the authorizer does not look.
+    pub stored: Option<Stored>,
+}
+
+/// What was read for an authorizer: guards, and what it asked for itself.
+pub type Read = HashMap<TableKey, Item>;

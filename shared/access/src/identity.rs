@@ -1,0 +1,91 @@
+//! Who sent a request, and how it arrived.
+
+use std::net::IpAddr;
+
+use http::{HeaderMap, Method};
+use mlflow_api::Workspace;
+
+/// Who is calling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Somebody whom the gateway or the loopback address has admitted, and of whom nothing else is known.
+    Somebody,
+    /// A user.
+    User(String),
+}
+
+/// What the credentials of a request leave out of what its caller may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Restriction {
+    /// Nothing: the caller may do with them whatever he may do.
+    #[default]
+    None,
+    /// Everything but reading and listing.
+    ReadOnly,
+}
+
+/// Who is calling, where, and with which credentials. Calls within the server carry it on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Who.
+    pub caller: Caller,
+    /// The workspace that the request is about. What belongs to another one is not there for it.
+    pub workspace: Workspace,
+    /// What the credentials leave out.
+    pub restriction: Restriction,
+}
+
+impl Identity {
+    /// Somebody in the default workspace: who has been admitted by others, and rows that are open to everybody.
+    #[must_use]
+    pub fn somebody() -> Self {
+        Self { caller: Caller::Somebody, workspace: Workspace::default(), restriction: Restriction::None }
+    }
+}
+
+/// What the gateway found out about who signed a request (IAM).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayIdentity {
+    /// The AWS account.
+    pub account: String,
+    /// The ARN of the user, or of the role's session. The session's name in it is the caller's own choice.
+    pub arn: String,
+    /// The id of the user, or of the role, which no other ever gets.
+    pub user: String,
+}
+
+/// What is known of a request where it came in, and stands in none of its headers. The server of a laptop and the Lambda put it
+/// into the extensions of the request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// The address that the request came from.
+    pub peer: Option<IpAddr>,
+    /// Who signed it, where the gateway asked for that.
+    pub gateway: Option<GatewayIdentity>,
+}
+
+/// A request as it arrived, but for its body and its query.
+#[derive(Clone, Debug)]
+pub struct Arrived {
+    /// Method.
+    pub method: Method,
+    /// Path, as it was sent.
+    pub path: String,
+    /// Headers. Whoever sent the request has written them all.
+    pub headers: HeaderMap,
+    /// What is known of it beside them.
+    pub entry: Entry,
+}
+
+impl Arrived {
+    /// A request with these parts.
+    #[must_use]
+    pub fn of(parts: &http::request::Parts) -> Self {
+        Self {
+            method: parts.method.clone(),
+            path: parts.uri.path().to_owned(),
+            headers: parts.headers.clone(),
+            entry: parts.extensions.get().cloned().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What API Gateway says about who sent a request: it stands in the event, and in no header that a client could write.
+
+use access::{Entry, GatewayIdentity};
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::map_request;
+use lambda_http::request::RequestContext;
+
+/// The same router for a Lambda: its requests carry what the gateway knows of their senders.
+pub fn entered(router: Router) -> Router {
+    router.layer(map_request(enter))
+}
+
+async fn enter(mut request: Request) -> Request {
+    let entry = request.extensions().get().map(entry_of).unwrap_or_default();
+    request.extensions_mut().insert(entry);
+    request
+}
+
+/// What the context of an event says.
+fn entry_of(context: &RequestContext) -> Entry {
+    let RequestContext::ApiGatewayV2(context) = context else { return Entry::default() };
+    let iam = context.authorizer.as_ref().and_then(|authorizer| authorizer.iam.as_ref());
+    let gateway = iam.and_then(|iam| {
+        // Behind the colon is the name of a role's session, which its user chose.
+        let user = iam.user_id.as_deref()?.split(':').next()?.to_owned();
+        Some(GatewayIdentity { account: iam.account_id.clone()?, arn: iam.user_arn.clone()?, user })
+    });
+    Entry { peer: context.http.source_ip.as_deref().and_then(|address| address.parse().ok()), gateway }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::body::Body;
+    use axum::routing::get;
+    use serde_json::{Value, json};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn entry(authorizer: Value) -> Entry {
+        let event = json!({
+            "version": "2.0", "routeKey": "$default", "rawPath": "/health", "rawQueryString": "",
+            "headers": { "x-amzn-request-context": "forged" }, "isBase64Encoded": false,
+            "requestContext": {
+                "accountId": "1", "apiId": "a", "domainName": "d", "domainPrefix": "d", "requestId": "r",
+                "routeKey": "$default", "stage": "$default", "time": "t", "timeEpoch": 1, "authorizer": authorizer,
+                "http": { "method": "GET", "path": "/health", "protocol": "HTTP/1.1", "sourceIp": "192.0.2.7", "userAgent": "u" },
+            },
+        });
+        let request = lambda_http::request::from_str(&event.to_string()).unwrap();
+        let found = Arc::<Mutex<Option<Entry>>>::default();
+        let kept = Arc::clone(&found);
+        let keep = move |request: Request| async move {
+            *kept.lock().unwrap() = request.extensions().get::<Entry>().cloned();
+        };
+        let app = entered(Router::new().route("/health", get(keep)));
+        app.oneshot(request.map(|_| Body::empty())).await.unwrap();
+        let entry = found.lock().unwrap().take();
+        entry.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_request_carries_what_the_gateway_knows_of_its_sender() {
+        let peer = "192.0.2.7".parse().ok();
+        let iam = json!({ "iam": {
+            "accessKey": "k", "accountId": "123456789012", "callerId": "AROAX:chosen", "principalOrgId": "o",
+            "userArn": "arn:aws:sts::123456789012:assumed-role/train/chosen", "userId": "AROAX:chosen",
+        } });
+        let signed = GatewayIdentity {
+            account: "123456789012".to_owned(),
+            arn: "arn:aws:sts::123456789012:assumed-role/train/chosen".to_owned(),
+            user: "AROAX".to_owned(),
+        };
+        assert_eq!(entry(iam).await, Entry { peer, gateway: Some(signed) });
+        assert_eq!(entry(json!({})).await, Entry { peer, gateway: None });
+    }
+}
