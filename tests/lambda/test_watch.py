@@ -4,6 +4,7 @@ No other test goes through it: it confirms an answer before it has read it, and 
 """
 
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -12,12 +13,11 @@ import requests
 from tests.support.engine import start_engine
 from tests.support.processes import ChildProcess, PortTaken, child_environment, start_on_own_port, wait_until
 from tests.support.s3 import LocalS3
-from tests.support.servers import answers
 
 from .conftest import REPOSITORY, function_settings
 
-#: Long enough for cargo to wait for another build.
-_PATIENCE_SECONDS = 600
+#: Long enough for a build, and for cargo to wait for another one.
+_PATIENCE_SECONDS = 1_800
 
 #: cargo finds its subcommand `lambda` beside this Python.
 _PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -47,11 +47,17 @@ def _start(settings: dict[str, str], log: Path, port: int) -> tuple[ChildProcess
     command += ["--invoke-address", "127.0.0.1", "--invoke-port", str(port)]
     watch = ChildProcess(command, child_environment(PATH=_PATH, **settings), REPOSITORY, log)
     try:
-        # The function is built and started by its first request. Where the port is taken, the watch ends at once and does not say why.
-        wait_until(lambda: answers(url) or not watch.is_running, "answer to /health", watch, _PATIENCE_SECONDS)
-        if not watch.is_running:
+        # Where the port is taken, the watch ends at once and does not say why.
+        wait_until(lambda: _listens(port) or not watch.is_running, "listening", watch)
+        # The function is built and started by its first request, which waits for it: those who give up would all be answered first.
+        if not (watch.is_running and requests.get(f"{url}/health", timeout=_PATIENCE_SECONDS).text == "OK"):
             raise PortTaken(watch.log_tail())
     except BaseException:
         watch.stop()
         raise
     return watch, url
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

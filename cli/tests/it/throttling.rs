@@ -146,7 +146,7 @@ async fn timed(test: impl Future<Output = ()>) {
 /// Requests to all endpoints, each with the partitions that it needs throttled in turn. Whatever was answered 429 succeeds in the end.
 #[tokio::test]
 async fn every_endpoint_answers_429_until_the_partitions_it_needs_take_requests() {
-    timed(every_endpoint_is_throttled()).await;
+    timed(Box::pin(every_endpoint_is_throttled())).await;
 }
 
 async fn every_endpoint_is_throttled() {
@@ -176,7 +176,7 @@ async fn every_endpoint_is_throttled() {
 /// As patient as functions are: three attempts at what is throttled, and no more.
 #[tokio::test]
 async fn a_throttled_call_ends_after_three_attempts() {
-    timed(calls_are_throttled()).await;
+    timed(Box::pin(calls_are_throttled())).await;
 }
 
 async fn calls_are_throttled() {

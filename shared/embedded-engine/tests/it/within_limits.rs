@@ -240,11 +240,11 @@ async fn a_write_conflicts_with_a_transaction_and_not_with_a_write() {
     let writes = (0..10).map(|_| code_of_put(&client, key("p", "a")));
     assert!(join_all(writes).await.iter().all(Option::is_none));
     let mut rounds = 0..ROUNDS;
-    while !writes_conflict_with_a_transaction(&client).await {
+    while !Box::pin(writes_conflict_with_a_transaction(&client)).await {
         assert!(rounds.next().is_some(), "writes do not conflict with a transaction");
     }
     let mut rounds = 0..ROUNDS;
-    while !a_transaction_conflicts_with_a_write(&client).await {
+    while !Box::pin(a_transaction_conflicts_with_a_write(&client)).await {
         assert!(rounds.next().is_some(), "a transaction does not conflict with a write");
     }
 }
