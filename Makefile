@@ -33,6 +33,7 @@ ui: ## Fetch MLflow's user interface into ./ui
 
 watch: export AWS_REGION := local
 watch: export TABLE_NAME := mlflow
+watch: export ACCESS_MODE := none
 watch: export ARTIFACT_ROOT ?= $(CURDIR)/data/artifacts
 watch: export UI_DIRECTORY := $(CURDIR)/ui/build
 watch: ui $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by the table's stream, built anew when their code changes
@@ -91,7 +92,7 @@ test-others:
 
 test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, and the Lambda functions as they are deployed
 	cargo build --workspace
-	@# More processes than cores: the browser's pages, killed servers and uploads are mostly waited for.
+	@# More processes than cores: the browser's pages, killed servers and uploads are mostly waited for. What tests bound are ratios and counts (tests/README.md).
 	python -m pytest tests --numprocesses 4 --dist loadgroup
 
 test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed

@@ -17,7 +17,7 @@ _LONGEST = "[runs-search-grid]"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process runs all tests of a local Lambda: it takes a build, and a server per function. What takes longest begins first."""
+    """One process runs all tests of a local Lambda, so that its functions start once. What takes longest begins first."""
     items.sort(key=lambda item: not item.name.endswith(_LONGEST))
     for item in items:
         if "local_lambda" in getattr(item, "fixturenames", ()):

@@ -1,6 +1,7 @@
 """How long a person waits for pages of much data: 10,000 runs in a list, and charts of a million points.
 
-Figures are only worth something with a release build (`make test-slow` makes one) on a machine that does nothing else.
+The figures that it prints are only worth something with a release build (`make test-slow` makes one) on a machine that does nothing else. What it
+asserts are ratios of what was measured in turns, so that other programs take as much of the machine from both.
 """
 
 import http.client
@@ -27,8 +28,11 @@ _RUNS = 10_000
 _CURVES, _POINTS, _BATCH = 10, 100_000, 1_000
 #: A page is opened so often, and the median counts.
 _OPENINGS = 5
-_WITHIN_SECONDS = 2.0
+#: Requests are so many times as fast as MLflow's, and a person, for whom the browser takes most of the time, waits no longer but for so much.
 _TIMES_AS_FAST = 10
+_MUCH_LONGER = 1.5
+#: Points of a curve that has few.
+_FEW_POINTS = 1_000
 _PATIENCE_MS = 120_000
 #: No request is under way any more when none was at so many looks in a row.
 _QUIET_LOOKS = 5
@@ -53,7 +57,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Path]
 
 
 def test_list_of_10_000_runs(browser, ours, tmp_path):
-    """The list and its filter answer within two seconds, and its requests are ten times as fast as stock MLflow's."""
+    """The list and its filter are there as soon as stock MLflow's, and its requests are ten times as fast."""
     side, directory = ours
     made = list(data.runs(_RUNS, seed=1))
     _load_into_stock(stock_database(tmp_path), made)
@@ -71,7 +75,6 @@ def test_list_of_10_000_runs(browser, ours, tmp_path):
         again = _ask_again(sides, {name: found[-1].asked for name, found in openings.items()})
     finally:
         stock.stop()
-    listed, filtered = _median(openings["ours"], "listed"), _median(openings["ours"], "filtered")
     requests = {name: statistics.median(opening.requests for opening in found[1:]) for name, found in openings.items()}
     times = again["stock"] / again["ours"]
     for name, found in openings.items():
@@ -79,22 +82,30 @@ def test_list_of_10_000_runs(browser, ours, tmp_path):
         print(f"{name}: listed {_median(found, 'listed'):.2f} s, filtered {_median(found, 'filtered'):.2f} s, the first time {first};", end=" ")
         print(f"its requests together {1000 * requests[name]:.0f} ms, {1000 * again[name]:.0f} ms without the browser")
     print(f"{requests['stock'] / requests['ours']:.1f} times as fast, {times:.1f} times without the browser")
-    assert listed < _WITHIN_SECONDS and filtered < _WITHIN_SECONDS
+    for what in ("listed", "filtered"):
+        assert _median(openings["ours"], what) < _MUCH_LONGER * _median(openings["stock"], what), what
     assert times > _TIMES_AS_FAST
 
 
 def test_charts_of_a_million_points(browser, ours):
-    """The curves of 10 runs with 100,000 points each are drawn within two seconds."""
+    """The curves of 10 runs with 100,000 points each are drawn about as soon as those of a thousand."""
     side, _ = ours
-    experiment = data.post(side, "experiments/create", {"name": "curves"})["experiment_id"]
-    with ThreadPoolExecutor(_CURVES) as threads:
-        for _ in threads.map(lambda number: _log_curve(side, experiment, number), range(_CURVES)):
-            pass
+    experiments = {}
+    for points in (_FEW_POINTS, _POINTS):
+        experiments[points] = data.post(side, "experiments/create", {"name": f"curves of {points}"})["experiment_id"]
+        with ThreadPoolExecutor(_CURVES) as threads:
+            for _ in threads.map(lambda number: _log_curve(side, experiments[points], number, points), range(_CURVES)):
+                pass
     page = _page(browser, side.url)
-    openings = [_open_charts(page, side, experiment) for _ in range(1 + _OPENINGS)]
-    print(f"drawn in {_median(openings, 'drawn'):.2f} s, the first time in {openings[0].seconds['drawn']:.2f} s;", end=" ")
-    print(f"its requests together {1000 * statistics.median(opening.requests for opening in openings[1:]):.0f} ms")
-    assert _median(openings, "drawn") < _WITHIN_SECONDS
+    openings: dict[int, list[Opening]] = {points: [] for points in experiments}
+    # In turns, as above.
+    for _ in range(1 + _OPENINGS):
+        for points, experiment in experiments.items():
+            openings[points].append(_open_charts(page, side, experiment))
+    for points, found in openings.items():
+        print(f"{points} points: drawn in {_median(found, 'drawn'):.2f} s, the first time in {found[0].seconds['drawn']:.2f} s;", end=" ")
+        print(f"its requests together {1000 * statistics.median(opening.requests for opening in found[1:]):.0f} ms")
+    assert _median(openings[_POINTS], "drawn") < 2 * _median(openings[_FEW_POINTS], "drawn")
 
 
 def _load_into_stock(database: Path, made: list[data.RunData]) -> None:
@@ -205,13 +216,13 @@ def _median(openings: list[Opening], what: str) -> float:
     return statistics.median(opening.seconds[what] for opening in openings[1:])
 
 
-def _log_curve(side: Side, experiment: str, number: int) -> None:
+def _log_curve(side: Side, experiment: str, number: int, count: int) -> None:
     run = data.post(side, "runs/create", {"experiment_id": experiment, "run_name": f"curve {number}", "start_time": 1_750_000_000_000 + number})
     run_id = run["run"]["info"]["run_id"]
-    for first in range(0, _POINTS, _BATCH):
+    for first in range(0, count, _BATCH):
         points = [
             {"key": "loss", "value": (number + 1) / (step + 1), "timestamp": 1_750_000_000_000 + step, "step": step}
             for step in range(first, first + _BATCH)
         ]
         data.post(side, "runs/log-batch", {"run_id": run_id, "metrics": points})
-    data.post(side, "runs/update", {"run_id": run_id, "status": "FINISHED", "end_time": 1_750_000_000_000 + _POINTS})
+    data.post(side, "runs/update", {"run_id": run_id, "status": "FINISHED", "end_time": 1_750_000_000_000 + count})

@@ -17,7 +17,7 @@ CHROMIUM = "/usr/bin/chromium"
 #: the sample of `make test` took 108 CPU seconds beyond the servers' own, without it 74.
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader"]
 #: A page that has not come to rest by then spins for ever.
-_PATIENCE_SECONDS = 30
+_PATIENCE_SECONDS = 90
 _BETWEEN_LOOKS_MS = 100
 #: The page is at rest when so many looks in a row see the same.
 _SAME_LOOKS = 8

@@ -6,7 +6,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -227,7 +226,7 @@ def test_a_client_that_asks_for_parts_takes_the_proxy(
 def test_many_clients_at_once(kept: Served):
     served = kept
     content = {number: bytes([number]) * 300_000 for number in range(_CLIENTS)}
-    start, end = (threading.Barrier(_CLIENTS, timeout=120) for _ in range(2))
+    start, end = (threading.Barrier(_CLIENTS, timeout=600) for _ in range(2))
 
     def work(number: int) -> bool:
         session = requests.Session()
@@ -329,10 +328,7 @@ def test_a_server_that_is_asked_to_end_finishes_an_upload(served: Served):
     connection.sendall(b"x" * 1_000_000)
     assert connection.recv(1_000).startswith(b"HTTP/1.1 200")
     # Not even a connection that is kept for later holds it up.
-    deadline = time.monotonic() + 60
-    while served.server.process.is_running:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    served.server.process.wait()
     connection.close()
     assert served.files() == {"0/x/new"}
 

@@ -19,8 +19,6 @@ _PARAMS_PER_BATCH = 100
 _WRITERS = 8
 #: As many points of a metric with a short name have room in one answer of ours.
 _WHOLE_HISTORY = 500_000
-#: Stock MLflow rewrites every run of the experiment in one transaction; what is promised is promised for our server.
-_PROMPTLY_SECONDS = 60 if subject_is_stock_mlflow() else 1
 
 
 def _scaled(count: int) -> int:
@@ -81,21 +79,33 @@ def test_deleting_and_restoring_an_experiment_of_many_runs(client: MlflowClient,
         created = threads.map(lambda number: client.create_run(experiment, start_time=number), range(1, count + 1))
         ids = [run.info.run_id for run in created]
 
-    _promptly(lambda: client.delete_experiment(experiment))
+    # Stock MLflow rewrites every run of the experiment; what is promised is promised for our server.
+    if not subject_is_stock_mlflow():
+        of_one_run = client.create_experiment(f"one run {experiment}")
+        client.create_run(of_one_run)
+        assert _fastest_change(client, experiment) < 3 * _fastest_change(client, of_one_run)
+
+    client.delete_experiment(experiment)
     assert {client.get_run(run_id).info.lifecycle_stage for run_id in (ids[0], ids[-1])} == {"deleted"}
     assert not client.search_runs(experiment, max_results=10)
     assert len(client.search_runs(experiment, run_view_type=ViewType.DELETED_ONLY, max_results=10)) == min(10, count)
     with pytest.raises(Exception, match="must be in the 'active' state"):
         client.log_metric(ids[-1], "m", 1)
 
-    _promptly(lambda: client.restore_experiment(experiment))
+    client.restore_experiment(experiment)
     assert {client.get_run(run_id).info.lifecycle_stage for run_id in (ids[0], ids[-1])} == {"active"}
     assert not client.search_runs(experiment, run_view_type=ViewType.DELETED_ONLY, max_results=10)
     client.log_metric(ids[-1], "m", 1)
     assert client.search_runs(experiment, "metrics.m = 1")[0].info.run_id == ids[-1]
 
 
-def _promptly(action) -> None:
-    start = time.monotonic()
-    action()
-    assert time.monotonic() - start < _PROMPTLY_SECONDS
+def _fastest_change(client: MlflowClient, experiment: str) -> float:
+    """Seconds to delete and restore an experiment, the least of some: another program may take the processor meanwhile."""
+
+    def change() -> float:
+        start = time.monotonic()
+        client.delete_experiment(experiment)
+        client.restore_experiment(experiment)
+        return time.monotonic() - start
+
+    return min(change() for _ in range(5))

@@ -208,7 +208,7 @@ def test_every_kind_of_write_survives_a_kill(start_server):
 
     with ThreadPoolExecutor(len(written)) as threads:
         writers = [threads.submit(write, kind) for kind in range(len(written))]
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 2 * _PATIENCE_SECONDS
         while min(len(made) for made in acknowledged) < _LEAST_OF_A_KIND:
             assert time.monotonic() < deadline, [len(made) for made in acknowledged]
             for writer in writers:

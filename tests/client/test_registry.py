@@ -202,7 +202,7 @@ def test_the_files_of_a_version_are_sent_from_the_servers_own_directory(client: 
         client.create_model_version("with files", f"{run.artifact_uri}/model", run.run_id)
 
         def sent(**query: str) -> tuple[int, str]:
-            answer = requests.get(f"{server.url}/model-versions/get-artifact", query, timeout=10)
+            answer = requests.get(f"{server.url}/model-versions/get-artifact", query, timeout=60)
             return answer.status_code, answer.text
 
         assert sent(name="with files", version="1", path="MLmodel") == (200, "flavors: {}\n")

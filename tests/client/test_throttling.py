@@ -75,12 +75,11 @@ def test_the_client_comes_back_when_it_is_told_to(client: MlflowClient, table: T
     assert sorted(run.info.run_name == "another" for run in client.search_runs([hot])) == [False, True]
 
 
-def test_a_client_that_does_not_come_back_knows_soon(client: MlflowClient, table: ThrottledEngine, monkeypatch: pytest.MonkeyPatch):
+def test_a_client_that_does_not_come_back_knows_after_three_attempts(client: MlflowClient, table: ThrottledEngine, monkeypatch: pytest.MonkeyPatch):
     experiment, run_id = _run(client, "hot")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     _throttle(table, experiment, run_id)
-    begin = time.monotonic()
     with pytest.raises(MlflowException, match="429"):
         client.log_metric(run_id, "loss", 0.5)
-    assert time.monotonic() - begin < 2
+    # How long it pauses between them, in all, is tested where time can stand still (`cli/tests/it/throttling.rs`).
     assert table.refused == 3

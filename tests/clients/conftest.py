@@ -12,7 +12,9 @@ import pytest
 from botocore.session import Session
 from mlflow_serverless_auth import SigV4
 
-from .gateway import echo, serving, strict
+from tests.support.http_server import serving
+
+from .gateway import echo, strict
 from .verifier import Verifier
 
 REGION = "eu-test-1"

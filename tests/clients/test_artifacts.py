@@ -9,13 +9,13 @@ import pytest
 import requests
 from mlflow_serverless_auth import SigV4
 
+from tests.support.http_server import Answer, Received, serving
 from tests.support.processes import child_environment
 from tests.support.s3 import LocalS3
 from tests.support.servers import ServerlessMlflow
 
 from .conftest import VERIFIER
-from .gateway import Answer, forwarding, serving, strict
-from .verifier import Received
+from .gateway import forwarding, strict
 
 _SETTING = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE"
 _SIZES = {"small": 4_499_999, "large": 4_500_000}

@@ -8,9 +8,10 @@ import pytest
 import requests
 from mlflow_serverless_auth import SigV4
 
+from tests.support.http_server import Answer, Received, serving
+
 from .conftest import VERIFIER
-from .gateway import Answer, serving, strict
-from .verifier import Received
+from .gateway import strict
 
 _PRESIGNED = "/bucket/key?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a%2Fb&X-Amz-Signature=abc"
 
@@ -28,14 +29,14 @@ class Chain:
 
     def _redirect(self, request: Received) -> Answer:
         if request.target == "/again":
-            return 200, {}, b""
-        return self.status, {"Location": self.location}, b""
+            return 200, [], b""
+        return self.status, [("Location", self.location)], b""
 
     def _store(self, request: Received) -> Answer:
         self.stored.append(request)
         if request.target == "/back":
-            return 307, {"Location": f"{self.gateway}/again"}, b""
-        return 200, {}, b"stored"
+            return 307, [("Location", f"{self.gateway}/again")], b""
+        return 200, [], b"stored"
 
 
 @pytest.fixture

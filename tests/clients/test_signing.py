@@ -13,8 +13,10 @@ from botocore.credentials import RefreshableCredentials
 from botocore.session import Session
 from mlflow_serverless_auth import SigningError, SigV4
 
+from tests.support.http_server import serving
+
 from .conftest import REGION, VERIFIER
-from .gateway import echo, serving, strict
+from .gateway import echo, strict
 from .verifier import Verifier
 
 _AWKWARD = ["a b", "a+b", " ", "+", "größer 🎉", "100%", "%2B", "%zz", "a/b", "a&b=c", "a=b", "", "~-_.!*'()", "a\nb"]

@@ -13,11 +13,12 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking.request_auth.registry import fetch_auth
 from mlflow_serverless_auth.provider import MlflowServerlessAuthProvider
 
+from tests.support.http_server import serving
 from tests.support.processes import child_environment
 from tests.support.servers import start_subject
 
 from .conftest import REGION, VERIFIER
-from .gateway import forwarding, serving, strict
+from .gateway import forwarding, strict
 
 _AWKWARD_NAMES = ["with spaces", "a+b", "größer 🎉", "100% %2B", "a & b = c", "#?;,'\"", "~-_.!*()"]
 

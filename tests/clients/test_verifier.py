@@ -5,7 +5,9 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from .verifier import Received, Refused, Verifier
+from tests.support.http_server import Received
+
+from .verifier import Refused, Verifier
 
 _VERIFIER = Verifier("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "us-east-1", "service")
 _NOW = datetime(2015, 8, 30, 12, 36, tzinfo=timezone.utc)

@@ -7,10 +7,11 @@ signer, so that a signer's mistake cannot cancel itself out. test_verifier.py ho
 import hashlib
 import hmac
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from urllib.parse import quote, unquote_to_bytes
+
+from tests.support.http_server import Received
 
 _AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<credential>[^, ]+), *SignedHeaders=(?P<headers>[^, ]+), *"
@@ -18,23 +19,6 @@ _AUTHORIZATION = re.compile(
 )
 _TIMESTAMP = "%Y%m%dT%H%M%SZ"
 _MOST_SKEW = timedelta(minutes=5)
-
-Headers = Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Received:
-    """A request as it came over the wire: the target undecoded, the headers in order and repeated, the body whole."""
-
-    method: str
-    target: str
-    headers: Headers
-    body: bytes = b""
-
-    def values(self, name: str) -> list[str]:
-        """All values of a header, whatever its case."""
-        return [value for header, value in self.headers if header.lower() == name]
-
 
 class Refused(Exception):
     """The signature is not valid; the message says why."""

@@ -1,12 +1,9 @@
-"""A local Lambda: `cargo lambda watch` in front of the functions, the engine over HTTP behind them."""
+"""A local Lambda: API Gateway as the tests have it, the functions' programs behind it, and the engine over HTTP behind them."""
 
 import base64
 import gzip
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,30 +11,34 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from samtranslator.yaml_helper import yaml_parse
 
 from tests.support.engine import Engine, start_engine
-from tests.support.processes import ChildProcess, PortTaken, child_environment, start_on_own_port, wait_until
+from tests.support.gateway import Gateway, Limits, read_routes
+from tests.support.http_server import serving
+from tests.support.invoke_api import invoking
+from tests.support.runtime_api import Function
 from tests.support.s3 import Bucket, LocalS3
-from tests.support.servers import ARTIFACT_ROOT, answers
+from tests.support.servers import ARTIFACT_ROOT
 from tests.support.ui_build import lay_build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-#: Long enough for cargo to wait for another build.
+#: In AWS a call has 30 s. Here functions are not optimized, and share the machine with all other tests; `tests/support` has the tests of limits.
 PATIENCE_SECONDS = 300
-
-#: cargo finds its subcommand `lambda` beside this Python.
-_PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 @dataclass(frozen=True)
 class LocalLambda:
-    """Where the router of `cargo lambda watch` listens, and the engine with the folder of its data. It does not feed the indexer.
+    """Where the gateway listens, and the engine with the folder of its data. It does not feed the indexer.
 
     The functions keep artifacts in the bucket, below the path of ARTIFACT_ROOT.
     """
 
     gateway: str
+    #: Where functions are called by their names.
+    lambda_api: str
+    functions: Mapping[str, Function]
     engine: Engine
     data: Path
     bucket: Bucket
@@ -47,41 +48,41 @@ class LocalLambda:
 
 @pytest.fixture(scope="session")
 def local_lambda(tmp_path_factory: pytest.TempPathFactory, s3: LocalS3) -> Iterator[LocalLambda]:
-    """Both, over an empty table."""
+    """All of it, over an empty table."""
     bucket = s3.make_bucket(urlsplit(ARTIFACT_ROOT).netloc)
-    # `cargo lambda watch` prints no port that it has chosen itself.
-    running, stops = start_on_own_port(lambda port: _start(tmp_path_factory.mktemp("lambda"), bucket, port))
-    with stops:
-        yield running
-
-
-def _start(directory: Path, bucket: Bucket, port: int) -> tuple[LocalLambda, ExitStack]:
+    directory = tmp_path_factory.mktemp("lambda")
     with ExitStack() as stops:
-        url, data = f"http://127.0.0.1:{port}", directory / "data"
         ui = lay_build(directory / "layer")
-        engine = start_engine(directory, data)
+        engine = start_engine(directory, directory / "data")
         stops.callback(engine.process.stop)
-        environment = child_environment(
-            PATH=_PATH,
-            DYNAMODB_ENDPOINT=engine.url,
-            TABLE_NAME="mlflow",
-            ARTIFACT_ROOT=ARTIFACT_ROOT,
-            # The bucket takes the same key: it does not look at it.
-            AWS_ENDPOINT_URL_S3=bucket.s3.url,
-            AWS_ACCESS_KEY_ID=engine.access_key,
-            AWS_SECRET_ACCESS_KEY=engine.secret,
-            AWS_REGION="local",
-            UI_DIRECTORY=str(ui),
-        )
-        command = ["cargo", "lambda", "watch", "--ignore-changes", "--disable-cors"]
-        command += ["--invoke-address", "127.0.0.1", "--invoke-port", str(port)]
-        watch = ChildProcess(command, environment, REPOSITORY, directory / "watch.log")
-        stops.callback(watch.stop)
-        # The function is started by its first request. Where the port is taken, the watch ends at once and does not say why.
-        wait_until(lambda: answers(url) or not watch.is_running, "answer to /health", watch, PATIENCE_SECONDS)
-        if not watch.is_running:
-            raise PortTaken(watch.log_tail())
-        return LocalLambda(url, engine, data, bucket, ui), stops.pop_all()
+        settings = function_settings(engine, bucket, ui)
+        functions = {
+            crate.parent.name: Function(REPOSITORY / "target/debug" / crate.parent.name, directory, settings, PATIENCE_SECONDS)
+            for crate in REPOSITORY.glob("functions/*/Cargo.toml")
+        }
+        for function in functions.values():
+            stops.callback(function.stop)
+        routes = read_routes(yaml_parse((REPOSITORY / "template.yaml").read_text()))
+        gateway = Gateway(routes, functions, Limits(seconds=PATIENCE_SECONDS))
+        url = stops.enter_context(serving(gateway.answer))
+        lambda_api = stops.enter_context(serving(invoking(functions)))
+        yield LocalLambda(url, lambda_api, functions, engine, directory / "data", bucket, ui)
+
+
+def function_settings(engine: Engine, bucket: Bucket, ui: Path) -> dict[str, str]:
+    """The environment variables of functions that keep their data in the engine and in the bucket."""
+    return {
+        "DYNAMODB_ENDPOINT": engine.url,
+        "ACCESS_MODE": "none",
+        "TABLE_NAME": "mlflow",
+        "ARTIFACT_ROOT": ARTIFACT_ROOT,
+        # The bucket takes the same key: it does not look at it.
+        "AWS_ENDPOINT_URL_S3": bucket.s3.url,
+        "AWS_ACCESS_KEY_ID": engine.access_key,
+        "AWS_SECRET_ACCESS_KEY": engine.secret,
+        "AWS_REGION": "local",
+        "UI_DIRECTORY": str(ui),
+    }
 
 
 @pytest.fixture(scope="session")
@@ -91,22 +92,14 @@ def gateway(local_lambda: LocalLambda) -> str:
 
 
 @pytest.fixture
-def invoke_raw(gateway: str, tmp_path: Path) -> Callable[..., Any]:
+def invoke_raw(local_lambda: LocalLambda) -> Callable[..., Any]:
     """Hands a function one of the sample events, with some texts in it replaced; returns what it answers."""
 
     def send(function: str, name: str, replaced: dict[str, str] | None = None) -> Any:
         text = (REPOSITORY / "events" / f"{name}.json").read_text()
         for old, new in (replaced or {}).items():
             text = text.replace(old, new)
-        event = tmp_path / f"{name}.json"
-        event.write_text(text)
-        command = ["cargo", "lambda", "invoke", function, "--data-file", str(event)]
-        command += ["--invoke-address", "127.0.0.1", "--invoke-port", gateway.rpartition(":")[2]]
-        # The first call of a function waits until it is built.
-        environment = child_environment(PATH=_PATH)
-        process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
-        assert process.returncode == 0, process.stderr
-        return json.loads(process.stdout)
+        return local_lambda.functions[function].invoke(json.loads(text))
 
     return send
 

@@ -130,7 +130,7 @@ def test_a_download_is_resumed(place: Place):
 
 def test_many_clients_at_once(place: Place):
     content = {number: bytes([255 - number]) * 200_000 for number in range(_CLIENTS)}
-    start = threading.Barrier(_CLIENTS, timeout=120)
+    start = threading.Barrier(_CLIENTS, timeout=600)
 
     def work(number: int) -> bool:
         session = requests.Session()

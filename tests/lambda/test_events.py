@@ -124,8 +124,7 @@ def test_a_query_reads_what_other_functions_have_written(gateway):
     run = call(gateway, "runs/create", {"experiment_id": "0", "run_name": "queried"})["run"]["info"]
     query = "query Q($i: MlflowGetRunInput!) { mlflowGetRun(input: $i) { run { info { runName } experiment { name } modelVersions { name } } } }"
     body = {"query": query, "variables": {"i": {"runId": run["run_id"]}}}
-    # The first call of a function waits until it is built.
-    answer = requests.post(f"{gateway}/graphql", json=body, timeout=300).json()
+    answer = requests.post(f"{gateway}/graphql", json=body, timeout=60).json()
     found = {"info": {"runName": "queried"}, "experiment": {"name": "Default"}, "modelVersions": []}
     assert answer == {"data": {"mlflowGetRun": {"run": found}}, "errors": None}
 

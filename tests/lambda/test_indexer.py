@@ -202,7 +202,7 @@ def test_the_engine_feeds_the_indexer(new_run, local_lambda, rows, tmp_path):
     """A second engine on the same data carries the stream over; the first, which the functions talk to, does not."""
     run = new_run()
     assert rows.is_marked(run)
-    feeding = start_engine(tmp_path, local_lambda.data, "--indexer-url", local_lambda.gateway)
+    feeding = start_engine(tmp_path, local_lambda.data, "--indexer-url", local_lambda.lambda_api)
     try:
         wait_until(lambda: not rows.is_marked(run), f"indexing of {run}", feeding.process, PATIENCE_SECONDS)
         assert_indexed(rows, run)

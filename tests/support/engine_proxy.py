@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from tests.support.engine import Engine, start_engine
 
-_TIMEOUT_SECONDS = 30
+_TIMEOUT_SECONDS = 120
 #: Status, type and body.
 Answer = tuple[int, str, bytes]
 Headers = list[tuple[str, str]]

@@ -37,7 +37,7 @@ def log_and_fetch_by_many(url: str, experiment_id: str, directory: Path, clients
     """So many clients begin at once. Each logs files to a run of its own, and one to a run of all; then it fetches its own. At the end
     another client fetches those of all."""
     shared = MlflowClient(url).create_run(experiment_id).info.run_id
-    start = threading.Barrier(clients, timeout=120)
+    start = threading.Barrier(clients, timeout=600)
 
     def work(number: int) -> None:
         client, sent, fetched = MlflowClient(url), directory / f"sent-{number}", directory / f"fetched-{number}"

@@ -1,81 +1,184 @@
-"""Lambda's runtime API for one function: hands it events, and takes its answers to their end before it confirms them, as Lambda does."""
+"""Lambda: functions as programs behind its runtime API, of which each sandbox handles one event at a time."""
 
 import json
 import os
 import queue
+import re
 import threading
+import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from .http_server import Answer, Received, serving
 from .processes import ChildProcess, child_environment
 
-#: Longer than any function takes.
-_PATIENCE_SECONDS = 60
+#: An event, and an answer, as JSON.
+LONGEST_BYTES = 6 * 1024 * 1024
+#: How often it is looked whether a sandbox has ended before it has answered.
+_LOOK_SECONDS = 0.1
+_STOP_SECONDS = 2
 
 
-class RunningFunction:
-    """The program of a function, which waits for events."""
+class FunctionFailed(Exception):
+    """A function gave no answer; `kind` is what Lambda calls it."""
 
-    def __init__(self, events: queue.Queue, answers: queue.Queue, process: ChildProcess):
-        self._events, self._answers, self._process = events, answers, process
+    def __init__(self, kind: str, message: str):
+        super().__init__(f"{kind}: {message}")
+        self.kind, self.message = kind, message
+
+
+class EventTooLong(Exception):
+    """Lambda does not take the event."""
+
+
+class Function:
+    """A function, in as many sandboxes as it gets events at once, `most` at the most; further events wait for one of them."""
+
+    def __init__(self, program: Path, directory: Path, settings: Mapping[str, str], seconds: float, most: int = 4):
+        """The program gets the settings as environment variables and has so many seconds for an event. Logs go to the directory."""
+        if not program.is_file():
+            raise FileNotFoundError(f"{program} is missing: build it")
+        self._program, self._directory, self._settings = program, directory, settings
+        self._seconds, self._most = seconds, most
+        self._sandboxes: list[_Sandbox] = []
+        self._free: list[_Sandbox] = []
+        self._changed = threading.Condition()
+        self._started = 0
+
+    @property
+    def started(self) -> int:
+        """How many sandboxes it has had so far."""
+        return self._started
 
     def invoke(self, event: Any) -> Any:
-        """What it answers."""
-        self._events.put(json.dumps(event).encode())
+        """What it answers.
+
+        Raises EventTooLong, or FunctionFailed where it ends, fails, takes too long, or answers more than Lambda carries.
+        """
+        text = json.dumps(event, ensure_ascii=False).encode()
+        if len(text) > LONGEST_BYTES:
+            raise EventTooLong(f"{len(text)} bytes")
+        sandbox = self._take()
         try:
-            return json.loads(self._answers.get(timeout=_PATIENCE_SECONDS))
-        except queue.Empty:
-            raise TimeoutError(self._process.log_tail()) from None
+            return sandbox.invoke(text)
+        finally:
+            self._give_back(sandbox)
+
+    def stop(self) -> None:
+        """No event is under way any more."""
+        with self._changed:
+            for sandbox in self._sandboxes:
+                sandbox.stop()
+            self._sandboxes, self._free = [], []
+
+    def _take(self) -> "_Sandbox":
+        with self._changed:
+            while not self._free and len(self._sandboxes) >= self._most:
+                self._changed.wait()
+            while self._free:
+                sandbox = self._free.pop()
+                if sandbox.is_running:
+                    return sandbox
+                self._forget(sandbox)
+            self._started += 1
+            log = self._directory / f"{self._program.name}-{self._started}.log"
+            self._sandboxes.append(_Sandbox(self._program, log, self._settings, self._seconds))
+            return self._sandboxes[-1]
+
+    def _give_back(self, sandbox: "_Sandbox") -> None:
+        with self._changed:
+            if sandbox.is_running:
+                self._free.append(sandbox)
+            else:
+                self._forget(sandbox)
+            self._changed.notify()
+
+    def _forget(self, sandbox: "_Sandbox") -> None:
+        self._sandboxes.remove(sandbox)
+        sandbox.stop()
 
 
-@contextmanager
-def running_function(program: Path, log: Path, **settings: str) -> Iterator[RunningFunction]:
-    """The program with these environment variables."""
-    events: queue.Queue[bytes] = queue.Queue()
-    answers: queue.Queue[bytes] = queue.Queue()
+class _Sandbox:
+    """One process of a function, with a runtime API of its own."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def __init__(self, program: Path, log: Path, settings: Mapping[str, str], seconds: float):
+        self._seconds = seconds
+        self._name = program.name
+        #: An event and its number, until the process asks for one; None at the end.
+        self._events: queue.Queue[tuple[str, bytes] | None] = queue.Queue()
+        #: The number of the event, what the process says of it (`response`, or `error`), and with what words.
+        self._said: queue.Queue[tuple[str, str, bytes]] = queue.Queue()
+        self._stops = ExitStack()
+        url = self._stops.enter_context(serving(self._runtime_api))
+        environment = child_environment(
+            AWS_LAMBDA_RUNTIME_API=url.removeprefix("http://"),
+            AWS_LAMBDA_FUNCTION_NAME=program.name,
+            AWS_LAMBDA_FUNCTION_VERSION="1",
+            AWS_LAMBDA_FUNCTION_MEMORY_SIZE="512",
+            AWS_LAMBDA_LOG_GROUP_NAME="/",
+            AWS_LAMBDA_LOG_STREAM_NAME="/",
+            **settings,
+        )
+        self._process = ChildProcess([os.fspath(program)], environment, log.parent, log)
 
-        def do_GET(self) -> None:
-            event = events.get()
-            self.send_response(200)
-            self.send_header("Lambda-Runtime-Aws-Request-Id", str(uuid.uuid4()))
-            self.send_header("Lambda-Runtime-Deadline-Ms", "4102444800000")
-            self.send_header("Lambda-Runtime-Invoked-Function-Arn", f"arn:aws:lambda:local:000000000000:function:{program.name}")
-            self.send_header("Content-Length", str(len(event)))
-            self.end_headers()
-            self.wfile.write(event)
+    @property
+    def is_running(self) -> bool:
+        return self._process.is_running
 
-        def do_POST(self) -> None:
-            answers.put(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(202)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def invoke(self, event: bytes) -> Any:
+        number = str(uuid.uuid4())
+        self._events.put((number, event))
+        what, said = self._outcome(number)
+        if what != "response":
+            error = json.loads(said)
+            raise FunctionFailed(error.get("errorType", "Unhandled"), error.get("errorMessage", ""))
+        if len(said) > LONGEST_BYTES:
+            raise FunctionFailed("Function.ResponseSizeTooLarge", f"{len(said)} bytes")
+        return json.loads(said)
 
-        def log_message(self, *_: object) -> None:
-            pass
+    def stop(self) -> None:
+        self._process.stop(_STOP_SECONDS)
+        # Whoever still waits for an event waits no more.
+        self._events.put(None)
+        self._stops.close()
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    environment = child_environment(
-        AWS_LAMBDA_RUNTIME_API=f"127.0.0.1:{server.server_port}",
-        AWS_LAMBDA_FUNCTION_NAME=program.name,
-        AWS_LAMBDA_FUNCTION_VERSION="1",
-        AWS_LAMBDA_FUNCTION_MEMORY_SIZE="512",
-        AWS_LAMBDA_LOG_GROUP_NAME="/",
-        AWS_LAMBDA_LOG_STREAM_NAME="/",
-        **settings,
-    )
-    process = ChildProcess([os.fspath(program)], environment, log.parent, log)
-    try:
-        yield RunningFunction(events, answers, process)
-    finally:
-        process.stop()
-        server.shutdown()
-        server.server_close()
+    def _outcome(self, number: str) -> tuple[str, bytes]:
+        """What the process says of the event."""
+        deadline = time.monotonic() + self._seconds
+        while True:
+            # Before the look at what it has said: an answer may be its last word.
+            ended = not self._process.is_running
+            try:
+                of, what, said = self._said.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                if ended:
+                    raise FunctionFailed("Runtime.ExitError", self._process.log_tail()) from None
+                if time.monotonic() > deadline:
+                    # As Lambda does: whatever it is at, it is at no more.
+                    self._process.kill()
+                    raise FunctionFailed("Sandbox.Timedout", f"{self._seconds} s\n{self._process.log_tail()}") from None
+                continue
+            if of in (number, "init"):
+                return what, said
+
+    def _runtime_api(self, request: Received) -> Answer:
+        if request.method == "GET" and request.target.endswith("/runtime/invocation/next"):
+            event = self._events.get()
+            if event is None:
+                return 410, [], b""
+            number, content = event
+            headers = [
+                ("Content-Type", "application/json"),
+                ("Lambda-Runtime-Aws-Request-Id", number),
+                ("Lambda-Runtime-Deadline-Ms", str(int((time.time() + self._seconds) * 1000))),
+                ("Lambda-Runtime-Invoked-Function-Arn", f"arn:aws:lambda:local:000000000000:function:{self._name}"),
+            ]
+            return 200, headers, content
+        # The request has been read to its end by now, as Lambda reads an answer before it confirms it.
+        if said := re.search(r"/runtime/(?:invocation/)?([\w-]+)/(response|error)$", request.target):
+            self._said.put((said[1], said[2], request.body))
+            return 202, [], b""
+        return 404, [], b""

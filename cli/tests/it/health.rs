@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use embedded_engine::Engine;
 use rusqlite::Connection;
-use serde_json::json;
+use serde_json::{Value, json};
 use table::Table;
 
 use crate::site::{TABLE, functions, send};
@@ -45,7 +46,7 @@ async fn health_is_answered_while_a_search_computes() {
     let table = Table::new(Engine::memory().unwrap().client(), TABLE);
     table.create_if_missing().await.unwrap();
     let router = functions(&table).await;
-    let post = async |path: &str, body: serde_json::Value| {
+    let post = async |path: &str, body: Value| {
         let (status, answer) = send(&router, "POST", &format!("/api/2.0/mlflow/{path}"), &body).await;
         assert_eq!(status, 200, "{answer}");
         answer
@@ -60,7 +61,21 @@ async fn health_is_answered_while_a_search_computes() {
     let matching = format!("tags.note LIKE '%{}b%' AND ", "a_".repeat(300));
     let filter = format!("{}tags.note LIKE '%c%'", matching.repeat(20));
     let wanted = json!({ "experiment_ids": [experiment], "filter": filter });
-    let searching = router.clone();
+    // Another program may take the processor in one round, and hardly in all.
+    let mut rounds = Vec::new();
+    loop {
+        let (longest, searched) = while_it_searches(&router, &wanted).await;
+        if longest * 3 < searched {
+            break;
+        }
+        rounds.push((longest, searched));
+        assert!(rounds.len() < 20, "the longest that /health waited for, of a search of so long: {rounds:?}");
+    }
+}
+
+/// The longest that `/health` waits for during a search that finds nothing, and how long that takes.
+async fn while_it_searches(router: &Router, wanted: &Value) -> (Duration, Duration) {
+    let (searching, wanted) = (router.clone(), wanted.clone());
     let began = Instant::now();
     let search = tokio::spawn(async move {
         let found = send(&searching, "POST", "/api/2.0/mlflow/runs/search", &wanted).await;
@@ -68,12 +83,12 @@ async fn health_is_answered_while_a_search_computes() {
     });
     let (mut longest, mut last) = (Duration::ZERO, Instant::now());
     while !search.is_finished() {
-        assert_eq!(send(&router, "GET", "/health", &json!(null)).await.0, 200);
+        assert_eq!(send(router, "GET", "/health", &json!(null)).await.0, 200);
         longest = longest.max(last.elapsed());
         last = Instant::now();
         tokio::task::yield_now().await;
     }
     let ((status, found), searched) = search.await.unwrap();
-    assert_eq!((status, &found["runs"]), (200, &serde_json::Value::Null), "{found}");
-    assert!(longest * 3 < searched, "/health waited for {longest:?} of a search of {searched:?}");
+    assert_eq!((status, &found["runs"]), (200, &Value::Null), "{found}");
+    (longest, searched)
 }

@@ -13,7 +13,8 @@ use entities::layout::CURRENT;
 use key_schema::rows;
 use table::{Condition, Item, Table, number};
 
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// How long the program is waited for. A busy machine takes long for what takes an idle one a moment.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The program, until this is dropped.
 pub(crate) struct Program {

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
+use clock::{Moment, Simulation};
 use embedded_engine::Engine;
 use embedded_engine::limits::{Limits, Throughput};
 use http::header::RETRY_AFTER;
@@ -20,7 +21,7 @@ use table::{Retry, Table};
 
 use crate::site::{ROOT, TABLE, send, with_files};
 
-/// How soon a client knows that it was throttled.
+/// How soon a client knows that it was throttled: for how long calls pause in all. What they compute takes a busy machine any time.
 const SOON: Duration = Duration::from_secs(1);
 /// Partitions that one call reaches one after another, at the most.
 const STEPS: usize = 20;
@@ -79,10 +80,10 @@ impl Site {
     }
 
     async fn check_bystander(&self) {
-        let begin = Instant::now();
+        let begin = Moment::now();
         let (status, answer) = send(&self.router, "GET", &self.bystander, &Value::Null).await;
         assert_eq!(status, 200, "a run of another experiment: {answer}");
-        assert!(begin.elapsed() < SOON);
+        assert_eq!(begin.age(), Duration::ZERO, "it waits for nothing");
     }
 
     /// Sends a request with all partitions closed, then with those open that turned it away, and so on until it is answered.
@@ -93,10 +94,10 @@ impl Site {
         let mut open = BTreeSet::new();
         for _ in 0..STEPS {
             self.open(&open);
-            let begin = Instant::now();
+            let begin = Moment::now();
             let request = Request::from_parts(parts.clone(), Body::from(body.clone()));
             let answer = next.clone().run(request).await;
-            let lasted = begin.elapsed();
+            let lasted = begin.age();
             let throttled = self.throttled();
             if throttled.is_empty() {
                 self.open_all();
@@ -140,13 +141,21 @@ async fn check_refusal(call: &str, answer: Response) {
     assert_eq!(body, expected, "{call}");
 }
 
+/// Runs a test on a clock that stands still but where somebody sleeps.
+async fn timed(test: impl Future<Output = ()>) {
+    let clock = Simulation::begin();
+    tokio::select! { () = test => {}, () = clock.drive() => {} }
+}
+
 /// Requests to all endpoints, each with the partitions that it needs throttled in turn. Whatever was answered 429 succeeds in the end.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn every_endpoint_answers_429_until_the_partitions_it_needs_take_requests() {
+    timed(Box::pin(every_endpoint_is_throttled())).await;
+}
+
+async fn every_endpoint_is_throttled() {
     let directory = tempfile::tempdir().unwrap();
-    let pause = Duration::from_millis(1);
-    let retry = Retry { first_throttled_pause: pause, longest_pause: pause, ..Retry::default() };
-    let site = Arc::new(Site::new(retry, directory.path()).await);
+    let site = Arc::new(Site::new(Retry::default(), directory.path()).await);
     let stepped = Arc::new(Mutex::new(0));
     let layer = from_fn({
         let (site, stepped) = (Arc::clone(&site), Arc::clone(&stepped));
@@ -164,15 +173,19 @@ async fn every_endpoint_answers_429_until_the_partitions_it_needs_take_requests(
 }
 
 /// As patient as functions are: three attempts at what is throttled, and no more.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_throttled_call_ends_after_three_attempts() {
+    timed(Box::pin(calls_are_throttled())).await;
+}
+
+async fn calls_are_throttled() {
     let directory = tempfile::tempdir().unwrap();
     let site = Site::new(Retry::default(), directory.path()).await;
     let mut walk = Walk::new(site.router.clone());
     let experiment = walk.post("experiments/create", json!({ "name": "hot" })).await["experiment_id"].clone();
     let run = walk.post("runs/create", json!({ "experiment_id": experiment })).await["run"]["info"]["run_id"].clone();
     // The leases on the experiment's stage end, so that every call begins with its partition.
-    tokio::time::sleep(Duration::from_millis(350)).await;
+    clock::sleep(Duration::from_millis(350)).await;
     site.open(&BTreeSet::new());
     let metric = json!({ "run_id": run, "key": "loss", "value": 1, "timestamp": 1 });
     for (method, path, body) in [
@@ -185,9 +198,9 @@ async fn a_throttled_call_ends_after_three_attempts() {
         ("GET", "/api/2.0/mlflow/artifacts/list", json!({ "run_id": run })),
     ] {
         site.limits.reset_usage();
-        let begin = Instant::now();
+        let begin = Moment::now();
         let (status, answer) = send(&site.router, method, path, &body).await;
-        let lasted = begin.elapsed();
+        let lasted = begin.age();
         assert_eq!(status, 429, "{path}: {answer}");
         assert!(lasted < SOON, "{path}: {lasted:?}");
         let throttled = site.throttled();

@@ -212,6 +212,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_lease_runs_out_and_is_not_given_on_deleted_experiments() {
+        // Time stands still, but for the sleep.
+        let clock = clock::Simulation::begin();
         let leases = Leases { length: Duration::from_millis(20), held: Mutex::default() };
         let id = ExperimentId::DEFAULT;
         leases.keep(id, Moment::now(), &experiment(LifecycleStage::Active, 3));
@@ -219,7 +221,7 @@ mod tests {
         leases.keep(id, Moment::now(), &experiment(LifecycleStage::Deleted, 4));
         assert_eq!(leases.get(id), None);
         leases.keep(id, Moment::now(), &experiment(LifecycleStage::Active, 5));
-        tokio::time::sleep(leases.length).await;
+        tokio::select! { () = clock::sleep(leases.length) => {}, () = clock.drive() => {} }
         assert_eq!(leases.get(id), None);
         leases.keep(id, Moment::now(), &experiment(LifecycleStage::Active, 6));
         leases.forget(id);

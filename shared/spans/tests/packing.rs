@@ -126,16 +126,24 @@ fn an_answer_is_made_as_far_as_there_is_room() {
     assert!((0..20).any(|_| took(&eight) < took(&one) * 3));
 }
 
+/// Eight times as many take about eight times as long, where the product of all with all would take 64 times.
 #[test]
-fn a_span_with_many_attributes_takes_no_time() {
-    let attributes =
-        (0..100_000).map(|number| attribute(&format!("mlflow.traceTag.{number}"), text("value"))).collect();
-    let body = message(vec![Span { attributes, ..span_of(1, 1) }]);
-    let began = std::time::Instant::now();
-    let exports = read(PROTOBUF, None, &body).unwrap();
-    assert_eq!(exports[0].spans[0].attributes.len(), 100_001);
-    assert_eq!(summarize(&exports[0].spans).unwrap().tags.len(), 100_000);
-    assert!(began.elapsed().as_secs() < 10);
+fn a_span_with_many_attributes_is_read_in_linear_time() {
+    let shortest = |count: usize| {
+        let attributes =
+            (0..count).map(|number| attribute(&format!("mlflow.traceTag.{number}"), text("value"))).collect();
+        let body = message(vec![Span { attributes, ..span_of(1, 1) }]);
+        let read = || {
+            let began = std::time::Instant::now();
+            let exports = read(PROTOBUF, None, &body).unwrap();
+            assert_eq!(exports[0].spans[0].attributes.len(), count + 1);
+            assert_eq!(summarize(&exports[0].spans).unwrap().tags.len(), count);
+            began.elapsed()
+        };
+        (0..3).map(|_| read()).min().unwrap()
+    };
+    // Another program may take the processor in one of the rounds, and hardly in all.
+    assert!((0..20).any(|_| shortest(40_000) < shortest(5_000) * 32));
 }
 
 fn text(text: &str) -> AnyValue {

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use clock::Simulation;
 use embedded_engine::Engine;
 use entities::RunLocation;
 use entities::attributes::PACKED;
@@ -94,15 +93,12 @@ pub(crate) async fn params_and_points(ledger: &mut Ledger) {
     let pair = two_runs(&bench, experiment).await;
     let runs = pair.each_ref();
     let call = "1,000,000 points of one metric, a call of 1,000 (mean over 1,000)";
-    // What a process knows of a run gets old, and is read again. Here time stands still, so that a slow machine meters what a fast one does.
-    let clock = Simulation::begin();
-    let allowed = budget([3.0, 12.0, 2.0], [2.0, 12.0, 0.0]);
-    let calls = ledger.mean(call, allowed, &bench, runs, 1_000, async |store, run, call| {
-        let start = i64::from(call) * 1_000;
-        store.run_log_batch(run, &steps("loss", start..start + 1_000)).await.unwrap();
-    });
-    tokio::select! { () = calls => {}, () = clock.drive() => {} }
-    drop(clock);
+    ledger
+        .mean(call, budget([3.0, 12.0, 2.0], [2.0, 12.0, 0.0]), &bench, runs, 1_000, async |store, run, call| {
+            let start = i64::from(call) * 1_000;
+            store.run_log_batch(run, &steps("loss", start..start + 1_000)).await.unwrap();
+        })
+        .await;
     come_to_rest(bench.table(), experiment, &pair).await;
     ledger
         .row(
@@ -170,7 +166,8 @@ async fn charts(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: Experimen
         .await;
 }
 
-/// Draws a hundred runs of a million points each. Those of one are logged and packed; the others get copies of all that a chart reads of it.
+/// Draws a hundred runs of a million points each, in no more than a few times as long as it takes to read all points of one of them. Those of one
+/// are logged and packed; the others get copies of all that a chart reads of it.
 pub(crate) async fn a_hundred_charts() {
     // On disk: an engine in memory has room for 1 GB.
     let directory = tempfile::tempdir().unwrap();
@@ -204,16 +201,19 @@ pub(crate) async fn a_hundred_charts() {
         table.write_many(rows.iter().map(|row| row.clone().with("PK", text(pk.clone()))).collect(), &[]).await.unwrap();
         runs.push(copy);
     }
-    let mut times = Vec::new();
+    // Other programs may take the processor meanwhile: the fastest of some attempts counts.
+    let (mut whole, mut drawn) = (Duration::MAX, Duration::MAX);
     for _ in 0..5 {
         let begin = Instant::now();
+        let (points, _) = bench.store.metric_history(&runs[0], "loss", None, "").await.unwrap();
+        whole = whole.min(begin.elapsed());
+        assert_eq!(points.len(), 1_000_500);
+        let begin = Instant::now();
         let points = bench.store.metric_history_sample(runs.clone(), "loss", None, 320).await.unwrap();
-        times.push(begin.elapsed());
+        drawn = drawn.min(begin.elapsed());
         assert_eq!(points.len(), 32_000);
         let steps = points.chunks(320).map(|points| (points[0].step, points[319].step));
         assert!(steps.eq(std::iter::repeat_n((0, 1_000_499), 100)));
     }
-    let most = std::env::var("CHART_MS").map_or(1_000, |most| most.parse().unwrap());
-    // Other programs may take the processor meanwhile.
-    assert!(times.iter().min().is_some_and(|time| *time < Duration::from_millis(most)), "{times:?}");
+    assert!(drawn < whole * 3, "{drawn:?} for the charts, {whole:?} for all points of a run");
 }

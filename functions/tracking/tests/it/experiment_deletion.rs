@@ -215,7 +215,7 @@ async fn a_run_deleted_while_the_experiment_goes_and_comes_stays_deleted() {
     // Restored as soon as the deletion is written, before it is answered.
     let restored =
         async { while b.post("experiments/restore", json!({ "experiment_id": experiment })).await.status != 200 {} };
-    tokio::time::timeout(Duration::from_secs(20), restored).await.unwrap();
+    tokio::time::timeout(Duration::from_mins(5), restored).await.unwrap();
     set_stage(&b, "runs/delete", &run).await;
     a.log_metric(&run, "loss", (2, 2, 2.0)).await.refused_as_deleted();
     a.log_param(&run, "p", "1").await.refused_as_deleted();
