@@ -3,6 +3,7 @@
 mod artifact_options;
 mod connect;
 mod connections;
+mod endpoint;
 mod engine;
 mod feed;
 mod gc;

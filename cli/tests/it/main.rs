@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
 mod bounds;
+mod front;
 mod health;
 mod memory;
 mod needs;
