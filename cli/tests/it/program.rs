@@ -175,6 +175,8 @@ fn settings_that_make_no_sense_are_refused_with_a_sentence() {
         let said = refusal(arguments, &[]);
         assert!(said.contains(sentence), "{arguments:?}: {said}");
     }
+    let said = refusal(&["serve", "--memory"], &[("RUST_LOG", "warn,tower=loud")]);
+    assert!(said.contains("RUST_LOG=warn,tower=loud makes no sense"), "{said}");
 }
 
 /// Made-up keys go to this machine only: elsewhere the server would start, and fail with each request.

@@ -2,8 +2,8 @@
 //!
 //! A page from elsewhere may send requests to 127.0.0.1. Under a name of its own that resolves there (DNS rebinding) it could
 //! read the answers: so the `Host` must be a name of this server. And it may neither change anything nor cause work: so a
-//! request must come from a page of this server, or from no page. Browsers say where a request comes from in `Origin` and
-//! `Sec-Fetch-Site`; MLflow's client and the AWS SDKs send neither.
+//! request must come from a page of this server, or from no page. Browsers say where a request comes from in `Origin`,
+//! `Sec-Fetch-Site` or `Referer`; MLflow's client and the AWS SDKs send none of them.
 
 mod names;
 mod unread;

@@ -10,12 +10,6 @@ use key_schema::definition::{GLOBAL_INDEXES, LOCAL_INDEXES, PK, SK, TTL, key_att
 use crate::{Failure, Result, Table};
 
 impl Table {
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Whether there is such a table.
     pub async fn is_there(&self) -> Result<bool> {
         match self.client.describe_table().table_name(&self.name).send().await {
