@@ -1,6 +1,6 @@
 //! From command line options to the artifacts that the server keeps.
 
-use artifact_store::Artifacts;
+use artifact_store::{Artifacts, Prefix};
 use clap::Args;
 use mlflow_api::location;
 
@@ -38,6 +38,9 @@ impl ArtifactOptions {
         let directory = directory.to_str().ok_or("the working directory's name is no valid text")?.to_owned();
         let absolute = |uri: &str| location::absolute(uri, Some(&directory)).map_err(|error| error.message);
         let root = absolute(&self.artifact_root)?;
+        if root.starts_with("s3:") && Prefix::of_uri(&root).is_none() {
+            return Err(format!("{root} names no bucket (s3://bucket/path)").into());
+        }
         let destination = absolute(self.artifacts_destination.as_deref().unwrap_or(&root))?;
         let artifacts = Artifacts::below(&destination);
         if self.artifacts_destination.is_some() && !artifacts.are_kept() {

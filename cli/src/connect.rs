@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use aws_sdk_dynamodb::Client;
 use clap::Args;
 use embedded_engine::Engine;
 use entities::layout;
 use table::Table;
 
 use crate::Failure;
+use crate::endpoint::Endpoint;
 
 /// Where the data is.
 #[derive(Args)]
@@ -42,9 +42,9 @@ pub(crate) struct Place {
     pub(crate) storage: Storage,
     /// Use the engine at this URL, DynamoDB itself or another that speaks its protocol, in place of the embedded one.
     #[arg(long, value_name = "URL", conflicts_with_all = ["data", "memory"])]
-    dynamodb_endpoint: Option<String>,
+    dynamodb_endpoint: Option<Endpoint>,
     /// Name of the table.
-    #[arg(long = "table", value_name = "TABLE", default_value = "mlflow")]
+    #[arg(long = "table", value_name = "TABLE", default_value = "mlflow", value_parser = table_name)]
     pub(crate) name: String,
 }
 
@@ -52,19 +52,31 @@ impl Place {
     /// The table, whether it is there or not; and the embedded engine, if it is that one's.
     pub(crate) async fn connect(&self) -> Result<(Table, Option<Engine>), Failure> {
         if let Some(endpoint) = &self.dynamodb_endpoint {
-            return Ok((Table::new(client_for(endpoint).await, &self.name), None));
+            return Ok((Table::new(endpoint.client().await?, &self.name), None));
         }
         let engine = self.storage.open()?;
         Ok((Table::new(engine.client(), &self.name), Some(engine)))
     }
-}
 
-/// A client for an engine elsewhere: with the environment's credentials, or with any where there are none.
-async fn client_for(endpoint: &str) -> Client {
-    if std::env::var_os("AWS_ACCESS_KEY_ID").is_none() {
-        return embedded_engine::client_for_endpoint(endpoint);
+    /// Makes the table where it is missing, and says whether it is in use already. On another machine it has to be there, unless it is
+    /// asked for (`is_wanted`): a name that was mistyped would become a table that nothing keeps from being lost.
+    ///
+    /// # Errors
+    /// It is missing, cannot be made, or was written by another version.
+    pub(crate) async fn create(&self, table: &Table, is_wanted: bool) -> Result<bool, Failure> {
+        if let Some(endpoint) = self.dynamodb_endpoint.as_ref().filter(|endpoint| !endpoint.is_here() && !is_wanted) {
+            let is_there = table.is_there().await;
+            if !is_there.map_err(|failure| format!("{} cannot be asked for the table: {failure:?}", endpoint.url))? {
+                return Err(format!(
+                    "there is no table {} at {}. With --create-table it is made, without point-in-time recovery and without \
+                     protection against deletion, which the table of a stack has",
+                    self.name, endpoint.url
+                )
+                .into());
+            }
+        }
+        create(table).await
     }
-    table::client(Some(endpoint.to_owned())).await
 }
 
 /// Makes the table where it is missing, and says whether it is in use already.
@@ -74,4 +86,13 @@ async fn client_for(endpoint: &str) -> Client {
 pub(crate) async fn create(table: &Table) -> Result<bool, Failure> {
     table.create_if_missing().await.map_err(|failure| format!("the table cannot be made: {failure:?}"))?;
     Ok(layout::check(table).await?)
+}
+
+/// A name that a table may have (`TableName` of DynamoDB's API).
+pub(crate) fn table_name(text: &str) -> Result<String, String> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if (3..=255).contains(&text.len()) && text.bytes().all(is_name) {
+        return Ok(text.to_owned());
+    }
+    Err("a table's name has 3 to 255 letters, digits, hyphens, dots and underscores".to_owned())
 }

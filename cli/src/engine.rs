@@ -7,7 +7,7 @@ use clap::Args;
 use embedded_engine::AccessKey;
 use table::Table;
 
-use crate::connect::{Storage, create};
+use crate::connect::{Storage, create, table_name};
 use crate::feed::{Feed, Remote, TICK};
 use crate::{Failure, housekeeping, say_address, signals};
 
@@ -20,7 +20,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 8000)]
     port: u16,
     /// Name of the table.
-    #[arg(long, default_value = "mlflow")]
+    #[arg(long, default_value = "mlflow", value_parser = table_name)]
     table: String,
     /// Carry the table's stream to the function fts-indexer behind this server, such as `cargo lambda watch`.
     #[arg(long, value_name = "URL")]

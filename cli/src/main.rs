@@ -3,6 +3,7 @@
 mod artifact_options;
 mod connect;
 mod connections;
+mod endpoint;
 mod engine;
 mod feed;
 mod gc;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tokio::runtime::Builder;
+use tracing_subscriber::EnvFilter;
 
 /// A page of runs is some ten thousand small allocations, in the engine and in the SDK: a third of its time with the allocator of libc.
 #[global_allocator]
@@ -49,9 +51,17 @@ enum Command {
 /// at once there were 130. More than 16 are needed: each GraphQL query keeps one, and there are 16 at a time.
 const BLOCKING_THREADS: usize = 32;
 
+/// What is logged, such as `info`.
+const LOG_VARIABLE: &str = "RUST_LOG";
+
 fn main() -> ExitCode {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let filter = match log_filter(std::env::var(LOG_VARIABLE).ok()) {
+        Ok(filter) => filter,
+        Err(failure) => {
+            say_failed(&*failure);
+            return ExitCode::FAILURE;
+        }
+    };
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let arguments = Arguments::parse();
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build();
@@ -63,6 +73,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What is logged: what the variable says, or warnings.
+fn log_filter(variable: Option<String>) -> Result<EnvFilter, Failure> {
+    let filter = variable.filter(|filter| !filter.is_empty()).unwrap_or_else(|| "warn".to_owned());
+    EnvFilter::try_new(&filter).map_err(|error| format!("{LOG_VARIABLE}={filter} makes no sense: {error}").into())
 }
 
 async fn run(command: Command) -> Result<(), Failure> {

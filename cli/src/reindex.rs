@@ -24,10 +24,10 @@ pub(crate) struct Options {
     experiment: Option<String>,
     /// From now on, index the whole values of fields that match, for example 'tags.*' or '!tags.mlflow.*'; of several patterns
     /// the last that matches counts. Takes the place of what was indexed so.
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     values: Vec<String>,
     /// From now on, index the words and trigrams of fields that match, for example 'tags.note' or 'params.*'.
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     text: Vec<String>,
     #[command(flatten)]
     place: Place,
@@ -121,6 +121,20 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What fields of a run begin with.
+const FIELDS: [&str; 4] = ["attributes.", "tags.", "params.", "datasets."];
+
+/// A pattern that can match a field.
+fn pattern(text: &str) -> Result<String, String> {
+    let wanted = text.strip_prefix('!').unwrap_or(text);
+    let (begin, is_whole) = wanted.split_once('*').map_or((wanted, true), |(begin, _)| (begin, false));
+    let fits = |field: &str| begin.starts_with(field) || (!is_whole && field.starts_with(begin));
+    if FIELDS.iter().any(|field| fits(field)) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("no field of a run begins so: they begin with {}", FIELDS.join(", ")))
+}
+
 /// What is to be indexed from now on; `None` if that stays.
 fn new_fields(options: &Options, present: &IndexedFields) -> Option<IndexedFields> {
     let given = |patterns: &Vec<String>, present: &Vec<String>| {
@@ -163,4 +177,19 @@ fn style(template: &str) -> Result<ProgressStyle, Failure> {
 #[expect(clippy::print_stdout, reason = "the outcome of a command that was called by hand")]
 fn say(outcome: &str) {
     println!("{outcome}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_that_can_match_no_field_is_refused() {
+        for text in ["*", "tags.*", "!tags.mlflow.*", "t*", "tags.a", "attributes.run_name", "params.*.x", "*note*"] {
+            assert_eq!(pattern(text), Ok(text.to_owned()));
+        }
+        for text in ["", "!", "note", "tag.*", "tags", "Tags.a", "metrics.*", "!param.x"] {
+            assert!(pattern(text).is_err(), "{text}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use retention::Retention;
 use tokio::net::TcpListener;
 
 use crate::artifact_options::{ArtifactOptions, Kept};
-use crate::connect::{Place, create};
+use crate::connect::Place;
 use crate::feed::{Feed, InProcess, TICK};
 use crate::{Failure, connections, housekeeping, say_address, signals};
 
@@ -22,6 +22,7 @@ use crate::{Failure, connections, housekeeping, say_address, signals};
 const COMPLETION: Duration = Duration::from_secs(45);
 
 /// Options of `serve`.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
 #[derive(Args)]
 pub(crate) struct Options {
     /// Address to listen at.
@@ -38,7 +39,7 @@ pub(crate) struct Options {
     #[arg(long)]
     artifacts_presigned_only: bool,
     /// Longest artifact that is taken, in bytes [default: no limit].
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     max_artifact_size: Option<u64>,
     /// Directory with the MLflow UI, as `make ui` fetches it.
     #[arg(long, value_name = "DIR", default_value = "ui/build")]
@@ -55,13 +56,20 @@ pub(crate) struct Options {
     /// For tests: index a run that is being logged to at most once in so many ms, and with each change if it is 0.
     #[arg(long, value_name = "MS", default_value_t = 60_000, hide = true)]
     run_indexing_interval: u64,
-    /// A further name under which clients or browsers reach this server; requests under other names are refused.
-    #[arg(long, value_name = "NAME")]
-    allowed_host: Vec<String>,
+    /// A further name under which clients or browsers reach this server, such as ml.example.com, ml.example.com:8443 or
+    /// *.example.com; requests under other names are refused.
+    #[arg(long, value_name = "NAME", visible_alias = "allowed-hosts", value_delimiter = ',')]
+    allowed_host: Vec<local_guard::Name>,
+    /// Make the table where DynamoDB has none of this name, without what protects that of a stack.
+    #[arg(long, requires = "dynamodb_endpoint", conflicts_with_all = ["data", "memory"])]
+    create_table: bool,
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let Kept { directory, root: artifact_root, artifacts } = options.artifacts.open(&options.place.storage)?;
+    if options.artifacts_presigned_only && !artifacts.has_urls() {
+        return Err("--artifacts-presigned-only needs artifacts in a bucket: a directory has no presigned URLs".into());
+    }
     let artifacts = artifacts.presigned_only(options.artifacts_presigned_only).completing_within(COMPLETION);
     // Found out now, and not when the first file is sent.
     let elsewhere = match artifacts.prefix() {
@@ -70,7 +78,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     };
     let (table, engine) = options.place.connect().await?;
     let embedded = engine.filter(|_| !options.no_indexer);
-    let is_new_table = !create(&table).await?;
+    let is_new_table = !options.place.create(&table, options.create_table).await?;
     let retention = Retention::new(table.clone().in_background(), artifacts.clone());
     // Whoever reaches this address is the one person of this machine.
     let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone()).with_artifacts(&artifact_root, artifacts);

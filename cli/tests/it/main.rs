@@ -5,6 +5,7 @@ mod access_page;
 mod bounds;
 mod foreign;
 mod frame;
+mod front;
 mod health;
 mod memory;
 mod needs;

@@ -24,8 +24,14 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::with(arguments, &[])
+    }
+
+    /// With these variables in its environment, too.
+    fn with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
-        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        command.args(arguments).envs(environment.iter().copied());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         thread::spawn(move || output.lines().try_for_each(|line| sender.send(line.unwrap())));
@@ -85,7 +91,126 @@ fn serve_says_which_free_port_it_took_and_answers_no_page_of_another_origin() {
         let answer = ask(&address, request, &format!("{host}{header}"));
         assert!(answer.starts_with("http/1.1 403") && !answer.contains("access-control-"), "{answer}");
     }
-    assert!(ask(&address, "GET /health", "host: evil.example\r\n").starts_with("http/1.1 403"));
+    let search = "GET /api/2.0/mlflow/experiments/search?max_results=9";
+    assert!(ask(&address, search, "host: evil.example\r\n").starts_with("http/1.1 403"));
+    assert!(ask(&address, "GET /health", "host: evil.example\r\n").starts_with("http/1.1 200"));
+}
+
+/// Load balancers that ask so know no name of the server.
+#[test]
+fn health_is_answered_without_a_host() {
+    let program = Program::start(&["serve", "--memory", "--port", "0"]);
+    let address = program.address();
+    for (path, expected) in [("/health", "200"), ("/version", "200"), ("/api/2.0/mlflow/experiments/get", "403")] {
+        let mut connection = TcpStream::connect(&address).unwrap();
+        connection.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(connection, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.0 {expected}")), "{path}: {answer}");
+    }
+}
+
+/// The head of the next answer of a connection, in lower case; its body is read, too.
+fn next_answer(connection: &mut BufReader<TcpStream>) -> String {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(connection.read_line(&mut head).unwrap(), 0, "the connection has ended: {head}");
+    }
+    let head = head.to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    let mut body = vec![0; length.parse().unwrap()];
+    connection.read_exact(&mut body).unwrap();
+    head
+}
+
+#[test]
+fn a_body_that_nobody_reads_ends_no_connection_without_a_word() {
+    let program = Program::start(&["serve", "--memory", "--port", "0"]);
+    let address = program.address();
+    let host = format!("host: {address}\r\n");
+    let mut connection = BufReader::new(TcpStream::connect(&address).unwrap());
+    connection.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+    for (request, length, sent, status) in [
+        ("POST /nothing", 70_000, 70_000, "404"),
+        ("DELETE /health", 70_000, 70_000, "405"),
+        ("POST /api/2.0/mlflow/runs/create", 70_000, 70_000, "400"),
+        ("GET /health", 0, 0, "200"),
+        // Too much to be read in vain; that it is the last answer is said.
+        ("POST /nothing", 100 << 20, 1_000, "404"),
+    ] {
+        write!(connection.get_mut(), "{request} HTTP/1.1\r\n{host}content-length: {length}\r\n\r\n").unwrap();
+        connection.get_mut().write_all(&vec![b'x'; sent]).unwrap();
+        let head = next_answer(&mut connection);
+        assert!(head.starts_with(&format!("http/1.1 {status}")), "{request}: {head}");
+        assert_eq!(head.contains("connection: close"), sent < length, "{request}: {head}");
+    }
+}
+
+/// What the program says before it ends, started with these arguments and nothing in its environment but this.
+fn refusal(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
+    command.env_clear().env("AWS_EC2_METADATA_DISABLED", "true").envs(environment.iter().copied());
+    let output = command.args(arguments).output().unwrap();
+    assert!(!output.status.success(), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused_with_a_sentence() {
+    for (arguments, sentence) in [
+        (&["serve", "--memory", "--allowed-host", "http://mlflow.ns.svc/mlflow"][..], "it has more than a host"),
+        (&["serve", "--memory", "--allowed-hosts", "a.example,*.*.example"], "a pattern has one asterisk"),
+        (&["serve", "--memory", "--allowed-host", ""], "a host is missing"),
+        (&["serve", "--dynamodb-endpoint", "dynamodb.eu-1.amazonaws.com"], "it is no URL such as https://dynamodb"),
+        (&["serve", "--memory", "--table", "my table"], "a table's name has 3 to 255"),
+        (&["engine", "--memory", "--table", "t"], "a table's name has 3 to 255"),
+        (&["serve", "--memory", "--max-artifact-size", "0"], "0 is not in 1.."),
+        (&["serve", "--memory", "--artifacts-presigned-only"], "needs artifacts in a bucket"),
+        (&["serve", "--memory", "--artifact-root", "s3://"], "names no bucket"),
+        (&["serve", "--memory", "--create-table"], "cannot be used with"),
+        (&["serve", "--create-table"], "--dynamodb-endpoint"),
+        (&["reindex", "--values", "tag.*"], "no field of a run begins so"),
+        (&["reindex", "--text", "note"], "no field of a run begins so"),
+    ] {
+        let said = refusal(arguments, &[]);
+        assert!(said.contains(sentence), "{arguments:?}: {said}");
+    }
+    let said = refusal(&["serve", "--memory"], &[("RUST_LOG", "warn,tower=loud")]);
+    assert!(said.contains("RUST_LOG=warn,tower=loud makes no sense"), "{said}");
+}
+
+/// Made-up keys go to this machine only: elsewhere the server would start, and fail with each request.
+#[test]
+fn an_engine_elsewhere_is_asked_with_credentials_that_were_found() {
+    let elsewhere = ["--dynamodb-endpoint", "http://192.0.2.1:1"];
+    for command in ["serve", "gc", "reindex"] {
+        let arguments = [&[command][..], &elsewhere].concat();
+        let said = refusal(&arguments, &[("AWS_REGION", "eu-central-1")]);
+        assert!(said.contains("no AWS credentials are found for http://192.0.2.1:1."), "{command}: {said}");
+        let said = refusal(&arguments, &[("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")]);
+        assert!(said.contains("no AWS region is configured"), "{command}: {said}");
+    }
+}
+
+/// By this address, which is none of loopback, Linux reaches the same machine.
+#[test]
+fn a_table_elsewhere_is_made_only_if_it_is_asked_for() {
+    let engine = Program::start(&["engine", "--memory", "--port", "0"]);
+    let address = engine.address().replace("127.0.0.1", "http://0.0.0.0");
+    let (id, secret) = (engine.line(), engine.line());
+    let keys = [id.split_once('=').unwrap(), secret.split_once('=').unwrap(), ("AWS_REGION", "local")];
+    let arguments = ["serve", "--port", "0", "--no-ui", "--dynamodb-endpoint", &address];
+    let mistyped = [&arguments[..], &["--table", "mistyped"]].concat();
+    let said = refusal(&mistyped, &keys);
+    assert!(
+        said.contains(&format!("there is no table mistyped at {address}. With --create-table it is made")),
+        "{said}"
+    );
+    assert!(refusal(&mistyped, &keys).contains("there is no table"), "it was made");
+    Program::with(&arguments, &keys).address();
+    Program::with(&[&mistyped[..], &["--create-table"]].concat(), &keys).address();
+    Program::with(&mistyped, &keys).address();
 }
 
 #[tokio::test]

@@ -14,10 +14,10 @@ use crate::store::Store;
 
 /// The file that a path names a directory of, and a body the name.
 fn file(request: &Request, name: &str) -> Result<ArtifactPath> {
-    let directory = ArtifactPath::parse(request.path_part("artifact_path"))?;
+    let directory = ArtifactPath::to_write(request.path_part("artifact_path"))?;
     // Clients send the path of the file on their own machine.
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    Ok(directory.join(&ArtifactPath::of_file(name)?))
+    Ok(directory.join(&ArtifactPath::of_new_file(name)?))
 }
 
 /// `POST mpu/create/{artifact_path}`

@@ -52,7 +52,7 @@ impl Endpoint for UploadUrl {
         if message.run_id.is_empty() == message.model_id.is_empty() {
             return Err(Error::invalid("Exactly one of run_id and model_id must be provided."));
         }
-        let path = ArtifactPath::parse(&message.path)?;
+        let path = ArtifactPath::to_write(&message.path)?;
         let expiration = expiration(message.expiration, UPLOAD)?;
         let owner = if message.model_id.is_empty() {
             Owner::Run(RunId::named(&message.run_id)?)

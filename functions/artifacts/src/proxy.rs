@@ -71,7 +71,7 @@ impl Upload for Put {
     type Answer = Answer;
 
     fn read(request: &Request) -> Result<Self> {
-        ArtifactPath::of_file(request.path_part("artifact_path")).map(Self)
+        ArtifactPath::of_new_file(request.path_part("artifact_path")).map(Self)
     }
 
     fn needs(&self) -> Needs {

@@ -84,7 +84,7 @@ impl Upload for Put {
             value.ok_or_else(|| Error::invalid(format!("Request must specify {name}.")))
         };
         let run = argument("run_uuid")?;
-        let path = ArtifactPath::of_file(argument("path")?)?;
+        let path = ArtifactPath::of_new_file(argument("path")?)?;
         Ok(Self { run: RunId::named(run)?, path })
     }
 

@@ -45,7 +45,8 @@ impl Artifacts {
     pub fn from_environment(artifact_root: &str) -> Self {
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let destination = set("ARTIFACTS_DESTINATION");
-        let is_presigned_only = set("ARTIFACTS_PRESIGNED_ONLY").as_deref() == Some("true");
+        let presigned_only = set("ARTIFACTS_PRESIGNED_ONLY");
+        let is_presigned_only = presigned_only.as_deref().is_some_and(is_true);
         Self::below(destination.as_deref().unwrap_or(artifact_root)).presigned_only(is_presigned_only)
     }
 
@@ -160,6 +161,15 @@ pub fn not_read(location: &str) -> Error {
         "This server cannot read or write artifacts in '{location}'. Clients do it themselves, with rights of their own."
     );
     Error::new(ErrorCode::NotImplemented, message)
+}
+
+/// Whether a variable is `true`; what is neither that nor `false` is told to the operator, and taken for `false`.
+fn is_true(variable: &str) -> bool {
+    let is_true = variable.eq_ignore_ascii_case("true");
+    if !is_true && !variable.eq_ignore_ascii_case("false") {
+        tracing::warn!(variable, "ARTIFACTS_PRESIGNED_ONLY is neither true nor false");
+    }
+    is_true
 }
 
 /// The path of what follows `mlflow-artifacts:`; `None` with a host, which is another server's.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use mlflow_api::{Error, Result, artifact_path};
+use percent_encoding::percent_decode_str;
 
 use crate::staging;
 
@@ -54,7 +55,31 @@ impl ArtifactPath {
         Ok(Self(parts))
     }
 
-    /// Reads the path of a file to write.
+    /// Reads a path that something is written to, out of what HTTP has decoded.
+    ///
+    /// # Errors
+    /// As [`ArtifactPath::parse`], and for a path with a layer of encoding left: MLflow's way to read it makes `a b` of a file called `a%20b`, over
+    /// another one of that name.
+    pub fn to_write(sent: &str) -> Result<Self> {
+        let path = Self::parse(sent)?;
+        if percent_decode_str(sent).ne(sent.bytes()) && path.to_string() != sent {
+            return Err(Error::invalid(format!(
+                "Invalid path: '{sent}' would become '{path}'. Give the file a name without a '%' before two hexadecimal digits."
+            )));
+        }
+        Ok(path)
+    }
+
+    /// Reads the path of a file to write: as [`ArtifactPath::to_write`].
+    ///
+    /// # Errors
+    /// Also for a path that cannot be a file's.
+    pub fn of_new_file(sent: &str) -> Result<Self> {
+        let path = Self::of_file(sent)?;
+        Self::to_write(sent).map(|_| path)
+    }
+
+    /// Reads the path of a file.
     ///
     /// # Errors
     /// As [`ArtifactPath::parse`], and for a path that cannot be a file's.
@@ -124,6 +149,13 @@ mod tests {
         assert!(ArtifactPath::parse("a/.artifact.uploading.x").unwrap_err().message.ends_with("are reserved."));
         for sent in ["", "a/", ".", "./"] {
             assert!(ArtifactPath::of_file(sent).unwrap_err().message.contains("must include a filename"), "{sent}");
+        }
+        for sent in ["a b", "50%", "a%zz", "%", "é", "100%-b", "%00"] {
+            assert_eq!(ArtifactPath::to_write(sent).unwrap().to_string(), sent);
+        }
+        for (sent, read) in [("a%20b", "a b"), ("x/%41", "x/A"), ("a%252520b", "a b")] {
+            let message = ArtifactPath::of_new_file(sent).unwrap_err().message;
+            assert!(message.starts_with(&format!("Invalid path: '{sent}' would become '{read}'.")), "{message}");
         }
         let path = ArtifactPath::of_file("1/r/artifacts/m").unwrap();
         assert_eq!((path.first(), path.split_last().unwrap().0), (Some("1"), "m"));

@@ -3,7 +3,7 @@
 use axum::Router;
 use service::Calls;
 
-use crate::{Domain, Failure, Mounted, Surroundings};
+use crate::{Domain, Failure, Surroundings};
 
 /// The routers of these domains as one. The domains behind them are only called by other domains and answer no HTTP
 /// request. What no router knows is answered as MLflow answers an unknown path.
@@ -21,33 +21,31 @@ pub async fn mount(
             let around = Surroundings { is_only_called: !is_served, ..around.clone() };
             let mounted = (domain.mount)(around.clone()).await?;
             calls = calls.and(mounted.calls.clone());
-            routers.extend(is_served.then(|| finished(domain, mounted, &around)));
+            routers.extend(is_served.then_some(mounted.router));
         }
     }
     let around = around.clone().calling(calls);
     for (domain, _) in each(served, &[]) {
         if domain.calls_others {
             let mounted = (domain.mount)(around.clone()).await?;
-            routers.push(finished(domain, mounted, &around));
+            routers.push(mounted.router);
         }
     }
     let mut routers = routers.into_iter();
     let first = routers.next().ok_or("no domain is to be served")?;
-    Ok(service::joined(first, routers))
+    let router = service::joined(first, routers);
+    if !around.is_lambda {
+        return Ok(service::front(router));
+    }
+    // Answers fit into what a Lambda may answer.
+    let has_long_answers = served.iter().any(|domain| domain.has_long_answers);
+    Ok(match around.artifacts.aside().filter(|_| has_long_answers) {
+        Some(aside) => service::within_lambda_or_aside(router, aside),
+        None => service::within_lambda(router),
+    })
 }
 
 fn each(served: &[&'static Domain], called: &[&'static Domain]) -> impl Iterator<Item = (&'static Domain, bool)> {
     let both = served.iter().map(|domain| (*domain, true)).chain(called.iter().map(|domain| (*domain, false)));
     both.collect::<Vec<_>>().into_iter()
-}
-
-/// The router of a domain, whose answers fit into where they are served.
-fn finished(domain: &Domain, mounted: Mounted, around: &Surroundings) -> Router {
-    if !around.is_lambda {
-        return mounted.router;
-    }
-    match around.artifacts.aside().filter(|_| domain.has_long_answers) {
-        Some(aside) => service::within_lambda_or_aside(mounted.router, aside),
-        None => service::within_lambda(mounted.router),
-    }
 }

@@ -2,63 +2,36 @@
 //!
 //! A page from elsewhere may send requests to 127.0.0.1. Under a name of its own that resolves there (DNS rebinding) it could
 //! read the answers: so the `Host` must be a name of this server. And it may neither change anything nor cause work: so a
-//! request must come from a page of this server, or from no page. Browsers say where a request comes from in `Origin` and
-//! `Sec-Fetch-Site`; MLflow's client and the AWS SDKs send neither.
+//! request must come from a page of this server, or from no page. Browsers say where a request comes from in `Origin`,
+//! `Sec-Fetch-Site` or `Referer`; MLflow's client and the AWS SDKs send none of them.
 
-use std::net::IpAddr;
-use std::sync::Arc;
+mod names;
+mod unread;
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use http::header::{HOST, ORIGIN};
+use http::header::{HOST, ORIGIN, REFERER};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
+
+pub use names::{Allowed, Name};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Names under which a server may be reached.
-#[derive(Clone, Debug)]
-pub struct Allowed {
-    /// What `Host` may say; addresses of this machine and of private networks need not be named.
-    hosts: Arc<[String]>,
-    /// Hosts whose pages belong to this server, whatever `Host` says: those a proxy in front of it has.
-    origins: Arc<[String]>,
-}
-
-impl Allowed {
-    /// The host the server listens at, and further names for it.
-    #[must_use]
-    pub fn new(host: &str, names: &[String]) -> Self {
-        let origins: Arc<[_]> = names.iter().map(|name| name.to_lowercase()).collect();
-        let hosts = origins.iter().cloned().chain([host.to_lowercase(), "localhost".to_owned()]).collect();
-        Self { hosts, origins }
-    }
-
-    fn has_host(&self, host: &str) -> bool {
-        let host = host.to_lowercase();
-        self.hosts.contains(&host) || host.trim_matches(['[', ']']).parse().is_ok_and(is_private)
-    }
-}
-
-fn is_private(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.is_loopback() || address.is_private(),
-        IpAddr::V6(address) => address.is_loopback() || address.is_unique_local(),
-    }
-}
-
-/// The router behind the guard: what it refuses gets 403, and nothing behind it runs.
+/// The router behind the guard: what it refuses gets 403, and nothing behind it runs. What nobody reads of a request's body is read
+/// here, or the answer says that the connection ends with it.
 pub fn guarded(router: Router, allowed: Allowed) -> Router {
-    router.layer(middleware::from_fn_with_state(allowed, check))
+    router.layer(middleware::from_fn_with_state(allowed, check)).layer(middleware::from_fn(unread::answer))
 }
 
 async fn check(State(allowed): State<Allowed>, request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let is_named = only(headers, &HOST).is_some_and(|host| allowed.has_host(host_of(host)));
-    if !is_named {
+    let is_named = only(headers, &HOST).is_some_and(|host| allowed.has_host(host));
+    if !(is_named || is_probe(&request)) {
         return (StatusCode::FORBIDDEN, "Invalid Host header - possible DNS rebinding attack detected").into_response();
     }
     if !(is_from_here(headers, &allowed) || is_visit(&request)) {
@@ -67,26 +40,53 @@ async fn check(State(allowed): State<Allowed>, request: Request, next: Next) -> 
     next.run(request).await
 }
 
+/// Whether it asks for what is known of every server. Load balancers do, under an address of their own or under no name at all
+/// (`HEALTH_ENDPOINTS` in MLflow's `security_utils.py`).
+fn is_probe(request: &Request) -> bool {
+    matches!(path(request), "health" | "version")
+}
+
+/// The path, without the slashes before it: behind a base URL that ends in a slash, there are two.
+fn path(request: &Request) -> &str {
+    request.uri().path().trim_start_matches('/')
+}
+
 /// Whether no page sent the request, or one that came from where it sent it to, or from a name that was allowed.
 fn is_from_here(headers: &HeaderMap, allowed: &Allowed) -> bool {
+    // A page cannot set it without asking before, which is refused; a proxy that speaks TLS to its clients does.
+    let is_secure = only(headers, &X_FORWARDED_PROTO).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
+    let is_ours = |origin: &str| allowed.has_origin(origin, only(headers, &HOST), is_secure);
     if headers.contains_key(ORIGIN) {
-        let origin = only(headers, &ORIGIN).and_then(|origin| origin.split_once("://"));
-        return origin.is_some_and(|(_, authority)| {
-            Some(authority) == only(headers, &HOST) || allowed.origins.contains(&host_of(authority).to_lowercase())
-        });
+        return only(headers, &ORIGIN).is_some_and(is_ours);
     }
     // A page's own GET has no `Origin`. `none`: the user typed the address.
-    !headers.contains_key(SEC_FETCH_SITE) || matches!(only(headers, &SEC_FETCH_SITE), Some("same-origin" | "none"))
+    if headers.contains_key(SEC_FETCH_SITE) {
+        return matches!(only(headers, &SEC_FETCH_SITE), Some("same-origin" | "none"));
+    }
+    // Over plain HTTP to another machine, browsers say nothing but this; and not even this, where the page does not want it.
+    !headers.contains_key(REFERER) || only(headers, &REFERER).and_then(origin_of).is_some_and(is_ours)
+}
+
+/// The origin of a URL.
+fn origin_of(url: &str) -> Option<&str> {
+    let begin = url.find("://")? + "://".len();
+    let end = url[begin..].find(['/', '?', '#']).map_or(url.len(), |length| begin + length);
+    Some(&url[..end])
 }
 
 /// Whether the user follows a link to this server's own page: it shows nothing to the page the link was on.
 fn is_visit(request: &Request) -> bool {
     let headers = request.headers();
+    // Of neither is anything known over plain HTTP to another machine; the page itself says that it may not be framed.
+    let is = |header: HeaderName, value| match only(headers, &header) {
+        Some(said) => said == value,
+        None => !headers.contains_key(SEC_FETCH_SITE) && !headers.contains_key(header),
+    };
     request.method() == Method::GET
-        && request.uri().path() == "/"
+        && path(request).is_empty()
         && !headers.contains_key(ORIGIN)
-        && only(headers, &SEC_FETCH_MODE) == Some("navigate")
-        && only(headers, &SEC_FETCH_DEST) == Some("document")
+        && is(SEC_FETCH_MODE, "navigate")
+        && is(SEC_FETCH_DEST, "document")
 }
 
 /// The value of a header that is there once.
@@ -94,14 +94,6 @@ fn only<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(header).iter();
     let value = values.next()?;
     values.next().is_none().then(|| value.to_str().ok())?
-}
-
-/// The host in an authority, without the port.
-fn host_of(authority: &str) -> &str {
-    match authority.find(']') {
-        Some(end) => &authority[..=end],
-        None => authority.split(':').next().unwrap_or_default(),
-    }
 }
 
 #[cfg(test)]
@@ -116,7 +108,7 @@ mod tests {
 
     async fn status(method: &str, path: &str, headers: &[(&str, &str)]) -> StatusCode {
         let router = Router::new().fallback(any(|| async {}));
-        let router = guarded(router, Allowed::new("127.0.0.1", &["ml.example".to_owned()]));
+        let router = guarded(router, Allowed::new("127.0.0.1", &["ml.example".parse().unwrap()]));
         let request = Request::builder().method(method).uri(path);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status()
@@ -149,6 +141,8 @@ mod tests {
             ("127.0.0.1:5000", "http://localhost.evil.example", StatusCode::FORBIDDEN),
             ("127.0.0.1:5000", "http://192.168.1.9:5000", StatusCode::FORBIDDEN),
             ("127.0.0.1:5000", "http://127.0.0.1:8888", StatusCode::FORBIDDEN),
+            ("127.0.0.1:5000", "https://ml.example:8443", StatusCode::FORBIDDEN),
+            ("localhost:5000", "https://localhost:5000", StatusCode::FORBIDDEN),
         ] {
             for method in METHODS {
                 let headers = [("host", host), ("origin", origin)];
@@ -189,5 +183,48 @@ mod tests {
         assert_eq!(status("GET", "/api/2.0/mlflow/runs/get", &link).await, StatusCode::FORBIDDEN);
         let frame = [link[0], link[1], link[2], ("sec-fetch-dest", "iframe")];
         assert_eq!(status("GET", "/", &frame).await, StatusCode::FORBIDDEN);
+    }
+
+    /// A load balancer asks under its own idea of a name, or by HTTP/1.0 and under none.
+    #[tokio::test]
+    async fn health_and_version_are_answered_under_every_name_and_to_no_page_of_another_origin() {
+        for path in ["/health", "/version", "//health"] {
+            for headers in [&[][..], &[("host", "203.0.113.7:5000")], &[("host", "name.ns.svc.cluster.local:5000")]] {
+                assert_eq!(status("GET", path, headers).await, StatusCode::OK, "{path} {headers:?}");
+            }
+            let page = [("host", "evil.example"), ("origin", "https://evil.example")];
+            assert_eq!(status("GET", path, &page).await, StatusCode::FORBIDDEN, "{path}");
+        }
+        for path in ["/healthy", "/health/x", "/api/2.0/mlflow/runs/get", "/"] {
+            assert_eq!(status("GET", path, &[]).await, StatusCode::FORBIDDEN, "{path}");
+        }
+    }
+
+    /// Browsers send no `Sec-Fetch-*` to such an address over plain HTTP.
+    #[tokio::test]
+    async fn without_more_the_referring_page_decides() {
+        for (referer, expected) in [
+            ("http://192.168.1.7:5000/", StatusCode::OK),
+            ("https://ml.example/page?x#y", StatusCode::OK),
+            ("https://ml.example", StatusCode::OK),
+            ("http://evil.example/", StatusCode::FORBIDDEN),
+            ("http://192.168.1.7:8888/", StatusCode::FORBIDDEN),
+            ("http://evil.example/http://192.168.1.7:5000/", StatusCode::FORBIDDEN),
+            ("http://evil.example?http://192.168.1.7:5000", StatusCode::FORBIDDEN),
+            ("android-app://com.example/", StatusCode::FORBIDDEN),
+            ("", StatusCode::FORBIDDEN),
+        ] {
+            let headers = [("host", "192.168.1.7:5000"), ("referer", referer)];
+            for method in METHODS {
+                assert_eq!(status(method, "/api/x", &headers).await, expected, "{method} {referer}");
+            }
+            for path in ["/", "//"] {
+                assert_eq!(status("GET", path, &headers).await, StatusCode::OK, "a link on {referer}");
+            }
+            assert_eq!(status("POST", "/", &headers).await, expected, "{referer}");
+        }
+        let known = [("host", "localhost"), ("sec-fetch-site", "same-origin"), ("referer", "http://evil.example/")];
+        assert_eq!(status("GET", "/a", &known).await, StatusCode::OK);
+        assert_eq!(status("GET", "/a", &[("host", "192.168.1.7")]).await, StatusCode::OK);
     }
 }

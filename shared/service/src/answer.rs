@@ -159,6 +159,17 @@ pub fn html_not_found() -> Response {
     response(StatusCode::NOT_FOUND, "text/html; charset=utf-8", page.into())
 }
 
+/// Goes with the answer to a path that no row has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnknownPath;
+
+/// [`html_not_found`] of a router: it has no row for the path.
+pub(crate) fn html_unknown_path() -> Response {
+    let mut response = html_not_found();
+    response.extensions_mut().insert(UnknownPath);
+    response
+}
+
 /// The answer to a known path with a method it does not have.
 pub(crate) fn html_method_not_allowed() -> Response {
     let page = "<!doctype html>\n<html lang=en>\n<title>405 Method Not Allowed</title>\n<h1>Method Not Allowed</h1>\n\

@@ -15,6 +15,7 @@ use http::header::{
     CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use icu_normalizer::DecomposingNormalizerBorrowed;
 
 /// Reads a part of a file, piece by piece.
 type Read = Box<dyn FnOnce(Range<u64>) -> BoxStream<'static, io::Result<Bytes>> + Send>;
@@ -127,15 +128,14 @@ fn of_request(headers: &HeaderMap, tag: &str, length: u64) -> Asked {
 #[must_use]
 pub fn disposition(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    let ascii: String = name.chars().filter(|character| (' '..='~').contains(character)).collect();
-    let fallback = if ascii.is_empty() { "download" } else { &ascii };
+    let fallback = fallback(name);
     let quoted = if fallback.bytes().all(is_plain) {
-        fallback.to_owned()
+        fallback.clone()
     } else {
         format!("\"{}\"", fallback.replace('\\', "\\\\").replace('"', "\\\""))
     };
     let mut disposition = format!("attachment; filename={quoted}");
-    if ascii != name {
+    if fallback != name {
         disposition.push_str("; filename*=UTF-8''");
         for byte in name.bytes() {
             if byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&byte) {
@@ -147,6 +147,15 @@ pub fn disposition(name: &str) -> String {
         }
     }
     disposition
+}
+
+/// A name in ASCII for programs that read no other: accents go, and letters that are joined come apart (NFKD, as in MLflow). One of which
+/// nothing is left, or nothing but its ending, is a download.
+fn fallback(name: &str) -> String {
+    let decomposed = DecomposingNormalizerBorrowed::new_nfkd().normalize(name);
+    let ascii: String = decomposed.chars().filter(|character| (' '..='~').contains(character)).collect();
+    let has_lost_its_begin = ascii.is_empty() || ascii.starts_with('.') && !name.starts_with('.');
+    if has_lost_its_begin { format!("download{ascii}") } else { ascii }
 }
 
 #[cfg(test)]
@@ -189,7 +198,14 @@ mod tests {
             ("model.pkl", "attachment; filename=model.pkl"),
             ("a b.txt", "attachment; filename=\"a b.txt\""),
             ("a\"b\\", "attachment; filename=\"a\\\"b\\\\\""),
-            ("é.txt", "attachment; filename=.txt; filename*=UTF-8''%C3%A9.txt"),
+            ("é.txt", "attachment; filename=e.txt; filename*=UTF-8''%C3%A9.txt"),
+            (
+                "naïve résumé.pdf",
+                "attachment; filename=\"naive resume.pdf\"; filename*=UTF-8''na%C3%AFve%20r%C3%A9sum%C3%A9.pdf",
+            ),
+            ("ﬁ①.txt", "attachment; filename=fi1.txt; filename*=UTF-8''%EF%AC%81%E2%91%A0.txt"),
+            ("日本.txt", "attachment; filename=download.txt; filename*=UTF-8''%E6%97%A5%E6%9C%AC.txt"),
+            (".env", "attachment; filename=.env"),
             ("日本", "attachment; filename=download; filename*=UTF-8''%E6%97%A5%E6%9C%AC"),
             ("a\r\nb", "attachment; filename=ab; filename*=UTF-8''a%0D%0Ab"),
         ] {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, Method};
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mlflow_api::{Error, ErrorCode, Request, Result};
@@ -52,8 +53,10 @@ impl Incoming {
         let (mut parts, body) = request.into_parts();
         let path = RawPathParams::from_request_parts(&mut parts, &()).await;
         let path = path.map_err(|_| Error::new(ErrorCode::BadRequest, "The path could not be read."))?;
+        // HEAD asks for the same as GET, but for the body, which axum leaves out.
+        let method = if parts.method == Method::HEAD { Method::GET } else { parts.method };
         let request = Request {
-            method: parts.method.as_str().to_owned(),
+            method: method.as_str().to_owned(),
             path: path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             query: Request::parse_query(parts.uri.query().unwrap_or_default()),
             content_type: parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned),

@@ -12,9 +12,13 @@ use futures::future::BoxFuture;
 use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use lambda_http::RequestExt;
 use mlflow_api::answer_size::{AnswerSize, LONGEST, RESPONSE_BODY, too_long};
+use mlflow_api::{Error, ErrorCode};
+use percent_encoding::percent_decode_str;
 
 use crate::answer::{Answer, error_response};
+use crate::front::front;
 
 /// Where an answer is put that a Lambda cannot carry.
 pub trait Aside: Send + Sync {
@@ -35,8 +39,10 @@ pub struct LongAnswer {
     pub disposition: Option<String>,
 }
 
-/// The same router for a Lambda, whose response has at most 6 MB: a longer answer is refused with a sentence. Without that, the
-/// call would fail in API Gateway with a 5xx, which clients repeat in vain.
+/// The same router for a Lambda, as clients reach it ([`front()`]).
+///
+/// A Lambda's response has at most 6 MB: a longer answer is refused with a sentence. Without that, the call would fail in API Gateway with a
+/// 5xx, which clients repeat in vain. A path that the adapter of Lambda has read as another one is refused, too.
 pub fn within_lambda(router: Router) -> Router {
     limited(router, None)
 }
@@ -48,10 +54,27 @@ pub fn within_lambda_or_aside(router: Router, aside: Arc<dyn Aside>) -> Router {
 }
 
 fn limited(router: Router, aside: Option<Arc<dyn Aside>>) -> Router {
-    router.layer(from_fn(move |request: Request, next: Next| {
+    front(router).layer(from_fn(move |request: Request, next: Next| {
         let aside = aside.clone().filter(|_| request.method() == Method::GET);
-        async move { fitting(next.run(request).await, aside).await }
+        async move {
+            if is_misread(&request) {
+                let message = "The path has a character that the gateway does not carry, or a step upwards: '#', '?', a \
+                               backslash, a line break, a space at its end, '.' or '..'.";
+                return error_response(&Error::new(ErrorCode::BadRequest, message));
+            }
+            fitting(next.run(request).await, aside).await
+        }
     }))
+}
+
+/// Whether the path is not the one that has come. The gateway has decoded it, and the adapter of Lambda reads it as a part of a URL: what
+/// follows a `#` or a `?` is lost, a backslash separates, line breaks and spaces at the end go, and steps upwards are taken. So a caller would
+/// reach another file than the one that he named, and that policies of the gateway were held against.
+fn is_misread(request: &Request) -> bool {
+    let sent: Vec<u8> = percent_decode_str(request.raw_http_path()).collect();
+    let read: Vec<u8> = percent_decode_str(request.uri().path()).collect();
+    // Before it, there may be the name of the API's stage.
+    !read.ends_with(&sent)
 }
 
 async fn fitting(response: Response, aside: Option<Arc<dyn Aside>>) -> Response {
@@ -128,6 +151,64 @@ mod tests {
         let [answer] = kept.as_slice() else { panic!("{} answers", kept.len()) };
         assert_eq!((answer.body.len(), &*answer.content_type), (RESPONSE_BODY + 1, "application/json"));
         assert_eq!((&answer.encoding, &answer.disposition), (&None, &None));
+    }
+
+    /// An event of an HTTP API, through the adapter.
+    fn event(raw_path: &str, query: &str) -> http::Request<Body> {
+        let event = serde_json::json!({
+            "version": "2.0",
+            "routeKey": "$default",
+            "rawPath": raw_path,
+            "rawQueryString": query,
+            "headers": { "host": "id.execute-api.eu-central-1.amazonaws.com", "x-forwarded-proto": "https" },
+            "requestContext": {
+                "accountId": "1", "apiId": "id", "stage": "$default", "requestId": "r", "timeEpoch": 0,
+                "http": { "method": "GET", "path": raw_path, "protocol": "HTTP/1.1", "sourceIp": "::1" },
+            },
+            "isBase64Encoded": false,
+        });
+        lambda_http::request::from_str(&event.to_string()).unwrap().map(|_| Body::empty())
+    }
+
+    #[tokio::test]
+    async fn a_path_is_answered_as_it_was_sent_or_not_at_all() {
+        let file = |axum::extract::Path(path): axum::extract::Path<String>| async move { path };
+        let app = within_lambda(Router::new().route("/files/{*path}", get(file)));
+        for (raw_path, expected) in [
+            ("/files/a", Some("a")),
+            ("//files/a", Some("a")),
+            ("/files/a b/é/日", Some("a b/é/日")),
+            ("/files/a+b&c=d;e:f@g", Some("a+b&c=d;e:f@g")),
+            ("/files/a\"<>^`{|}'b", Some("a\"<>^`{|}'b")),
+            ("/files/a//b", Some("a//b")),
+            ("/files/100% b", Some("100% b")),
+            ("/files/a%zz", Some("a%zz")),
+            // A gateway that decodes nothing sends these.
+            ("/files/a%20b", Some("a b")),
+            ("/files/a%23b%3F%5C", Some("a#b?\\")),
+            ("/files/a%2Fb", Some("a/b")),
+            ("/files/a#b", None),
+            ("/files/a?b", None),
+            ("/files/a\\b", None),
+            ("/files/a\nb", None),
+            ("/files/a\tb", None),
+            ("/files/a ", None),
+            ("/files/a/../b", None),
+            ("/files/./a", None),
+            ("/files/a/..", None),
+            ("/files/a/%2e%2e/b", None),
+        ] {
+            let response = app.clone().oneshot(event(raw_path, "x=/../y%23")).await.unwrap();
+            let status = response.status();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            let body = String::from_utf8(body.to_vec()).unwrap();
+            match expected {
+                Some(path) => assert_eq!((status, body.as_str()), (StatusCode::OK, path), "{raw_path:?}"),
+                None => {
+                    assert!(status == StatusCode::BAD_REQUEST && body.contains("BAD_REQUEST"), "{raw_path:?} {body}");
+                }
+            }
+        }
     }
 
     async fn status(content_type: &'static str, encoding: Option<&'static str>, body: String) -> StatusCode {

@@ -14,7 +14,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 
-use crate::answer::{error_response, error_with_retry, html_method_not_allowed, html_not_found};
+use crate::answer::{error_response, error_with_retry, html_method_not_allowed, html_unknown_path};
 use crate::endpoint::{Frame, Store};
 use crate::incoming::Incoming;
 use crate::route::Route;
@@ -43,7 +43,7 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
             rows = rows.route(&path, on(method_filter(route.method), serve));
         }
     }
-    rows.fallback(|| async { html_not_found() })
+    rows.fallback(|| async { html_unknown_path() })
         .method_not_allowed_fallback(|| async { html_method_not_allowed() })
         .layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
         .layer(CatchPanicLayer::custom(panicked))
@@ -147,6 +147,27 @@ mod tests {
         }
     }
 
+    /// Answers to a GET with arguments.
+    struct Arguments;
+
+    impl Endpoint for Arguments {
+        type Store = Echoing;
+        type Answer = Value;
+
+        fn read(request: &Request) -> Result<Self> {
+            let has_arguments = request.method == "GET" && !request.query.is_empty();
+            if has_arguments { Ok(Self) } else { Err(Error::invalid("Without arguments.")) }
+        }
+
+        fn needs(&self) -> Needs {
+            Needs::nothing()
+        }
+
+        async fn act(self, _: &Scope, _: &Echoing) -> Result<Value> {
+            Ok(json!({}))
+        }
+    }
+
     /// Answers how long the body was.
     struct Count;
 
@@ -200,6 +221,7 @@ mod tests {
             Route::to::<Echo>("POST", "things/get", Permission::SignedIn),
             Route::to::<Echo>("GET", "only", Permission::SignedIn).under(Paths::AjaxV2),
             Route::to::<Echo>("DELETE", "things/{name}", Permission::SignedIn),
+            Route::to::<Arguments>("GET", "arguments", Permission::SignedIn),
             Route::text("/health", Permission::Open, "OK"),
         ];
         let request = http::Request::builder().method(method).uri(uri).body(body).unwrap();
@@ -222,6 +244,18 @@ mod tests {
         assert_eq!(call("GET", "/ajax-api/2.0/mlflow/only", Body::empty()).await.0, StatusCode::OK);
         assert_eq!(call("GET", "/api/2.0/mlflow/only", Body::empty()).await.0, StatusCode::NOT_FOUND);
         assert_eq!(call("GET", "/health", Body::empty()).await.2, "OK");
+    }
+
+    #[tokio::test]
+    async fn a_head_is_a_get_without_a_body() {
+        for (uri, expected) in [
+            ("/api/2.0/mlflow/arguments?name=x", StatusCode::OK),
+            ("/api/2.0/mlflow/arguments", StatusCode::BAD_REQUEST),
+        ] {
+            let (status, content_type, body) = call("HEAD", uri, Body::empty()).await;
+            assert_eq!((status, content_type.as_str(), body.as_str()), (expected, "application/json", ""), "{uri}");
+            assert_eq!(call("GET", uri, Body::empty()).await.0, expected, "{uri}");
+        }
     }
 
     #[tokio::test]

@@ -25,8 +25,9 @@ impl Table {
     /// # Errors
     /// `TABLE_NAME` is not set.
     pub async fn from_environment() -> Result<Self, String> {
-        let name = std::env::var("TABLE_NAME").map_err(|_| "the environment variable TABLE_NAME is not set")?;
-        let endpoint = std::env::var("DYNAMODB_ENDPOINT").ok();
+        let set = |variable| std::env::var(variable).ok().filter(|value| !value.is_empty());
+        let name = set("TABLE_NAME").ok_or("the environment variable TABLE_NAME is not set")?;
+        let endpoint = set("DYNAMODB_ENDPOINT");
         let is_in_aws = endpoint.is_none();
         let table = Self::new(client(endpoint).await, name);
         Ok(if is_in_aws { table.telling_of_full_partitions() } else { table })

@@ -10,12 +10,19 @@ use key_schema::definition::{GLOBAL_INDEXES, LOCAL_INDEXES, PK, SK, TTL, key_att
 use crate::{Failure, Result, Table};
 
 impl Table {
+    /// Whether there is such a table.
+    pub async fn is_there(&self) -> Result<bool> {
+        match self.client.describe_table().table_name(&self.name).send().await {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == Some("ResourceNotFoundException") => Ok(false),
+            Err(error) => Err(Failure::Unavailable(format!("{error:?}"))),
+        }
+    }
+
     /// Makes the table where it is missing.
     pub async fn create_if_missing(&self) -> Result<()> {
-        match self.client.describe_table().table_name(&self.name).send().await {
-            Ok(_) => return Ok(()),
-            Err(error) if error.code() == Some("ResourceNotFoundException") => {}
-            Err(error) => return Err(Failure::Unavailable(format!("{error:?}"))),
+        if self.is_there().await? {
+            return Ok(());
         }
         let build = |error: aws_sdk_dynamodb::error::BuildError| Failure::Unexpected(error.to_string());
         let mut request = self

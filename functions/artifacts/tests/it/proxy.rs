@@ -51,6 +51,34 @@ async fn a_file_needs_a_name_and_a_place() {
     assert_eq!(server.listed("0").await, json!([{ "path": "file", "is_dir": false, "file_size": 1 }]));
 }
 
+/// Clients send a file called `a b` as `a%20b`, and MLflow reads as many layers of encoding as there are.
+#[tokio::test]
+async fn a_name_that_would_be_read_as_another_is_not_written() {
+    let server = Server::new().await;
+    let (run, _) = server.run().await;
+    let at = format!("0/{run}/artifacts");
+    server.put(&format!("{at}/a%20b.txt"), "mine").await.ok();
+    server.put(&format!("{at}/100%25.txt"), "percent").await.ok();
+    let mut messages = vec![
+        server.put(&format!("{at}/a%2520b.txt"), "other").await.refused(400, "INVALID_PARAMETER_VALUE"),
+        server.put(&format!("{at}%252Fa%20b.txt"), "other").await.refused(400, "INVALID_PARAMETER_VALUE"),
+    ];
+    let upload = format!("/ajax-api/2.0/mlflow/upload-artifact?run_uuid={run}&path=a%2520b.txt");
+    messages.push(server.call_at("POST", &upload, "other".to_owned()).await.refused(400, "INVALID_PARAMETER_VALUE"));
+    let create = format!("{}/mpu/create/{at}", PROXY.strip_suffix("/artifacts").unwrap());
+    let parts = json!({ "path": "/home/me/a%20b.txt", "num_parts": 1 }).to_string();
+    messages.push(server.call_at("POST", &create, parts).await.refused(400, "INVALID_PARAMETER_VALUE"));
+    let signed = json!({ "run_id": run, "path": "a%20b.txt" }).to_string();
+    let sign = "/api/2.0/mlflow/artifacts/presigned-upload-url";
+    messages.push(server.call_at("POST", sign, signed).await.refused(400, "INVALID_PARAMETER_VALUE"));
+    for message in messages {
+        assert!(message.contains("would become '") && message.contains("a b.txt'. Give the file a name"), "{message}");
+    }
+    assert_eq!(server.download(&format!("{at}/a%20b.txt")).await.ok(), "mine");
+    assert_eq!(server.download(&format!("{at}/a%2520b.txt")).await.ok(), "mine");
+    assert_eq!(server.download(&format!("{at}/100%25.txt")).await.ok(), "percent");
+}
+
 #[tokio::test]
 async fn a_part_of_a_file_may_be_asked_for() {
     let server = Server::new().await;

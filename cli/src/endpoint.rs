@@ -1,0 +1,107 @@
+//! An engine elsewhere, and who asks it.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use aws_config::BehaviorVersion;
+use aws_credential_types::provider::ProvideCredentials;
+use aws_sdk_dynamodb::Client;
+use http::Uri;
+
+use crate::Failure;
+
+/// The variable without which the environment has no credentials.
+const KEY_VARIABLE: &str = "AWS_ACCESS_KEY_ID";
+
+/// The URL of an engine: DynamoDB itself, or another that speaks its protocol.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) url: String,
+    host: String,
+}
+
+impl FromStr for Endpoint {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let uri: Option<Uri> = text.parse().ok();
+        let uri = uri.filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none());
+        let host = uri.as_ref().and_then(Uri::host).filter(|host| !host.is_empty());
+        let host = host.ok_or("it is no URL such as https://dynamodb.eu-central-1.amazonaws.com")?;
+        Ok(Self { url: text.to_owned(), host: host.trim_matches(['[', ']']).to_lowercase() })
+    }
+}
+
+impl Endpoint {
+    /// Whether it is on this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
+        self.host == "localhost" || self.host.parse().is_ok_and(is_loopback)
+    }
+
+    /// A client with the credentials that any AWS program finds. An engine of this machine gets those of the environment, or any, where there
+    /// are none; no other gets those.
+    ///
+    /// # Errors
+    /// There are no credentials, or no region. What is not supported is said, too.
+    pub(crate) async fn client(&self) -> Result<Client, Failure> {
+        let has_key = std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty());
+        if self.is_here() && !has_key {
+            return Ok(embedded_engine::client_for_endpoint(&self.url));
+        }
+        let config = aws_config::defaults(BehaviorVersion::latest()).load().await;
+        if config.region().is_none() {
+            return Err(format!("no AWS region is configured for {}: set AWS_REGION", self.url).into());
+        }
+        let provider = config.credentials_provider().ok_or("this program was built without credentials")?;
+        if let Err(error) = provider.provide_credentials().await {
+            tracing::debug!(?error, "no credentials");
+            return Err(format!(
+                "no AWS credentials are found for {}. They are looked for in the environment ({KEY_VARIABLE}), in the profile \
+                 (AWS_PROFILE; keys and roles), in a web identity token, and at the container's or the machine's role. Of profiles with \
+                 SSO, `aws login` or credential_process, `aws configure export-credentials --format env` prints them for the environment \
+                 ({})",
+                self.url,
+                with_causes(&error)
+            )
+            .into());
+        }
+        Ok(table::client(Some(self.url.clone())).await)
+    }
+}
+
+/// The text of an error, and those of its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_keys_are_for_this_machine_only() {
+        for (url, is_here) in [
+            ("http://127.0.0.1:8000", true),
+            ("http://localhost:8000", true),
+            ("http://LOCALHOST", true),
+            ("http://[::1]:8000/", true),
+            ("http://127.9.9.9", true),
+            ("https://dynamodb.eu-central-1.amazonaws.com", false),
+            ("http://localhost.evil.example:8000", false),
+            ("http://127.0.0.1.evil.example", false),
+            ("http://localhost@evil.example", false),
+            ("http://10.0.0.1:8000", false),
+            ("http://0.0.0.0:8000", false),
+            ("http://dynamodb:8000", false),
+        ] {
+            assert_eq!(url.parse::<Endpoint>().unwrap().is_here(), is_here, "{url}");
+        }
+        for url in
+            ["", "dynamodb.eu-central-1.amazonaws.com", "127.0.0.1:8000", "ftp://a", "https://", "/x", "http://a?b"]
+        {
+            assert!(url.parse::<Endpoint>().is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Bodies that nobody has read when the answer is there. Unread, they end the connection: the client loses it without a word, and
+//! with it the answer, if it is still sending.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Error;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::{CONNECTION, EXPECT};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt;
+use tokio::time::timeout;
+
+/// Bytes of a body that are read although nobody wants them.
+const MOST: u64 = 1 << 20;
+/// How long that may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The answer, once what was sent with the request is read, if it is not much. If it is much, the answer says that it is the
+/// connection's last.
+pub(crate) async fn answer(request: Request, next: Next) -> Response {
+    answer_within(PATIENCE, request, next).await
+}
+
+async fn answer_within(patience: Duration, request: Request, next: Next) -> Response {
+    let waits = request.headers().contains_key(EXPECT);
+    let back = Back::default();
+    let lent = |body| Body::new(Lent { body: Some(body), was_asked: false, has_ended: false, back: Arc::clone(&back) });
+    let mut response = next.run(request.map(lent)).await;
+    let returned = back.lock().unwrap_or_else(PoisonError::into_inner).take();
+    // Whoever still has it, still reads it.
+    let Some((body, was_asked)) = returned else { return response };
+    // Asked for, a client would begin to send what it has not sent yet.
+    let is_read = (was_asked || !waits) && timeout(patience, drain(body)).await == Ok(true);
+    if !is_read {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// Reads the rest and forgets it; whether there was no more than may be.
+async fn drain(mut body: Body) -> bool {
+    let mut left = MOST;
+    while body.size_hint().lower() <= left {
+        let Some(frame) = body.frame().await else { return true };
+        let length = frame.map(|frame| frame.data_ref().map_or(0, |data| data.len() as u64));
+        let Some(rest) = length.ok().and_then(|length| left.checked_sub(length)) else { return false };
+        left = rest;
+    }
+    false
+}
+
+/// A body that was not read to its end, and whether any of it was asked for.
+type Back = Arc<Mutex<Option<(Body, bool)>>>;
+
+/// The body of a request, which comes back where it is dropped before its end.
+struct Lent {
+    body: Option<Body>,
+    was_asked: bool,
+    has_ended: bool,
+    back: Back,
+}
+
+impl http_body::Body for Lent {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        self.was_asked = true;
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let polled = Pin::new(body).poll_frame(context);
+        self.has_ended = matches!(polled, Poll::Ready(None));
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.has_ended || self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if self.is_end_stream() {
+            return;
+        }
+        let was_asked = self.was_asked;
+        *self.back.lock().unwrap_or_else(PoisonError::into_inner) = self.body.take().map(|body| (body, was_asked));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::middleware::from_fn;
+    use axum::routing::any;
+    use futures::{StreamExt, stream};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// Whether the answer to a request with this body says that the connection ends with it, where nobody reads the body.
+    async fn ends(body: Body, expect: bool) -> bool {
+        let brief = from_fn(|request, next| answer_within(Duration::from_millis(200), request, next));
+        let app = Router::new().fallback(any(|| async {})).layer(brief);
+        let request = Request::builder().uri("/");
+        let request = if expect { request.header(EXPECT, "100-continue") } else { request };
+        let response = app.oneshot(request.body(body).unwrap()).await.unwrap();
+        response.headers().get(CONNECTION).is_some_and(|connection| connection == "close")
+    }
+
+    fn chunks(count: usize) -> Body {
+        let chunk = || Ok::<_, std::io::Error>(Bytes::from(vec![0; 1 << 10]));
+        Body::from_stream(stream::iter(std::iter::repeat_with(chunk).take(count)))
+    }
+
+    #[tokio::test]
+    async fn a_body_that_nobody_wants_is_read_if_it_is_short_and_else_ends_the_connection() {
+        for (body, expected) in [
+            (Body::empty(), false),
+            (Body::from(vec![0; 70 << 10]), false),
+            (chunks(70), false),
+            (Body::from(vec![0; 2 << 20]), true),
+            (chunks(2 << 10), true),
+        ] {
+            assert_eq!(ends(body, false).await, expected);
+        }
+        assert!(ends(Body::from("not sent yet"), true).await);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_does_not_come_is_not_waited_for() {
+        let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"x"))]);
+        assert!(ends(Body::from_stream(first.chain(stream::pending())), false).await);
+    }
+
+    #[tokio::test]
+    async fn a_body_is_handed_on_as_it_was() {
+        let handler = any(|request: Request| async move {
+            let length = request.body().size_hint().exact();
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            format!("{length:?} {}", body.len())
+        });
+        let app = Router::new().fallback(handler).layer(from_fn(answer));
+        for (body, expected) in [(Body::from("four"), "Some(4) 4"), (chunks(3), "None 3072")] {
+            let response = app.clone().oneshot(Request::new(body)).await.unwrap();
+            assert!(!response.headers().contains_key(CONNECTION));
+            assert_eq!(&response.into_body().collect().await.unwrap().to_bytes()[..], expected.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What is the same for the paths of all routers: slashes that are doubled, and `OPTIONS`.
+
+use std::convert::Infallible;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use http::header::{ALLOW, LOCATION};
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Method, StatusCode, Uri};
+use tower::{ServiceExt, service_fn};
+
+use crate::answer::UnknownPath;
+
+/// The router as clients reach it, which are given a base URL and put their paths behind it.
+///
+/// - Where the base URL ends in a slash, paths begin with two. They are as those with one.
+/// - Where slashes are doubled further inside, a path that would be known without that leads there (308), as in MLflow.
+/// - `OPTIONS` of a path that is known says which methods it has.
+pub fn front(router: Router) -> Router {
+    Router::new().fallback_service(service_fn(move |request| answer(router.clone(), request)))
+}
+
+async fn answer(router: Router, mut request: Request) -> Result<Response, Infallible> {
+    if let Some(uri) = at_front(request.uri()) {
+        *request.uri_mut() = uri;
+    }
+    let uri = request.uri().clone();
+    let is_options = request.method() == Method::OPTIONS;
+    let response = router.clone().oneshot(request).await?;
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+        return Ok(with_options(response, is_options.then(|| uri.path())));
+    }
+    if uri.path().contains("//") && response.extensions().get::<UnknownPath>().is_some() {
+        return Ok(redirect(router, &uri).await?.unwrap_or(response));
+    }
+    Ok(response)
+}
+
+/// The URI without the slashes before the first; `None` where there are none.
+fn at_front(uri: &Uri) -> Option<Uri> {
+    let path = uri.path_and_query()?.as_str();
+    let rest = path.strip_prefix("//")?.trim_start_matches('/');
+    with_path(uri, &format!("/{rest}"))
+}
+
+fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+/// The answer that leads to the same path without doubled slashes, if that one is known.
+async fn redirect(router: Router, uri: &Uri) -> Result<Option<Response>, Infallible> {
+    let mut path = String::with_capacity(uri.path().len());
+    path.extend(
+        uri.path()
+            .chars()
+            .scan('\0', |last, next| {
+                let is_double = *last == '/' && next == '/';
+                *last = next;
+                Some((!is_double).then_some(next))
+            })
+            .flatten(),
+    );
+    if let Some(query) = uri.query() {
+        path.push('?');
+        path.push_str(query);
+    }
+    let (Some(merged), Ok(location)) = (with_path(uri, &path), HeaderValue::from_str(&path)) else { return Ok(None) };
+    // No row has this method: whether there is one shows, and nothing is done.
+    let mut question = Request::new(Body::empty());
+    (*question.method_mut(), *question.uri_mut()) = (Method::OPTIONS, merged);
+    if router.oneshot(question).await?.status() != StatusCode::METHOD_NOT_ALLOWED {
+        return Ok(None);
+    }
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+    response.headers_mut().insert(LOCATION, location);
+    Ok(Some(response))
+}
+
+/// An answer that says which methods there are: `OPTIONS` is one of them, and where the request asked for it by this path, a success.
+fn with_options(mut response: Response, asked: Option<&str>) -> Response {
+    let allowed = response.headers().get(ALLOW).and_then(|allowed| allowed.to_str().ok());
+    let Some(allowed) = allowed.and_then(|allowed| HeaderValue::from_str(&format!("{allowed},OPTIONS")).ok()) else {
+        return response;
+    };
+    if let Some(path) = asked {
+        // As MLflow's `fastapi_security.py` has it.
+        let is_api = path.starts_with("/api/") || path.starts_with("/ajax-api/");
+        response = Response::new(Body::empty());
+        *response.status_mut() = if is_api { StatusCode::NO_CONTENT } else { StatusCode::OK };
+    }
+    response.headers_mut().insert(ALLOW, allowed);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::{get, post};
+    use http_body_util::BodyExt;
+
+    use super::*;
+    use crate::answer::html_unknown_path;
+
+    async fn send(method: &str, uri: &str) -> Response {
+        let of_uri = |uri: Uri| async move { uri.to_string() };
+        let app = Router::new()
+            .route("/health", get(of_uri))
+            .route("/api/2.0/mlflow/runs/get", get(of_uri).post(of_uri))
+            .route("/api/2.0/mlflow/runs/create", post(of_uri))
+            .route("/api/2.0/files/{*path}", get(|| async { (StatusCode::NOT_FOUND, "no file") }))
+            .fallback(|| async { html_unknown_path() });
+        let request = Request::builder().method(method).uri(uri).body(Body::empty()).unwrap();
+        front(app).oneshot(request).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_base_url_may_end_in_a_slash() {
+        for (uri, expected) in [
+            ("//health", "/health"),
+            ("///health?a=//b", "/health?a=//b"),
+            ("//api/2.0/mlflow/runs/get?run_id=x", "/api/2.0/mlflow/runs/get?run_id=x"),
+            ("http://host.example//health", "http://host.example/health"),
+        ] {
+            let response = send("GET", uri).await;
+            assert_eq!(response.status(), StatusCode::OK, "{uri}");
+            assert_eq!(&response.into_body().collect().await.unwrap().to_bytes()[..], expected.as_bytes());
+        }
+        assert_eq!(send("GET", "//nothing").await.status(), StatusCode::NOT_FOUND);
+        assert_eq!(send("GET", "//").await.status(), StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn slashes_doubled_further_inside_lead_to_where_they_are_not() {
+        for method in ["GET", "POST", "DELETE", "OPTIONS"] {
+            let response = send(method, "//api//2.0/mlflow///runs/get?run_id=a//b").await;
+            assert_eq!(response.status(), StatusCode::PERMANENT_REDIRECT, "{method}");
+            assert_eq!(response.headers()[LOCATION], "/api/2.0/mlflow/runs/get?run_id=a//b");
+        }
+        for uri in ["/api//2.0/nothing", "/api/2.0/files/a//b", "/api/2.0/mlflow/runs/get//"] {
+            assert_eq!(send("GET", uri).await.status(), StatusCode::NOT_FOUND, "{uri}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_path_says_which_methods_it_has() {
+        for (method, uri, status, allow) in [
+            ("OPTIONS", "/health", StatusCode::OK, "GET,HEAD,OPTIONS"),
+            ("OPTIONS", "//api/2.0/mlflow/runs/get", StatusCode::NO_CONTENT, "GET,HEAD,POST,OPTIONS"),
+            ("OPTIONS", "/api/2.0/mlflow/runs/create", StatusCode::NO_CONTENT, "POST,OPTIONS"),
+            ("DELETE", "/api/2.0/mlflow/runs/create", StatusCode::METHOD_NOT_ALLOWED, "POST,OPTIONS"),
+        ] {
+            let response = send(method, uri).await;
+            assert_eq!((response.status(), &response.headers()[ALLOW].to_str().unwrap()), (status, &allow), "{uri}");
+        }
+        assert_eq!(send("OPTIONS", "/api/2.0/nothing").await.status(), StatusCode::NOT_FOUND);
+    }
+}
