@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
 mod bounds;
+mod foreign_runs;
 mod health;
 mod memory;
 mod needs;
@@ -10,4 +11,5 @@ mod program;
 mod site;
 mod throttling;
 mod unreadable;
+mod workspaces;
 mod writes;

@@ -100,20 +100,19 @@ fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
         "EVALEXP" => wanted
             .iter()
             .any(|(action, wanted)| *action == Action::Delete && matches!(wanted, Guarded::EvaluationDataset(_))),
-        "RUN" => {
-            // The registry keeps its list of a run's versions there. A version that is made from another has that one's run.
+        "RUN" => of_experiment(RunId::parse(rest).and_then(|run| run.experiment())),
+        // The registry's list of a run's versions. A version that is made from another, or from a logged model, has that one's run.
+        "MVRUN" => {
             let is_of_registry = wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::RegisteredModel(_)));
-            let of_run = of_experiment(RunId::parse(rest).and_then(|run| run.experiment()));
-            of_run || is_of_registry || lists(Resource::RegisteredModel)
+            is_of_registry || lists(Resource::RegisteredModel)
         }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
         // Traces are guarded by their experiments, which their ids do not say; an index has those of a client's request by experiment.
         "TRACE" | "CLIENT" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
-        "TR" | "TS" => {
+        // Also the parts of its datasets.
+        "TR" | "TS" | "DATA" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))
         }
-        // Parts of a dataset of an experiment, named by a hash.
-        "DATA" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
         "RM" => {
             // A model that was called `old` has its versions there still.
             let names = if rest == "old" { vec!["old", "new"] } else { vec![rest] };

@@ -6,7 +6,7 @@ use mlflow_api::key_value::pairs;
 use mlflow_api::logged_models::{Artifacts, LoggedModels, ModelStatus, OneModel, check_name};
 use mlflow_api::requests::logged_models as message;
 use mlflow_api::tracking::Empty;
-use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Request, Result};
+use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Request, Result, RunId};
 use service::{Answer, Endpoint};
 
 use crate::store::{LoggedModelSearch, NewLoggedModel, Store};
@@ -33,9 +33,11 @@ impl Endpoint for Create {
         Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, new })
     }
 
-    /// The source run is only named: MLflow does not look whether there is such a run.
+    /// Also the source run: versions of registered models that are made from the model get it, and are found by it. MLflow does not look
+    /// whether there is such a run.
     fn needs(&self) -> Needs {
-        Needs::update(Target::Experiment(self.experiment))
+        let run = RunId::parse(&self.new.source_run_id).map(Target::Run);
+        Needs::update(Target::Experiment(self.experiment)).and(Action::Read, run)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {

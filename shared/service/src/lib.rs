@@ -12,6 +12,7 @@ mod lambda;
 mod room;
 mod route;
 mod router;
+mod workspaces;
 
 pub use answer::{Answer, FileUrl, IntoAnswer, html_not_found};
 pub use attachment::{Attachment, disposition};
@@ -21,3 +22,4 @@ pub use incoming::BodyStream;
 pub use lambda::{Aside, LongAnswer, within_lambda, within_lambda_or_aside};
 pub use route::{Paths, Route};
 pub use router::{joined, router};
+pub use workspaces::without_workspaces;
