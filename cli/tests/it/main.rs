@@ -4,6 +4,7 @@
 mod access_page;
 mod bounds;
 mod foreign;
+mod foreign_runs;
 mod frame;
 mod front;
 mod health;
@@ -14,3 +15,4 @@ mod program;
 mod site;
 mod throttling;
 mod unreadable;
+mod workspaces;

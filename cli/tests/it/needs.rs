@@ -135,17 +135,18 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
         "EVALEXP" => wanted
             .iter()
             .any(|wanted| wanted.action == Action::Delete && matches!(wanted.guard, Guarded::EvaluationDataset(_))),
-        "RUN" => {
-            // The registry keeps its list of a run's versions there. A version that is made from another has that one's run.
+        "RUN" => of_experiment(RunId::parse(rest).and_then(|run| run.experiment())),
+        // The registry's list of a run's versions. A version that is made from another, or from a logged model, has that one's run.
+        "MVRUN" => {
             let is_of_registry = wanted.iter().any(|wanted| matches!(wanted.guard, Guarded::RegisteredModel(_)));
-            let of_run = of_experiment(RunId::parse(rest).and_then(|run| run.experiment()));
-            of_run || is_of_registry || lists(Resource::RegisteredModel) || lists(Resource::ModelVersion)
+            is_of_registry || lists(Resource::RegisteredModel) || lists(Resource::ModelVersion)
         }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
         // Traces are guarded by their experiments, which their ids do not say; an index has those of a client's request by experiment.
-        // Parts of a dataset of an experiment are named by a hash; who restores something looks whether it is being removed.
-        "TRACE" | "CLIENT" | "DATA" | "REMOVAL" => of_any_experiment(),
-        "TR" | "TS" => {
+        // Who restores something looks whether it is being removed.
+        "TRACE" | "CLIENT" | "REMOVAL" => of_any_experiment(),
+        // Also the parts of its datasets.
+        "TR" | "TS" | "DATA" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))
         }
         "RM" => {

@@ -2,9 +2,9 @@
 //! evaluation datasets that a client deleted. Whoever removes an entity clears up itself ([`Indexer::clear_up_run`] and others); the stream
 //! leads here once more, for what was written late.
 
-use entities::attributes::{DIGEST, EXPERIMENT, NAME};
-use entities::{ModelLocation, RUN, RunCopy, RunLocation, dataset_parts};
-use key_schema::{Key, KeyRange, OwnStage, ranges, rows};
+use entities::attributes::{EXPERIMENT, NAME};
+use entities::{ModelLocation, RUN, RunCopy, RunLocation};
+use key_schema::{Key, KeyRange, OwnStage, part, ranges, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
 
@@ -44,7 +44,7 @@ impl Indexer {
         }
         self.delete_range(ranges::rows_of_run(&at.experiment, &at.run), None).await?;
         self.delete_range(ranges::journal_and_metrics(&at.run), None).await?;
-        // Model versions that name the run stay, and are found by it.
+        // Model versions that name the run stay, and are found by it: their list is the registry's.
         self.delete_range(ranges::charts_and_segments(&at.run), None).await
     }
 
@@ -109,9 +109,9 @@ impl Indexer {
         loop {
             let page = self.table.query_page(&query).await?;
             let keys: Vec<Key> = page.items.iter().filter_map(Item::key).collect();
-            let links: Vec<Key> = keys.iter().filter_map(|key| counterpart(key, workspace)).collect();
+            let links: Vec<Key> = page.items.iter().filter_map(|item| counterpart(item, workspace)).collect();
             self.table.write_many(Vec::new(), &links).await?;
-            for partition in page.items.iter().filter_map(partition_of) {
+            for partition in keys.iter().filter_map(partition_of) {
                 // Boxed, because it is this function again.
                 Box::pin(self.delete_range(partition, None)).await?;
             }
@@ -125,23 +125,24 @@ impl Indexer {
 }
 
 /// The row that goes with a row: the other direction of a run's link with a dataset, a scorer in the workspace's list.
-fn counterpart(key: &Key, workspace: Option<&Workspace>) -> Option<Key> {
-    if let Some(row) = rows::Scorer::parse(key) {
-        return Some(rows::WorkspaceScorer::key(&workspace?.as_str().into(), &row.experiment, &row.name));
+fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
+    let key = item.key()?;
+    // The name in the key may be cut.
+    if let (Some(experiment), Some(name)) = (part::experiment_of_scorer(&key), item.text(NAME)) {
+        return Some(rows::WorkspaceScorer::key(&workspace?.as_str().into(), &experiment, &name.into()));
     }
-    let row = rows::RunInput::parse(key)?;
+    let row = rows::RunInput::parse(&key)?;
     Some(rows::DatasetLink::key(&row.experiment, &row.dataset, &row.run))
 }
 
-/// The partition in which an item keeps what it has no room for.
-fn partition_of(item: &Item) -> Option<KeyRange> {
-    let key = item.key()?;
-    if let Some(row) = rows::LoggedModel::parse(&key) {
+/// The partition in which what has this key keeps what it has no room for. It is nobody else's: the keys of these name a model, or the
+/// experiment that is removed.
+fn partition_of(key: &Key) -> Option<KeyRange> {
+    if let Some(row) = rows::LoggedModel::parse(key) {
         return Some(rows::LoggedModelSegment::partition(&row.model));
     }
-    let row = rows::Dataset::parse(&key)?;
-    let parts = dataset_parts(row.experiment, item.text(NAME)?, item.text(DIGEST)?);
-    Some(rows::DatasetPart::partition(&parts))
+    let row = rows::Dataset::parse(key)?;
+    Some(rows::DatasetPart::partition(&row.experiment, &row.dataset))
 }
 
 /// Removes the entries of a run and then the copy that tells of them.

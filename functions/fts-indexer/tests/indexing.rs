@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use embedded_engine::Engine;
 use embedded_engine::faults::FaultInjector;
-use entities::{Marked, RunCopy, RunLocation, dataset_parts, marked_item, metric_attribute, pack_set, points::Point};
+use entities::{Marked, RunCopy, RunLocation, marked_item, metric_attribute, pack_set, points::Point};
 use fts_indexer::{Batch, Indexer};
 use key_schema::index::{RunsByEnd, RunsByStage, RunsByStatus, RunsByTime, RunsChanged};
-use key_schema::{Ascending, Descending, Digest, IndexEntry, Ordinal, OwnStage, Stage, WideDigest, rows};
+use key_schema::{Ascending, Descending, Digest, IndexEntry, Name, Ordinal, OwnStage, Stage, WideDigest, rows};
 use mlflow_api::{ExperimentId, ModelId, RunId};
 use serde_json::{Value, json};
-use table::{Item, Map, Retry, Table, Update, map, number, text};
+use table::{Condition, Item, Map, Retry, Table, Update, map, number, text};
 
 const TABLE: &str = "mlflow";
 const TIME: i64 = 1_700_000_000_000;
@@ -344,25 +344,30 @@ async fn leaves_nothing(workspace: &str, image: &Value) {
     assert_eq!(site.keys("C").await.len(), 2);
     let (digest, model) = (WideDigest::of(&["iris", "d1"]), ModelId::new(1_700_000_000_000, experiment, 7));
     let dataset = Item::new(rows::Dataset::key(&experiment, &digest));
-    let parts = dataset_parts(experiment, "iris", "d1");
+    // Too long for a key.
+    let scorer = Name::from("ä".repeat(400).as_str());
+    let other = ExperimentId::from_number(2).unwrap();
+    let foreign = Item::new(rows::DatasetPart::key(&other, &digest, &digest, &Ordinal(0)));
     let of_it = [
         dataset.with("name", text("iris")).with("digest", text("d1")),
-        Item::new(rows::DatasetPart::key(&parts, &digest, &Ordinal(0))),
+        Item::new(rows::DatasetPart::key(&experiment, &digest, &digest, &Ordinal(0))),
         Item::new(rows::RunInput::key(&experiment, &at.run, &digest)),
         Item::new(rows::DatasetLink::key(&experiment, &digest, &at.run)),
         Item::new(rows::LoggedModel::key(&experiment, &model)),
         Item::new(rows::LoggedModelSegment::key(&model, &digest)),
-        Item::new(rows::Scorer::key(&experiment, &"tone".into())),
-        Item::new(rows::WorkspaceScorer::key(&workspace.into(), &experiment, &"tone".into())),
+        Item::new(rows::Scorer::key(&experiment, &scorer)).with("name", text(&scorer.0)),
+        Item::new(rows::WorkspaceScorer::key(&workspace.into(), &experiment, &scorer)),
         Item::new(rows::ExperimentName::key(&workspace.into(), &"gone".into()))
             .with("experiment", text(experiment.to_string())),
     ];
     site.table.write_many(of_it.into(), &[]).await.unwrap();
+    site.table.put(foreign.clone(), &Condition::Always).await.unwrap();
     let keys = json!({ "PK": { "S": format!("EXP#{experiment}") }, "SK": { "S": "E#META" } });
     let change = json!({ "Keys": keys, "OldImage": image, "SequenceNumber": "1" });
     let removed = json!({ "eventName": "REMOVE", "dynamodb": change });
     assert!(site.handle(vec![removed]).await.is_empty());
-    assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), Vec::<String>::new());
+    // But what is another's.
+    assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), [foreign.key().unwrap().text()]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use access::{Action, Needs, Resource, Scope, Target};
 use entities::now_ms;
-use key_schema::fnv1a_128;
+use key_schema::sha256_128;
 use mlflow_api::assessments::{Assessment, AssessmentChange, OneAssessment};
 use mlflow_api::checks::Check::Required;
 use mlflow_api::proto_json::{field, message, snake_case};
@@ -49,7 +49,7 @@ impl Endpoint for Create {
 
 /// A digest of a request: what is made at one time and says the same is the same, so that a client may repeat it that got no answer.
 fn digest(request: &Request, trace: &TraceId) -> u128 {
-    fnv1a_128(&[trace.as_str().as_bytes(), &request.body].concat())
+    sha256_128(&[trace.as_str().as_bytes(), &request.body].concat())
 }
 
 /// An assessment that a path names.

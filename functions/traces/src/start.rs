@@ -2,7 +2,7 @@
 
 use access::{Action, Needs, Resource, Scope, Target};
 use entities::now_ms;
-use key_schema::fnv1a_128;
+use key_schema::sha256_128;
 use mlflow_api::assessments::Assessment;
 use mlflow_api::checks::Check::Required;
 use mlflow_api::proto_json::{field, message, parse_duration, parse_time, text, texts};
@@ -50,7 +50,7 @@ impl Endpoint for Start {
         for (place, said) in field(info, "assessments").and_then(Value::as_array).into_iter().flatten().enumerate() {
             let (assessment_id, assessment) = Assessment::read(said.as_object().unwrap_or(&empty), now)?;
             // The same request once more is to name the same assessments.
-            let digest = || AssessmentId::new(fnv1a_128(format!("{id} {place} {said}").as_bytes()));
+            let digest = || AssessmentId::new(sha256_128(format!("{id} {place} {said}").as_bytes()));
             assessments.push((assessment_id.unwrap_or_else(digest), assessment));
         }
         let owned = |name: &str| text(info, name).map(str::to_owned);

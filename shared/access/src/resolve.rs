@@ -67,7 +67,7 @@ async fn place(
         Target::ExperimentNamed(name) => {
             let key = rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name.as_str()));
             let row = table.get(&key).await?;
-            row.as_ref().and_then(entities::experiment_of_name).map(Place::Experiment)
+            row.and_then(|row| entities::experiment_of_name(&row, name)).map(Place::Experiment)
         }
         Target::Run(run) => match locate_run(table, run.as_str()).await {
             Ok(at) => Some(Place::Run(at)),

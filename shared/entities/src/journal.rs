@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use key_schema::{Digest, Key, WideDigest, fnv1a_128, rows};
+use key_schema::{Digest, Key, WideDigest, rows, sha256_128};
 use mlflow_api::{Result, RunId};
 use table::{Item, bytes};
 
@@ -82,7 +82,7 @@ impl Step {
             write_text(&mut packed_names, metric);
             values.extend_from_slice(&point.value.to_le_bytes());
         }
-        let names = fnv1a_128(&packed_names);
+        let names = sha256_128(&packed_names);
         let mut element = vec![BY_HASH];
         element.extend_from_slice(&names.to_le_bytes());
         write_signed(&mut element, first.timestamp);
@@ -146,7 +146,7 @@ fn read_names(row: &Item) -> Option<(u128, Vec<String>)> {
     while !rest.is_empty() {
         names.push(read_text(&mut rest)?);
     }
-    Some((fnv1a_128(packed), names))
+    Some((sha256_128(packed), names))
 }
 
 fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, journal: &mut Journal) -> Option<()> {

@@ -11,8 +11,9 @@ use key_schema::rows;
 use mlflow_api::ExperimentId;
 use table::{Condition, Failure, Item, Table, Write, number};
 
-/// The layout of this version. It changes with every key or attribute that a version before it would misread.
-pub const CURRENT: i64 = 6;
+/// The layout of this version. It changes with every key or attribute that a version before it would misread. From the first release on, a
+/// number that rises comes with a migration (`docs/adr/0040-hashes-in-keys.md`).
+pub const CURRENT: i64 = 7;
 
 const SETTING: &str = "layout";
 

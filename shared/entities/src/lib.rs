@@ -36,7 +36,7 @@ pub use key_schema::attributes::{metric_attribute, metric_of};
 pub use charted::{Charted, charted, with_charted};
 pub use client_request::{client_request_entry, is_found_by_client_request, traces_of_client_request};
 pub use copy::{RUN, RunCopy, own_stage};
-pub use links::{dataset_digest, dataset_key, dataset_link, dataset_parts, run_inputs, run_outputs};
+pub use links::{dataset_digest, dataset_key, dataset_link, is_dataset, run_inputs, run_outputs};
 pub use logged_model::{
     ModelItems, ModelLocation, group_by_model, locate_model, model_whole, read_model_items, read_model_segments,
     read_models, waiting_model_points,

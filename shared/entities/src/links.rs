@@ -22,10 +22,10 @@ pub fn dataset_key(experiment: ExperimentId, name: &str, digest: &str) -> Key {
     rows::Dataset::key(&experiment, &dataset_digest(name, digest))
 }
 
-/// The hash that names the partition of the parts of a big dataset.
+/// Whether an item is that of the dataset with this name and digest: its key holds only their hash.
 #[must_use]
-pub fn dataset_parts(experiment: ExperimentId, name: &str, digest: &str) -> WideDigest {
-    WideDigest::of(&[&experiment.to_string(), name, digest])
+pub fn is_dataset(item: &Item, name: &str, digest: &str) -> bool {
+    item.text(NAME) == Some(name) && item.text(DIGEST) == Some(digest)
 }
 
 /// What a row says of a dataset input: which dataset, and the tags of its use. `order` is greater for later inputs.

@@ -2,7 +2,7 @@
 
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, KeyRange, WideDigest, fnv1a_128, index, rows};
+use key_schema::{Key, KeyRange, WideDigest, index, rows};
 use mlflow_api::logged_models::{LoggedModel, ModelData, ModelInfo, ModelMetric, ModelStatus};
 use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, ExperimentId, ModelId, Result};
@@ -51,7 +51,7 @@ impl ModelLocation {
     #[must_use]
     pub fn segments(&self, series: &ModelSeries) -> Vec<Item> {
         let segments = pack_model_segments(series).into_iter().map(|packed| {
-            let key = rows::LoggedModelSegment::key(&self.model, &WideDigest(fnv1a_128(&packed)));
+            let key = rows::LoggedModelSegment::key(&self.model, &WideDigest::of_bytes(&packed));
             Item::new(key).with(POINTS, Value::B(packed.into()))
         });
         segments.collect()
@@ -116,7 +116,7 @@ impl ModelItems {
 fn packed_points(segment: &Item) -> Option<&[u8]> {
     let packed = segment.0.get(POINTS)?.as_b().ok()?.as_ref();
     let row = rows::LoggedModelSegment::parse(&segment.key()?)?;
-    (row.points == WideDigest(fnv1a_128(packed))).then_some(packed)
+    (row.points == WideDigest::of_bytes(packed)).then_some(packed)
 }
 
 /// The points that wait in a model's metrics document, by metric; in no order.

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use key_schema::{Digest, fnv1a_128, halves};
+use key_schema::{Digest, halves, sha256_128};
 
 /// A point. The value is NaN or finite; infinities are stored as the greatest finite numbers, as in MLflow.
 #[derive(Clone, Copy, Debug)]
@@ -99,11 +99,12 @@ pub fn pack(points: &[Point]) -> Vec<u8> {
     bytes
 }
 
-/// What stands for packed points in the key of their segment.
+/// What stands for packed points in the key of their segment: 64 bits of SHA-256. A segment of the same run, metric, time and step with
+/// other points has another one, also where somebody wants it to have the same.
 #[must_use]
 pub fn digest(packed: &[u8]) -> Digest {
-    let [high, low] = halves(fnv1a_128(packed));
-    Digest(high ^ low)
+    let [high, _] = halves(sha256_128(packed));
+    Digest(high)
 }
 
 /// Reads packed points; `None` if the bytes are not what [`pack`] writes.

@@ -4,7 +4,7 @@ use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, RunId, location};
 use table::{Condition, Item};
 
-use crate::attributes::{DELETED_TIME, EXPERIMENT, LOCATION, STAGE, STAGE_VERSION, UPDATED};
+use crate::attributes::{DELETED_TIME, EXPERIMENT, LOCATION, NAME, STAGE, STAGE_VERSION, UPDATED};
 
 /// The state of an experiment that its runs depend on.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,9 +35,12 @@ pub fn experiment_state(item: &Item) -> ExperimentState {
     }
 }
 
-/// The experiment that a row of a name names.
+/// The experiment that a row of a name names, if it is the row of this name: its key may hold only a hash of a long one.
 #[must_use]
-pub fn experiment_of_name(row: &Item) -> Option<ExperimentId> {
+pub fn experiment_of_name(row: &Item, name: &str) -> Option<ExperimentId> {
+    if row.text(NAME) != Some(name) {
+        return None;
+    }
     row.text(EXPERIMENT)?.parse().ok().and_then(ExperimentId::from_number)
 }
 

@@ -25,7 +25,7 @@ pub use list::{ListKind, OwnStage, TokenPart};
 pub use range::{KeyRange, Prefix, SortKeys};
 pub use segment::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Level, ModelKind, Ordinal, Segment, Shard, Stage,
-    WideDigest, fnv1a_128, halves,
+    WideDigest, fnv1a_128, halves, sha256_128,
 };
 pub use text::{Field, Name, TextSegment, Value};
 

@@ -2,8 +2,10 @@
 
 use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId};
 
-use crate::rows::{IndexList, MetricSegment, ModelVersion, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer};
-use crate::{Digest, ListKind, Name, Ordinal, Segment, place};
+use crate::rows::{
+    IndexList, MetricSegment, ModelVersion, Scorer, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer,
+};
+use crate::{Digest, Key, ListKind, Name, Ordinal, Segment, place};
 
 /// The version whose document has this sort key; `None` for any other row. The name in the partition key may be cut.
 #[must_use]
@@ -41,6 +43,13 @@ pub fn experiment_of_listed_scorer(sort_key: &str) -> Option<ExperimentId> {
     scorers.place(sort_key).and_then(|place| ExperimentId::read(place::value(place)))
 }
 
+/// The experiment of a [`Scorer`](crate::rows::Scorer); `None` for any other row. The scorer's name may be cut.
+#[must_use]
+pub fn experiment_of_scorer(key: &Key) -> Option<ExperimentId> {
+    let experiment = ExperimentId::read(key.pk.strip_prefix("EXP#")?)?;
+    Scorer::all(&experiment).range().contains(key).then_some(experiment)
+}
+
 /// What a list is by, in the sort key of its row in the directory. What it is of may be cut.
 #[must_use]
 pub fn kind_of_list(sort_key: &str) -> Option<ListKind> {
@@ -53,7 +62,8 @@ pub fn kind_of_list(sort_key: &str) -> Option<ListKind> {
 mod tests {
     use super::*;
     use crate::Ascending;
-    use crate::rows::{ExperimentEvaluationDataset, ModelVersionTag};
+    use crate::rows::{ExperimentEvaluationDataset, ModelVersionTag, ScorerVersion};
+    use mlflow_api::ScorerId;
 
     #[test]
     fn parts_of_keys_with_long_names_are_read() {
@@ -72,6 +82,10 @@ mod tests {
         assert_eq!(points_of_segment(&segment.sk), Some(Digest(3)));
         let list = IndexList::key(&ExperimentId::DEFAULT, &long, &ListKind::Param, &long.0.as_str().into());
         assert_eq!(kind_of_list(&list.sk), Some(ListKind::Param));
+        let scorer = Scorer::key(&ExperimentId::DEFAULT, &long);
+        assert_eq!(experiment_of_scorer(&scorer), Some(ExperimentId::DEFAULT));
+        let version = ScorerVersion::key(&ExperimentId::DEFAULT, &ScorerId::new(1, ExperimentId::DEFAULT, 7), &version);
+        assert_eq!(experiment_of_scorer(&version), None);
         let scorer = WorkspaceScorer::key(&long, &ExperimentId::DEFAULT, &long);
         assert_eq!(experiment_of_listed_scorer(&scorer.sk), Some(ExperimentId::DEFAULT));
     }

@@ -194,8 +194,9 @@ rows! {
         DIGESTS: Bytes "of the first level: the hashes of the segments",
         PACKED: Count required "how often points had been packed into the metric's document when it was made"
     };
-    /// A part of what is too big for a dataset's item. Hashes: of experiment, name and digest; and of the content.
-    DatasetPart = "DATA#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
+    /// A part of what is too big for a dataset's item. Hashes: of name and digest; and of the content. The partition is the experiment's, and
+    /// is removed with it.
+    DatasetPart = "DATA#" <experiment: ExperimentId> "#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
     /// Points of a logged model's metrics that its document has no room for.
     LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest> { POINTS: Bytes required "the points, packed" };
     /// A trace but for its spans, a document. Its id is the client's, so that only this row says its experiment.
@@ -365,8 +366,9 @@ rows! {
     ModelVersionTag = "RM#" <home: Name> / "M#V#" <version: Ordinal> "#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A tag of the model, likewise.
     ModelTag = "RM#" <home: Name> / "M#TAG#" <tag: Name> { ..KEY_VALUE };
-    /// A model version that names a run.
-    VersionOfRun = "RUN#" <run: Name> / "MV#" <home: Name> "#" <version: Ordinal> { HOME: Text required "the name of the home, which may be cut in the key" };
+    /// A model version that names a run. The list is the registry's, and not in the run's partition: a version may have a run of which nobody
+    /// was asked, that of its source.
+    VersionOfRun = "MVRUN#" <run: Name> / "MV#" <home: Name> "#" <version: Ordinal> { HOME: Text required "the name of the home, which may be cut in the key" };
 
     // ---- workspaces, users, configuration --------------------------------------------------------------------------
     /// A workspace.

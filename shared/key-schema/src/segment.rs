@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use sha2::Digest as _;
+
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId};
 
 /// A value that can stand between two literals of a key.
@@ -48,7 +50,16 @@ impl Segment for Level {
     }
 }
 
-/// FNV-1a with 128 bits: names are told apart, not protected.
+/// The first 128 bits of SHA-256: what stands for a text in a key. Whoever chooses texts finds no two of one hash, nor one that has
+/// the hash of another's text.
+#[must_use]
+pub fn sha256_128(bytes: &[u8]) -> u128 {
+    let hash = sha2::Sha256::digest(bytes);
+    hash.first_chunk().map_or(0, |first| u128::from_be_bytes(*first))
+}
+
+/// FNV-1a with 128 bits. It only spreads items over places: whoever chooses a text can have any hash (a collision is computed in
+/// moments), so that no key, and nothing that stands for something, is made of it. There, it is [`sha256_128`].
 #[must_use]
 pub fn fnv1a_128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash: u128, byte| {
@@ -197,7 +208,7 @@ impl Segment for Digest {
     }
 }
 
-/// 128 bits of a hash of what a client chose: what makes a row the row of a thing.
+/// 128 bits of SHA-256 of what a client chose: what makes a row the row of a thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WideDigest(pub u128);
 
@@ -210,7 +221,13 @@ impl WideDigest {
             bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
             bytes.extend_from_slice(text.as_bytes());
         }
-        Self(fnv1a_128(&bytes))
+        Self::of_bytes(&bytes)
+    }
+
+    /// Of bytes.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(sha256_128(bytes))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::segment::{Segment, fnv1a_128};
+use crate::segment::{Segment, sha256_128};
 
 /// A text the user chose.
 pub trait TextSegment: Segment {
@@ -23,8 +23,8 @@ macro_rules! text_segment {
         $(#[doc = $doc])+
         ///
         /// Bytes up to `$` become `$` and two hexadecimal digits, so the text holds no `#` and `a` still sorts before `a!` when
-        /// `#` follows both. A text longer than the key has room for keeps its beginning and ends in a hash of the whole; the
-        /// row then holds it in an attribute.
+        /// `#` follows both. A text longer than the key has room for keeps its beginning and ends in a hash of the whole
+        /// ([`sha256_128`](crate::sha256_128)); the row then holds it in an attribute. Whoever reads by such a name compares that.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $name(pub String);
 
@@ -105,7 +105,7 @@ fn write_text(text: &str, longest: usize, key: &mut String) {
     }
     if key.len() - start > longest {
         key.truncate(end_of_beginning);
-        let _ = write!(key, "{CUT}{:032x}", fnv1a_128(text.as_bytes()));
+        let _ = write!(key, "{CUT}{:032x}", sha256_128(text.as_bytes()));
     }
 }
 

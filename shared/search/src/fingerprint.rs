@@ -74,7 +74,8 @@ impl Fingerprint {
     }
 }
 
-/// FNV-1a, 64 bits: the same on every machine and in every version, unlike the standard library's hasher.
+/// FNV-1a, 64 bits: the same on every machine and in every version, unlike the standard library's hasher. It finds mistakes. Who makes two
+/// searches of one hash, or writes a token, gets a wrong page of a search of his own, among what he may read.
 struct Hash(u64);
 
 impl Hash {

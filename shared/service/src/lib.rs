@@ -14,6 +14,7 @@ mod room;
 mod route;
 mod router;
 mod signed_in;
+mod workspaces;
 
 pub use answer::{Answer, FileUrl, IntoAnswer, html_not_found};
 pub use attachment::{Attachment, disposition};
@@ -25,3 +26,4 @@ pub use lambda::{Aside, LongAnswer, within_lambda, within_lambda_or_aside};
 pub use route::{Paths, Route};
 pub use router::{joined, router};
 pub use signed_in::signed_in;
+pub use workspaces::without_workspaces;

@@ -18,6 +18,7 @@ use crate::answer::{error_response, error_with_retry, html_method_not_allowed, h
 use crate::endpoint::{Frame, Store};
 use crate::incoming::Incoming;
 use crate::route::Route;
+use crate::workspaces::without_workspaces;
 
 /// Answers from this size on, in bytes, are compressed for clients that take it.
 const COMPRESS_FROM: u64 = 4 << 10;
@@ -43,8 +44,10 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
             rows = rows.route(&path, on(method_filter(route.method), serve));
         }
     }
-    rows.fallback(|| async { html_unknown_path() })
-        .method_not_allowed_fallback(|| async { html_method_not_allowed() })
+    let rows = rows
+        .fallback(|| async { html_unknown_path() })
+        .method_not_allowed_fallback(|| async { html_method_not_allowed() });
+    without_workspaces(rows)
         .layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(axum::middleware::map_response(no_sniff))

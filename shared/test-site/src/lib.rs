@@ -9,6 +9,7 @@
 )]
 
 mod api;
+pub mod colliding;
 pub mod creations;
 mod dump;
 mod judge;

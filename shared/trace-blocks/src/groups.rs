@@ -1,6 +1,6 @@
 //! The spans of a block: in groups of consecutive traces, each an item of its own.
 
-use key_schema::{WideDigest, fnv1a_128};
+use key_schema::WideDigest;
 use mlflow_api::TraceId;
 use spans::Span;
 
@@ -56,7 +56,7 @@ pub(crate) fn content(messages: &[Vec<u8>]) -> (WideDigest, Vec<u8>) {
     for message in messages {
         content.extend_from_slice(message);
     }
-    (WideDigest(fnv1a_128(&content)), content)
+    (WideDigest::of_bytes(&content), content)
 }
 
 /// What is made of the spans of those traces of a group that are wanted, one trace after the other, and of their messages; nothing if it cannot be read.

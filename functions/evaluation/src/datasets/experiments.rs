@@ -1,6 +1,6 @@
 //! The experiments that list a dataset.
 
-use access::{Action, Needs, Scope, Target};
+use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::evaluation_datasets::{DatasetExperiments, OneDataset};
 use mlflow_api::requests::evaluation_datasets as message;
 use mlflow_api::{Request, Result};
@@ -20,12 +20,15 @@ impl Endpoint for Experiments {
         Ok(Self(AskedId::of(request)))
     }
 
+    /// The answer names those of its experiments that the caller may see.
     fn needs(&self) -> Needs {
-        Needs::of(Action::Read, self.0.targets())
+        Needs::list(Resource::Experiment).and(Action::Read, self.0.targets())
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetExperiments> {
-        Ok(DatasetExperiments { experiment_ids: store.dataset_experiments(&self.0.granted(scope)?).await? })
+        Ok(DatasetExperiments {
+            experiment_ids: store.dataset_experiments(scope.visible(), &self.0.granted(scope)?).await?,
+        })
     }
 }
 

@@ -349,3 +349,30 @@ async fn lists_that_no_answer_holds_are_refused() {
     // What is refused with the others is still there on its own.
     get(server, "get", &[arguments[0], ("name", "one")]).await.ok();
 }
+
+#[tokio::test]
+async fn a_row_of_another_name_is_not_the_scorers() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let [one, other] = test_site::colliding::names();
+    for name in [&one, &other] {
+        assert_eq!(register(server, "0", name, &json!({ "of": name })).await.ok()["version"], 1);
+    }
+    // What nobody can make, so that a hand has to.
+    let key = key_schema::rows::Scorer::key(&mlflow_api::ExperimentId::DEFAULT, &one.as_str().into());
+    let row = site.table.get(&key).await.unwrap().unwrap().with("name", table::text(&other));
+    site.table.put(row, &table::Condition::Always).await.unwrap();
+    let before = site.dump().await;
+    for path in ["get", "versions"] {
+        get(server, path, &[("experiment_id", "0"), ("name", &one)]).await.missing();
+    }
+    for version in [None, Some(1)] {
+        delete(server, "0", &one, version).await.missing();
+    }
+    let config = json!({ "experiment_id": "0", "name": one, "sample_rate": 0.5 });
+    call(server, "PUT", "scorers/online-config", &config).await.missing();
+    let message = register(server, "0", &one, &json!({})).await.refused(400, "BAD_REQUEST");
+    assert!(message.contains("Choose another name"), "{message}");
+    assert_eq!(site.changes(&before).await.len(), 0);
+    assert_eq!(versions(server, "0", &other).await, [1]);
+}

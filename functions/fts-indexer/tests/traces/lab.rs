@@ -9,7 +9,7 @@ use embedded_engine::StreamReader;
 use embedded_engine::faults::FaultInjector;
 use entities::StoredTrace;
 use fts_indexer::{Batch, Indexer, Packing};
-use key_schema::{Ordinal, WideDigest, fnv1a_128, rows};
+use key_schema::{Ordinal, WideDigest, rows};
 use mlflow_api::{ExperimentId, TraceId};
 use serde_json::Value;
 use spans::Span;
@@ -129,7 +129,7 @@ impl Lab {
     pub(super) async fn add_span(&self, number_of: u32, name: &str) {
         let span = Span { name: format!("{name} of {number_of}"), span_id: name.into(), ..Span::default() };
         let packed = spans::pack(&[span], 1 << 20).parts.concat();
-        let digest = WideDigest(fnv1a_128(&packed));
+        let digest = WideDigest::of_bytes(&packed);
         let key = rows::TraceSpans::key(&id(number_of), &ExperimentId::DEFAULT, &digest, &Ordinal(0));
         let item = Item::new(key).with("arrived", number(1)).with("parts", number(1)).with("content", bytes(packed));
         self.table().put(item, &Condition::Always).await.unwrap();

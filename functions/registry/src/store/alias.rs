@@ -12,7 +12,7 @@ use table::{Condition, Item, Plan, Query, Update, Write, number};
 
 use super::Store;
 use super::attributes::ALIASES;
-use super::model_item::{Model, model_key, model_not_found};
+use super::model_item::{Model, model_key};
 use super::version_item::Found;
 
 /// Versions that one request reads beside their model.
@@ -29,7 +29,7 @@ impl Store {
             return self.version_get_latest(name).await;
         }
         let mut aliased = self.aliased(&Name::from(name)).await?;
-        let model = take(&mut aliased, &model_key(name)).ok_or_else(|| model_not_found(name)).and_then(Model::of)?;
+        let model = Model::named(name, take(&mut aliased, &model_key(name)))?;
         let number = model.aliases().get(alias).copied();
         let number = number.ok_or_else(|| Error::invalid(format!("Registered model alias {alias} not found.")))?;
         let home = model.home();

@@ -14,7 +14,7 @@ use super::attributes::{
     ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED, VERSIONS,
 };
 use super::home::{home_key, home_row, new_home};
-use super::model_item::{Model, kind_of_tag, list_key, list_row, model_entity, model_key, model_not_found};
+use super::model_item::{Model, kind_of_tag, list_key, list_row, model_entity, model_key};
 use super::model_tag::ModelDocument;
 use super::version_item::version_entity;
 
@@ -80,7 +80,7 @@ impl Store {
                 }
                 Err(Failure::Cancelled(reasons)) => {
                     if let Some(Reason::Refused(Some(item))) = reasons.first() {
-                        return Err(taken(name, has_prompt_tag(item), is_tagged(&new.tags)));
+                        return Err(taken(name, item, is_tagged(&new.tags)));
                     }
                 }
                 Err(failure) => return Err(failure.into()),
@@ -92,7 +92,7 @@ impl Store {
     /// The model of this name, as the refusal of a change of it brought it, or read.
     pub(super) async fn model_or_refused(&self, name: &str, refusal: Refusal) -> Result<Model> {
         match refusal.item(0) {
-            Some(item) => Model::of(item),
+            Some(item) => Model::named(name, Some(item)),
             None => self.model_find(name).await,
         }
     }
@@ -100,8 +100,7 @@ impl Store {
     /// The model of this name. One request.
     pub(super) async fn model_find(&self, name: &str) -> Result<Model> {
         limits::model_name(name)?;
-        let item = self.table.get(&model_key(name)).await?;
-        item.ok_or_else(|| model_not_found(name)).and_then(Model::of)
+        Model::named(name, self.table.get(&model_key(name)).await?)
     }
 
     /// Reads a model. One request; one more if it has versions, and one for each part of it that has tags too big for its document.
@@ -141,6 +140,9 @@ impl Store {
             .change("a model", |refusal| async move {
                 let is_moved = name != new_name;
                 if is_moved && refusal.is_of(0) && !refusal.is_of(1) {
+                    if refusal.item(0).is_some_and(|item| item.text(NAME) != Some(new_name)) {
+                        return Err(Error::key_taken("registered model"));
+                    }
                     let message = format!("Registered Model (name={new_name}) already exists.");
                     return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
                 }
@@ -247,7 +249,11 @@ fn is_tagged(tags: &[(String, String)]) -> bool {
 }
 
 /// MLflow's refusal of a name that is taken (`handle_resource_already_exist_error`).
-fn taken(name: &str, old_is_prompt: bool, new_is_prompt: bool) -> Error {
+fn taken(name: &str, item: &Item, new_is_prompt: bool) -> Error {
+    if item.text(NAME) != Some(name) {
+        return Error::key_taken("registered model");
+    }
+    let old_is_prompt = has_prompt_tag(item);
     let entity = |is_prompt| if is_prompt { "Prompt" } else { "Registered Model" };
     let (old, new) = (entity(old_is_prompt), entity(new_is_prompt));
     let message = if old == new {

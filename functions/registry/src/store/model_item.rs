@@ -71,6 +71,16 @@ impl Model {
         Ok(Self { name, item, latest, aliases })
     }
 
+    /// From the item under the key of this name, if there is one. Of a long name, the key has a hash: an item of another name is not the
+    /// model's.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`, where it is not there; an internal one if it cannot be read.
+    pub(super) fn named(name: &str, item: Option<Item>) -> Result<Self> {
+        let item = item.filter(|item| item.text(NAME) == Some(name));
+        item.ok_or_else(|| model_not_found(name)).and_then(Self::of)
+    }
+
     pub(super) fn id(&self) -> &str {
         self.item.text(ID).unwrap_or_default()
     }

@@ -4,7 +4,7 @@ use access::{Guarded, Visible};
 use entities::{entries, read_all};
 use futures::future::{ready, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{KeyRange, ModelKind, Name, Ordinal, rows};
+use key_schema::{Key, KeyRange, ModelKind, Name, Ordinal, rows};
 use listing::{Candidates, Pace, Page, Reading, add, fill};
 use mlflow_api::registry::{Models, RegisteredModel};
 use mlflow_api::tracking::KeyValue;
@@ -103,7 +103,9 @@ impl Store {
             return Ok(Vec::new());
         }
         let mut items = self.table.get_many(&keys).await?;
-        keys.iter().filter_map(|key| items.remove(key)).map(Model::of).collect()
+        let of_name =
+            |(name, key): (&String, &Key)| items.remove(key).filter(|item| item.text(NAME) == Some(name.as_str()));
+        names.iter().zip(&keys).filter_map(of_name).map(Model::of).collect()
     }
 
     /// Models with their latest versions. One request per 100 of these, and one for each that has tags too big for its document.

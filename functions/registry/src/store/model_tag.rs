@@ -10,8 +10,8 @@ use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry 
 use table::{Condition, Item, Plan, Update, Write, number, text};
 
 use super::Store;
-use super::attributes::{EDITS, ID, TAGS};
-use super::model_item::{Model, kind_of_tag, list_key, list_row, model_key, model_not_found};
+use super::attributes::{EDITS, ID, NAME, TAGS};
+use super::model_item::{Model, kind_of_tag, list_key, list_row, model_key};
 
 /// A model as a document. Where its rows are, only its item says.
 pub(super) struct ModelDocument<'a> {
@@ -35,11 +35,11 @@ impl Document for ModelDocument<'_> {
         rows::ModelTag::key(&home, tag)
     }
 
-    /// What was planned from a model is meant for no other of that name.
+    /// What was planned from a model is meant for no other of that name, and what is to be done to a name for no other name.
     fn writable(&self) -> Condition {
         match self.seen.get() {
             Some(model) => Condition::Equals(ID.into(), text(model.id())),
-            None => Condition::Always,
+            None => Condition::Equals(NAME.into(), text(self.name)),
         }
     }
 
@@ -48,7 +48,7 @@ impl Document for ModelDocument<'_> {
     }
 
     fn check(&self, item: Option<&Item>) -> Result<()> {
-        let model = item.cloned().ok_or_else(|| model_not_found(self.name)).and_then(Model::of)?;
+        let model = Model::named(self.name, item.cloned())?;
         if self.seen.get_or_init(|| model.clone()).id() == model.id() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use table::{Condition, Item, Plan, Query, Write, number, text};
 
 use super::Store;
 use super::attributes::{
-    CREATED, DESCRIPTION, HOME, LATEST, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAG_ROWS, UPDATED, VERSIONS,
+    CREATED, DESCRIPTION, HOME, LATEST, NAME, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAG_ROWS, UPDATED, VERSIONS,
 };
 use super::model_item::{Model, model_key};
 use super::version_item::{Found, storage_of, version_entity};
@@ -57,7 +57,7 @@ impl Store {
             .change("a model", |refusal| async move {
                 // The item of the version comes first, the model second.
                 let model = match refusal.item(1) {
-                    Some(item) => Model::of(item)?,
+                    Some(item) => Model::named(name, Some(item))?,
                     None => self.model_find(name).await?,
                 };
                 let version = model.count() + 1;
@@ -88,7 +88,8 @@ impl Store {
         let number = wanted.number.ok_or_else(not_found)?;
         let (model_key, version_key) = (model_key(name), rows::ModelVersion::key(&Name::from(name), &Ordinal(number)));
         let mut items = self.table.get_many(&[model_key.clone(), version_key.clone()]).await?;
-        let model = items.remove(&model_key).ok_or_else(not_found).and_then(Model::of)?;
+        let model = items.remove(&model_key).filter(|item| item.text(NAME) == Some(name));
+        let model = model.ok_or_else(not_found).and_then(Model::of)?;
         let item = if model.is_at_home() {
             items.remove(&version_key)
         } else {

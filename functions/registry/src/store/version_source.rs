@@ -239,7 +239,8 @@ impl Store {
     }
 }
 
-/// A version that names no run has that of its logged model.
+/// A version that names no run has that of its logged model: as in MLflow, nobody is asked whether he may read it. Whoever made the logged
+/// model was, and nothing is written where the run is.
 fn take_run(resolved: &mut Resolved, run: Option<String>) {
     if resolved.run_id.as_deref().unwrap_or_default().is_empty() && run.is_some() {
         resolved.run_id = run;

@@ -8,6 +8,7 @@ mod deletion;
 mod documents;
 mod logged_models;
 mod malformed;
+mod names;
 mod renaming;
 mod search;
 mod server;

@@ -76,7 +76,8 @@ impl ReadMark {
     }
 }
 
-/// The partition of a trace's mark among so many.
+/// The partition of a trace's mark among so many. A hash that only spreads: clients who choose ids may fill one partition of their own
+/// experiment, as they may with ids at all.
 fn shard_of(trace: &TraceId, shards: u32) -> u32 {
     let [_, low] = halves(fnv1a_128(trace.as_str().as_bytes()));
     u32::try_from(low % u64::from(shards.max(1))).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use entities::attributes::{ARRIVED, CONTENT, PARTS};
 use entities::now_ms;
-use key_schema::{Ordinal, WideDigest, fnv1a_128, rows};
+use key_schema::{Ordinal, WideDigest, rows};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId};
 use spans::{Span, Usage};
 use table::{Item, bytes, number};
@@ -17,7 +17,7 @@ const PART: usize = 380 << 10;
 pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span]) -> Result<Vec<Item>> {
     let packed = spans::pack(spans, PART);
     // Of the bytes: parts that another version has packed otherwise are those of another export.
-    let digest = WideDigest(fnv1a_128(&packed.parts.concat()));
+    let digest = WideDigest::of_bytes(&packed.parts.concat());
     let parts = u32::try_from(packed.parts.len()).map_err(Error::internal)?;
     let arrived = number(now_ms());
     let item = |(part, content): (u32, Vec<u8>)| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use entities::attributes::{ARRIVED, CLIENT_REQUEST, CONTENT, MARKED_AT, PARTS, REQUEST, RESPONSE, START_TIME, TAGS};
 use entities::{StoredTrace, client_request_entry};
 use fts_indexer::{Batch, Indexer, Packing};
-use key_schema::{Ordinal, WideDigest, fnv1a_128, rows};
+use key_schema::{Ordinal, WideDigest, rows};
 use ledger::{Bench, Ledger, budget};
 use mlflow_api::{ExperimentId, TraceId};
 use search::TimeRange;
@@ -116,7 +116,7 @@ async fn put_unpacked(bench: &Bench<Indexer>, document: &Item, first: u32) -> Tr
         let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));
         let mut exports = spans::read(spans::Format::Json, None, &body(number_of, 0..10)).unwrap();
         let content = spans::pack(&exports.pop().unwrap().spans, 380 << 10).parts.concat();
-        let digest = WideDigest(fnv1a_128(&content));
+        let digest = WideDigest::of_bytes(&content);
         let spans = rows::TraceSpans::key(trace.id(), &trace.experiment(), &digest, &Ordinal(0));
         let spans = Item::new(spans).with(ARRIVED, number(1)).with(PARTS, number(1)).with(CONTENT, bytes(content));
         let mark = Item::new(partition.mark_key(&place)).with(MARKED_AT, number(1));

@@ -200,3 +200,84 @@ async fn what_is_refused_leaves_nothing() {
         .refused(404, "RESOURCE_DOES_NOT_EXIST");
     assert_eq!(site.dump().await, before);
 }
+
+#[tokio::test]
+async fn datasets_of_one_fnv_hash_are_two() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let run = server.run("0").await;
+    let both = test_site::colliding::DATASETS.map(|name| json!({ "dataset": dataset(name, "d") }));
+    log(server, &run, &both).await;
+    let said = |input: &Value| format!("{} {}", input["dataset"]["name"], input["dataset"]["source"]);
+    let found: BTreeSet<_> = inputs(server, &run).await.iter().map(said).collect();
+    assert_eq!(found, both.iter().map(said).collect());
+}
+
+/// What nobody can make, so that a hand has to: the item of another dataset, or of a run's use of it, under the key of ours.
+#[tokio::test]
+async fn an_item_of_another_dataset_is_not_ours() {
+    for row in [" D#", "#INPUT#"] {
+        let site = Site::new().await;
+        let server = &site.server;
+        let (run, second) = (server.run("0").await, server.run("0").await);
+        log(server, &run, &[json!({ "dataset": dataset("ours", "d") })]).await;
+        let items = site.dump().await;
+        let (key, _) = items.iter().find(|(key, _)| key.contains(row)).unwrap();
+        let key = key_schema::Key::from_text(key).unwrap();
+        let item = site.table.get(&key).await.unwrap().unwrap().with("name", table::text("another"));
+        site.table.put(item, &table::Condition::Always).await.unwrap();
+        let before = site.dump().await;
+        let reader = if row == "#INPUT#" { &run } else { &second };
+        let again = json!({ "run_id": reader, "datasets": [{ "dataset": dataset("ours", "d") }] });
+        let message = server.post("runs/log-inputs", again).await.refused(400, "BAD_REQUEST");
+        assert!(message.contains("Choose another name"), "{message}");
+        assert_eq!(site.changes(&before).await.len(), 0);
+        let found = inputs(server, &run).await;
+        assert!(found.len() == 1 && found[0]["dataset"]["source"] != "ours.csv", "{found:?}");
+    }
+}
+
+/// Of two experiments, datasets whose experiment, name and digest have one FNV hash: the removal of one leaves the other's.
+#[tokio::test]
+async fn a_removed_experiment_takes_no_dataset_of_another() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let mut runs = Vec::new();
+    for (number, name) in test_site::colliding::DATASETS_OF_TWO {
+        let experiment = server.experiment(name).await;
+        assert_eq!(experiment, number);
+        let run = server.run(&experiment).await;
+        let mut large = dataset(name, "d");
+        large["schema"] = noise(100_000).into();
+        log(server, &run, &[json!({ "dataset": large })]).await;
+        runs.push((experiment, run, large));
+    }
+    let parts = async || site.dump().await.into_keys().filter(|key| key.starts_with("DATA#")).count();
+    assert_eq!(parts().await, 2);
+    server.post("experiments/delete", json!({ "experiment_id": runs[0].0 })).await.ok();
+    let retention = retention::Retention::new(site.table.clone(), artifact_store::Artifacts::default());
+    let retention = retention.leaving_artifacts(true);
+    let workspace = mlflow_api::Workspace::default();
+    let found = retention.deleted(&workspace, None).await.unwrap();
+    retention.remove(&workspace, &found, &Silent).await.unwrap();
+    assert_eq!(parts().await, 1);
+    let left = inputs(server, &runs[1].1).await;
+    assert_eq!(left[0]["dataset"]["schema"], runs[1].2["schema"]);
+}
+
+/// Tells nobody.
+struct Silent;
+
+impl retention::Report for Silent {
+    fn removed(&self, _: retention::Entity) {}
+
+    fn removed_traces(&self, _: mlflow_api::ExperimentId, _: u64) {}
+
+    fn kept_files(&self, _: mlflow_api::ExperimentId, why: &str) {
+        assert_eq!(why, "");
+    }
+
+    fn kept(&self, _: retention::Entity, why: &str) {
+        assert_eq!(why, "");
+    }
+}

@@ -153,3 +153,42 @@ async fn names_of_every_kind() {
     }
     names_fit(&site).await;
 }
+
+#[tokio::test]
+async fn names_of_one_fnv_hash_are_two() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let [one, other] = test_site::colliding::names();
+    let ids = [server.experiment(&one).await, server.experiment(&other).await];
+    assert_eq!(owner(server, &one).await, Some((ids[0].clone(), one.clone())));
+    rename(server, &ids[0], "short").await.ok();
+    assert_eq!(owner(server, &one).await, None);
+    assert_eq!(owner(server, &other).await, Some((ids[1].clone(), other)));
+    names_fit(&site).await;
+}
+
+/// What nobody can make, so that a hand has to: the row of another experiment's name under the key of ours.
+#[tokio::test]
+async fn a_row_of_another_name_is_not_the_experiments() {
+    let site = Site::new().await;
+    let server = &site.impatient().await;
+    let [one, other] = test_site::colliding::names();
+    let ids = [server.experiment(&one).await, server.experiment(&other).await, server.experiment("third").await];
+    let key = key_schema::rows::ExperimentName::key(&"default".into(), &one.as_str().into());
+    let row = site.table.get(&key).await.unwrap().unwrap();
+    let row = row.with("name", table::text(&other)).with("experiment", table::text(&ids[1]));
+    site.table.put(row, &table::Condition::Always).await.unwrap();
+    let before = site.dump().await;
+    assert_eq!(owner(server, &one).await, None);
+    for taken in [create(server, &one).await, rename(server, &ids[2], &one).await] {
+        assert!(taken.refused(400, "BAD_REQUEST").contains("Choose another name"));
+    }
+    // Ours is no longer what it was; no call makes it worse for the other.
+    assert_ne!(rename(server, &ids[0], "new").await.status, 200);
+    for path in ["experiments/delete", "experiments/restore"] {
+        assert_ne!(server.post(path, json!({ "experiment_id": ids[0] })).await.status, 200);
+    }
+    // A number was taken for the experiment that was not created.
+    let changes = site.changes(&before).await;
+    assert_eq!(changes.keys().collect::<Vec<_>>(), ["CONFIG CFG#experiment_counter"]);
+}

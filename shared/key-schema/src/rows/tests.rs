@@ -35,7 +35,7 @@ proptest! {
             ("RunModelInput", RunModelInput::key(&experiment, &run, &chosen)),
             ("RunInput", RunInput::key(&experiment, &run, &WideDigest::of(&[&chosen.0]))),
             ("DatasetLink", DatasetLink::key(&experiment, &WideDigest::of(&[&chosen.0]), &run)),
-            ("DatasetPart", DatasetPart::key(&WideDigest::of(&[&chosen.0]), &WideDigest::of(&[]), &Ordinal(1))),
+            ("DatasetPart", DatasetPart::key(&experiment, &WideDigest::of(&[&chosen.0]), &WideDigest::of(&[]), &Ordinal(1))),
             ("LoggedModelParam", LoggedModelParam::key(&experiment, &model, &chosen)),
             ("LoggedModelTag", LoggedModelTag::key(&experiment, &model, &chosen)),
             ("LoggedModelMetrics", LoggedModelMetrics::key(&experiment, &model)),

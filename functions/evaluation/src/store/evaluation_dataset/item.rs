@@ -1,10 +1,10 @@
 //! What a dataset's item says, and the keys of what belongs to it.
 
-use access::Granted;
+use access::{Granted, Guarded, Visible};
 use entities::attributes::{CREATED_BY, EXPERIMENTS, NAME, VERSION};
-use entities::entry_key;
+use entities::{entry_key, entry_name};
 use key_schema::{Key, Name, Ordinal, WideDigest, rows};
-use mlflow_api::{EvaluationDatasetId, Workspace};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use sha2::{Digest, Sha256};
 use table::{Condition, Item, Map, number, text};
 
@@ -62,6 +62,18 @@ pub(super) fn experiments_of(item: &Item) -> Vec<String> {
         entries.map(|(name, value)| (added(value).unwrap_or_default(), entry_key(name).to_owned())).collect();
     experiments.sort_unstable();
     experiments.into_iter().map(|(_, experiment)| experiment).collect()
+}
+
+/// Whether a list may show what a client has named as an experiment. What cannot be one's id, nobody guards.
+pub(super) fn is_visible(visible: &Visible, experiment: &str) -> bool {
+    ExperimentId::parse(experiment).map_or(true, |experiment| visible.shows(&Guarded::Experiment(experiment)))
+}
+
+/// Whether the dataset of an item is one of these experiments, if there are any. The keys of their lists may hold a hash of a long name.
+pub(super) fn is_of_any(item: &Item, experiments: &[String]) -> bool {
+    let held = item.map(EXPERIMENTS);
+    let is_held = |experiment: &String| held.is_some_and(|held| held.contains_key(entry_name(experiment).as_ref()));
+    experiments.is_empty() || experiments.iter().any(is_held)
 }
 
 /// The dataset that a request names. A text that no dataset can have as its id is the id of none, which not every call minds.

@@ -4,7 +4,6 @@
 use key_schema::WideDigest;
 use mlflow_api::json::Object;
 use mlflow_api::{Error, ErrorCode, Json, Result};
-use sha2::{Digest, Sha256};
 
 /// The tag that names a user.
 pub(super) const USER_TAG: &str = "mlflow.user";
@@ -78,8 +77,7 @@ impl SentRecord {
 
     /// The hash of its inputs: equal for inputs that Python prints alike once their keys are sorted.
     pub(super) fn inputs_hash(&self) -> WideDigest {
-        let hash = Sha256::digest(Json::Object(self.inputs.clone()).print_sorted());
-        WideDigest(hash.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte)))
+        WideDigest::of_bytes(Json::Object(self.inputs.clone()).print_sorted().as_bytes())
     }
 }
 

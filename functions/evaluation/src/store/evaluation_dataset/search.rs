@@ -10,13 +10,14 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{part, rows};
 use listing::{Candidates, Pace, Reading, fill};
 use mlflow_api::evaluation_datasets::{Datasets, EvaluationDataset};
-use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result, Workspace, limits};
+use mlflow_api::{Error, EvaluationDatasetId, Result, Workspace, limits};
 use search::{
     DatasetFields, DatasetFilter, DatasetNumber, DatasetOrder, DatasetPredicate, DatasetSortBy, DatasetText,
     Fingerprint, SortKey, decode_page_token, parse_dataset_search,
 };
 use table::{Item, Query};
 
+use super::item::{is_of_any, is_visible};
 use crate::store::Store;
 
 /// Lists read at a time.
@@ -98,8 +99,8 @@ impl Store {
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
 
         let mut listed = self.datasets_listed(workspace, visible, &search.experiment_ids).await?;
-        let is_visible = |listed: &Listed| visible.shows(&Guarded::EvaluationDataset(listed.id.clone()));
-        listed.retain(|listed| is_visible(listed) && listed.may_pass(&filter));
+        let is_seen = |listed: &Listed| visible.shows(&Guarded::EvaluationDataset(listed.id.clone()));
+        listed.retain(|listed| is_seen(listed) && listed.may_pass(&filter));
         let in_order = is_known_from_lists(&filter, &order) && listed.iter().all(Listed::has_texts);
         if in_order {
             listed.sort_by_cached_key(|listed| order.key(listed));
@@ -107,7 +108,9 @@ impl Store {
         }
         let reading = Reading::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
-        let wanted = Wanted { store, filter, order, after };
+        let named = search.experiment_ids.iter();
+        let experiments = named.filter(|experiment| is_visible(visible, experiment)).cloned().collect();
+        let wanted = Wanted { store, experiments, filter, order, after };
         let page = fill(&wanted, &listed, in_order, page_size, reading).await?;
         let (datasets, next_page_token) = page.finish(fingerprint)?;
         Ok(Datasets { datasets, next_page_token })
@@ -120,11 +123,9 @@ impl Store {
         visible: &Visible,
         experiments: &[String],
     ) -> Result<Vec<Listed>> {
-        let is_hidden = |text: &str| {
-            ExperimentId::parse(text).is_ok_and(|experiment| !visible.shows(&Guarded::Experiment(experiment)))
-        };
         let is_of_all = experiments.is_empty();
-        let experiments: BTreeSet<_> = experiments.iter().map(String::as_str).filter(|text| !is_hidden(text)).collect();
+        let experiments: BTreeSet<_> =
+            experiments.iter().map(String::as_str).filter(|text| is_visible(visible, text)).collect();
         let of_experiment = |experiment: &str| rows::ExperimentEvaluationDataset::all(&experiment.into()).range();
         let mut lists: Vec<_> = experiments.into_iter().map(of_experiment).collect();
         if is_of_all {
@@ -147,6 +148,8 @@ impl Store {
 /// What a dataset on a page has to be.
 struct Wanted {
     store: Store,
+    /// One of these experiments has it, if there are any.
+    experiments: Vec<String>,
     filter: DatasetFilter,
     order: DatasetOrder,
     after: Option<SortKey>,
@@ -161,6 +164,7 @@ impl Candidates for Wanted {
         let keys: Vec<_> = listed.iter().map(|listed| rows::EvaluationDataset::key(&listed.id)).collect();
         let mut items = self.store.table.get_many(&keys).await?;
         let datasets = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((&listed.id, items.remove(key)?)));
+        let datasets = datasets.filter(|(_, item)| is_of_any(item, &self.experiments));
         let datasets = datasets.map(|(id, item)| async move {
             let tags = self.store.dataset_tags(id, &item).await?;
             Ok::<_, Error>(Searched { id: id.clone(), item, tags })

@@ -25,7 +25,7 @@ impl Store {
     pub(super) async fn scorer_found(&self, scorer: &ScorerName) -> Result<Found> {
         let experiment = self.scorer_experiment(*scorer.experiment).await?;
         let item = self.table.get(&header_key(experiment, &scorer.name)).await?;
-        item.ok_or_else(|| scorer.not_found(None)).and_then(|item| Found::of(experiment, item))
+        Found::named(scorer, item)?.ok_or_else(|| scorer.not_found(None))
     }
 
     /// Reads the latest version of a scorer, or another. One request, two for another; one more for the experiment where no lease

@@ -37,7 +37,11 @@ impl Store {
         loop {
             attempts.next().await?;
             let item = self.table.get(&header_key(experiment, &scorer.name)).await?;
-            let found = item.map(|item| Found::of(experiment, item)).transpose()?;
+            let is_taken = item.is_some();
+            let found = Found::named(scorer, item)?;
+            if is_taken && found.is_none() {
+                return Err(Error::key_taken("scorer"));
+            }
             let latest = found.as_ref().and_then(Found::latest).unwrap_or_default();
             let version = latest.checked_add(1).ok_or_else(|| Error::internal("no versions left"))?;
             let created = now_ms();

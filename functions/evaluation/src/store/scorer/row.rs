@@ -46,6 +46,15 @@ impl Found {
         Ok(Self { experiment, id, item })
     }
 
+    /// From the row under the key of this name, if there is one and it is the scorer's: of a long name, the key has a hash.
+    ///
+    /// # Errors
+    /// As [`Found::of`].
+    pub(super) fn named(scorer: &ScorerName, item: Option<Item>) -> Result<Option<Self>> {
+        let item = item.filter(|item| item.text(NAME) == Some(&scorer.name));
+        item.map(|item| Self::of(*scorer.experiment, item)).transpose()
+    }
+
     /// The range of its versions.
     pub(super) fn versions(&self) -> KeyRange {
         rows::ScorerVersion::all(&self.experiment).scorer(&self.id).range()

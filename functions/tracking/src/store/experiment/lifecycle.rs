@@ -48,8 +48,17 @@ fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created
         .indexed(ExperimentsByChange::key(&Stage::Active, &Descending(changed), &experiment))
 }
 
-fn name_taken(name: &str) -> Error {
-    Error::new(ErrorCode::ResourceAlreadyExists, format!("Experiment(name={name}) already exists."))
+/// The refusal of a name whose row is there. MLflow has one code where an experiment is created, and another where it is renamed.
+fn name_taken(row: Option<&Item>, name: &str, code: ErrorCode) -> Error {
+    if row.and_then(|row| row.text(NAME)).is_some_and(|taken| taken != name) {
+        return Error::key_taken("experiment");
+    }
+    Error::new(code, format!("Experiment(name={name}) already exists."))
+}
+
+/// The condition that the row of a name is that of this experiment.
+fn is_name_of(experiment: ExperimentId) -> Condition {
+    Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()))
 }
 
 impl Store {
@@ -69,8 +78,8 @@ impl Store {
         let new = &NewExperiment { artifact_location, ..new.clone() };
         let says_retention = new.tags.iter().any(|(key, _)| key == TRACE_RETENTION_TAG);
         // A creation that fails for its name takes no place among those with the tag.
-        if says_retention && self.table.get(&name_key(workspace, &new.name)).await?.is_some() {
-            return Err(name_taken(&new.name));
+        if says_retention && let Some(row) = self.table.get(&name_key(workspace, &new.name)).await? {
+            return Err(name_taken(Some(&row), &new.name, ErrorCode::ResourceAlreadyExists));
         }
         // From number to number where those are in use, twice as far each time: a counter that was set back catches up in few steps.
         for step in (0..NUMBERS_TRIED).map(|attempt| 1_i64 << attempt) {
@@ -138,10 +147,12 @@ impl Store {
         documents::take_all_rows(&mut others, tag_rows)?;
         match self.table.create(item, others).await {
             Ok(()) => Ok(true),
-            Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(Reason::Refused(_))) => {
-                Err(name_taken(&new.name))
-            }
-            Err(Failure::Cancelled(_)) => Ok(false),
+            Err(Failure::Cancelled(reasons)) => match reasons.get(1) {
+                Some(Reason::Refused(row)) => {
+                    Err(name_taken(row.as_ref(), &new.name, ErrorCode::ResourceAlreadyExists))
+                }
+                _ => Ok(false),
+            },
             Err(failure) => Err(failure.into()),
         }
     }
@@ -195,9 +206,10 @@ impl Store {
         self.table
             .change("an experiment", |refusal| async move {
                 // The experiment as it was read, and the name taken: not by a rename of ours that came in between.
-                if !refusal.is_of(0) && refusal.is_of(1) {
-                    let message = format!("Experiment(name={new_name}) already exists.");
-                    return Err(Error::new(ErrorCode::BadRequest, message));
+                if !refusal.is_of(0)
+                    && let Some(Reason::Refused(row)) = refusal.0.get(1)
+                {
+                    return Err(name_taken(row.as_ref(), new_name, ErrorCode::BadRequest));
                 }
                 let item = self.experiment_or_refused(id, refusal).await?;
                 if experiment_state(&item).stage == LifecycleStage::Deleted {
@@ -210,11 +222,12 @@ impl Store {
                 let mut writes = vec![Write::Update(update)];
                 if old_name == new_name {
                     let listed = ExperimentsByChange::key(&Stage::Active, &Descending(now), &id);
-                    writes.push(Write::Update(Update::new(name_key(workspace, old_name)).indexed(listed)));
+                    let row = Update::new(name_key(workspace, old_name)).only_if(is_name_of(id));
+                    writes.push(Write::Update(row.indexed(listed)));
                 } else {
                     let row = name_row(workspace, id, new_name, created, now);
                     writes.push(Write::Put(row, Condition::item_missing()));
-                    writes.push(Write::Delete(name_key(workspace, old_name), Condition::item_exists()));
+                    writes.push(Write::Delete(name_key(workspace, old_name), is_name_of(id)));
                 }
                 Ok(Plan::Write(writes, ()))
             })
@@ -269,6 +282,7 @@ impl Store {
                 let update = if stage == LifecycleStage::Deleted { update.remove(NONCE) } else { update };
                 let created = item.number(CREATED).unwrap_or_default();
                 let name = Update::new(name_key(workspace, item.text(NAME).unwrap_or_default()))
+                    .only_if(is_name_of(id))
                     .indexed(ExperimentsByStage::key(&key_stage, &Descending(created), &id))
                     .indexed(ExperimentsByChange::key(&key_stage, &Descending(now), &id));
                 let mut writes = vec![Write::Update(update), Write::Update(name)];

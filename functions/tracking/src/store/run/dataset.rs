@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use access::Granted;
 use entities::attributes::{CONTEXTS, DIGEST, NAME, SOURCE_TYPE};
-use entities::{RunLocation, dataset_digest, dataset_key, dataset_parts};
+use entities::{RunLocation, dataset_digest, dataset_key, is_dataset};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::RunsOfDataset;
 use key_schema::{Key, Ordinal, WideDigest, rows};
@@ -38,6 +38,9 @@ impl Store {
         let key = dataset_key(experiment, name, digest);
         let used_for = bytes_set([context_element(input.context())]);
         if let Some(found) = found {
+            if !is_dataset(found, name, digest) {
+                return Err(Error::key_taken("dataset"));
+            }
             let is_known = contexts(found).any(|context| context == input.context());
             return Ok((!is_known).then(|| Write::Update(Update::new(key).add(CONTEXTS, used_for))));
         }
@@ -102,8 +105,8 @@ pub(super) fn part_key(
     name: &str,
     digest: &str,
 ) -> impl Fn(&WideDigest, &Ordinal) -> Key + use<> {
-    let partition = dataset_parts(experiment, name, digest);
-    move |content, part| rows::DatasetPart::key(&partition, content, part)
+    let dataset = dataset_digest(name, digest);
+    move |content, part| rows::DatasetPart::key(&experiment, &dataset, content, part)
 }
 
 fn summaries_of(experiment: ExperimentId, item: &Item) -> impl Iterator<Item = DatasetSummary> {

@@ -76,7 +76,8 @@ impl<'a> RunDatasets<'a> {
         let Some(experiment) = experiment(run) else { return Ok(()) };
         for input in &mut run.inputs.dataset_inputs {
             let key = dataset_key(experiment, &input.dataset.name, &input.dataset.digest);
-            if let Some(whole) = self.kept.get(&key) {
+            let is_it = |whole: &&Dataset| whole.name == input.dataset.name && whole.digest == input.dataset.digest;
+            if let Some(whole) = self.kept.get(&key).filter(is_it) {
                 input.dataset.clone_from(whole);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use access::Granted;
 use documents::Document;
 use entities::attributes::{LINKS, MODEL, STEP};
-use entities::{RunLocation, dataset_digest, dataset_link, now_ms};
+use entities::{RunLocation, dataset_digest, dataset_link, is_dataset, now_ms};
 use key_schema::{Key, Name, rows};
 use mlflow_api::inputs::{DatasetInput, ModelInput};
 use mlflow_api::tracking::ModelOutput;
@@ -83,7 +83,10 @@ impl Store {
             let found = self.table.get_many(&wanted).await?;
             let mut writes = Vec::new();
             for (number, (input, keys)) in (place..).zip(datasets.iter().zip(&keys)) {
-                if found.contains_key(&keys.input) {
+                if let Some(row) = found.get(&keys.input) {
+                    if !is_dataset(row, &input.dataset.name, &input.dataset.digest) {
+                        return Err(Error::key_taken("dataset"));
+                    }
                     continue;
                 }
                 let order = logged.saturating_add(i64::try_from(number).unwrap_or_default());

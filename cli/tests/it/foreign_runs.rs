@@ -1,0 +1,79 @@
+//! Nobody writes into the partition of another's run, or is listed under it, by way of what he stored himself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use access::{Action, Guarded, Visible};
+use embedded_engine::Engine;
+use mlflow_api::{ExperimentId, Workspace};
+use serde_json::{Value, json};
+use service::Frame;
+use table::Table;
+use test_site::{Api, Judge};
+
+use crate::site::{ROOT, TABLE, functions};
+
+/// The functions for a caller to whom this experiment is closed.
+fn closed_to(table: &Table, experiment: &str) -> Api {
+    let closed = Guarded::Experiment(ExperimentId::parse(experiment).unwrap());
+    let judge = Arc::new(Judge::new(Visible::Everything, move |(_, guarded): &(Action, Guarded)| *guarded != closed));
+    let tracking = Frame::guarded(tracking::store::Store::new(table.clone(), ROOT), judge.clone());
+    let registry = Frame::guarded(registry::store::Store::new(table.clone(), ROOT), judge);
+    let tracking = service::router(tracking::routes(), &tracking);
+    Api(service::joined(tracking, [service::router(registry::routes(), &registry)]))
+}
+
+fn text(value: &Value, pointer: &str) -> String {
+    value.pointer(pointer).unwrap().as_str().unwrap().to_owned()
+}
+
+/// What the partitions of an experiment and of a run hold.
+async fn held(engine: &Engine, experiment: &str, run: &str) -> BTreeMap<String, Value> {
+    let own = [format!("EXP#{experiment}"), format!("RUN#{run}")];
+    let items = engine.items(TABLE).await.unwrap().into_iter();
+    let items = items.filter(|item| own.contains(&text(item, "/PK/S")));
+    items.map(|item| (text(&item, "/SK/S"), item)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_takes_its_run_writes_nothing_where_the_run_is() {
+    let engine = Engine::memory().unwrap();
+    let table = Table::new(engine.client(), TABLE);
+    table.create_if_missing().await.unwrap();
+    let store = tracking::store::Store::new(table.clone(), ROOT);
+    store.experiment_create_default(&Workspace::default()).await.unwrap();
+    let all = Api(functions(&table).await);
+    let victim = text(&all.post("experiments/create", json!({ "name": "victim" })).await.ok(), "/experiment_id");
+    let own = text(&all.post("experiments/create", json!({ "name": "own" })).await.ok(), "/experiment_id");
+    let run = all.post("runs/create", json!({ "experiment_id": victim })).await.ok();
+    let run = text(&run, "/run/info/run_id");
+    let some = closed_to(&table, &victim);
+    some.post("registered-models/create", json!({ "name": "m" })).await.ok();
+    let model = json!({ "experiment_id": own, "name": "model", "source_run_id": run });
+    let before = held(&engine, &victim, &run).await;
+
+    // Who names the run has to be allowed to read it.
+    some.post("logged-models", model.clone()).await.refused(403, "PERMISSION_DENIED");
+    let named = json!({ "name": "m", "source": "s3://elsewhere/model", "run_id": run });
+    some.post("model-versions/create", named).await.refused(403, "PERMISSION_DENIED");
+    let search = [("filter", format!("run_id = '{run}'"))];
+    let search = search.each_ref().map(|(name, value)| (*name, value.as_str()));
+    assert_eq!(some.get("model-versions/search", &search).await.ok().get("model_versions"), None);
+
+    // Whoever may has made the model: its version has its run, as in MLflow, and so has a version of that.
+    let model = text(&all.post("logged-models", model).await.ok(), "/model/info/model_id");
+    let of_model = json!({ "name": "m", "source": format!("models:/{model}"), "model_id": model });
+    let of_version = json!({ "name": "m", "source": "models:/m/1" });
+    for new in [of_model, of_version] {
+        let version = some.post("model-versions/create", new).await.ok();
+        assert_eq!(text(&version, "/model_version/run_id"), run);
+    }
+    let found = some.get("model-versions/search", &search).await.ok();
+    assert_eq!(found["model_versions"].as_array().unwrap().len(), 2);
+    assert_eq!(held(&engine, &victim, &run).await, before);
+    some.call("DELETE", "registered-models/delete", json!({ "name": "m" })).await.ok();
+    assert_eq!(some.get("model-versions/search", &search).await.ok().get("model_versions"), None);
+    let left = engine.items(TABLE).await.unwrap();
+    assert!(left.iter().all(|item| !text(item, "/PK/S").starts_with("MVRUN#")));
+    assert_eq!(held(&engine, &victim, &run).await, before);
+}
