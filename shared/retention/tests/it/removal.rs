@@ -77,7 +77,7 @@ async fn trace(lab: &Lab, experiment: &str) {
         .with("assessments", empty())
         .with("marked", number(time))
         .with("edits", number(1));
-    let spans = Item::new(rows::TraceSpans::key(&trace, &id, &WideDigest(1), &Ordinal(0)))
+    let spans = Item::new(rows::TraceSpans::key(&id, &trace, &WideDigest(1), &Ordinal(0)))
         .with("arrived", number(1))
         .with("parts", number(1))
         .with("content", bytes(vec![1]));
