@@ -12,7 +12,7 @@ use mlflow_api::ExperimentId;
 use table::{Condition, Failure, Item, Table, Write, number};
 
 /// The layout of this version. It changes with every key or attribute that a version before it would misread.
-pub const CURRENT: i64 = 6;
+pub const CURRENT: i64 = 7;
 
 const SETTING: &str = "layout";
 

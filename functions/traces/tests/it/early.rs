@@ -1,20 +1,16 @@
 //! Links to traces that have not come: clients export in the background, and link at once.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use test_site::key_of;
 
-use crate::marks::timed;
-use crate::packing::pack_all;
-use crate::server::{ALL, Server, Site, id, info, span};
+use crate::server::{ALL, Answer, Server, Site, id, info, span};
 
 async fn run(server: &Server, experiment: &str) -> String {
     let run = server.post("runs/create", json!({ "experiment_id": experiment })).await.ok();
     run["run"]["info"]["run_id"].as_str().unwrap().to_owned()
 }
 
-async fn link(server: &Server, run: &str, numbers: &[u32]) -> crate::server::Answer {
+async fn link(server: &Server, run: &str, numbers: &[u32]) -> Answer {
     let ids: Vec<_> = numbers.iter().map(|number| id(*number)).collect();
     server.post("traces/link-to-run", json!({ "run_id": run, "trace_ids": ids })).await
 }
@@ -145,26 +141,41 @@ async fn what_waits_is_bounded() {
     assert_eq!(linked(server, &["0"], &last).await, [id(1)]);
 }
 
-#[test]
-fn an_export_that_was_cut_off_and_an_early_link_are_packed_around() {
-    timed(async {
-        let site = Site::new().await;
-        let server = &site.server;
-        let linked_to = run(server, "0").await;
-        link(server, &linked_to, &[7]).await.ok();
-        // Its spans and its mark come, and its document does not.
+#[tokio::test]
+async fn a_link_survives_an_export_that_is_cut_off_anywhere() {
+    let site = Site::new().await;
+    let linked_to = run(&site.server, "0").await;
+    link(&site.server, &linked_to, &[7]).await.ok();
+    let mut cut = 1;
+    loop {
         let copy = site.copy().await;
-        copy.faults.trouble_at(embedded_engine::faults::Trouble::Outage, 4, 1_000);
-        assert_ne!(copy.server.export(&[span(7, 1, None, 0, 5)]).await.status, 200);
+        copy.faults.cut_off_at(cut);
+        let status = copy.server.export(&[span(7, 1, None, 0, 5)]).await.status;
         copy.faults.work_again();
-        for number in 100..140 {
-            copy.server.export(&[span(number, 1, None, 0, 5)]).await.ok();
-        }
-        clock::sleep(Duration::from_mins(15)).await;
-        pack_all(&copy, 3).await;
-        assert_eq!(stubs(&copy).await.len(), 1);
         let other = copy.other().await;
         other.export(&[span(7, 1, None, 0, 5)]).await.ok();
-        assert_eq!(linked(&other, &["0"], &linked_to).await, [id(7)]);
-    });
+        assert_eq!(linked(&other, &["0"], &linked_to).await, [id(7)], "cut off at {cut}");
+        if status == 200 {
+            break;
+        }
+        cut += 1;
+    }
+    assert!(cut > 3, "{cut}");
+}
+
+#[tokio::test]
+async fn a_link_whose_answers_are_lost_is_made() {
+    let site = Site::new().await;
+    let linked_to = run(&site.server, "0").await;
+    for every in 2..=4 {
+        let copy = site.copy().await;
+        copy.faults.lose_answer_every(every);
+        for _ in 0..3 {
+            link(&copy.server, &linked_to, &[1, 2]).await.ok();
+        }
+        copy.server.export(&[span(1, 1, None, 0, 5)]).await.ok();
+        copy.server.start(&info(2, "0")).await.ok();
+        copy.faults.work_again();
+        assert_eq!(linked(&copy.server, &["0"], &linked_to).await, [id(1), id(2)]);
+    }
 }

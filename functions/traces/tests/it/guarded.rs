@@ -11,7 +11,7 @@ use crate::server::{ALL, Answer, Server, Site, id, info, span};
 async fn held(site: &Site, other: &str) -> BTreeMap<String, Value> {
     let items = site.items().await.into_iter().map(|item| (key_of(&item), item));
     let of_traces = items.filter(|(key, _)| {
-        let (kind, rest) = key.pk.split_once('#').unwrap();
+        let (kind, rest) = key.pk.split_once('#').unwrap_or_default();
         let is_others = rest.split('#').next() == Some(other);
         kind == "TRACE" || (["SPANS", "TR", "TS"].contains(&kind) && !is_others)
     });
