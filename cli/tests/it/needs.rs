@@ -109,7 +109,7 @@ fn is_covered(partition: &str, wanted: &[(Action, Guarded)]) -> bool {
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
         // Traces are guarded by their experiments, which their ids do not say; an index has those of a client's request by experiment.
         "TRACE" | "CLIENT" => wanted.iter().any(|(_, wanted)| matches!(wanted, Guarded::Experiment(_))),
-        "TR" | "TS" => {
+        "TR" | "TS" | "SPANS" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))
         }
         // Parts of a dataset of an experiment, named by a hash.

@@ -6,7 +6,7 @@ mod whole;
 
 use std::time::Duration;
 
-use access::{AdmitEverybody, Caller, Granted, Needs, Scope, Target};
+use access::{Action, AdmitEverybody, Caller, Granted, Needs, Scope, Target};
 use artifact_store::Artifacts;
 use clock::Simulation;
 use embedded_engine::Engine;
