@@ -33,9 +33,8 @@ def test_traces_that_are_exported_in_the_background_are_found_by_the_run_that_th
         linked[run_id] = sorted(traces)
     mlflow.flush_trace_async_logging()
     for run_id, traces in linked.items():
-        found = client.search_traces(locations=[experiment], run_id=run_id)
+        found = client.search_traces(locations=[experiment], run_id=run_id, include_spans=False)
         assert sorted(trace.info.trace_id for trace in found) == traces
-        assert all(trace.data.spans for trace in found)
 
 
 def test_a_link_may_come_before_its_trace_and_while_it_comes(client: MlflowClient, experiment: str):
