@@ -244,7 +244,7 @@ async fn writes(ledger: &mut Ledger) {
     ledger
         .row(
             "link one to a run that has not come",
-            budget([2.0, 1.0, 0.5], [2.0, 1.0, 0.5]),
+            budget([2.0, 1.0, 1.0], [2.0, 1.0, 1.0]),
             bench,
             [8_001_u32, 8_002],
             async |store, number| {
@@ -259,7 +259,7 @@ async fn writes(ledger: &mut Ledger) {
     ledger
         .row(
             "its spans, which come after the link, by OTLP",
-            budget([5.0, 6.0, 1.0], [3.0, 6.0, 0.0]),
+            budget([5.0, 6.0, 2.0], [3.0, 6.0, 0.0]),
             bench,
             [8_001_u32, 8_002],
             async |store, number| export(store, experiment, *number, 0..10).await,
