@@ -146,7 +146,7 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
         // Who restores something looks whether it is being removed.
         "TRACE" | "CLIENT" | "REMOVAL" => of_any_experiment(),
         // Also the parts of its datasets.
-        "TR" | "TS" | "DATA" => {
+        "TR" | "TS" | "SPANS" | "DATA" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))
         }
         "RM" => {

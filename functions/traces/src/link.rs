@@ -1,5 +1,7 @@
 //! Links of traces to runs and to versions of prompts.
 
+use std::collections::BTreeSet;
+
 use access::{Action, Needs, Scope, Target};
 use mlflow_api::requests::traces as message;
 use mlflow_api::tracking::Empty;
@@ -38,11 +40,18 @@ impl Endpoint for LinkToRun {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let mut traces = Vec::new();
-        for trace in &self.traces {
-            traces.extend(scope.known_trace(trace)?);
+        let (mut traces, mut awaited) = (Vec::new(), BTreeSet::new());
+        for id in &self.traces {
+            match scope.known_trace(id)? {
+                Some(trace) => traces.push(trace),
+                None => drop(awaited.insert(id)),
+            }
         }
         store.trace_link_to_run(&traces, self.run.as_str()).await?;
+        // Of a run that is not there, nothing says who may link what comes to it.
+        if let Some(run) = scope.known_run(&self.run)? {
+            store.traces_await(&awaited, &run).await?;
+        }
         Ok(Empty {})
     }
 }

@@ -2,6 +2,7 @@
 
 use entities::attributes::{ROW_VALUE, TAG_ROWS, TAGS};
 use entities::entries;
+use mlflow_api::json::read_value;
 use mlflow_api::{Error, Result, python};
 use serde_json::Value;
 use table::{Condition, Failure, Item, Table, Update, Write, number, text};
@@ -49,8 +50,10 @@ pub async fn appended_to_tag(
     let all = entries(&item, TAGS, row.as_slice())?;
     let old = all.iter().find(|(key, _)| key == tag).map(|(_, value)| value.as_str());
     let mut list: Vec<Value> = match old {
-        Some(old) if !old.is_empty() => serde_json::from_str(old)
-            .map_err(|_| Error::invalid(format!("The tag {tag} has a value that is no JSON list.")))?,
+        Some(old) if !old.is_empty() => match read_value(old.as_bytes()) {
+            Ok(Value::Array(list)) => list,
+            _ => return Err(Error::invalid(format!("The tag {tag} has a value that is no JSON list."))),
+        },
         _ => Vec::new(),
     };
     if list.contains(element) {

@@ -3,6 +3,7 @@
 //! Functions that keep entities write these items; the indexer reads them, and leaves copies that searches read. So the ways
 //! to read them stand here, once. Keys and the names of attributes are `key-schema`'s matter, requests the matter of `table`.
 
+mod awaited_trace;
 pub mod chart;
 mod charted;
 mod client_request;
@@ -33,6 +34,7 @@ pub use clock::{Moment, now_ms};
 pub use key_schema::attributes;
 pub use key_schema::attributes::{metric_attribute, metric_of};
 
+pub use awaited_trace::{AwaitedTrace, TraceItem, read_trace_item};
 pub use charted::{Charted, charted, with_charted};
 pub use client_request::{client_request_entry, is_found_by_client_request, traces_of_client_request};
 pub use copy::{RUN, RunCopy, own_stage};

@@ -10,8 +10,8 @@ use mlflow_api::{AssessmentId, ExperimentId, Result, TraceId};
 use table::{Item, Table};
 
 use crate::attributes::{
-    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, PROMPTS, REQUEST, RESPONSE, RUNS,
-    SHARD, START_TIME, STATE, TAGS,
+    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, EXPIRES, MARKED_AT, METADATA, PROMPTS, REQUEST, RESPONSE,
+    RUNS, SHARD, START_TIME, STATE, TAGS,
 };
 use crate::maps::entries;
 use crate::unreadable::unreadable;
@@ -28,11 +28,13 @@ impl StoredTrace {
     /// The trace of a document.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read.
+    /// An internal one, if it cannot be read, or is the stub of a trace that has not come ([`TraceItem`](crate::TraceItem)).
     pub fn of(item: Item) -> Result<Self> {
         let id = item.key().as_ref().and_then(rows::Trace::parse).map(|row| row.trace);
         let experiment = item.text(EXPERIMENT).and_then(|text| text.parse().ok()).and_then(ExperimentId::from_number);
-        let (Some(id), Some(experiment)) = (id, experiment) else { return Err(unreadable(&item, "a trace")) };
+        let (Some(id), Some(experiment), false) = (id, experiment, item.has(EXPIRES)) else {
+            return Err(unreadable(&item, "a trace"));
+        };
         Ok(Self { id, experiment, item: Arc::new(item) })
     }
 
@@ -150,7 +152,7 @@ pub fn judges_a_session(document: &Item) -> bool {
     assessments.any(|stored| stored.as_s().is_ok_and(|json| json.contains(SESSION)))
 }
 
-fn texts(item: &Item, attribute: &str) -> Vec<String> {
+pub(crate) fn texts(item: &Item, attribute: &str) -> Vec<String> {
     let set = item.0.get(attribute).and_then(|value| value.as_bs().ok());
     let mut texts: Vec<_> =
         set.into_iter().flatten().filter_map(|bytes| String::from_utf8(bytes.as_ref().to_vec()).ok()).collect();
@@ -158,14 +160,16 @@ fn texts(item: &Item, attribute: &str) -> Vec<String> {
     texts
 }
 
-/// Those of these traces that are there. One request per hundred; a read unit per 4 KB of each.
+/// Those of these traces that are there, not those that are awaited. One request per hundred; a read unit per 4 KB of each.
 pub async fn read_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
     let keys: Vec<Key> = ids.iter().map(|id| rows::Trace::key(id)).collect();
-    if let [key] = keys.as_slice() {
+    let items: Vec<Item> = if let [key] = keys.as_slice() {
         // For one, the request that DynamoDB answers fastest.
-        let found = table.get(key).await?.map(StoredTrace::of).transpose()?;
-        return Ok(found.into_iter().map(|trace| (trace.id.clone(), trace)).collect());
-    }
-    let items = table.get_many(&keys).await?;
-    items.into_values().map(|item| StoredTrace::of(item).map(|trace| (trace.id.clone(), trace))).collect()
+        table.get(key).await?.into_iter().collect()
+    } else {
+        table.get_many(&keys).await?.into_values().collect()
+    };
+    // What is a stub has not come.
+    let documents = items.into_iter().filter(|item| !item.has(EXPIRES));
+    documents.map(|item| StoredTrace::of(item).map(|trace| (trace.id.clone(), trace))).collect()
 }

@@ -192,6 +192,7 @@ names! {
     ENTRIES = "entries",
     EXPERIMENT = "experiment",
     EXPERIMENTS = "experiments",
+    EXPIRES = "ttl",
     FIELDS = "fields",
     FILTER = "filter",
     FROM = "from",

@@ -199,7 +199,8 @@ rows! {
     DatasetPart = "DATA#" <experiment: ExperimentId> "#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
     /// Points of a logged model's metrics that its document has no room for.
     LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest> { POINTS: Bytes required "the points, packed" };
-    /// A trace but for its spans, a document. Its id is the client's, so that only this row says its experiment.
+    /// A trace but for its spans, a document. Its id is the client's, so that only this row says its experiment. Or a stub: the runs that were
+    /// linked to a trace before it came, which nobody is shown.
     Trace = "TRACE#" <trace: TraceId> / "T#HEAD" {
         EXPERIMENT: ExperimentId required "its experiment",
         START_TIME: Number required "when it began, in ms",
@@ -216,11 +217,12 @@ rows! {
         MARKED_AT: Number required "when its mark was put last, in ms",
         SHARD: Count "in which of its day's partitions its mark is; missing for the first",
         EDITS: Number required "counts the writes to the document, from a random number on: one that was made anew has others",
+        EXPIRES: Number "of a stub: until when it waits, in seconds; documents have none",
         ..CREATION
     };
     /// Spans of a trace, packed: those of one export to this experiment, or a part of them. Its key is a hash of what the export holds, so that a
-    /// repetition is the same item. Those of another experiment than the trace's are not the trace's.
-    TraceSpans = "TRACE#" <trace: TraceId> / "T#SPANS#" <experiment: ExperimentId> "#" <export: WideDigest> "#" <part: Ordinal> {
+    /// repetition is the same item. Those of another experiment than the trace's are not the trace's: they are in a partition of the other one's.
+    TraceSpans = "SPANS#" <experiment: ExperimentId> "#" <trace: TraceId> / "T#SPANS#" <export: WideDigest> "#" <part: Ordinal> {
         ARRIVED: Number required "when it came, in ms: of two exports of a span, the later counts",
         PARTS: Count required "of how many parts this is one",
         CONTENT: Bytes required "the spans, packed"

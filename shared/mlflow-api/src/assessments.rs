@@ -4,13 +4,15 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
-use crate::json::Json;
+use crate::json::{Json, read_value};
 use crate::proto_json::{field, message, parse_time, text, texts, time_text};
 use crate::{AssessmentId, TraceId};
 
 /// Longest stack trace of an error in answers, in characters, and what a longer one begins with.
 const STACK_TRACE: usize = 10_000;
 const STACK_TRACE_CUT: &str = "[Stack trace is truncated]\n...\n";
+/// What an expectation is called where it cannot be read.
+const EXPECTATION: &str = "The value of an expectation";
 /// Who may be the source of one.
 const SOURCES: [&str; 4] = ["SOURCE_TYPE_UNSPECIFIED", "HUMAN", "LLM_JUDGE", "CODE"];
 
@@ -101,7 +103,7 @@ fn expectation_json(expectation: &Map<String, Value>) -> Result<Value> {
             if matches!(value, Value::Bool(_) | Value::Number(_) | Value::String(_)) {
                 return Ok(json!({ "value": value }));
             }
-            Json::parse(&value.to_string())
+            Json::of(EXPECTATION, &value.to_string())?
         }
         Some(serialized) => {
             let format = text(serialized, "serialization_format").unwrap_or_default();
@@ -110,10 +112,9 @@ fn expectation_json(expectation: &Map<String, Value>) -> Result<Value> {
                     "Unknown serialization format: {format}. Only JSON_FORMAT is supported."
                 )));
             }
-            Json::parse(text(serialized, "value").unwrap_or_default())
+            Json::of(EXPECTATION, text(serialized, "value").unwrap_or_default())?
         }
     };
-    let json = json.ok_or_else(|| Error::invalid("The value of an expectation is not valid JSON."))?;
     Ok(match json {
         Json::Null => return Err(Error::invalid("The `value` field must be specified.")),
         Json::Text(text) => json!({ "value": text }),
@@ -221,7 +222,7 @@ impl Assessment {
     /// What [`Assessment::stored`] made; `None` for anything else.
     #[must_use]
     pub fn restore(stored: &str) -> Option<Self> {
-        let Value::Object(stored) = serde_json::from_str(stored).ok()? else { return None };
+        let Value::Object(stored) = read_value(stored.as_bytes()).ok()? else { return None };
         let source = message(&stored, "source")?;
         let judgement = if let Some(value) = stored.get("feedback") {
             Judgement::Feedback(value.clone())

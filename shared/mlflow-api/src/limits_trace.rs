@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::json::read_value;
 use crate::trace_retention::{TRACE_RETENTION_TAG, TraceRetention};
 
 /// Traces on a page of a search.
@@ -16,7 +17,7 @@ pub(crate) fn experiment_tag(key: &str, value: &str) -> Result<()> {
         TRACE_RETENTION_TAG => return TraceRetention::parse(value).map(|_| ()),
         _ => return Ok(()),
     };
-    let config = serde_json::from_str(value).unwrap_or_default();
+    let config = read_value(value.as_bytes()).unwrap_or_default();
     let Value::Object(config) = config else {
         return Err(Error::invalid("Trace archival config must be encoded as a JSON object."));
     };

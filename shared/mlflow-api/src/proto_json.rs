@@ -4,6 +4,8 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::python::int;
+
 /// The times that protobuf can print, in ms: the years 1 to 9999.
 const TIMES_MS: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
 /// The durations that it can print, in ms: 10,000 years.
@@ -97,18 +99,19 @@ pub fn duration_text(ms: i64) -> String {
     if millis == 0 { format!("{sign}{seconds}s") } else { format!("{sign}{seconds}.{millis:03}s") }
 }
 
-/// A duration in protobuf's text, in ms; what is less is cut off.
+/// A duration in protobuf's text, in ms; what is less is cut off. Of any number of digits, as in Python's protobuf, which rounds to the nanosecond; the
+/// seconds are what `int` reads.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<i64> {
     let digits = text.strip_suffix('s')?;
-    let (sign, digits) = digits.strip_prefix('-').map_or((1, digits), |digits| (-1, digits));
+    let sign = if digits.starts_with('-') { -1 } else { 1 };
     let (seconds, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if seconds.is_empty() || !are_digits(seconds) || !are_digits(fraction) || fraction.len() > 9 {
+    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let millis: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-    let ms = seconds.parse::<i64>().ok()?.checked_mul(1_000)?.checked_add(millis)? * sign;
+    let seconds: i64 = int(seconds)?.parse::<i64>().ok()?.checked_mul(sign).filter(|seconds| *seconds >= 0)?;
+    let ten: i64 = format!("{fraction:0<10}").get(..10)?.parse().ok()?;
+    let ms = seconds.checked_mul(1_000)?.checked_add((ten + 5) / 10 / 1_000_000)? * sign;
     DURATIONS_MS.contains(&ms).then_some(ms)
 }
 
@@ -140,8 +143,21 @@ mod tests {
             assert_eq!(duration_text(ms), text);
         }
         assert_eq!(parse_duration("1.5s"), Some(1_500));
-        assert_eq!(parse_duration("1.123456789s"), Some(1_123));
-        for text in ["", "s", "1", "1.s5", "1e3s", "-s", "99999999999999s"] {
+        for (text, ms) in [
+            ("1.123456789s", 1_123),
+            ("0.012345678901234s", 12),
+            ("-1.0019999s", -1_001),
+            ("1.s", 1_000),
+            ("+1s", 1_000),
+            (" 1_0.5s", 10_500),
+            // To the nearest nanosecond.
+            ("0.0129999999996s", 13),
+            ("0.0129999994s", 12),
+            ("1.99999999996s", 2_000),
+        ] {
+            assert_eq!(parse_duration(text), Some(ms), "{text}");
+        }
+        for text in ["", "s", "1", "1.s5", "1e3s", "-s", ".5s", "--1s", "-+1s", "1.5e1s", "1.-5s", "99999999999999s"] {
             assert_eq!(parse_duration(text), None, "{text}");
         }
     }

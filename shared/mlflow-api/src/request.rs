@@ -1,13 +1,12 @@
 //! A request, before it is known to be of any endpoint.
 
 use percent_encoding::percent_decode_str;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::checks::{self, FieldChecks};
 use crate::error::{Error, Result};
 use crate::fields::Declared;
-use crate::json::Json;
+use crate::json::{DEEPEST, Json, Unreadable, read_value};
 use crate::message::{Field, Kind, Message, reject_both_names};
 
 /// What an endpoint gets to see of an HTTP request.
@@ -200,15 +199,16 @@ impl Request {
         if matches!(self.body.trim_ascii(), b"NaN" | b"Infinity" | b"-Infinity") {
             return Err(not_an_object());
         }
-        let value = match serde_json::from_slice(&self.body) {
+        let value = match read_value(&self.body) {
             Ok(value) => value,
-            Err(_) if is_json(&self.body) => return Err(unreadable_json()),
+            Err(Unreadable::TooDeep) => return Err(unreadable_json()),
+            Err(Unreadable::NoJson) if is_json(&self.body) => return Err(unreadable_json()),
             // MLflow takes what is no JSON for an empty object.
-            Err(_) => Value::Null,
+            Err(Unreadable::NoJson) => Value::Null,
         };
         // Old clients send JSON that was encoded twice.
         let value = match value {
-            Value::String(text) => serde_json::from_str(&text).map_err(|_| not_an_object())?,
+            Value::String(text) => read_value(text.as_bytes()).map_err(|_| not_an_object())?,
             value => value,
         };
         Ok(if value.is_null() { Value::Object(Map::new()) } else { value })
@@ -226,17 +226,16 @@ impl Request {
     }
 }
 
-/// Whether bytes are JSON to Python: it takes half of a surrogate pair, numbers of any size, NaN, and any depth.
+/// Whether bytes are JSON to Python: it takes numbers of any size, and NaN.
 fn is_json(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
-        || std::str::from_utf8(bytes).is_ok_and(|text| Json::parse(text).is_some())
+    std::str::from_utf8(bytes).is_ok_and(|text| Json::parse(text).is_some())
 }
 
 fn unreadable_json() -> Error {
-    Error::invalid(
-        "The request body cannot be read: it holds half of a surrogate pair, a number that is out of range or no number, or \
-         more than 128 arrays and objects within each other.",
-    )
+    Error::invalid(format!(
+        "The request body cannot be read: it holds a number that is out of range or no number, or more than {DEEPEST} arrays \
+         and objects within each other."
+    ))
 }
 
 fn not_an_object() -> Error {
@@ -279,14 +278,21 @@ mod tests {
 
     #[test]
     fn json_that_only_python_reads_is_refused_in_so_many_words() {
-        let deep = format!("{{\"run_id\": {}1{}}}", "[".repeat(200), "]".repeat(200));
-        let deeper = format!("{{\"run_id\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        for body in
-            [r#"{"run_id": "\ud800"}"#, r#"{"run_id": 1e999}"#, r#"{"run_id": NaN}"#, deep.as_str(), deeper.as_str()]
-        {
+        let deep = format!("{{\"run_id\": {}1{}}}", "[".repeat(DEEPEST), "]".repeat(DEEPEST));
+        let deeper = format!("{{\"run_id\": {}", "[".repeat(100_000));
+        for body in [r#"{"run_id": 1e999}"#, r#"{"run_id": NaN}"#, deep.as_str(), deeper.as_str()] {
             let message = post(body).unwrap_err().message;
             assert!(message.starts_with("The request body cannot be read: "), "{message}");
+            assert!(message.ends_with("more than 1000 arrays and objects within each other."), "{message}");
         }
+    }
+
+    #[test]
+    fn halves_of_surrogates_and_deep_nesting_are_read() {
+        assert_eq!(post(r#"{"run_id": "a\ud83e", "x": "\ud83e\udd16"}"#).unwrap().string("run_id"), "a\u{fffd}");
+        assert_eq!(post(r#""{\"run_id\": \"a\\ud83e\"}""#).unwrap().string("run_id"), "a\u{fffd}");
+        let deep = format!("{{\"run_id\": \"r\", \"x\": {}1{}}}", "[".repeat(200), "]".repeat(200));
+        assert_eq!(post(&deep).unwrap().string("run_id"), "r");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::assessments::Assessment;
+use crate::json::read_value;
 use crate::limits::truncated;
 use crate::proto_json::{duration_text, time_text};
 use crate::{AssessmentId, ExperimentId, TraceId};
@@ -150,7 +151,7 @@ impl TraceInfo {
     /// How many spans its client says that it has.
     #[must_use]
     pub fn announced_spans(&self) -> u64 {
-        let stats = self.metadata(SIZE_STATS).and_then(|stats| serde_json::from_str::<Value>(stats).ok());
+        let stats = self.metadata(SIZE_STATS).and_then(|stats| read_value(stats.as_bytes()).ok());
         stats.and_then(|stats| stats.get("num_spans")?.as_u64()).unwrap_or_default()
     }
 

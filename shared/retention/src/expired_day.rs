@@ -210,7 +210,7 @@ impl Emptying<'_> {
     /// Removes spans of a trace that is gone, or in another experiment. Those that came a moment ago may be those of a request under way:
     /// it has put a mark, which brings the next removal here.
     async fn remove_spans(&self, experiment: ExperimentId, trace: &TraceId) -> Result<()> {
-        let mut query = Query::of(rows::TraceSpans::all(trace).experiment(&experiment)).for_removal();
+        let mut query = Query::of(rows::TraceSpans::all(&experiment, trace)).for_removal();
         loop {
             let page = self.retention.table.query_page(&query).await?;
             for item in &page.items {

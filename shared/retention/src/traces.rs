@@ -118,7 +118,7 @@ impl Retention {
         let heads = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
         for trace in traces {
             // Also where the document is missing or another experiment's: an export may have been cut off, or refused.
-            self.table.delete_range(rows::TraceSpans::all(trace).experiment(&experiment).into()).await?;
+            self.table.delete_range(rows::TraceSpans::all(&experiment, trace).into()).await?;
             let Some(head) = heads.get(trace).filter(|head| head.experiment() == experiment) else { continue };
             let is_same = Condition::Equals(EDITS.into(), number(head.edits()));
             match self.table.delete(&rows::Trace::key(trace), &is_same).await {

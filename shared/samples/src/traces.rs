@@ -68,7 +68,9 @@ pub(crate) async fn writes(walk: &mut Walk) {
     walk.send(&format!("PATCH {assessments}/{{assessment_id}}"), &second, change).await;
     walk.send(&format!("DELETE {assessments}/{{assessment_id}}"), &second, json!({})).await;
     let run = run(walk, "0").await;
-    walk.post("traces/link-to-run", json!({ "run_id": run, "trace_ids": [trace] })).await;
+    // Of the second, which has not come, the link waits.
+    let awaited = format!("tr-{:032x}", 77);
+    walk.post("traces/link-to-run", json!({ "run_id": run, "trace_ids": [trace, awaited] })).await;
     let prompts = json!([{ "name": "p", "version": "1" }]);
     walk.post("traces/link-prompts", json!({ "trace_id": trace, "prompt_versions": prompts })).await;
 

@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use crate::Span;
 use crate::attributes::{text_of, value_of};
 use crate::ids::hex;
-use crate::translate::{Typed, keys, parsed};
+use crate::translate::{keys, parsed};
 
 /// Characters of the name of a model or of its provider.
 const MODEL_NAME: usize = 500;
@@ -21,7 +21,7 @@ pub struct Facts<'a> {
     pub parent_id: Option<String>,
     /// Its name.
     pub name: &'a str,
-    /// Its type as it was sent: what MLflow adds for other SDKs is in the span, but no filter finds it.
+    /// Its type as it is shown, so that filters find it: also what was added for other SDKs, which MLflow's filters do not find.
     pub span_type: Option<String>,
     /// `OK`, `ERROR` or `UNSET`.
     pub status: &'static str,
@@ -58,11 +58,7 @@ pub fn facts(span: &Span) -> Facts<'_> {
         span_id: hex(&span.span_id),
         parent_id: (!span.parent_span_id.is_empty()).then(|| hex(&span.parent_span_id)),
         name: &span.name,
-        span_type: match Typed::of(span) {
-            Typed::Sent => text_of(span, keys::SPAN_TYPE).filter(|text| text != "null"),
-            Typed::Found => None,
-            Typed::FoundForUnknown => Some("UNKNOWN".to_owned()),
-        },
+        span_type: text_of(span, keys::SPAN_TYPE).filter(|text| text != "null"),
         status: match span.status.as_ref().map(opentelemetry_proto::tonic::trace::v1::Status::code) {
             Some(StatusCode::Ok) => "OK",
             Some(StatusCode::Error) => "ERROR",

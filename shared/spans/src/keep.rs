@@ -36,7 +36,7 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<([u8; 16], Span)
         attributes.insert(SERVICE_NAME.to_owned(), dumped(&Json::from(service)));
     }
     let seen: Vec<_> = sent.events.iter().map(seen).collect();
-    let typed = translate(&mut attributes, &seen);
+    translate(&mut attributes, &seen);
     let whole = Span {
         trace_id: trace_id.to_vec(),
         span_id: span_id.to_vec(),
@@ -48,7 +48,6 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<([u8; 16], Span)
         events: sent.events.iter().zip(seen).map(|(sent, seen)| event(sent, seen)).collect(),
         links: sent.links.iter().map(link).collect(),
         status: sent.status.and_then(status),
-        flags: typed.flags(),
         ..Span::default()
     };
     Ok((trace_id, whole))

@@ -112,7 +112,7 @@ struct Items {
 
 impl Items {
     fn of(experiment: ExperimentId, trace: &TraceId) -> Self {
-        let query = Query::of(rows::TraceSpans::all(trace).experiment(&experiment));
+        let query = Query::of(rows::TraceSpans::all(&experiment, trace));
         Self { read: Vec::new(), size: 0, next: Some(query) }
     }
 

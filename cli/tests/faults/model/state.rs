@@ -71,6 +71,8 @@ pub(super) struct State {
     pub(super) policy: Option<u8>,
     /// Spans, by trace and experiment, that stand for nothing. The indexer may remove them.
     pub(super) strays: BTreeMap<(u8, u8), BTreeSet<u8>>,
+    /// The runs that each trace was linked to before it came.
+    pub(super) awaited: BTreeMap<u8, BTreeSet<u8>>,
 }
 
 /// What an operation that is carried out says: the number of a version that it made.
@@ -87,6 +89,7 @@ impl State {
         visible.traces.retain(|_, trace| self.is_kept(trace));
         visible.policy = None;
         visible.strays.clear();
+        visible.awaited.clear();
         visible
     }
 
@@ -106,6 +109,7 @@ impl State {
         self.strays.retain(|(_, experiment), _| experiments.contains_key(experiment));
         let runs = &self.runs;
         self.traces.values_mut().for_each(|trace| trace.runs.retain(|run| runs.contains_key(run)));
+        self.awaited.values_mut().for_each(|linked| linked.retain(|run| runs.contains_key(run)));
         for dataset in self.datasets.values_mut() {
             dataset.experiments.retain(|experiment| experiments.contains_key(experiment));
         }

@@ -179,7 +179,12 @@ impl State {
                 taken.contains(&true).then_some(())
             }
             TraceStart => self.start(op),
-            // What is not there need not be deleted, and is not linked.
+            // Of a trace that has not come, the link waits for it.
+            TraceLink if !self.traces.contains_key(&op.of) => {
+                self.awaited.entry(op.of).or_default().insert(op.key);
+                Some(())
+            }
+            // What is not there need not be deleted, and what is hidden is not linked.
             TraceUnassess | TraceLink if !self.shows(op.of) => Some(()),
             TraceDelete => {
                 self.experiments.get(&op.key)?;
@@ -233,7 +238,8 @@ impl State {
     fn trace_in(&mut self, trace: u8, experiment: u8, new: Trace) -> Option<&mut Trace> {
         if !self.traces.contains_key(&trace) {
             let spans = self.strays.remove(&(trace, experiment)).unwrap_or_default();
-            self.traces.insert(trace, Trace { experiment, spans, ..new });
+            let runs = self.awaited.remove(&trace).unwrap_or_default();
+            self.traces.insert(trace, Trace { experiment, spans, runs, ..new });
         }
         self.traces.get_mut(&trace).filter(|known| known.experiment == experiment)
     }
@@ -265,9 +271,8 @@ impl State {
 
     fn delete_trace(&mut self, experiment: u8, trace: u8) {
         if self.traces.get(&trace).is_some_and(|known| known.experiment == experiment && self.is_kept(known)) {
+            // Its spans go with it; what came to another experiment stays there.
             self.traces.remove(&trace);
-            // All of its spans go with it.
-            self.strays.retain(|(of, _), _| *of != trace);
         }
     }
 

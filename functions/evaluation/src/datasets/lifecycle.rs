@@ -27,7 +27,7 @@ pub(super) fn check_workspace(scope: &Scope, texts: &[String]) -> Result<()> {
 
 /// What a field holds as JSON in a text.
 pub(super) fn json(field: &str, text: &str) -> Result<Json> {
-    Json::parse(text).ok_or_else(|| Error::invalid(format!("The value of '{field}' is not valid JSON.")))
+    Json::of(&format!("The value of '{field}'"), text)
 }
 
 pub(crate) struct Create(NewDataset);

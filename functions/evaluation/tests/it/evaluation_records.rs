@@ -208,3 +208,28 @@ async fn contents_are_merged_as_many_at_a_time_as_there_is_room_for() {
     assert_eq!(found.len(), 23);
     assert!(found.iter().all(|record| record["tags"]["t"] == record["inputs"]["n"] && record["outputs"] == long));
 }
+
+#[tokio::test]
+async fn records_may_be_deep_and_hold_half_a_surrogate_pair() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let dataset = dataset(server, "deep").await;
+    let path = format!("datasets/{dataset}/records");
+    let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    let send = async |inputs: &str| {
+        let records = format!(r#"[{{"inputs": {{"a": {inputs}}}}}]"#);
+        call(server, "POST", &path, &json!({ "records": records })).await
+    };
+    // Within the list of records, the record and its inputs.
+    for inputs in [r#""x\ud83e""#, &nested(200), &nested(997)] {
+        assert_eq!(counts(&send(inputs).await.ok()), (1, 0));
+        assert_eq!(counts(&send(inputs).await.ok()), (0, 1));
+    }
+    for depth in [998, 100_000] {
+        let refused = send(&nested(depth)).await.refused(400, "INVALID_PARAMETER_VALUE");
+        assert_eq!(refused, "The value of 'records' has more than 1000 arrays and objects within each other.");
+    }
+    let kept = server.get_at(&format!("/api/3.0/mlflow/{path}"), &[]).await.ok();
+    let kept = kept["records"].as_str().unwrap();
+    assert!(kept.contains(r#"{"a": "x\ufffd"}"#) && kept.contains(&nested(200)) && kept.contains(&nested(997)));
+}

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use entities::attributes::{ARRIVED, MARKED_AT, STATE, TO_PACK, WAITS};
-use entities::{StoredTrace, is_found_by_client_request};
+use entities::{AwaitedTrace, StoredTrace, is_found_by_client_request};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
 use mlflow_api::TraceId;
 use mlflow_api::traces::TraceState;
-use table::{Condition, Failure, Query, Result, Update, number};
+use table::{Condition, Failure, Item, Query, Result, Update, number};
 use trace_blocks::{LARGEST, room};
 
 use super::{AT_ONCE, Mark, Packer};
@@ -48,6 +48,11 @@ pub(super) struct Live {
     pub(super) trace: StoredTrace,
     /// Bytes it takes of a block.
     pub(super) room: usize,
+}
+
+/// Whether an item is the document of a trace, and not what was said about it before it comes.
+fn is_document(item: &Item) -> bool {
+    AwaitedTrace::of(item).is_none()
 }
 
 impl Packer<'_> {
@@ -114,7 +119,7 @@ impl Packer<'_> {
         match self.table.get_many(&keys).await {
             Ok(items) => {
                 let of_item = |(key, item)| Some((rows::Trace::parse(&key)?.trace, StoredTrace::of(item).ok()));
-                found.extend(items.into_iter().filter_map(of_item));
+                found.extend(items.into_iter().filter(|(_, item)| is_document(item)).filter_map(of_item));
             }
             Err(Failure::Unreadable(_)) => {
                 for (mark, key) in marks.iter().zip(&keys) {
@@ -123,7 +128,7 @@ impl Packer<'_> {
                             tracing::error!(what, "a trace cannot be packed");
                             Some(None)
                         }
-                        item => item?.map(|item| StoredTrace::of(item).ok()),
+                        item => item?.filter(is_document).map(|item| StoredTrace::of(item).ok()),
                     };
                     found.extend(item.map(|trace| (mark.place.trace.clone(), trace)));
                 }
@@ -142,7 +147,7 @@ impl Packer<'_> {
     /// Removes spans of this experiment of a trace that is not in it: an export was cut off, or refused, and the mark is all that says where they
     /// are. Younger ones may be those of a request under way; whether there are none is the answer. One request, and one for each.
     async fn forget_orphans(&self, mark: &Mark) -> Result<bool> {
-        let spans = rows::TraceSpans::all(&mark.place.trace).experiment(&self.partition.experiment);
+        let spans = rows::TraceSpans::all(&self.partition.experiment, &mark.place.trace);
         let mut query = Query::of(spans).for_removal();
         loop {
             let page = self.table.query_page(&query).await?;

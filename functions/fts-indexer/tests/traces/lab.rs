@@ -130,7 +130,7 @@ impl Lab {
         let span = Span { name: format!("{name} of {number_of}"), span_id: name.into(), ..Span::default() };
         let packed = spans::pack(&[span], 1 << 20).parts.concat();
         let digest = WideDigest::of_bytes(&packed);
-        let key = rows::TraceSpans::key(&id(number_of), &ExperimentId::DEFAULT, &digest, &Ordinal(0));
+        let key = rows::TraceSpans::key(&ExperimentId::DEFAULT, &id(number_of), &digest, &Ordinal(0));
         let item = Item::new(key).with("arrived", number(1)).with("parts", number(1)).with("content", bytes(packed));
         self.table().put(item, &Condition::Always).await.unwrap();
     }
@@ -164,7 +164,11 @@ impl Lab {
 
     pub(super) async fn delete(&self, number_of: u32) {
         self.delete_but_spans(number_of).await;
-        let spans = self.table().query(table::Query::of(rows::TraceSpans::all(&id(number_of)))).await.unwrap();
+        let spans = self
+            .table()
+            .query(table::Query::of(rows::TraceSpans::all(&ExperimentId::DEFAULT, &id(number_of))))
+            .await
+            .unwrap();
         let keys: Vec<_> = spans.iter().filter_map(Item::key).collect();
         self.table().write_many(Vec::new(), &keys).await.unwrap();
     }

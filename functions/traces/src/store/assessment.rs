@@ -5,18 +5,13 @@ use entities::{StoredTrace, now_ms};
 use mlflow_api::assessments::{Assessment, AssessmentChange};
 use mlflow_api::{AssessmentId, Error, ErrorCode, Result, TraceId};
 
-use super::change::{Change, Known};
+use super::change::{Change, Known, still};
 use super::draft::Draft;
 use super::store::Store;
 
 /// MLflow's error for an assessment that is not there.
 fn no_assessment(trace: &TraceId, id: &str) -> Error {
     Error::not_found(format!("Assessment with ID '{id}' not found for trace '{trace}'"))
-}
-
-/// The trace that is changed, which must be there.
-fn there<'a>(stored: Option<&'a StoredTrace>, trace: &TraceId) -> Result<&'a StoredTrace> {
-    stored.ok_or_else(|| TraceId::not_found(trace.as_str()))
 }
 
 /// The assessment that another overrides, with its id.
@@ -31,20 +26,20 @@ fn is_same(known: &Assessment, other: &Assessment) -> bool {
 }
 
 struct Create<'a> {
-    trace: &'a TraceId,
+    trace: &'a StoredTrace,
     id: &'a AssessmentId,
     assessment: &'a Assessment,
 }
 
 impl Change for Create<'_> {
     async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
-        let stored = there(stored, self.trace)?;
+        let stored = still(stored, self.trace)?;
         let mut draft = Draft::of(stored);
         match stored.assessment(self.id)? {
             // The same request, once more.
             Some(known) if is_same(&known, self.assessment) => return Ok(draft),
             Some(_) => {
-                let trace = self.trace;
+                let trace = self.trace.id();
                 let message = format!("Failed to create assessment for trace '{trace}' due to a constraint violation.");
                 return Err(Error::new(ErrorCode::BadRequest, message));
             }
@@ -52,7 +47,7 @@ impl Change for Create<'_> {
         }
         if let Some(overrides) = &self.assessment.overrides {
             let found = overridden(stored, Some(overrides))?;
-            let (id, old) = found.ok_or_else(|| no_assessment(self.trace, overrides))?;
+            let (id, old) = found.ok_or_else(|| no_assessment(self.trace.id(), overrides))?;
             draft.set_assessment(&id, &Assessment { is_valid: false, ..old });
         }
         draft.set_assessment(self.id, self.assessment);
@@ -61,7 +56,7 @@ impl Change for Create<'_> {
 }
 
 struct Modify<'a> {
-    trace: &'a TraceId,
+    trace: &'a StoredTrace,
     id: &'a AssessmentId,
     change: AssessmentChange,
     now: i64,
@@ -69,9 +64,9 @@ struct Modify<'a> {
 
 impl Change for Modify<'_> {
     async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
-        let stored = there(stored, self.trace)?;
+        let stored = still(stored, self.trace)?;
         let found = stored.assessment(self.id)?;
-        let mut assessment = found.ok_or_else(|| no_assessment(self.trace, self.id.as_str()))?;
+        let mut assessment = found.ok_or_else(|| no_assessment(self.trace.id(), self.id.as_str()))?;
         self.change.clone().apply(&mut assessment, self.now)?;
         let mut draft = Draft::of(stored);
         draft.set_assessment(self.id, &assessment);
@@ -80,13 +75,13 @@ impl Change for Modify<'_> {
 }
 
 struct Delete<'a> {
-    trace: &'a TraceId,
+    trace: &'a StoredTrace,
     id: &'a AssessmentId,
 }
 
 impl Change for Delete<'_> {
     async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
-        let stored = there(stored, self.trace)?;
+        let stored = still(stored, self.trace)?;
         let mut draft = Draft::of(stored);
         let Some(assessment) = stored.assessment(self.id)? else { return Ok(draft) };
         draft.remove_assessment(self.id);
@@ -105,8 +100,8 @@ impl Store {
         id: &AssessmentId,
         assessment: &Assessment,
     ) -> Result<Assessment> {
-        let create = Create { trace: trace.id(), id, assessment };
-        let written = self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), Vec::new(), &create).await?;
+        let create = Create { trace, id, assessment };
+        let written = self.trace_change(trace.id(), Known::granted(trace), Vec::new(), &create).await?;
         written.assessment(id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))
     }
 
@@ -126,8 +121,8 @@ impl Store {
         change: AssessmentChange,
     ) -> Result<(AssessmentId, Assessment)> {
         let id = AssessmentId::parse(id).ok_or_else(|| no_assessment(trace.id(), id))?;
-        let modify = Modify { trace: trace.id(), id: &id, change, now: now_ms() };
-        let written = self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), Vec::new(), &modify).await?;
+        let modify = Modify { trace, id: &id, change, now: now_ms() };
+        let written = self.trace_change(trace.id(), Known::granted(trace), Vec::new(), &modify).await?;
         let assessment = written.assessment(&id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))?;
         Ok((id, assessment))
     }
@@ -135,8 +130,8 @@ impl Store {
     /// Deletes an assessment, if it is there; what it overrides is valid again. One request, and one for a mark.
     pub async fn assessment_delete(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<()> {
         let Some(id) = AssessmentId::parse(id) else { return Ok(()) };
-        let delete = Delete { trace: trace.id(), id: &id };
-        self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), Vec::new(), &delete).await?;
+        let delete = Delete { trace, id: &id };
+        self.trace_change(trace.id(), Known::granted(trace), Vec::new(), &delete).await?;
         Ok(())
     }
 }

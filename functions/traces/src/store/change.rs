@@ -1,6 +1,7 @@
 //! Changing a trace's document.
 
-use entities::StoredTrace;
+use access::Granted;
+use entities::{AwaitedTrace, StoredTrace, TraceItem, read_trace_item};
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
 use table::{Failure, Item};
@@ -21,12 +22,27 @@ pub(super) fn no_room(trace: &TraceId) -> Error {
 /// What is known of a document before it is changed.
 pub(super) enum Known {
     /// This request has read it, or that there is none.
-    Read(Option<StoredTrace>),
+    Read(Option<TraceItem>),
     /// As this process wrote it some time ago; or it is new, as far as the process knows.
     Remembered(Option<StoredTrace>),
 }
 
-/// A change of a trace's document. It may be planned several times, and its effect on what it has changed already is none.
+impl Known {
+    /// The trace as the scope of this request has it.
+    pub(super) fn granted(trace: &Granted<StoredTrace>) -> Self {
+        Self::Read(Some(TraceItem::Trace((**trace).clone())))
+    }
+}
+
+/// The trace of what was read, which must be there and be of the experiment that was granted: it may have been deleted since, and made anew in
+/// another one.
+pub(super) fn still<'a>(stored: Option<&'a StoredTrace>, granted: &StoredTrace) -> Result<&'a StoredTrace> {
+    let stored = stored.filter(|stored| stored.experiment() == granted.experiment());
+    stored.ok_or_else(|| TraceId::not_found(granted.id().as_str()))
+}
+
+/// A change of a trace's document. It may be planned several times, and its effect on what it has changed already is none. It has to see that the
+/// document is of the experiment that the request may change.
 pub(super) trait Change: Sync {
     /// Plans it, given the document as it is, if there is one.
     fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> impl Future<Output = Result<Draft>> + Send;
@@ -42,10 +58,19 @@ pub(super) trait Change: Sync {
     }
 }
 
+/// The trace of an item, or what was said about it before it came.
+fn parts(item: Option<TraceItem>) -> (Option<StoredTrace>, Option<AwaitedTrace>) {
+    match item {
+        Some(TraceItem::Trace(trace)) => (Some(trace), None),
+        Some(TraceItem::Awaited(awaited)) => (None, Some(awaited)),
+        None => (None, None),
+    }
+}
+
 impl Store {
     /// Changes a trace's document, given what is known of it and the marks that this request has put for it. One request where what is known
-    /// is right and nobody else changes it; one more where what is remembered has all of the change already, and one for marks where the
-    /// trace was marked more than a minute ago, or gets another time.
+    /// is right and nobody else changes it; one more where what is remembered has all of the change already, or the trace was linked to a run before it
+    /// came, and one for marks where the trace was marked more than a minute ago, or gets another time.
     pub(super) async fn trace_change(
         &self,
         trace: &TraceId,
@@ -53,9 +78,9 @@ impl Store {
         marked: Vec<PutMark>,
         change: &impl Change,
     ) -> Result<StoredTrace> {
-        let (mut stored, mut is_read) = match known {
-            Known::Read(stored) => (stored, true),
-            Known::Remembered(stored) => (stored, false),
+        let ((mut stored, mut awaited), mut is_read) = match known {
+            Known::Read(item) => (parts(item), true),
+            Known::Remembered(stored) => ((stored, None), false),
         };
         let mut marked = marked;
         let mut attempts = self.table.attempts("a trace");
@@ -66,11 +91,14 @@ impl Store {
             if !changes && !is_read {
                 // Nothing to do, or a refusal, as far as the process remembers: it may be another by now, or gone.
                 self.known.forget_trace(trace);
-                stored = self.trace_documents(&[trace]).await?.remove(trace);
+                (stored, awaited) = parts(read_trace_item(&self.table, trace).await?);
                 is_read = true;
                 continue;
             }
-            let draft = planned?;
+            let mut draft = planned?;
+            if let Some(awaited) = &awaited {
+                draft.take_links(awaited);
+            }
             if let Some(unchanged) = stored.as_ref().filter(|_| !draft.is_changed()) {
                 if change.brings_spans() {
                     self.trace_keep_marks(&draft, &mut marked).await?;
@@ -94,7 +122,7 @@ impl Store {
                 }
                 Err(Failure::Refused { item, .. }) => {
                     self.known.forget_trace(trace);
-                    stored = item.map(StoredTrace::of).transpose()?;
+                    (stored, awaited) = parts(item.map(TraceItem::of).transpose()?);
                     is_read = true;
                 }
                 Err(failure) => return Err(failure.into()),

@@ -7,7 +7,7 @@
 use access::Granted;
 use clock::Moment;
 use entities::attributes::EDITS;
-use entities::{StoredTrace, now_ms};
+use entities::{StoredTrace, TraceItem, now_ms};
 use futures::stream::{self, StreamExt};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
@@ -100,8 +100,8 @@ impl Store {
     }
 
     /// The items of a trace's spans: those that are deleted with the document, and the rest. One request per MB.
-    async fn keys_of_spans(&self, trace: &TraceId) -> Result<(Vec<Key>, Vec<Key>)> {
-        let mut query = Query::of(rows::TraceSpans::all(trace)).for_removal();
+    async fn keys_of_spans(&self, trace: &StoredTrace) -> Result<(Vec<Key>, Vec<Key>)> {
+        let mut query = Query::of(rows::TraceSpans::all(&trace.experiment(), trace.id())).for_removal();
         let (mut together, mut rest, mut bytes) = (Vec::new(), Vec::new(), 0);
         loop {
             let page = self.table.query_page(&query).await?;
@@ -128,7 +128,7 @@ impl Store {
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
-            let (spans, rest) = self.keys_of_spans(trace.id()).await?;
+            let (spans, rest) = self.keys_of_spans(&trace).await?;
             self.trace_keep_mark(&trace).await?;
             let is_same = Condition::Equals(EDITS.into(), number(trace.edits()));
             let head = Write::Delete(rows::Trace::key(trace.id()), is_same);
@@ -149,7 +149,9 @@ impl Store {
                 }
                 Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
                     Some(Reason::Refused(Some(item))) => {
-                        trace = StoredTrace::of(item)?;
+                        // Somebody has deleted it, and another one awaits it anew.
+                        let Some(now) = TraceItem::of(item)?.trace() else { return Ok(false) };
+                        trace = now;
                         if !is_wanted(&trace) {
                             return Ok(false);
                         }

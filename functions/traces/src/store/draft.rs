@@ -1,16 +1,16 @@
 //! A trace's document on its way to the table.
 
 use entities::attributes::{
-    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, SHARD,
+    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, RUNS, SHARD,
     START_TIME, STATE, TAGS,
 };
-use entities::{StoredTrace, client_request_entry, entry_name, judges_a_session};
+use entities::{AwaitedTrace, StoredTrace, client_request_entry, entry_name, judges_a_session};
 use key_schema::rows;
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::TraceState;
 use mlflow_api::{AssessmentId, ExperimentId, TraceId};
 use rand::RngExt;
-use table::{Condition, Item, Map, Value, map, number, text};
+use table::{Condition, Item, Map, Value, bytes_set, map, number, text};
 
 use super::mark::PutMark;
 
@@ -24,6 +24,8 @@ pub(super) struct Draft {
     experiment: ExperimentId,
     item: Item,
     before: Option<StoredTrace>,
+    /// The edits of the stub in whose place it is put.
+    awaited: Option<i64>,
 }
 
 impl Draft {
@@ -37,7 +39,7 @@ impl Draft {
             .with(TAGS, empty())
             .with(METADATA, empty())
             .with(ASSESSMENTS, empty());
-        Self { trace: trace.clone(), experiment, item, before: None }
+        Self { trace: trace.clone(), experiment, item, before: None, awaited: None }
     }
 
     /// A trace that is there, to be changed.
@@ -47,7 +49,15 @@ impl Draft {
             experiment: stored.experiment(),
             item: stored.item().clone(),
             before: Some(stored.clone()),
+            awaited: None,
         }
+    }
+
+    /// Has the links that were made before the trace came, in whose place it is put.
+    pub(super) fn take_links(&mut self, awaited: &AwaitedTrace) {
+        let runs = awaited.runs().iter().map(|run| run.clone().into_bytes());
+        self.set(RUNS, Some(bytes_set(runs)));
+        self.awaited = Some(awaited.edits());
     }
 
     pub(super) fn experiment(&self) -> ExperimentId {
@@ -198,7 +208,7 @@ impl Draft {
 
     /// What is written, and on what condition; with its mark, if this request has put it.
     pub(super) fn finish(&self, mark: Option<&PutMark>) -> (Item, Condition) {
-        let edits = self.before.as_ref().map(StoredTrace::edits);
+        let edits = self.before.as_ref().map(StoredTrace::edits).or(self.awaited);
         let next = edits.map_or_else(|| i64::from(rand::rng().random::<u32>()) << 24, |edits| edits.saturating_add(1));
         let mut item = self.item.clone().with(EDITS, number(next));
         if let Some(put) = mark {

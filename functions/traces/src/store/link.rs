@@ -1,27 +1,87 @@
 //! What a trace is linked to: runs, and versions of prompts.
 
+use std::collections::BTreeSet;
+
 use access::Granted;
-use entities::StoredTrace;
-use entities::attributes::{EDITS, PROMPTS, RUNS};
+use entities::attributes::{EDITS, EXPIRES, PROMPTS, RUNS};
+use entities::{AwaitedTrace, RunLocation, StoredTrace, TraceItem, now_ms};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
-use mlflow_api::{Error, Result, TraceId};
-use table::{Condition, Update, bytes_set, number};
+use mlflow_api::{Error, ErrorCode, Result, TraceId};
+use rand::RngExt;
+use table::{Condition, Failure, Update, bytes_set, number};
 
 use super::change::{ROOM, no_room};
 use super::store::Store;
 
 /// Traces that are linked at a time.
 const AT_ONCE: usize = 16;
+/// Runs that a trace may be linked to before it comes.
+const MOST_RUNS: usize = 100;
+/// For how long the links of a trace wait that does not come, in seconds: a week.
+const PATIENCE: i64 = 7 * 86_400;
+
+/// Whether a trace is to be linked to a run: it is not yet. What is full is not linked any more, rather than all of a request refused.
+fn is_unlinked(trace: &StoredTrace, run: &str) -> bool {
+    !trace.runs().iter().any(|known| known == run) && trace.item().size() + run.len() <= ROOM
+}
 
 impl Store {
-    /// Links traces to a run; those that are not there are passed over. One request for each that was not linked to it, and one for a mark.
+    /// Links traces to a run. One request for each that was not linked to it, and one for a mark.
     pub async fn trace_link_to_run(&self, traces: &[Granted<StoredTrace>], run: &str) -> Result<()> {
-        let unlinked = traces.iter().filter(|trace| !trace.runs().iter().any(|known| known == run));
-        // What is full is not linked any more, rather than all of them refused.
-        let unlinked = unlinked.filter(|trace| trace.item().size() + run.len() <= ROOM);
+        let unlinked = traces.iter().filter(|trace| is_unlinked(trace, run));
         let unlinked: Vec<StoredTrace> = unlinked.map(|trace| (**trace).clone()).collect();
         self.trace_link(&unlinked, run).await
+    }
+
+    /// Links traces to a run that have not come: clients export in the background, and link at once. The links wait for a week. One request for each, two
+    /// where it waits already.
+    ///
+    /// # Errors
+    /// `BAD_REQUEST`, where a trace waits with as many runs as it may.
+    pub async fn traces_await(&self, traces: &BTreeSet<&TraceId>, run: &Granted<RunLocation>) -> Result<()> {
+        let links: Vec<_> = traces.iter().map(|trace| self.trace_await(trace, run)).collect();
+        stream::iter(links).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
+        Ok(())
+    }
+
+    async fn trace_await(&self, trace: &TraceId, run: &Granted<RunLocation>) -> Result<()> {
+        let id = run.run.as_str();
+        let mut is_awaited = false;
+        let mut attempts = self.table.attempts("a trace");
+        loop {
+            attempts.next().await?;
+            let expires = now_ms() / 1_000 + PATIENCE;
+            let written = if is_awaited {
+                let update = Update::new(rows::Trace::key(trace)).only_if(Condition::Exists(EXPIRES.into()));
+                let update = update.add(RUNS, bytes_set([id.as_bytes().to_vec()])).add(EDITS, number(1));
+                self.table.apply(&update.set(EXPIRES, number(expires))).await
+            } else {
+                let edits = i64::from(rand::rng().random::<u32>()) << 24;
+                let stub = AwaitedTrace::item(trace, id, run.experiment, edits, expires);
+                self.table.put(stub, &Condition::item_missing()).await
+            };
+            let found = match written {
+                Ok(()) => return Ok(()),
+                Err(Failure::Refused { item, .. }) => item.map(TraceItem::of).transpose()?,
+                Err(failure) => return Err(failure.into()),
+            };
+            match found {
+                Some(TraceItem::Trace(come)) => {
+                    let kept = self.kept.since([come.experiment()]).await?;
+                    let to_link = kept.has(&come) && is_unlinked(&come, id);
+                    return if to_link { self.trace_link(&[come], id).await } else { Ok(()) };
+                }
+                Some(TraceItem::Awaited(known)) => {
+                    if known.runs().len() >= MOST_RUNS && !known.runs().iter().any(|known| known == id) {
+                        let message = format!("Trace {trace} has not come, and is linked to {MOST_RUNS} runs already.");
+                        return Err(Error::new(ErrorCode::BadRequest, message));
+                    }
+                    is_awaited = true;
+                }
+                None => is_awaited = false,
+            }
+        }
     }
 
     /// The same for traces of an experiment that may be written to.

@@ -1,4 +1,5 @@
-//! Spans in the table: an item, or several parts, for each export, which nothing rewrites.
+//! Spans in the table: an item, or several parts, for each export, which nothing rewrites. They are in a partition of the experiment that sends
+//! them: an export that names a trace of another experiment cannot touch what that one has.
 
 use entities::attributes::{ARRIVED, CONTENT, PARTS};
 use entities::now_ms;
@@ -21,7 +22,7 @@ pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span]) -
     let parts = u32::try_from(packed.parts.len()).map_err(Error::internal)?;
     let arrived = number(now_ms());
     let item = |(part, content): (u32, Vec<u8>)| {
-        Item::new(rows::TraceSpans::key(trace, &experiment, &digest, &Ordinal(part)))
+        Item::new(rows::TraceSpans::key(&experiment, trace, &digest, &Ordinal(part)))
             .with(ARRIVED, arrived.clone())
             .with(PARTS, number(parts))
             .with(CONTENT, bytes(content))

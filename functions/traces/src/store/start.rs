@@ -1,9 +1,10 @@
 //! What clients say about a trace as a whole: `StartTrace`, in both versions, and `EndTrace`.
 
 use access::Granted;
-use entities::StoredTrace;
+use entities::{StoredTrace, read_trace_item};
 use experiments::check_is_active;
 use mlflow_api::assessments::Assessment;
+use mlflow_api::json::read_value;
 use mlflow_api::limits::TAG_VALUE as VALUE;
 use mlflow_api::traces::{
     ARTIFACT_LOCATION_TAG, COST, FINALIZED, METADATA, NAME_TAG, SERVERS_TAGS, SESSION, TOKEN_USAGE, TraceInfo,
@@ -12,7 +13,7 @@ use mlflow_api::traces::{
 use mlflow_api::{AssessmentId, Error, ExperimentId, Result, TraceId, limits, proto_json};
 use serde_json::{Map, Value};
 
-use super::change::{Change, Known};
+use super::change::{Change, Known, still};
 use super::draft::Draft;
 use super::export::{artifact_location, of_another};
 use super::store::Store;
@@ -110,14 +111,13 @@ pub struct EndedTrace {
 }
 
 struct End<'a> {
-    trace: &'a TraceId,
+    trace: &'a StoredTrace,
     ended: &'a EndedTrace,
 }
 
 impl Change for End<'_> {
     async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
-        let stored = stored.ok_or_else(|| TraceId::not_found(self.trace.as_str()))?;
-        let mut draft = Draft::of(stored);
+        let mut draft = Draft::of(still(stored, self.trace)?);
         draft.set_duration(Some(self.ended.end_time.saturating_sub(draft.time())));
         draft.set_state(self.ended.state);
         set_metadata(&mut draft, &self.ended.metadata);
@@ -161,7 +161,10 @@ pub(super) fn merge_numbers(
     keys: &[&str],
     number: impl Fn(&Value) -> Option<Value>,
 ) {
-    let object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap_or_default();
+    let object = |text: &str| match read_value(text.as_bytes()) {
+        Ok(Value::Object(object)) => object,
+        _ => Map::new(),
+    };
     let (mut known, new) = (draft.metadata(key).map(object).unwrap_or_default(), object(value));
     for (name, value) in new.iter().filter(|(name, _)| keys.contains(&name.as_str())) {
         match number(value) {
@@ -212,7 +215,7 @@ impl Store {
         let start = self.trace_started(experiment, started, true).await?;
         let known = match self.known.trace(&started.id) {
             Some(known) => Known::Remembered(Some(known)),
-            None => Known::Read(self.trace_documents(&[&started.id]).await?.remove(&started.id)),
+            None => Known::Read(read_trace_item(&self.table, &started.id).await?),
         };
         self.trace_change(&started.id, known, Vec::new(), &start).await?.info()
     }
@@ -252,7 +255,7 @@ impl Store {
         let session = ended.metadata.iter().find(|(name, _)| name == SESSION);
         session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", METADATA, session))?;
         tag::check_name(ended.tags.iter().find(|(key, _)| key == NAME_TAG).map(|(_, name)| name.as_str()))?;
-        let end = End { trace: trace.id(), ended };
-        self.trace_change(trace.id(), Known::Read(Some((**trace).clone())), Vec::new(), &end).await?.info()
+        let end = End { trace, ended };
+        self.trace_change(trace.id(), Known::granted(trace), Vec::new(), &end).await?.info()
     }
 }

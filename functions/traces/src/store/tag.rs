@@ -2,7 +2,7 @@
 
 use access::Granted;
 use entities::attributes::{EDITS, EXPERIMENT, MARKED_AT, SHARD, START_TIME, TAGS};
-use entities::{StoredTrace, entry_name};
+use entities::{StoredTrace, TraceItem, entry_name};
 use key_schema::rows;
 use mlflow_api::limits::trace_tag;
 use mlflow_api::traces::{NAME_TAG, TAG_VALUE};
@@ -55,7 +55,7 @@ impl Store {
     }
 
     /// Changes a part of a trace's document, whatever the rest is, given the document as it was read; `None` where the condition does not
-    /// hold. If the answer to an attempt was lost, that may be because the change is made. One request, two if the trace was marked more than
+    /// hold, or the trace was deleted and made anew in another experiment, which this request may not change. If the answer to an attempt was lost, that may be because the change is made. One request, two if the trace was marked more than
     /// a minute ago.
     pub(super) async fn trace_update(
         &self,
@@ -64,6 +64,8 @@ impl Store {
         condition: &Condition,
     ) -> Result<Option<()>> {
         let mut known = known.clone();
+        let is_granted = Condition::Equals(EXPERIMENT.into(), text(known.experiment().to_string()));
+        let condition = is_granted.and(condition.clone());
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
@@ -81,7 +83,9 @@ impl Store {
                 }
                 Err(Failure::Refused { item, after_lost_answer }) => {
                     self.known.forget_trace(known.id());
-                    let Some(now) = item.map(StoredTrace::of).transpose()? else { return Ok(None) };
+                    let now = item.map(TraceItem::of).transpose()?.and_then(TraceItem::trace);
+                    let now = now.filter(|now| now.experiment() == known.experiment());
+                    let Some(now) = now else { return Ok(None) };
                     let was_marked = match &put {
                         Some(put) => put.is_of(&now),
                         None => now.marked_at() >= since,
@@ -97,12 +101,11 @@ impl Store {
     }
 }
 
-/// Whether a trace still has the place that it had.
+/// Whether a trace still has the place that it had in its experiment.
 fn is_at(known: &StoredTrace) -> Condition {
     let shard = match known.shard() {
         0 => Condition::Missing(SHARD.into()),
         shard => Condition::Equals(SHARD.into(), number(shard)),
     };
-    let experiment = Condition::Equals(EXPERIMENT.into(), text(known.experiment().to_string()));
-    experiment.and(Condition::Equals(START_TIME.into(), number(known.request_time()))).and(shard)
+    Condition::Equals(START_TIME.into(), number(known.request_time())).and(shard)
 }

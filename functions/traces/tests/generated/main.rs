@@ -6,7 +6,7 @@ mod whole;
 
 use std::time::Duration;
 
-use access::{AdmitEverybody, Granted, Identity, Needs, Scope, Target};
+use access::{Action, AdmitEverybody, Granted, Identity, Needs, Scope, Target};
 use artifact_store::Artifacts;
 use embedded_engine::Engine;
 use entities::StoredTrace;
@@ -69,7 +69,11 @@ async fn bench() -> (Bench<Store>, ExperimentId) {
 }
 
 async fn scope(store: &Store, target: Target) -> Scope {
-    let (table, needs) = (service::Store::table(store), Needs::update(target));
+    scope_of(store, vec![target]).await
+}
+
+async fn scope_of(store: &Store, targets: Vec<Target>) -> Scope {
+    let (table, needs) = (service::Store::table(store), Needs::of(Action::Update, targets));
     let scope = Scope::enter(&AdmitEverybody::shared(), Identity::somebody(), table, &needs).await.unwrap();
     service::Store::only_shown(store, scope).await.unwrap()
 }
@@ -229,6 +233,30 @@ async fn writes(ledger: &mut Ledger) {
             let trace = granted(store, *number).await;
             store.trace_link_to_run(&[trace], "run").await.unwrap();
         })
+        .await;
+    ledger
+        .row(
+            "link one to a run that has not come",
+            budget([2.0, 1.0, 1.0], [2.0, 1.0, 1.0]),
+            bench,
+            [8_001_u32, 8_002],
+            async |store, number| {
+                let id = TraceId::new((*number).into());
+                let run = mlflow_api::RunId::new(1_700_000_000_000, experiment, 7);
+                let scope = scope_of(store, vec![Target::Trace(id.clone()), Target::Run(run.clone())]).await;
+                assert!(scope.known_trace(&id).unwrap().is_none());
+                store.traces_await(&std::iter::once(&id).collect(), &scope.run(&run).unwrap()).await.unwrap();
+            },
+        )
+        .await;
+    ledger
+        .row(
+            "its spans, which come after the link, by OTLP",
+            budget([5.0, 6.0, 2.0], [3.0, 6.0, 0.0]),
+            bench,
+            [8_001_u32, 8_002],
+            async |store, number| export(store, experiment, *number, 0..10).await,
+        )
         .await;
     ledger
         .row("delete one", budget([3.0, 9.0, 4.0], [3.0, 9.0, 4.0]), bench, [1_u32, 2], async |store, number: &u32| {

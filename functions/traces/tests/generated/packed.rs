@@ -117,7 +117,7 @@ async fn put_unpacked(bench: &Bench<Indexer>, document: &Item, first: u32) -> Tr
         let mut exports = spans::read(spans::Format::Json, None, &body(number_of, 0..10)).unwrap();
         let content = spans::pack(&exports.pop().unwrap().spans, 380 << 10).parts.concat();
         let digest = WideDigest::of_bytes(&content);
-        let spans = rows::TraceSpans::key(trace.id(), &trace.experiment(), &digest, &Ordinal(0));
+        let spans = rows::TraceSpans::key(&trace.experiment(), trace.id(), &digest, &Ordinal(0));
         let spans = Item::new(spans).with(ARRIVED, number(1)).with(PARTS, number(1)).with(CONTENT, bytes(content));
         let mark = Item::new(partition.mark_key(&place)).with(MARKED_AT, number(1));
         items.extend([trace.item().clone(), spans, mark]);

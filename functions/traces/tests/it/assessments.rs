@@ -83,3 +83,46 @@ async fn changes_are_of_the_same_kind() {
     let refused = call(&site.server, "PATCH", "/a-1", change).await.refused(400, "INVALID_PARAMETER_VALUE");
     assert_eq!(refused, "Cannot update expectation value on a Feedback assessment.");
 }
+
+/// What MLflow's client says of a value that is no scalar: JSON in a text, or a value.
+#[tokio::test]
+async fn values_may_be_deep_and_hold_half_a_surrogate_pair() {
+    let site = Site::new().await;
+    let server = &site.server;
+    server.start(&info(1, "0")).await.ok();
+    let path = format!("{ALL}/{}/assessments", id(1));
+    let expectation = |value: &str| {
+        let value = json!({ "serialization_format": "JSON_FORMAT", "value": value });
+        json!({ "assessment": { "assessment_name": "n", "expectation": { "serialized_value": value } } }).to_string()
+    };
+    let said =
+        |answer: &Value| answer["assessment"]["expectation"]["serialized_value"]["value"].as_str().unwrap().to_owned();
+    let kept = server.call_at("POST", &path, expectation(r#"{"a": "x\ud83e"}"#)).await.ok();
+    assert_eq!(said(&kept), r#"{"a": "x\ufffd"}"#);
+    let deep = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    for depth in [200, 1_000] {
+        let kept = server.call_at("POST", &path, expectation(&deep(depth))).await.ok();
+        assert_eq!(said(&kept), deep(depth));
+    }
+    for depth in [1_001, 100_000] {
+        let refused =
+            server.call_at("POST", &path, expectation(&deep(depth))).await.refused(400, "INVALID_PARAMETER_VALUE");
+        assert_eq!(refused, "The value of an expectation has more than 1000 arrays and objects within each other.");
+    }
+    assert_eq!(server.info(1).await["assessments"].as_array().map(Vec::len), Some(3));
+    let feedback = |value: &str| {
+        format!(
+            r#"{{"assessment": {{"assessment_name": "n", "assessment_id": "a-7", "feedback": {{"value": {value}}}}}}}"#
+        )
+    };
+    // Within three objects.
+    server.call_at("POST", &path, feedback(&deep(997))).await.ok();
+    let read = server.get_at(&format!("{path}/a-7"), &[]).await;
+    assert_eq!(read.status, 200);
+    server.call_at("POST", &path, feedback(&deep(998))).await.refused(400, "INVALID_PARAMETER_VALUE");
+    // What is kept is shown and searched.
+    assert_eq!(server.get_at(&format!("{ALL}/{}", id(1)), &[]).await.status, 200);
+    let places = json!([{ "mlflow_experiment": { "experiment_id": "0" } }]);
+    let search = json!({ "locations": places, "filter": "feedback.n != 'x'" }).to_string();
+    assert_eq!(server.call_at("POST", &format!("{ALL}/search"), search).await.status, 200);
+}

@@ -25,6 +25,57 @@ async fn spans_make_their_trace() {
 }
 
 #[tokio::test]
+async fn a_type_that_other_sdks_say_is_found_as_it_is_shown() {
+    let site = Site::new().await;
+    let server = &site.server;
+    for (number, key, value) in [(1, "openinference.span.kind", "TOOL"), (2, "gen_ai.operation.name", "chat")] {
+        let mut root = span(number, 1, None, 0, 5);
+        root["attributes"] = json!([{ "key": key, "value": { "stringValue": value } }]);
+        server.export(&[root]).await.ok();
+    }
+    let shown = async |number: u32| {
+        let file = server.get_at("/ajax-api/3.0/mlflow/get-trace-artifact", &[("request_id", &id(number))]).await.ok();
+        file["spans"][0]["attributes"]["mlflow.spanType"].as_str().unwrap().trim_matches('"').to_owned()
+    };
+    assert_eq!(shown(1).await, "TOOL");
+    for number in [1, 2] {
+        let filter = format!("span.type = '{}'", shown(number).await);
+        assert_eq!(server.found(&["0"], &filter, "", 10).await, [id(number)]);
+    }
+    assert_eq!(server.found(&["0"], "span.type IN ('TOOL', 'UNKNOWN')", "", 10).await, [id(1)]);
+}
+
+#[tokio::test]
+async fn half_a_surrogate_pair_costs_no_span() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let mut cut = span(1, 1, None, 0, 5);
+    cut["name"] = "CUT".into();
+    cut["attributes"] = json!([{ "key": "text", "value": { "stringValue": "CUT \u{1f916}" } }]);
+    let body = crate::server::export(&[cut, span(2, 1, None, 0, 5)]).replace("CUT", "\\ud83e");
+    server.call_at("POST", "/v1/traces", body).await.ok();
+    assert_eq!(server.spans(1).await, ["\u{fffd}"]);
+    assert_eq!(server.spans(2).await, ["step 1"]);
+    let file = server.get_at("/ajax-api/3.0/mlflow/get-trace-artifact", &[("request_id", &id(1))]).await.ok();
+    let kept: String = serde_json::from_str(file["spans"][0]["attributes"]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(kept, "\u{fffd} \u{1f916}");
+}
+
+#[tokio::test]
+async fn a_duration_may_have_any_number_of_digits() {
+    let site = Site::new().await;
+    let mut started = info(1, "0");
+    started["execution_duration"] = "0.012345678901234s".into();
+    started["request_time"] = "2023-11-14T22:13:20.1234567890123Z".into();
+    site.server.start(&started).await.ok();
+    let trace = site.server.info(1).await;
+    assert_eq!(
+        (&trace["execution_duration"], &trace["request_time"]),
+        (&json!("0.012s"), &json!("2023-11-14T22:13:20.123Z"))
+    );
+}
+
+#[tokio::test]
 async fn a_repetition_changes_nothing() {
     let site = Site::new().await;
     let spans = [span(1, 1, None, 0, 50), span(2, 1, None, 0, 50)];

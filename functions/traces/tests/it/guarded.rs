@@ -1,8 +1,22 @@
 //! What belongs to one experiment, or to one life of a trace, is not another's.
 
-use serde_json::json;
+use std::collections::BTreeMap;
 
-use crate::server::{ALL, Server, Site, id, info, span};
+use serde_json::{Value, json};
+use test_site::key_of;
+
+use crate::server::{ALL, Answer, Server, Site, id, info, span};
+
+/// What is in the partitions of traces, of their spans, and of an experiment's marks and blocks; but not what the other experiment has there.
+async fn held(site: &Site, other: &str) -> BTreeMap<String, Value> {
+    let items = site.items().await.into_iter().map(|item| (key_of(&item), item));
+    let of_traces = items.filter(|(key, _)| {
+        let (kind, rest) = key.pk.split_once('#').unwrap_or_default();
+        let is_others = rest.split('#').next() == Some(other);
+        kind == "TRACE" || (["SPANS", "TR", "TS"].contains(&kind) && !is_others)
+    });
+    of_traces.map(|(key, item)| (format!("{} {}", key.pk, key.sk), item)).collect()
+}
 
 async fn delete(server: &Server, experiment: &str, number: u32) -> u64 {
     let asked = json!({ "experiment_id": experiment, "request_ids": [id(number)] });
@@ -28,6 +42,90 @@ async fn spans_for_a_trace_of_another_experiment_are_never_shown() {
     assert_eq!(said, json!({ "partialSuccess": { "rejectedSpans": "1", "errorMessage": message } }));
     assert_eq!(server.spans(1).await, ["step 1"]);
     assert_eq!(server.spans(2).await, ["step 1"]);
+}
+
+#[tokio::test]
+async fn an_export_changes_nothing_of_a_trace_of_another_experiment() {
+    let site = Site::new().await;
+    let (one, two) = (site.other().await, site.other().await);
+    let other = two.experiment("other").await;
+    one.export(&[span(1, 1, None, 0, 5), span(2, 1, None, 0, 5)]).await.ok();
+    let before = held(&site, &other).await;
+    assert!(before.keys().any(|key| key.contains("T#SPANS")) && before.keys().any(|key| key.contains("T#HEAD")));
+    // Both by a process that knows whose the trace is, and by one that does not.
+    for server in [&one, &two] {
+        for number in [1, 2] {
+            server.export_to(&other, &[span(number, 7, None, 0, 9)]).await.refused(400, "INVALID_PARAMETER_VALUE");
+        }
+        server.start(&info(1, &other)).await.refused(400, "INVALID_PARAMETER_VALUE");
+        assert_eq!(held(&site, &other).await, before);
+    }
+    // What is removed with the trace is what its experiment has, and nothing of the other one is in its way.
+    assert_eq!(delete(&one, "0", 1).await, 1);
+    let left = held(&site, &other).await;
+    assert!(!left.keys().any(|key| key.contains(&id(1)) && !key.contains(" M#")), "{left:?}");
+}
+
+/// Each kind of change, of which another has deleted the trace and made it anew elsewhere between the look at who may change it and the write.
+#[tokio::test]
+async fn a_change_that_was_granted_in_one_experiment_is_none_in_another() {
+    type Change = fn(&str) -> (&'static str, String, Value);
+    let changes: [Change; 8] = [
+        |_| ("PATCH", format!("{ALL}/{}/tags", id(1)), json!({ "key": "mine", "value": "v" })),
+        |_| ("DELETE", format!("{ALL}/{}/tags", id(1)), json!({ "key": "k" })),
+        |run| {
+            let link = json!({ "run_id": run, "trace_ids": [id(1)] });
+            ("POST", "/api/2.0/mlflow/traces/link-to-run".to_owned(), link)
+        },
+        |_| {
+            let prompts = json!({ "trace_id": id(1), "prompt_versions": [{ "name": "p", "version": "1" }] });
+            ("POST", "/api/2.0/mlflow/traces/link-prompts".to_owned(), prompts)
+        },
+        |_| {
+            let said = json!({ "assessment_name": "n", "feedback": { "value": 1 } });
+            ("POST", format!("{ALL}/{}/assessments", id(1)), json!({ "assessment": said }))
+        },
+        |_| {
+            let said = json!({ "assessment": { "rationale": "mine" }, "update_mask": "rationale" });
+            ("PATCH", format!("{ALL}/{}/assessments/a-1", id(1)), said)
+        },
+        |_| ("DELETE", format!("{ALL}/{}/assessments/a-1", id(1)), json!({})),
+        |_| ("PATCH", format!("/api/2.0/mlflow/traces/{}", id(1)), json!({ "timestamp_ms": 1, "status": "ERROR" })),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let site = Site::new().await;
+        let rival = site.other().await;
+        let other = rival.experiment("other").await;
+        let run = rival.post("runs/create", json!({ "experiment_id": "0" })).await.ok();
+        let said = |experiment: &str| {
+            let mut started = info(1, experiment);
+            started["tags"] = json!({ "k": "theirs" });
+            let assessment = json!({ "assessment_id": "a-1", "assessment_name": "n", "feedback": { "value": 1 } });
+            started["assessments"] = json!([assessment]);
+            started
+        };
+        rival.start(&said("0")).await.ok();
+        let (method, path, body) = change(run["run"]["info"]["run_id"].as_str().unwrap());
+        let mut gate = site.faults.pause_after("GetItem", 1);
+        let server = site.server.clone();
+        let call = tokio::spawn(async move { server.call_at(method, &path, body.to_string()).await });
+        gate.reached().await;
+        assert_eq!(delete(&rival, "0", 1).await, 1);
+        rival.start(&said(&other)).await.ok();
+        let before = held(&site, "none").await;
+        gate.open();
+        let answer: Answer = call.await.unwrap();
+        assert!(
+            answer.status == 404 || (answer.status == 200 && number == 2),
+            "{number}: {} {}",
+            answer.status,
+            answer.body
+        );
+        let after = held(&site, "none").await;
+        // The granted experiment may have a mark more, which stands for nothing.
+        let document = |items: &BTreeMap<String, Value>| items.get(&format!("TRACE#{} T#HEAD", id(1))).cloned();
+        assert_eq!(document(&after), document(&before), "{number}");
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod client_requests;
 mod collector;
 mod consumer;
 mod deletion;
+mod early;
 mod expiry;
 mod exporters;
 mod exports;

@@ -1,6 +1,7 @@
 //! Models as clients logged them before logged models were entities.
 
 use access::{Needs, Scope, Target};
+use mlflow_api::json::read_value;
 use mlflow_api::requests::logging as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Error, Request, Result, RunId};
@@ -24,7 +25,7 @@ impl Endpoint for LogModel {
     fn read(request: &Request) -> Result<Self> {
         let message: message::LogModel = request.read()?;
         let json = &message.model_json;
-        let model: Map<String, Value> = match serde_json::from_str(json) {
+        let model: Map<_, _> = match read_value(json.as_bytes()) {
             Ok(Value::Object(model)) => model,
             _ => return Err(Error::invalid(format!("Malformed model info. \n {json} \n is not a valid JSON."))),
         };

@@ -40,7 +40,7 @@ proptest! {
             ("LoggedModelTag", LoggedModelTag::key(&experiment, &model, &chosen)),
             ("LoggedModelMetrics", LoggedModelMetrics::key(&experiment, &model)),
             ("Trace", Trace::key(&trace)),
-            ("TraceSpans", TraceSpans::key(&trace, &experiment, &WideDigest::of(&[&chosen.0]), &Ordinal(1))),
+            ("TraceSpans", TraceSpans::key(&experiment, &trace, &WideDigest::of(&[&chosen.0]), &Ordinal(1))),
             ("TraceDay", TraceDay::key(&experiment, &Ascending(time))),
             ("TraceMark", TraceMark::key(&experiment, &Ascending(time), &Ordinal(7), &Descending(time), &trace)),
             ("TraceBlock", TraceBlock::key(&experiment, &Ascending(time), &Ordinal(7), &Descending(time), &trace)),

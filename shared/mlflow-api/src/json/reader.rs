@@ -4,37 +4,72 @@ use std::iter::Peekable;
 use std::str::CharIndices;
 
 use super::value::{Json, Object};
+use crate::error::{Error, Result};
 
-/// Arrays and objects within each other.
-const DEEPEST: usize = 128;
+/// Arrays and objects within each other that are read. Python reads some 950 of them before it fails. Whatever walks through a value calls itself once for
+/// each, on a stack of 2 MB.
+pub const DEEPEST: usize = 1_000;
+
+/// Why a text is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is no JSON.
+    NoJson,
+    /// It has more arrays and objects within each other than [`DEEPEST`].
+    TooDeep,
+}
 
 impl Json {
-    /// Reads a text; `None` if it is no JSON, or JSON more than 128 deep.
+    /// Reads a text; `None` if it is no JSON, or too deep.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::read(text, false)
+        Self::read(text).ok()
     }
 
-    /// The same, but half a surrogate pair becomes a question mark, as in a text that Python encodes with `errors="replace"`. JavaScript
-    /// writes such halves where it cuts a text.
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// Why it is not read.
+    pub fn read(text: &str) -> std::result::Result<Self, Unreadable> {
+        Self::read_with(text, char::REPLACEMENT_CHARACTER)
+    }
+
+    /// Reads a text, given what it is to a client.
+    ///
+    /// # Errors
+    /// A sentence about it.
+    pub fn of(what: &str, text: &str) -> Result<Self> {
+        Self::read(text).map_err(|unreadable| {
+            Error::invalid(match unreadable {
+                Unreadable::NoJson => format!("{what} is not valid JSON."),
+                Unreadable::TooDeep => format!("{what} has more than {DEEPEST} arrays and objects within each other."),
+            })
+        })
+    }
+
+    /// The same as [`Json::parse`], but half a surrogate pair becomes a question mark, as in a text that Python encodes with `errors="replace"`.
     #[must_use]
     pub fn parse_lossy(text: &str) -> Option<Self> {
-        Self::read(text, true)
+        Self::read_with(text, '?').ok()
     }
 
-    fn read(text: &str, lossy: bool) -> Option<Self> {
-        let mut reader = Reader { text, rest: text.char_indices().peekable(), lossy };
-        let value = reader.value(0)?;
-        reader.skip_space();
-        reader.rest.next().is_none().then_some(value)
+    fn read_with(text: &str, half: char) -> std::result::Result<Self, Unreadable> {
+        let mut reader = Reader { text, rest: text.char_indices().peekable(), half, is_too_deep: false };
+        let value = reader.value(0).filter(|_| {
+            reader.skip_space();
+            reader.rest.next().is_none()
+        });
+        value.ok_or(if reader.is_too_deep { Unreadable::TooDeep } else { Unreadable::NoJson })
     }
 }
 
-/// Reads from the front of a text. `None` means the text is no JSON.
+/// Reads from the front of a text. `None` means the text is no JSON, or too deep.
 struct Reader<'a> {
     text: &'a str,
     rest: Peekable<CharIndices<'a>>,
-    lossy: bool,
+    /// What half a surrogate pair becomes.
+    half: char,
+    is_too_deep: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -56,10 +91,11 @@ impl<'a> Reader<'a> {
 
     fn value(&mut self, depth: usize) -> Option<Json> {
         self.skip_space();
-        if depth > DEEPEST {
-            return None;
-        }
         match self.peek()? {
+            '{' | '[' if depth >= DEEPEST => {
+                self.is_too_deep = true;
+                None
+            }
             '{' => self.object(depth).map(Json::Object),
             '[' => self.list(depth).map(Json::List),
             '"' => self.string().map(Json::Text),
@@ -178,7 +214,7 @@ impl<'a> Reader<'a> {
             'u' => {
                 let first = self.code()?;
                 let character = char::from_u32(first).or_else(|| self.pair(first));
-                return character.or(self.lossy.then_some('?'));
+                return Some(character.unwrap_or(self.half));
             }
             character @ ('"' | '\\' | '/') => character,
             _ => return None,

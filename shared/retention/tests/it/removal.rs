@@ -77,7 +77,7 @@ async fn trace(lab: &Lab, experiment: &str) {
         .with("assessments", empty())
         .with("marked", number(time))
         .with("edits", number(1));
-    let spans = Item::new(rows::TraceSpans::key(&trace, &id, &WideDigest(1), &Ordinal(0)))
+    let spans = Item::new(rows::TraceSpans::key(&id, &trace, &WideDigest(1), &Ordinal(0)))
         .with("arrived", number(1))
         .with("parts", number(1))
         .with("content", bytes(vec![1]));
@@ -147,12 +147,14 @@ async fn blocks_that_cannot_be_read_stay_and_others_go() {
     lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
     let outcome = lab.collect(None).await;
     assert_eq!(outcome.kept.len(), 1, "{:?}", outcome.kept);
-    let left: Vec<_> = lab.dump().await.into_keys().filter(|key| key.starts_with("TR")).collect();
+    let left: Vec<_> =
+        lab.dump().await.into_keys().filter(|key| key.starts_with("TR") || key.starts_with("SPANS#")).collect();
     assert_eq!(
         left.iter().filter(|left| left.contains(" B#")).collect::<Vec<_>>(),
         [&format!("{} {}", key.pk, key.sk)]
     );
-    assert!(!left.iter().any(|left| left.contains(" M#") || left.starts_with("TRACE#")), "{left:?}");
+    let is_lost = |left: &String| left.contains(" M#") || left.starts_with("TRACE#") || left.starts_with("SPANS#");
+    assert!(!left.iter().any(is_lost), "{left:?}");
     // By hand.
     lab.site.table.delete(&key, &Condition::Always).await.unwrap();
     let outcome = lab.collect(None).await;

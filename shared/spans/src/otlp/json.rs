@@ -6,6 +6,7 @@
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use mlflow_api::json::without_halves;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 use opentelemetry_proto::tonic::resource::v1::Resource;
@@ -22,7 +23,8 @@ const BASE64_OF_URLS: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, 
 
 /// Reads a message.
 pub(super) fn parse(body: &[u8]) -> Option<TracesData> {
-    let value: Value = serde_json::from_slice(body).ok()?;
+    // JavaScript writes half a surrogate pair where it cuts a text: no reason to lose all other spans.
+    let value: Value = serde_json::from_slice(body).or_else(|_| serde_json::from_slice(&without_halves(body))).ok()?;
     let message = Message::of(&value)?;
     Some(TracesData { resource_spans: message.list("resourceSpans", "resource_spans", resource_spans)? })
 }

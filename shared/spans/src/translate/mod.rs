@@ -13,7 +13,6 @@ use mlflow_api::Json;
 use mlflow_api::json::Object;
 use mlflow_api::python;
 
-use crate::Span;
 use crate::attributes::{Attributes, dumped};
 use crate::prices;
 use convention::Convention;
@@ -37,39 +36,9 @@ static CONVENTIONS: [&dyn Convention; 12] = [
 /// Those that keep inputs and outputs in events.
 static OF_EVENTS: [&dyn Convention; 3] = [&others::SpringAi, &gen_ai::LiveKit, &claude_code::ClaudeCode];
 
-/// Where a span's type comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
-    /// It came with the span, or there is none.
-    Sent,
-    /// From a convention; the span came without.
-    Found,
-    /// From a convention; the span came as `UNKNOWN`.
-    FoundForUnknown,
-}
-
-impl Typed {
-    /// A kept span has it in a field that it has no other use for.
-    pub(crate) fn of(span: &Span) -> Self {
-        match span.flags {
-            1 => Self::Found,
-            2 => Self::FoundForUnknown,
-            _ => Self::Sent,
-        }
-    }
-
-    pub(crate) fn flags(self) -> u32 {
-        match self {
-            Self::Sent => 0,
-            Self::Found => 1,
-            Self::FoundForUnknown => 2,
-        }
-    }
-}
-
 /// Adds what is missing.
-pub(crate) fn translate(attributes: &mut Attributes, events: &[Event]) -> Typed {
-    let typed = set_type(attributes);
+pub(crate) fn translate(attributes: &mut Attributes, events: &[Event]) {
+    set_type(attributes);
     if !attributes.contains_key(keys::INPUTS)
         && let Some(value) = input(attributes, events)
     {
@@ -93,7 +62,6 @@ pub(crate) fn translate(attributes: &mut Attributes, events: &[Event]) -> Typed 
         let cost = prices::cost(&loaded(keys::MODEL)?, &loaded(keys::USAGE)?, loaded(keys::PROVIDER).as_ref())?;
         Some(dumped(&cost))
     });
-    typed
 }
 
 fn set(attributes: &mut Attributes, key: &str, value: impl Fn(&Attributes) -> Option<Json>) {
@@ -112,16 +80,15 @@ fn of_events(events: &[Event], ask: impl FnMut(&'static dyn Convention) -> Optio
     if events.is_empty() { None } else { OF_EVENTS.into_iter().find_map(ask) }
 }
 
-fn set_type(attributes: &mut Attributes) -> Typed {
+/// A type that says nothing is replaced, too.
+fn set_type(attributes: &mut Attributes) {
     let sent = attributes.get(keys::SPAN_TYPE).map(parsed);
-    let typed = match &sent {
-        None | Some(Json::Null) => Typed::Found,
-        Some(sent) if *sent == Json::from("UNKNOWN") => Typed::FoundForUnknown,
-        Some(_) => return Typed::Sent,
-    };
-    let Some(found) = found(|convention| convention.span_type(attributes)) else { return Typed::Sent };
-    attributes.insert(keys::SPAN_TYPE.to_owned(), dumped(&Json::from(found)));
-    typed
+    let says_nothing = |sent: Json| sent == Json::Null || sent == Json::from("UNKNOWN");
+    if sent.is_none_or(says_nothing)
+        && let Some(found) = found(|convention| convention.span_type(attributes))
+    {
+        attributes.insert(keys::SPAN_TYPE.to_owned(), dumped(&Json::from(found)));
+    }
 }
 
 fn input(attributes: &mut Attributes, events: &[Event]) -> Option<Json> {

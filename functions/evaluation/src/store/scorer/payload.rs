@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mlflow_api::json::Object;
+use mlflow_api::json::{DEEPEST, Object, Unreadable};
 use mlflow_api::{Error, Json, Result, python};
 
 /// Options that choose where a scorer's language model is asked (`GATEWAY_DESTINATION_KEYS` in MLflow's `validation.py`).
@@ -19,7 +19,12 @@ MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS environment variable to true, or\n\
 
 /// Refuses what is no JSON, what carries code, and what would have a server ask somewhere else.
 pub(super) fn check(serialized: &str) -> Result<()> {
-    let scorer = Json::parse(serialized).ok_or_else(|| Error::invalid("serialized_scorer must be valid JSON"))?;
+    let scorer = Json::read(serialized).map_err(|unreadable| match unreadable {
+        Unreadable::NoJson => Error::invalid("serialized_scorer must be valid JSON"),
+        Unreadable::TooDeep => {
+            Error::invalid(format!("serialized_scorer has more than {DEEPEST} arrays and objects within each other."))
+        }
+    })?;
     if has_code(&scorer) {
         return Err(Error::invalid(NO_CUSTOM_SCORERS));
     }

@@ -1,5 +1,6 @@
 //! What a trace adds to figures.
 
+use mlflow_api::json::read_value;
 use serde_json::Value;
 
 use super::super::evaluate::{AssessmentFields, SpanFields, TraceFields};
@@ -106,7 +107,7 @@ fn number(value: i64) -> Reading {
 }
 
 fn tokens(trace: &impl TraceFields, kind: &str) -> Option<f64> {
-    let usage: Value = serde_json::from_str(trace.metadata(keys::TOKEN_USAGE)?).ok()?;
+    let usage = read_value(trace.metadata(keys::TOKEN_USAGE)?.as_bytes()).ok()?;
     usage.get(kind)?.as_f64()
 }
 
@@ -123,7 +124,7 @@ fn bucket_of_nanos(time: i64, interval: i64) -> i64 {
 
 /// What an assessment counts for (`assessment_aggregate`).
 fn aggregate_value(json: &str) -> Option<f64> {
-    match serde_json::from_str(json).ok()? {
+    match read_value(json.as_bytes()).ok()? {
         Value::Bool(value) => Some(f64::from(u8::from(value))),
         Value::Number(number) => number.as_f64(),
         Value::String(text) => match text.trim().to_lowercase().as_str() {

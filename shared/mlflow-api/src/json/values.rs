@@ -1,0 +1,92 @@
+//! Clients' JSON as values of `serde_json`.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Number, Value};
+
+use super::reader::Unreadable;
+use super::value::Json;
+
+/// Values in JSON that is deeper than `serde_json` reads, about: on the way, each takes some 90 bytes of memory.
+const MOST_DEEP: usize = 2_000_000;
+
+/// Reads JSON. What `serde_json` refuses, half a surrogate pair and more than 128 arrays and objects within each other, is read all the same.
+///
+/// # Errors
+/// Why it is not read. A number that is out of range, or none, is no JSON here. What is deeper than 128 and has more than two million values counts
+/// as too deep.
+pub fn read_value(json: &[u8]) -> Result<Value, Unreadable> {
+    if let Ok(value) = serde_json::from_slice(json) {
+        return Ok(value);
+    }
+    if let Cow::Owned(mended) = without_halves(json)
+        && let Ok(value) = serde_json::from_slice(&mended)
+    {
+        return Ok(value);
+    }
+    let text = std::str::from_utf8(json).map_err(|_| Unreadable::NoJson)?;
+    // Those in texts count, too.
+    if json.iter().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count() > MOST_DEEP {
+        return Err(Unreadable::TooDeep);
+    }
+    value(Json::read(text)?).ok_or(Unreadable::NoJson)
+}
+
+/// Nothing where a number has no value of `serde_json`.
+fn value(json: Json) -> Option<Value> {
+    Some(match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(value),
+        // Of any length, as `serde_json` reads them.
+        Json::Integer(digits) => match serde_json::from_str(&digits).ok()? {
+            Value::Number(number) => Value::Number(number),
+            _ => return None,
+        },
+        Json::Float(number) => Value::Number(Number::from_f64(number)?),
+        Json::Text(text) => Value::String(text),
+        Json::List(items) => {
+            let mut values = Vec::with_capacity(items.len());
+            for item in items {
+                values.push(value(item)?);
+            }
+            Value::Array(values)
+        }
+        Json::Object(object) => {
+            let mut entries = Map::new();
+            for (key, entry) in object {
+                entries.insert(key, value(entry)?);
+            }
+            Value::Object(entries)
+        }
+    })
+}
+
+/// JSON in which escapes of half a surrogate pair are those of U+FFFD. One pass over what has any escapes of surrogates.
+#[must_use]
+pub fn without_halves(json: &[u8]) -> Cow<'_, [u8]> {
+    let mut mended = Cow::Borrowed(json);
+    let mut at = 0;
+    while let Some(found) = json.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\\')) {
+        let escape = at + found;
+        // An escape is two bytes, or six with the four digits of a code.
+        at = escape + 2;
+        let Some(first) = code(json, escape) else { continue };
+        at = escape + 6;
+        if !(0xd800..0xe000).contains(&first) {
+            continue;
+        }
+        let second = code(json, at).filter(|second| (0xdc00..0xe000).contains(second));
+        if first < 0xdc00 && second.is_some() {
+            at += 6;
+        } else if let Some(digits) = mended.to_mut().get_mut(escape + 2..escape + 6) {
+            digits.copy_from_slice(b"fffd");
+        }
+    }
+    mended
+}
+
+/// The code of the escape that begins there, if one does.
+fn code(json: &[u8], at: usize) -> Option<u32> {
+    let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
+}
