@@ -62,7 +62,7 @@ fn version() -> NewVersion {
 }
 
 async fn create_version(store: &Store, name: &str, new: &NewVersion) -> ModelVersion {
-    store.version_create(&named(store, name).await, new, &Owners::default()).await.unwrap()
+    store.version_create(&Workspace::default(), &named(store, name).await, new, &Owners::default()).await.unwrap()
 }
 
 async fn model_with_versions(store: &Store, name: &str, versions: u32) {
@@ -125,7 +125,7 @@ async fn models(ledger: &mut Ledger) {
             bench,
             names,
             async |store, name| {
-                store.model_update(&named(store, name).await, "of trees").await.unwrap();
+                store.model_update(workspace, &named(store, name).await, "of trees").await.unwrap();
             },
         )
         .await;
@@ -305,7 +305,10 @@ async fn stages_and_prompts(ledger: &mut Ledger, bench: &Bench<Store>, names: [&
             bench,
             names,
             async |store, name| {
-                store.version_transition(&named(store, name).await, "7", "Production", true).await.unwrap();
+                store
+                    .version_transition(&Workspace::default(), &named(store, name).await, "7", "Production", true)
+                    .await
+                    .unwrap();
             },
         )
         .await;
@@ -316,7 +319,10 @@ async fn stages_and_prompts(ledger: &mut Ledger, bench: &Bench<Store>, names: [&
             bench,
             names,
             async |store, name| {
-                store.version_transition(&named(store, name).await, "8", "Production", true).await.unwrap();
+                store
+                    .version_transition(&Workspace::default(), &named(store, name).await, "8", "Production", true)
+                    .await
+                    .unwrap();
             },
         )
         .await;
@@ -327,7 +333,7 @@ async fn stages_and_prompts(ledger: &mut Ledger, bench: &Bench<Store>, names: [&
             bench,
             names,
             async |store, name| {
-                store.version_delete(&named(store, name).await, "101").await.unwrap();
+                store.version_delete(&Workspace::default(), &named(store, name).await, "101").await.unwrap();
             },
         )
         .await;
@@ -397,17 +403,7 @@ async fn searches(ledger: &mut Ledger) {
             },
         )
         .await;
-    ledger
-        .row(
-            "models: the latest 100 of 10,000",
-            budget([102.0, 0.0, 10242.0], [102.0, 0.0, 10242.0]),
-            bench,
-            both,
-            async |store, ()| {
-                search_models(store, &search("", &["timestamp DESC"], "")).await;
-            },
-        )
-        .await;
+    models_in_order(ledger, bench).await;
     ledger
         .row("versions: of one model", budget([2.0, 0.0, 2.0], [2.0, 0.0, 2.0]), bench, both, async |store, ()| {
             assert_eq!(search_versions(store, "name = 'model 00007'").await, 1);
@@ -435,6 +431,67 @@ async fn searches(ledger: &mut Ledger) {
             },
         )
         .await;
+}
+
+/// Orders other than by name, and filters that refuse all.
+async fn models_in_order(ledger: &mut Ledger, bench: &Bench<Store>) {
+    let prompts = (0..2_000).map(|number| async move {
+        let tags = vec![(PROMPT.to_owned(), "true".to_owned())];
+        create(&bench.store, &format!("prompt {number:04}"), &NewModel { tags, ..NewModel::default() }).await;
+    });
+    stream::iter(prompts).buffer_unordered(4).collect::<Vec<_>>().await;
+    let of_prompts = |more: &str| format!("tags.`{PROMPT}` = 'true'{more}");
+    let (nobody, no_prompt) = ("tags.team = 'none'", of_prompts(" AND tags.team = 'none'"));
+    for (call, filter, order_by, max_results, found, budget) in [
+        (
+            "models: the latest 100 of 10,000",
+            "",
+            "timestamp DESC",
+            100,
+            100,
+            budget([4.0, 0.0, 204.0], [4.0, 0.0, 204.0]),
+        ),
+        ("models: the last 100 by name", "", "name DESC", 100, 100, budget([4.0, 0.0, 204.0], [4.0, 0.0, 204.0])),
+        (
+            "models: a tag that none of 10,000 has, a page of one",
+            nobody,
+            "name",
+            1,
+            0,
+            budget([130.0, 0.0, 10400.0], [130.0, 0.0, 10400.0]),
+        ),
+        (
+            "models: the same, the latest",
+            nobody,
+            "timestamp DESC",
+            1,
+            0,
+            budget([130.0, 0.0, 10400.0], [130.0, 0.0, 10400.0]),
+        ),
+        (
+            "prompts: a tag that none of 2,000 has, a page of one",
+            no_prompt.as_str(),
+            "name",
+            1,
+            0,
+            budget([50.0, 0.0, 2100.0], [50.0, 0.0, 2100.0]),
+        ),
+        (
+            "prompts: the latest 100 of 2,000",
+            of_prompts("").as_str(),
+            "timestamp DESC",
+            100,
+            100,
+            budget([4.0, 0.0, 110.0], [4.0, 0.0, 110.0]),
+        ),
+    ] {
+        let search = Search { max_results, ..search(filter, &[order_by], "") };
+        ledger
+            .row(call, budget, bench, [(), ()], async |store, ()| {
+                assert_eq!(search_models(store, &search).await.registered_models.len(), found);
+            })
+            .await;
+    }
 }
 
 #[test]

@@ -370,7 +370,7 @@ rows! {
         NAME: Text required "the name, which may be cut in the key",
         EXPERIMENT: ExperimentId required "the experiment that has it"
     };
-    /// Lists the registered models of a workspace by name, prompts apart.
+    /// Lists the registered models of a workspace by name, prompts apart, and (LSI2) by their last change.
     ModelName = "WORKSPACE#" <workspace: Name> / "RMNAME#" <kind: ModelKind> "#" <name: Name> { NAME: Text required "the name, which may be cut in the key" };
     /// Lists the workspace's evaluation datasets, oldest first.
     WorkspaceEvaluationDataset = "WORKSPACE#" <workspace: Name> / "EDS#" <dataset: EvaluationDatasetId> { ..LISTED_DATASET };
