@@ -157,9 +157,10 @@ impl ModelList {
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut models_read) = (0, 0);
         loop {
-            // One more shows whether there is another page; and the first may be the last of the page before. Where some are refused, as
-            // many again as were read, so that few requests are made one after another, however few pass.
-            let few = page.missing() + 2;
+            // Two more show whether there is another page, of which the second says that the first is a group; and the first may be the last of
+            // the page before. Where some are refused, as many again as were read, so that few requests are made one after another,
+            // however few pass.
+            let few = page.missing() + 2 + usize::from(wanted.after.is_some());
             query = query.limit(if wanted.refuses_none() { few } else { few.max(PORTION + 1).max(entries_read) });
             let rows = wanted.store.table.query_page(&query).await?;
             entries_read += rows.items.len();

@@ -47,13 +47,26 @@ impl Finder<'_> {
         limit: usize,
     ) -> Result<Option<Vec<Entry<RunLocation>>>> {
         let (limit, after) = (limit / scopes.len().max(1), self.page_begins_after());
+        let asks = &self.search.filter.asks();
         let gathered = scopes.iter().map(|scope| async {
             let of_plan = RunLists::of_plan(scope, self.plan, self.search.view);
-            in_all(&self.store.table, &of_plan, lists, self.plan.started, after.as_deref(), limit).await
+            in_all(&self.store.table, &of_plan, lists, asks, self.plan.started, after.as_deref(), limit).await
         });
         let gathered: Vec<Option<Vec<_>>> =
             stream::iter(gathered.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
         Ok(gathered.into_iter().collect::<Option<Vec<_>>>().map(|entries| entries.into_iter().flatten().collect()))
+    }
+
+    /// Runs that are known, in the order of the search where that is newest first.
+    pub(super) fn gathered(&self, runs: impl Iterator<Item = (RunLocation, i64)>) -> Source<RunLists> {
+        let is_exact = self.search.order.sorting().is_newest_first();
+        let candidates = runs.map(|(at, started)| {
+            let place = place::newest_first(started, at.run.as_str());
+            Candidate::gathered(Entry { at, started, newest_first: place.clone(), place, item: None }, is_exact)
+        });
+        let mut candidates: Vec<_> = candidates.collect();
+        candidates.sort_unstable_by(|a, b| a.order(b, false));
+        Source::Gathered(VecDeque::from(candidates))
     }
 
     /// The place in a list that is newest first which the page begins after, in a search in that order.
