@@ -152,7 +152,7 @@ fn by_equality() {
             "run_name LIKE 'night run%'",
             &[][..],
             &[][..],
-            "newest first of 'ght' in attributes.run_name and 't r' in attributes.run_name; narrow by name begins with 'night run'; about 130 read units in 3 requests",
+            "newest first of 'ght' in attributes.run_name and 't r' in attributes.run_name; narrow by name begins with 'night run'; about 130 read units in 4 requests",
         ),
         (
             "tags.`mlflow.parentRunId` = 'p'",
