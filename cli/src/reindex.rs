@@ -26,7 +26,7 @@ pub(crate) struct Options {
     /// the last that matches counts. Takes the place of what was indexed so.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     values: Vec<String>,
-    /// From now on, index the words and trigrams of fields that match, for example 'tags.note' or 'params.*'.
+    /// From now on, index trigrams of fields that match, for example 'tags.note' or 'params.*'.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     text: Vec<String>,
     #[command(flatten)]

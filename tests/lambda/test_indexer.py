@@ -129,7 +129,7 @@ def assert_indexed(rows: Rows, run: Run) -> None:
     assert not rows.is_marked(run)
     index = rows.index_of(run)
     assert all(any(key.startswith(kind) for key in index) for kind in ["CA#run ", "M#loss ", "P#depth 7#", "T#3"]), index
-    assert any(" ant#" in key for key in index if key.startswith("T#W"))
+    assert any(" e$20a#" in key for key in index if key.startswith("T#3"))
 
 
 def test_a_new_run_is_indexed_and_no_other(new_run, index, rows):

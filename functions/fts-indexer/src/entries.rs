@@ -55,11 +55,8 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
             token(Level::Value, field, value);
         }
         if fields.has_text(field) {
-            for trigram in &tokens::trigrams(value) {
+            for trigram in &tokens::of_text(value) {
                 token(Level::Trigram, field, trigram);
-            }
-            for word in &tokens::words(value) {
-                token(Level::Word, field, word);
             }
         }
     };

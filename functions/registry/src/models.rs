@@ -98,8 +98,8 @@ impl Endpoint for Update {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        let registered_model = store.model_update(&scope.registered_model(&self.name)?, &self.description).await?;
-        Ok(OneModel { registered_model })
+        let name = scope.registered_model(&self.name)?;
+        Ok(OneModel { registered_model: store.model_update(scope.workspace(), &name, &self.description).await? })
     }
 }
 

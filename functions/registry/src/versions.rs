@@ -71,7 +71,8 @@ impl Endpoint for Create {
         let registered_model = registered.map(|name| scope.registered_model(&name)).transpose()?;
         let owners = Owners { run, logged_model, registered_model };
         let name = scope.registered_model(&self.name)?;
-        Ok(OneVersion { model_version: store.version_create(&name, &self.new, &owners).await? })
+        let model_version = store.version_create(scope.workspace(), &name, &self.new, &owners).await?;
+        Ok(OneVersion { model_version })
     }
 }
 
@@ -207,7 +208,8 @@ impl Endpoint for TransitionStage {
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
         let message::TransitionStage { name, version, stage, archive_existing_versions: archive } = &self.0;
         let name = scope.registered_model(name)?;
-        Ok(OneVersion { model_version: store.version_transition(&name, version, stage, *archive).await? })
+        let model_version = store.version_transition(scope.workspace(), &name, version, stage, *archive).await?;
+        Ok(OneVersion { model_version })
     }
 }
 
@@ -226,7 +228,8 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        store.version_delete(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
+        let name = scope.registered_model(&self.0.name)?;
+        store.version_delete(scope.workspace(), &name, &self.0.version).await?;
         Ok(Empty {})
     }
 }

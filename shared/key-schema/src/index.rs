@@ -5,7 +5,8 @@ use mlflow_api::{ExperimentId, ModelId, RunId, TraceId};
 use crate::definition::{GSI1, GSI2, GSI4, Index, LSI1, LSI2, LSI3, LSI4, LSI5};
 use crate::rows::RowDescription;
 use crate::{
-    Ascending, Descending, Field, Name, Ordinal, OwnStage, Prefix, Segment, Stage, TokenPart, Value, WideDigest,
+    Ascending, Descending, Field, ModelKind, Name, Ordinal, OwnStage, Prefix, Segment, Stage, TokenPart, Value,
+    WideDigest,
 };
 
 /// What an index key is for, for the table reference.
@@ -44,6 +45,8 @@ index_keys! {
     ExperimentsByStage: local LSI1 of ExperimentName = "WORKSPACE#" <workspace: Name> / "E#" <stage: Stage> "#" <created: Descending> "#" <experiment: ExperimentId>;
     /// Experiments of a lifecycle stage, the one changed last first: the order of MLflow's list of experiments.
     ExperimentsByChange: local LSI2 of ExperimentName = "WORKSPACE#" <workspace: Name> / "E#" <stage: Stage> "#" <changed: Descending> "#" <experiment: ExperimentId>;
+    /// Registered models, prompts apart, the one changed last first: the order of a list by time.
+    ModelsByChange: local LSI2 of ModelName = "WORKSPACE#" <workspace: Name> / "M#" <kind: ModelKind> "#" <changed: Descending>;
     /// Logged models of a lifecycle stage, newest first, equal times by id: MLflow's default order.
     LoggedModelsByStage: local LSI1 of LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <stage: Stage> "#" <created: Descending> "#" <model: ModelId>;
     /// A model (version 0) and the versions that aliases point at: all that an alias is looked up in, in one request.

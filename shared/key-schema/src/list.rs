@@ -33,9 +33,9 @@ impl Segment for ListKind {
     }
 }
 
-/// Which of the partitions of a field's tokens. An entity has one value of a field, but a trigram for each character of its text: these,
-/// and its words, are spread over partitions by a hash of their first character. So a partition is written to at most a few times for
-/// each new entity, and tokens that begin alike still stand together, in order.
+/// Which of the partitions of a field's tokens. An entity has one value of a field, but a trigram for each two or three characters of its
+/// text: these are spread over partitions by a hash of their first character. So a partition is written to at most a few times for each
+/// new entity, and tokens that begin alike still stand together, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPart {
     level: Level,
@@ -43,7 +43,7 @@ pub struct TokenPart {
 }
 
 impl TokenPart {
-    /// Over how many partitions trigrams and words are spread.
+    /// Over how many partitions trigrams are spread.
     const SPREAD: u8 = 8;
 
     /// Where a token stands, and where all tokens do that begin with a text: with the empty one only whole values.
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn tokens_that_begin_alike_stand_together_and_others_are_spread() {
-        for level in [Level::Trigram, Level::Word] {
+        for level in [Level::Trigram] {
             assert_eq!(TokenPart::of(level, "abc"), TokenPart::of(level, "a"));
             let mut parts: HashMap<u8, usize> = HashMap::new();
             for character in ('a'..='z').chain('0'..='9').chain(['-', '_']) {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn each_comes_back() {
-        let levels = [Level::Trigram, Level::Word, Level::Value];
+        let levels = [Level::Trigram, Level::Value];
         for part in levels.into_iter().flat_map(TokenPart::all) {
             assert_eq!(TokenPart::read(&part.text()), Some(part));
         }

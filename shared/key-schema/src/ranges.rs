@@ -275,7 +275,6 @@ mod tests {
                 ),
                 (ListKind::Param, RankByParam::key(&EXPERIMENT, of, &value, &Descending(1), &run)),
                 (ListKind::Tokens(Level::Trigram), by_level(Level::Trigram, of)),
-                (ListKind::Tokens(Level::Word), by_level(Level::Word, of)),
                 (ListKind::Tokens(Level::Value), by_level(Level::Value, of)),
             ]
         };
@@ -292,12 +291,12 @@ mod tests {
         for (range, copy) in copies(&EXPERIMENT, &kind).iter().zip(&copies_of) {
             check(range, std::slice::from_ref(copy), &here.clone().map(|(_, key)| key));
         }
-        for (level, entry) in [Level::Trigram, Level::Word, Level::Value].into_iter().zip(&here[2..]) {
+        for (level, entry) in [Level::Trigram, Level::Value].into_iter().zip(&here[2..]) {
             assert!(with_token(&EXPERIMENT, level, &kind, &field, "value").contains(&entry.1));
             assert!(with_tokens_beginning(&EXPERIMENT, level, &kind, &field, "v").contains(&entry.1));
             assert!(!with_token(&EXPERIMENT, level, &kind, &field, "val").contains(&entry.1));
         }
-        assert!(with_tokens_beginning(&EXPERIMENT, Level::Value, &kind, &field, "").contains(&here[4].1));
+        assert!(with_tokens_beginning(&EXPERIMENT, Level::Value, &kind, &field, "").contains(&here[3].1));
     }
 
     #[test]

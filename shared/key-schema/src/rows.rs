@@ -142,7 +142,7 @@ rows! {
     RankByMetric = "IX#" <experiment: ExperimentId> "#M#" <metric: Field> / "" <value: DescendingDouble> "#" <started: Descending> "#" <run: RunId>;
     /// Runs by a param.
     RankByParam = "IX#" <experiment: ExperimentId> "#P#" <param: Field> / "" <value: Value> "#" <started: Descending> "#" <run: RunId>;
-    /// Entities that hold a token in a field: a trigram, a stemmed word or, of a field that is indexed so, the whole value.
+    /// Entities that hold a token in a field: a trigram or, of a field that is indexed so, the whole value.
     FullText = "IX#" <experiment: ExperimentId> "#T#" <part: TokenPart> "#" <entity_type: Name> "#" <field: Field> / "" <token: Value> "#" <started: Descending> "#" <entity: Name>;
     /// What the indexer last saw of an entity: a copy of its values, from which its ranks and tokens follow. Newest first.
     IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <started: Descending> "#" <entity: Name> {
@@ -380,7 +380,7 @@ rows! {
         NAME: Text required "the name, which may be cut in the key",
         EXPERIMENT: ExperimentId required "the experiment that has it"
     };
-    /// Lists the registered models of a workspace by name, prompts apart.
+    /// Lists the registered models of a workspace by name, prompts apart, and (LSI2) by their last change.
     ModelName = "WORKSPACE#" <workspace: Name> / "RMNAME#" <kind: ModelKind> "#" <name: Name> { NAME: Text required "the name, which may be cut in the key" };
     /// Lists the workspace's evaluation datasets, oldest first.
     WorkspaceEvaluationDataset = "WORKSPACE#" <workspace: Name> / "EDS#" <dataset: EvaluationDatasetId> { ..LISTED_DATASET };

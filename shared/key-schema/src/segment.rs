@@ -23,10 +23,8 @@ pub trait Segment: Sized {
 /// How the tokens of a full-text list were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Three characters in a row, in lower case.
+    /// Some of the three characters in a row, in lower case.
     Trigram,
-    /// A stemmed word.
-    Word,
     /// The whole value.
     Value,
 }
@@ -35,7 +33,6 @@ impl Segment for Level {
     fn write(&self, key: &mut String) {
         key.push_str(match self {
             Self::Trigram => "3",
-            Self::Word => "W",
             Self::Value => "V",
         });
     }
@@ -43,7 +40,6 @@ impl Segment for Level {
     fn read(text: &str) -> Option<Self> {
         match text {
             "3" => Some(Self::Trigram),
-            "W" => Some(Self::Word),
             "V" => Some(Self::Value),
             _ => None,
         }

@@ -38,13 +38,17 @@ pub async fn fill<C: Candidates>(
 ) -> Result<Page<SortKey>> {
     let (mut page, mut top) = (Page::new(items), Top::new(items));
     let mut rest = listed;
+    let (mut read, mut passed) = (0, 0);
     reading.begins_here();
     while !(rest.is_empty() || in_order && page.is_full()) {
-        let wanted = if in_order { page.missing().min(rest.len()) } else { rest.len() };
+        // As many more as were refused, so that few requests are made one after another, however few pass.
+        let wanted = if in_order { page.missing().max(read - passed).min(rest.len()) } else { rest.len() };
         let (portion, others) = rest.split_at(reading.portion(wanted));
         rest = others;
         let found = candidates.read(portion).await?;
         reading.portion_was(portion.len());
+        read += portion.len();
+        passed += found.len();
         if in_order {
             add(candidates, found, &mut page).await?;
             if reading.is_used_up() && !page.is_empty() {

@@ -102,8 +102,9 @@ impl<L: Lists> Cursor<L> {
         &self.buffer
     }
 
-    pub(crate) fn into_entries(self) -> VecDeque<Entry<L::At>> {
-        self.buffer
+    /// Takes all that was read.
+    pub(crate) fn take_buffer(&mut self) -> VecDeque<Entry<L::At>> {
+        std::mem::take(&mut self.buffer)
     }
 
     /// Whether nothing follows what is in the buffer.

@@ -33,6 +33,9 @@ pub trait Lists: Clone + Send + Sync {
     /// What keys of the list by a column begin with for texts that begin so.
     fn text(column: &<Self::Columns as Columns>::Text, text: &str) -> String;
 
+    /// The text in a place of a list by a column; `None` if the key has no room for all of it.
+    fn whole_text(column: &<Self::Columns as Columns>::Text, place: &str) -> Option<String>;
+
     /// From this length on, in bytes, the text in a key of the list by a column may have been cut: a cut ends behind a whole
     /// character.
     fn uncut(column: &<Self::Columns as Columns>::Text) -> usize;

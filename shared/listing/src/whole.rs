@@ -3,46 +3,63 @@
 use std::collections::HashMap;
 
 use mlflow_api::Result;
-use search::{List, TimeRange};
+use search::{Ask, List, TimeRange, tests_of_keys};
 use table::Table;
 
 use crate::cursor::{Cursor, HEAD};
 use crate::lists::{Entry, Lists};
+use crate::pace::Pace;
 
-/// The entities that stand in all of these lists and began then, in any order; `None` if the lists have more entries than the
-/// limit. Of lists that are newest first, only what follows a place is read. 25 read units per 1,000 entries.
+/// The entities that stand in all of these lists and began then, in any order, without those whose texts in keys do not pass what is asked of
+/// them; `None` if the lists have more entries than the limit. Of lists that are newest first, only what follows a place is read. 25
+/// read units per 1,000 entries.
 pub async fn in_all<L: Lists>(
     table: &Table,
     lists: &L,
     named: &[List<L::Columns>],
+    asks: &[Ask<'_, L::Columns>],
     started: TimeRange,
     after: Option<&str>,
     limit: usize,
 ) -> Result<Option<Vec<Entry<L::At>>>> {
     let mut in_all: Option<HashMap<L::At, Entry<L::At>>> = None;
     let mut left = limit;
+    let mut turns = Pace::default();
     for list in named {
         let range = lists.range(list);
         let range = match after.filter(|_| list.is_newest_first()) {
             Some(place) => range.after(place),
             None => range,
         };
+        let tests = tests_of_keys(asks, list);
+        let passes = |place: &str| match list {
+            List::ByText { column, .. } if !tests.is_empty() => {
+                L::whole_text(column, place).is_none_or(|text| tests.iter().all(|test| test.passes(&text)))
+            }
+            _ => true,
+        };
         let mut cursor = Cursor::new(lists, range, HEAD);
-        cursor.read_more(table).await?;
-        while !cursor.is_done() {
-            if cursor.buffer().len() >= left {
+        let mut here = HashMap::new();
+        loop {
+            cursor.read_more(table).await?;
+            let entries = cursor.take_buffer();
+            let read = entries.len();
+            for entry in entries {
+                turns.keep().await;
+                let may_pass = started.contains(entry.started) && passes(&entry.place);
+                if may_pass && in_all.as_ref().is_none_or(|all| all.contains_key(&entry.at)) {
+                    here.insert(entry.at.clone(), entry);
+                }
+            }
+            if cursor.is_done() {
+                left = left.saturating_sub(read);
+                break;
+            }
+            if read >= left {
                 return Ok(None);
             }
-            cursor.limit_page(left - cursor.buffer().len());
-            cursor.read_more(table).await?;
-        }
-        left = left.saturating_sub(cursor.buffer().len());
-        let mut here = HashMap::with_capacity(cursor.buffer().len());
-        for entry in cursor.into_entries() {
-            let may_pass = started.contains(entry.started);
-            if may_pass && in_all.as_ref().is_none_or(|all| all.contains_key(&entry.at)) {
-                here.insert(entry.at.clone(), entry);
-            }
+            left -= read;
+            cursor.limit_page(left);
         }
         in_all = Some(here);
     }

@@ -15,6 +15,11 @@ pub fn of_datasets(field: DatasetField) -> String {
     format!("{DATASETS}{}", field.name())
 }
 
+/// Whether it is a field of what datasets have.
+pub(crate) fn is_of_datasets(field: &str) -> bool {
+    field.starts_with(DATASETS)
+}
+
 /// What the fields of datasets begin with; their values are always indexed.
 const DATASETS: &str = "datasets.";
 
@@ -45,10 +50,10 @@ impl IndexedFields {
     /// Whether the field's whole values are indexed.
     #[must_use]
     pub fn has_value(&self, field: &str) -> bool {
-        field.starts_with(DATASETS) || last_match(&self.values, field)
+        is_of_datasets(field) || last_match(&self.values, field)
     }
 
-    /// Whether the field's words and trigrams are indexed.
+    /// Whether the tokens of the field's text are indexed.
     #[must_use]
     pub fn has_text(&self, field: &str) -> bool {
         field == RUN_NAME || last_match(&self.text, field)

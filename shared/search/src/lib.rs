@@ -71,6 +71,7 @@ pub use order_by::{
 pub use page_token::{decode_page_token, encode_page_token};
 pub use plan::{
     AccessPath, Ask, Columns, Cost, Head, Heads, List, Options, Plan, SortBy, Sorting, TextColumn, Walk, choose,
+    tests_of_keys,
 };
 pub use range::{NumberRange, TextRange, TimeRange};
 pub use registry::{
@@ -79,7 +80,6 @@ pub use registry::{
 };
 pub use run_index::{Metric, RunColumn, RunList, RunOptions, RunPlan, RunWalk, Runs};
 pub use sort_key::{FirstValue, SortKey};
-pub use tokens::Level;
 pub use value::Number;
 
 use mlflow_api::Result;

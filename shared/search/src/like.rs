@@ -124,8 +124,6 @@ fn before<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: &'a str,
-    /// No wildcard stands before it, so that the text begins with it.
-    pub(crate) is_start: bool,
     /// No wildcard stands after it, so that the text ends with it.
     pub(crate) is_end: bool,
 }
@@ -133,7 +131,7 @@ pub(crate) struct Piece<'a> {
 /// The pieces between the wildcards of a pattern, those that are empty left out.
 pub(crate) fn pieces(pattern: &str) -> Vec<Piece<'_>> {
     let count = pattern.split(WILDCARDS).count();
-    let piece = |(place, text)| Piece { text, is_start: place == 0, is_end: place + 1 == count };
+    let piece = |(place, text)| Piece { text, is_end: place + 1 == count };
     pattern.split(WILDCARDS).enumerate().map(piece).filter(|piece| !piece.text.is_empty()).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
+use crate::fields::{IndexedFields, RUN_NAME, USER_ID, is_of_datasets, of_datasets};
 use crate::filter::{Comparator, KeyTest, RUN_NAME_TAG, RunFilter, RunNumber, RunPredicate, RunText, TextTest};
 use crate::order_by::{Direction, RunOrder, RunSortBy};
 use crate::plan::{Ask, Columns, List, Options, Plan, SortBy, Sorting, TextColumn, Walk, range_of, share_of_text};
@@ -69,6 +69,10 @@ impl TextColumn for RunColumn {
 
     fn may_be_missing(&self) -> bool {
         matches!(self, Self::EndTime | Self::Param(_) | Self::Field(_))
+    }
+
+    fn may_be_several(&self) -> bool {
+        matches!(self, Self::Field(field) if is_of_datasets(field))
     }
 
     fn text_field(&self, fields: &IndexedFields) -> Option<String> {

@@ -1,114 +1,81 @@
-//! The tokens by which texts are found: trigrams and words.
+//! The tokens by which texts are found: some of their trigrams.
 //!
 //! The indexer takes them from texts, the planner from patterns. What makes the index right is one sentence, and a test
 //! holds it: if a text matches a pattern, every term of the pattern is among the tokens of the text.
+//!
+//! Of each [`WINDOW`] trigrams in a row one is a token, and each with a separator between two characters. Which one, the trigrams
+//! alone decide ([`rank`]): so a stretch of a pattern as long as that has the same tokens as every text that it is part of. An entry
+//! of each trigram would be twice as many writes (`docs/adr/0046-tokens-of-names.md`).
 
 use std::collections::BTreeSet;
 
-use rust_stemmers::{Algorithm, Stemmer};
-
 use crate::like::{self, Piece};
-use crate::range::TextRange;
 
 /// Marks the end of a text, as its name in ASCII says. Any character would be right, as trigrams only propose what is
 /// checked later; this one is in hardly any text or pattern, and so proposes nothing wrong.
 pub(crate) const END: char = '\u{3}';
 
-/// Longer words are not indexed: they are hashes and encoded data, which a trigram finds as well.
-const LONGEST_WORD: usize = 40;
+/// Of so many trigrams in a row at least one is a token: of every five characters, and of the last three.
+const WINDOW: usize = 3;
 
-/// How a token was made from a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// Three characters in a row.
-    Trigram,
-    /// A stemmed word.
-    Word,
-}
-
-/// What a pattern says of the texts that match it: one of their tokens of this level is in the range.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Term {
-    /// The kind of token.
-    pub level: Level,
-    /// The token, or its beginning.
-    pub token: TextRange,
-}
-
-/// All trigrams of a text, with ASCII letters in lower case as ILIKE compares them. Two marks of the end are added, so
-/// that a trigram begins at each character: pieces of one or two characters are found as beginnings of trigrams. There are
-/// at most as many as characters; the caller who indexes only some of them must not search by the rest.
+/// The tokens of a text, with ASCII letters in lower case as ILIKE compares them. Two marks of the end are added, so that
+/// a trigram begins at each character. A text of one or two characters has none.
 #[must_use]
-pub fn trigrams(text: &str) -> BTreeSet<String> {
-    windows(&folded(text, true)).collect()
+pub fn of_text(text: &str) -> BTreeSet<String> {
+    chosen(&folded(text, true)).into_iter().collect()
 }
 
-/// All words of a text: letters and digits in a row, at most 40, ASCII letters in lower case. English endings are cut off
-/// (Snowball's stemmer, finished in 2017; the crate has nothing to keep up with), so that a word has few forms to store.
+/// The tokens of every text that matches a pattern of LIKE or ILIKE, as ordered in the pattern, each once. LIKE minds case and
+/// tokens do not, which makes more candidates and misses none.
 #[must_use]
-pub fn words(text: &str) -> BTreeSet<String> {
-    text.split(is_separator).filter_map(word).collect()
+pub fn of_pattern(pattern: &str) -> Vec<String> {
+    of_pieces(&like::pieces(pattern))
 }
 
-/// What a pattern of LIKE or ILIKE implies for the tokens of every text that matches it: words first, then trigrams, both
-/// as ordered in the pattern. LIKE minds case and the tokens do not, which makes more candidates and misses none.
-#[must_use]
-pub fn pattern_terms(pattern: &str) -> Vec<Term> {
-    terms(&like::pieces(pattern))
+/// The tokens of what equals a text.
+pub(crate) fn of_equal(text: &str) -> Vec<String> {
+    of_pieces(&[Piece { text, is_end: true }])
 }
 
-/// What a text that equals this one has for tokens.
-pub(crate) fn text_terms(text: &str) -> Vec<Term> {
-    terms(&[Piece { text, is_start: true, is_end: true }])
+fn of_pieces(pieces: &[Piece]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let tokens = pieces.iter().flat_map(|piece| chosen(&folded(piece.text, piece.is_end && !piece.text.is_empty())));
+    tokens.filter(|token| seen.insert(token.clone())).collect()
 }
 
-fn terms(pieces: &[Piece]) -> Vec<Term> {
-    let words = pieces.iter().flat_map(whole_words);
-    let words = words.map(|token| Term { level: Level::Word, token: TextRange::Equal(token) });
-    words.chain(pieces.iter().flat_map(piece_trigrams)).collect()
-}
-
-/// The words of a piece that end in it on both sides. Others may go on in the text, under a wildcard.
-fn whole_words<'a>(piece: &Piece<'a>) -> impl Iterator<Item = String> + use<'a> {
-    let Piece { text, is_start, is_end } = *piece;
-    let count = text.split(is_separator).count();
-    let is_whole = move |place: usize| (place > 0 || is_start) && (place + 1 < count || is_end);
-    let parts = text.split(is_separator).enumerate().filter(move |(place, _)| is_whole(*place));
-    parts.filter_map(|(_, part)| word(part))
-}
-
-fn piece_trigrams(piece: &Piece) -> Vec<Term> {
-    let characters = folded(piece.text, piece.is_end);
-    let term = |token| Term { level: Level::Trigram, token };
-    match characters.len() {
-        // The end of an empty text alone.
-        _ if piece.text.is_empty() => Vec::new(),
-        1 | 2 => vec![term(TextRange::Prefix(characters.into_iter().collect()))],
-        _ => windows(&characters).map(|trigram| term(TextRange::Equal(trigram))).collect(),
+/// The tokens among the trigrams of characters, in their order.
+fn chosen(characters: &[char]) -> Vec<String> {
+    let trigrams: Vec<_> = characters.windows(3).map(|trigram| (rank(trigram), trigram)).collect();
+    let mut is_token: Vec<_> = trigrams.iter().map(|(rank, _)| rank.is_none()).collect();
+    for first in 0..(trigrams.len() + 1).saturating_sub(WINDOW) {
+        // Of equal ones, any will do: they are one token.
+        let least = (first..first + WINDOW).min_by_key(|place| trigrams[*place].0);
+        if let Some(place) = least {
+            is_token[place] = true;
+        }
     }
+    let tokens = trigrams.iter().zip(is_token).filter(|(_, is_token)| *is_token);
+    tokens.map(|((_, trigram), _)| trigram.iter().collect()).collect()
 }
 
-fn windows(characters: &[char]) -> impl Iterator<Item = String> {
-    characters.windows(3).map(|trigram| trigram.iter().collect())
+/// Which of some trigrams is a token: the least. `None`, which is less than all others, is one that always is: the end of a word and the
+/// beginning of the next, which few texts share. Those beside it say less, and come last. The entries that are stored follow from this.
+fn rank(trigram: &[char]) -> Option<(bool, u64)> {
+    let is_separator = |character: &char| !character.is_alphanumeric();
+    let is_junction = trigram.get(1).is_some_and(|middle| is_separator(middle) && *middle != END);
+    let is_beside_one = trigram.iter().any(is_separator);
+    // FNV-1a; what is multiplied once more spreads its bits.
+    let bytes = trigram.iter().flat_map(|character| u32::from(*character).to_le_bytes());
+    let hash = bytes
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let hash = (hash ^ (hash >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (!is_junction).then_some((is_beside_one, hash))
 }
 
 fn folded(text: &str, with_end: bool) -> Vec<char> {
     let marks = if with_end { 2 } else { 0 };
     let characters = text.chars().map(|character| character.to_ascii_lowercase());
     characters.chain(std::iter::repeat_n(END, marks)).collect()
-}
-
-fn is_separator(character: char) -> bool {
-    !character.is_alphanumeric()
-}
-
-fn word(text: &str) -> Option<String> {
-    if text.is_empty() || text.chars().count() > LONGEST_WORD {
-        return None;
-    }
-    let word = text.to_ascii_lowercase();
-    // The stemmer is for English; it has no business with other letters.
-    Some(if word.is_ascii() { Stemmer::create(Algorithm::English).stem(&word).into_owned() } else { word })
 }
 
 #[cfg(test)]
@@ -118,56 +85,49 @@ mod tests {
     use super::*;
     use crate::like::Pattern;
 
-    fn shown(terms: &[Term]) -> String {
-        let shown = terms.iter().map(|term| match (&term.level, &term.token) {
-            (Level::Word, TextRange::Equal(token)) => format!("w:{token}"),
-            (_, TextRange::Equal(token)) => token.replace(END, "$"),
-            (_, TextRange::Prefix(token)) => format!("{token}*"),
-        });
-        shown.collect::<Vec<_>>().join(" ")
+    fn shown(tokens: impl IntoIterator<Item = String>) -> String {
+        tokens.into_iter().map(|token| token.replace(END, "$")).collect::<Vec<_>>().join(" ")
     }
 
+    /// Whoever changes these makes entries that are stored mean something else.
     #[test]
-    fn texts_have_tokens() {
-        let trigrams: Vec<_> = trigrams("aBcb").into_iter().map(|token| token.replace(END, "$")).collect();
-        assert_eq!(trigrams, ["abc", "b$$", "bcb", "cb$"]);
-        assert!(super::trigrams("").is_empty());
-        let words: Vec<_> = words("Trained runs, re-trained RUNS_2 Été").into_iter().collect();
-        assert_eq!(words, ["2", "re", "run", "train", "Été"]);
-        assert!(super::words(&"a".repeat(41)).is_empty());
-    }
-
-    #[test]
-    fn patterns_have_terms() {
-        for (pattern, expected) in [
-            ("%", ""),
+    fn tokens_are_as_they_are_stored() {
+        for (text, expected) in [
+            ("serious-newt-353", "353 iou new rio s-n ser t-3"),
+            ("unique-name-123", "123 e-1 e-n iqu nam"),
+            ("aBc", "abc"),
+            ("ab", ""),
             ("", ""),
-            ("%a%", "a*"),
-            ("ab%", "ab*"),
-            ("%a", "a$$"),
-            ("%ab", "ab$ b$$"),
-            ("%Abcd%", "abc bcd"),
-            ("abc", "w:abc abc bc$ c$$"),
-            ("%the runs of%", "w:run the he  e r  ru run uns ns  s o  of"),
-            ("runs of%", "w:run run uns ns  s o  of"),
-            ("a_b%cd", "a* b* cd$ d$$"),
         ] {
-            assert_eq!(shown(&pattern_terms(pattern)), expected, "{pattern}");
+            assert_eq!(shown(of_text(text)), expected, "{text}");
         }
     }
 
-    fn has_all(text: &str, terms: &[Term]) -> bool {
-        let (trigrams, words) = (trigrams(text), words(text));
-        terms.iter().all(|term| {
-            let tokens = if term.level == Level::Word { &words } else { &trigrams };
-            tokens.iter().any(|token| term.token.contains(token))
-        })
+    #[test]
+    fn patterns_have_tokens() {
+        for (pattern, expected) in [
+            ("%", ""),
+            ("", ""),
+            ("%a%", ""),
+            ("%ab", ""),
+            ("%abcd%", ""),
+            ("%y-t%", "y-t"),
+            ("%abcde%", "bcd"),
+            ("%a_b-c", "b-c"),
+        ] {
+            assert_eq!(shown(of_pattern(pattern)), expected, "{pattern}");
+        }
+    }
+
+    fn has_all(text: &str, wanted: &[String]) -> bool {
+        let tokens = of_text(text);
+        wanted.iter().all(|token| tokens.contains(token))
     }
 
     /// A pattern that the text matches, more often than not: some of its characters give way to wildcards.
     fn text_and_pattern() -> impl Strategy<Value = (String, String)> {
         let text = prop::collection::vec(prop::sample::select(vec!['a', 'B', 'c', 'É', ' ', '-', '1', '\u{3}']), 0..24);
-        (text, prop::collection::vec(0_u8..12, 24), any::<bool>()).prop_map(|(text, changes, other_case)| {
+        (text, prop::collection::vec(0_u8..24, 24), any::<bool>()).prop_map(|(text, changes, other_case)| {
             let mut pattern = String::new();
             for (character, change) in text.iter().zip(changes) {
                 match change {
@@ -183,22 +143,30 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
 
         #[test]
-        fn a_text_that_matches_has_every_term((text, pattern) in text_and_pattern(), other in "[aBc %_é1]{0,8}") {
+        fn a_text_that_matches_has_every_token((text, pattern) in text_and_pattern(), other in "[aBc %_é1]{0,8}") {
             for pattern in [pattern, other] {
                 if Pattern::like(&pattern).unwrap().matches(&text) || Pattern::ilike(&pattern).unwrap().matches(&text) {
-                    prop_assert!(has_all(&text, &pattern_terms(&pattern)), "{:?} {:?}", text, pattern);
+                    prop_assert!(has_all(&text, &of_pattern(&pattern)), "{:?} {:?}", text, pattern);
                 }
             }
-            prop_assert!(has_all(&text, &text_terms(&text)));
+            prop_assert!(has_all(&text, &of_equal(&text)));
         }
 
         #[test]
-        fn no_text_makes_trouble(text in "\\PC*", ascii in "[a-z']{0,45}") {
-            prop_assert!(has_all(&text, &text_terms(&text)));
-            prop_assert!(has_all(&ascii, &text_terms(&ascii)));
+        fn five_characters_have_a_token_and_the_last_three(text in "[^%_]{5,40}") {
+            let within = of_pattern(&format!("%{text}%"));
+            prop_assert!(!within.is_empty());
+            let end: String = text.chars().skip(2).collect();
+            let at_end = of_pattern(&format!("%{end}"));
+            prop_assert!(!at_end.is_empty());
+        }
+
+        #[test]
+        fn a_text_has_fewer_tokens_than_characters(text in "\\PC{0,200}") {
+            prop_assert!(of_text(&text).len() <= text.chars().count());
         }
     }
 }

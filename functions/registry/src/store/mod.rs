@@ -9,6 +9,7 @@ mod logged_model;
 mod model;
 mod model_delete;
 mod model_item;
+mod model_list;
 mod model_search;
 mod model_tag;
 mod version;

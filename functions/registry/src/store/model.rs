@@ -14,7 +14,9 @@ use super::attributes::{
     ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED, VERSIONS,
 };
 use super::home::{home_key, home_row, new_home};
-use super::model_item::{Model, kind_of_tag, list_key, list_row, model_entity, model_key};
+use super::model_item::{
+    Model, kind_of_tag, list_changed, list_key, list_row, model_entity, model_key,
+};
 use super::model_tag::ModelDocument;
 use super::version_item::version_entity;
 
@@ -28,7 +30,7 @@ pub struct NewModel {
 }
 
 impl Store {
-    /// Registers a model. One request; six write units for the table and one for an index. One more request if the name had another
+    /// Registers a model. One request; six write units for the table and two for indexes. One more request if the name had another
     /// model before whose rows are still there.
     pub async fn model_create(
         &self,
@@ -69,7 +71,7 @@ impl Store {
             }
             let mut others = vec![
                 Write::Put(home_row(workspace, &home, &id, name), Condition::item_missing()),
-                Write::Put(list_row(workspace, name, kind), Condition::Always),
+                Write::Put(list_row(workspace, name, kind, created), Condition::Always),
             ];
             others.extend(self.along.created(resource, &guarded));
             documents::take_all_rows(&mut others, tag_rows.clone())?;
@@ -113,15 +115,23 @@ impl Store {
     /// Changes a model's description and returns the model. One request more than reading it.
     pub async fn model_update(
         &self,
+        workspace: &Workspace,
         name: &Granted<RegisteredModelName>,
         description: &str,
     ) -> Result<RegisteredModel> {
         let name = name.as_str();
         limits::model_name(name)?;
-        let set = vec![(DESCRIPTION, text(description)), (UPDATED, number(now_ms()))];
-        let document = ModelDocument::new(name);
-        let item = documents::change(&self.table, &document, Change { set, ..Change::default() }).await?;
-        let model = Model::of(item)?;
+        let model = self
+            .table
+            .change("a model", |refusal| async move {
+                let model = self.model_or_refused(name, refusal).await?;
+                let now = now_ms();
+                let update = model.unchanged().set(DESCRIPTION, text(description)).set(UPDATED, number(now));
+                let writes = vec![Write::Update(update), list_changed(workspace, &model, now)];
+                let item = model.item.with(DESCRIPTION, text(description)).with(UPDATED, number(now));
+                Ok::<_, Error>(Plan::Write(writes, Model::of(item)?))
+            })
+            .await?;
         self.model_whole(&model).await
     }
 
@@ -158,7 +168,7 @@ impl Store {
                     let mut writes = vec![
                         Write::Put(moved(&model, new_name, now), Condition::item_missing()),
                         Write::Delete(model_key(name), model.is_unchanged()),
-                        Write::Put(list_row(workspace, new_name, kind), Condition::Always),
+                        Write::Put(list_row(workspace, new_name, kind, now), Condition::Always),
                         Write::Delete(list_key(workspace, name, kind), Condition::Always),
                         Write::Update(at_home),
                     ];
@@ -166,7 +176,7 @@ impl Store {
                     writes
                 } else {
                     let update = model.unchanged().set(UPDATED, number(now)).set(RENAMED, number(now));
-                    vec![Write::Update(update), Write::Update(at_home)]
+                    vec![Write::Update(update), Write::Update(at_home), list_changed(workspace, &model, now)]
                 };
                 Ok(Plan::Write(writes, ()))
             })

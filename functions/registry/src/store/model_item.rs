@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use entities::{entries, find, unreadable};
-use key_schema::{Key, ModelKind, Name, rows};
+use key_schema::index::ModelsByChange;
+use key_schema::{Descending, Key, ModelKind, Name, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelAlias, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, Result, Workspace};
-use table::{Condition, Item, Update, Value, map, number, text};
+use table::{Condition, Item, Update, Value, Write, map, number, text};
 
 use super::attributes::{
     ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAGS, UPDATED, VERSIONS,
@@ -37,8 +38,17 @@ pub(super) fn list_key(workspace: &Workspace, name: &str, kind: ModelKind) -> Ke
     rows::ModelName::key(&workspace.as_str().into(), &kind, &Name::from(name))
 }
 
-pub(super) fn list_row(workspace: &Workspace, name: &str, kind: ModelKind) -> Item {
-    Item::new(list_key(workspace, name, kind)).with(NAME, text(name))
+/// The same with its place by the last change, in ms.
+pub(super) fn list_row(workspace: &Workspace, name: &str, kind: ModelKind, changed: i64) -> Item {
+    let by_change = ModelsByChange::key(&kind, &Descending(changed));
+    Item::new(list_key(workspace, name, kind)).with(NAME, text(name)).indexed(by_change)
+}
+
+/// A part of a transaction that changes a model at this time, in ms: the list by the last change says so, too.
+pub(super) fn list_changed(workspace: &Workspace, model: &Model, changed: i64) -> Write {
+    let kind = model.kind();
+    let update = Update::new(list_key(workspace, &model.name, kind)).only_if(Condition::item_exists());
+    Write::Update(update.indexed(ModelsByChange::key(&kind, &Descending(changed))))
 }
 
 /// The kind a model is searched as; only this one value of the tag makes a prompt of it (`_update_query_to_exclude_prompts`).
@@ -69,6 +79,11 @@ impl Model {
         };
         let (name, latest, aliases) = read().ok_or_else(|| unreadable(&item, "a registered model"))?;
         Ok(Self { name, item, latest, aliases })
+    }
+
+    /// When it was last changed, in ms.
+    pub(super) fn changed(&self) -> i64 {
+        self.item.number(UPDATED).unwrap_or_default()
     }
 
     /// From the item under the key of this name, if there is one. Of a long name, the key has a hash: an item of another name is not the
@@ -165,7 +180,7 @@ pub(super) fn model_entity(
     Ok(RegisteredModel {
         name: model.name.clone(),
         creation_timestamp: model.item.number(CREATED).unwrap_or_default(),
-        last_updated_timestamp: model.item.number(UPDATED).unwrap_or_default(),
+        last_updated_timestamp: model.changed(),
         description: model.item.text(DESCRIPTION).unwrap_or_default().to_owned(),
         latest_versions,
         tags: tags.collect(),

@@ -1,11 +1,13 @@
 //! Searching registered models.
 
 use access::{Guarded, Visible};
-use entities::{entries, read_all};
-use futures::future::{ready, try_join_all};
+use std::collections::HashMap;
+
+use entities::entries;
+use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, KeyRange, ModelKind, Name, Ordinal, rows};
-use listing::{Candidates, Pace, Page, Reading, add, fill};
+use key_schema::{Key, ModelKind, Name, Ordinal, rows};
+use listing::{Candidates, Pace, Page, Reading, fill};
 use mlflow_api::registry::{Models, RegisteredModel};
 use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
@@ -13,20 +15,19 @@ use search::{
     Fingerprint, RegisteredModelFields, RegisteredModelFilter, RegisteredModelOrder, SortKey, decode_page_token,
     parse_registered_model_search,
 };
-use table::{Item, Query};
+use table::Item;
 
-use super::attributes::{NAME, TAGS, UPDATED};
-use super::model_item::{Model, list_key, model_entity, model_key, tag};
+use super::attributes::{NAME, TAGS};
+use super::model_item::{Model, model_entity, model_key, tag};
+use super::model_list::{Listed, ModelList};
 use super::version_item::version_entity;
 use super::{Search, Store};
 
-/// Names that are read at least where a filter may refuse some.
-const PORTION: usize = 100;
 /// Models whose tags are read at a time.
 const AT_ONCE: usize = 16;
 
 /// A model as a search sees it.
-struct Candidate {
+pub(super) struct Candidate {
     model: Model,
     tag_rows: Vec<Item>,
     tags: Vec<KeyValue>,
@@ -45,7 +46,7 @@ impl RegisteredModelFields for Candidate {
     }
 
     fn last_updated(&self) -> i64 {
-        self.model.item.number(UPDATED).unwrap_or_default()
+        self.model.changed()
     }
 
     fn tag(&self, key: &str) -> Option<&str> {
@@ -59,9 +60,9 @@ pub(super) fn is_visible(visible: &Visible, name: &str) -> bool {
 }
 
 impl Store {
-    /// Searches registered models. In the order of names: one request for the page's names, one per 100 of its models and one per 100
-    /// of their latest versions, and more where filters on tags refuse models. In any other order, all models whose names may
-    /// pass are read.
+    /// Searches registered models, in the order of names or of the last change, in either direction: one request for the page's part of
+    /// that list, one per 100 of its models and one per 100 of their latest versions, and as much again as the filter refuses. Where
+    /// models and prompts are asked for at once, all whose names may pass are read.
     pub async fn model_search(&self, workspace: &Workspace, visible: &Visible, search: &Search) -> Result<Models> {
         limits::max_models(search.max_results)?;
         let (filter, order) = parse_registered_model_search(&search.filter, &search.order_by)?;
@@ -72,28 +73,34 @@ impl Store {
         let store = Self { table: reading.of(&self.table), ..self.clone() };
         let wanted = Wanted { store, workspace, visible, filter, order, after };
         let page = match kinds(&wanted.filter) {
-            [kind] if wanted.order.is_by_name() => models_by_name(&wanted, *kind, page_size, reading).await?,
-            kinds => {
-                let beginning = wanted.filter.name_beginning();
-                let names =
-                    try_join_all(kinds.iter().map(|kind| self.model_names(workspace, *kind, beginning))).await?;
-                let names: Vec<_> = names.into_iter().flatten().filter(|name| wanted.name_passes(name)).collect();
-                fill(&wanted, &names, false, page_size, reading).await?
+            [kind] => {
+                let list = ModelList::of(*kind, &wanted);
+                match list {
+                    Some(list) if !list.is_longer_than_names(&wanted).await? => {
+                        list.page(&wanted, page_size, reading).await?
+                    }
+                    _ => self.models_of_names(&wanted, &[*kind], page_size, reading).await?,
+                }
             }
+            kinds => self.models_of_names(&wanted, kinds, page_size, reading).await?,
         };
         let (registered_models, next_page_token) = page.finish(fingerprint)?;
         Ok(Models { registered_models, next_page_token })
     }
 
-    /// The names of the models of a kind, those that begin so and perhaps more. One request per MB of them.
-    pub(super) async fn model_names(
+    /// A page of all models of some kinds whose names may pass.
+    async fn models_of_names(
         &self,
-        workspace: &Workspace,
-        kind: ModelKind,
-        beginning: Option<&str>,
-    ) -> Result<Vec<String>> {
-        let pages = listing::pages(&self.table, Query::of(names_of(workspace, kind, beginning))).map_err(Error::from);
-        pages.and_then(|rows| ready(read_all(&rows, "the name of a model", name_of))).try_concat().await
+        wanted: &Wanted<'_>,
+        kinds: &[ModelKind],
+        page_size: usize,
+        reading: Reading,
+    ) -> Result<Page<SortKey>> {
+        let beginning = wanted.filter.name_beginning();
+        let names = kinds.iter().map(|kind| self.model_names(wanted.workspace, *kind, beginning));
+        let names = try_join_all(names).await?.into_iter().flatten().filter(|name| wanted.name_passes(name));
+        let listed: Vec<_> = names.map(Listed::named).collect();
+        fill(wanted, &listed, false, page_size, reading).await
     }
 
     /// The models of these names that are there. One request per 100.
@@ -123,7 +130,7 @@ impl Store {
                 latest(model).into_iter().map(move |version| key(&home, version)).collect::<Vec<_>>()
             })
             .collect();
-        let items = if keys.is_empty() { std::collections::HashMap::new() } else { self.table.get_many(&keys).await? };
+        let items = if keys.is_empty() { HashMap::new() } else { self.table.get_many(&keys).await? };
         let items = &items;
         let models = found.iter().map(|Candidate { model, tag_rows, .. }| async move {
             let home = model.home();
@@ -139,19 +146,14 @@ impl Store {
     }
 }
 
-/// The name in a row of a list.
-fn name_of(row: &Item) -> Option<String> {
-    row.text(NAME).map(str::to_owned)
-}
-
 /// What a model on a page has to be.
-struct Wanted<'a> {
-    store: Store,
-    workspace: &'a Workspace,
+pub(super) struct Wanted<'a> {
+    pub(super) store: Store,
+    pub(super) workspace: &'a Workspace,
     visible: &'a Visible,
-    filter: RegisteredModelFilter,
-    order: RegisteredModelOrder,
-    after: Option<SortKey>,
+    pub(super) filter: RegisteredModelFilter,
+    pub(super) order: RegisteredModelOrder,
+    pub(super) after: Option<SortKey>,
 }
 
 impl Wanted<'_> {
@@ -159,15 +161,34 @@ impl Wanted<'_> {
     fn name_passes(&self, name: &str) -> bool {
         self.filter.name_passes(name) && is_visible(self.visible, name)
     }
+
+    /// Whether a model may stand on the page, as far as its list says.
+    pub(super) fn may_come(&self, listed: &Listed) -> bool {
+        self.name_passes(&listed.name) && self.after.as_ref().is_none_or(|after| self.order.key(listed) > *after)
+    }
+
+    /// Whether every model of a list passes.
+    pub(super) fn refuses_none(&self) -> bool {
+        self.filter.names.is_empty() && !self.refuses_models() && matches!(self.visible, Visible::Everything)
+    }
+
+    /// Whether models are refused for more than lists say.
+    pub(super) fn refuses_models(&self) -> bool {
+        !self.filter.tags.tests.is_empty()
+    }
 }
 
 impl Candidates for Wanted<'_> {
-    type Listed = String;
+    type Listed = Listed;
     type Found = Candidate;
     type Entity = RegisteredModel;
 
-    async fn read(&self, names: &[String]) -> Result<Vec<(SortKey, Candidate, usize)>> {
-        let models = self.store.models_named(names).await?;
+    async fn read(&self, listed: &[Listed]) -> Result<Vec<(SortKey, Candidate, usize)>> {
+        let names: Vec<_> = listed.iter().map(|listed| listed.name.clone()).collect();
+        // One that is changed now stands where its list had it.
+        let in_list = listed.iter().filter(|listed| listed.changed.is_some());
+        let in_list: HashMap<_, _> = in_list.map(|listed| (listed.name.as_str(), listed)).collect();
+        let models = self.store.models_named(&names).await?;
         let candidates = models.into_iter().map(|model| async move {
             let tag_rows = self.store.model_tag_rows(&model).await?;
             let tags = entries(&model.item, TAGS, &tag_rows)?.into_iter();
@@ -178,7 +199,8 @@ impl Candidates for Wanted<'_> {
         let (mut found, mut pace) = (Vec::new(), Pace::default());
         while let Some(candidate) = candidates.try_next().await? {
             pace.keep().await;
-            let key = self.order.key(&candidate);
+            let listed = in_list.get(candidate.model.name.as_str());
+            let key = listed.map_or_else(|| self.order.key(&candidate), |listed| self.order.key(*listed));
             if self.filter.matches(&candidate) && self.after.as_ref().is_none_or(|after| key > *after) {
                 let bytes = candidate.size();
                 found.push((key, candidate, bytes));
@@ -192,46 +214,6 @@ impl Candidates for Wanted<'_> {
     }
 }
 
-/// A page of the models of a kind, in the order of names, the list of which is read as far as it needs.
-async fn models_by_name(
-    wanted: &Wanted<'_>,
-    kind: ModelKind,
-    page_size: usize,
-    mut reading: Reading,
-) -> Result<Page<SortKey>> {
-    let list = names_of(wanted.workspace, kind, wanted.filter.name_beginning());
-    let after =
-        wanted.after.as_ref().and_then(SortKey::first_text).map(|name| list_key(wanted.workspace, name, kind).sk);
-    let mut query = Query::of(match &after {
-        Some(after) => list.starting_at_key(after),
-        None => list,
-    });
-    let mut page = Page::new(page_size);
-    loop {
-        // One more shows whether there is another page; and the first is the last of the page before.
-        let names = page.missing() + 2;
-        query = query.limit(if wanted.filter.names.is_empty() { names } else { names.max(PORTION + 1) });
-        let rows = wanted.store.table.query_page(&query).await?;
-        let of_page = rows.items.iter().filter(|row| row.key().is_some_and(|key| after.as_ref() != Some(&key.sk)));
-        let mut names = read_all(of_page, "the name of a model", name_of)?;
-        names.retain(|name| wanted.name_passes(name));
-        let mut rest = names.as_slice();
-        while !rest.is_empty() && !page.has_ended() {
-            let (portion, others) = rest.split_at(reading.portion(rest.len()));
-            add(wanted, wanted.read(portion).await?, &mut page).await?;
-            reading.portion_was(portion.len());
-            rest = others;
-            if reading.is_used_up() && !page.is_empty() && (!rest.is_empty() || rows.next.is_some()) {
-                page.ends_here();
-            }
-        }
-        match rows.next {
-            Some(next) if !page.has_ended() => query = query.starting_at(next),
-            _ => return Ok(page),
-        }
-    }
-}
-
 /// The lists that hold what may pass.
 fn kinds(filter: &RegisteredModelFilter) -> &'static [ModelKind] {
     if filter.tags.prompts_only() {
@@ -240,14 +222,5 @@ fn kinds(filter: &RegisteredModelFilter) -> &'static [ModelKind] {
         &[ModelKind::Model, ModelKind::Prompt]
     } else {
         &[ModelKind::Model]
-    }
-}
-
-/// The list of the models of a kind, or that part of it whose names begin so and perhaps more.
-fn names_of(workspace: &Workspace, kind: ModelKind, beginning: Option<&str>) -> KeyRange {
-    let names = rows::ModelName::all(&workspace.as_str().into()).kind(&kind);
-    match beginning {
-        Some(beginning) => names.beginning(&Name::from(beginning)),
-        None => names.range(),
     }
 }

@@ -112,7 +112,7 @@ impl Store {
                 let mut writes = vec![Write::Update(update), Write::Delete(row, Condition::Always)];
                 if before != kind {
                     writes.push(Write::Delete(list_key(workspace, name, before), Condition::Always));
-                    writes.push(Write::Put(list_row(workspace, name, kind), Condition::Always));
+                    writes.push(Write::Put(list_row(workspace, name, kind, model.changed()), Condition::Always));
                 }
                 Ok::<_, Error>(Plan::Write(writes, ()))
             })

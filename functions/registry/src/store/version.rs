@@ -5,14 +5,14 @@ use artifact_store::{Location, not_read};
 use entities::now_ms;
 use key_schema::{Name, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
-use mlflow_api::{Error, RegisteredModelName, Result, limits_registry as limits};
+use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
 use table::{Condition, Item, Plan, Query, Write, number, text};
 
 use super::Store;
 use super::attributes::{
     CREATED, DESCRIPTION, HOME, LATEST, NAME, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAG_ROWS, UPDATED, VERSIONS,
 };
-use super::model_item::{Model, model_key};
+use super::model_item::{Model, list_changed, model_key};
 use super::version_item::{Found, storage_of, version_entity};
 use super::version_source::{Owners, Resolved, VersionSource};
 use crate::source::{ModelUri, Source};
@@ -37,11 +37,12 @@ pub struct NewVersion {
 }
 
 impl Store {
-    /// Creates a version. Two requests, a third for the run if the source is not below the artifact root; six to eight write units for
+    /// Creates a version. Two requests, a third for the run if the source is not below the artifact root; ten to twelve write units for
     /// up to 1 KB of it. Numbers are counted in the model, in the same transaction, so that they neither repeat nor skip; who
     /// was too late goes on from the model as it is then.
     pub async fn version_create(
         &self,
+        workspace: &Workspace,
         name: &Granted<RegisteredModelName>,
         new: &NewVersion,
         owners: &Owners,
@@ -60,16 +61,16 @@ impl Store {
                     Some(item) => Model::named(name, Some(item))?,
                     None => self.model_find(name).await?,
                 };
-                let version = model.count() + 1;
+                let (version, now) = (model.count() + 1, now_ms());
                 let (item, tag_rows) = new_item(&model, version, new, source);
                 let update = model
                     .same()
                     .only_if(Condition::Equals(VERSIONS.into(), number(model.count())))
                     .set(VERSIONS, number(version))
                     .set((LATEST, ModelStage::None.name()), number(version))
-                    .set(UPDATED, number(now_ms()));
+                    .set(UPDATED, number(now));
                 let of_run = of_run(&model, version, source.run_id.as_deref());
-                let mut others = vec![Write::Update(update)];
+                let mut others = vec![Write::Update(update), list_changed(workspace, &model, now)];
                 others.extend(of_run.map(|row| Write::Put(row, Condition::Always)));
                 if let Some(id) = source.model_id.as_deref().filter(|_| !new.is_prompt) {
                     others

@@ -8,12 +8,12 @@ use entities::now_ms;
 use key_schema::index::VersionsInStage;
 use key_schema::{Field, IndexEntry, Name, Ordinal, part, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion};
-use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, limits_registry as limits};
+use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, Workspace, limits_registry as limits};
 use table::{Condition, Failure, Item, Plan, Query, Update, Value, Write, number, text};
 
 use super::Store;
 use super::attributes::{ALIASES, DESCRIPTION, LATEST, RUN, STAGE, TAG_ROWS, UPDATED};
-use super::model_item::{Model, versions_map};
+use super::model_item::{Model, list_changed, versions_map};
 use super::version_item::{Found, stage_of};
 use super::version_tag::VersionDocument;
 
@@ -48,6 +48,7 @@ impl Store {
     /// each stage whose greatest version has to be found anew.
     pub async fn version_transition(
         &self,
+        workspace: &Workspace,
         name: &Granted<RegisteredModelName>,
         version: &str,
         stage: &str,
@@ -81,7 +82,7 @@ impl Store {
             if is_last_part {
                 moves.push(Move::new(found.number, found.stage(), to));
             }
-            if !self.versions_move(&found.model, &moves).await? {
+            if !self.versions_move(workspace, &found.model, &moves).await? {
                 continue;
             }
             attempts.progressed();
@@ -94,7 +95,12 @@ impl Store {
     }
 
     /// Deletes a version and its aliases. Two requests, and one for its stage if it was the greatest in it.
-    pub async fn version_delete(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<()> {
+    pub async fn version_delete(
+        &self,
+        workspace: &Workspace,
+        name: &Granted<RegisteredModelName>,
+        version: &str,
+    ) -> Result<()> {
         let name = name.as_str();
         let version = limits::version(version)?;
         limits::model_name(name)?;
@@ -103,15 +109,19 @@ impl Store {
             .table
             .change("a model", |_| async move {
                 let found = self.version_find(name, version).await?;
-                let model = &found.model;
+                let (model, now) = (&found.model, now_ms());
                 let latest = self.latest_without(model, &[(found.number, found.stage())]).await?;
                 let aliases = model.aliases().into_iter().filter(|(_, of)| *of != found.number);
                 let update = model
                     .unchanged()
                     .set(LATEST, latest_map(&latest))
                     .set(ALIASES, versions_map(aliases))
-                    .set(UPDATED, number(now_ms()));
-                let mut writes = vec![Write::Update(update), Write::Delete(found.key(), Condition::item_exists())];
+                    .set(UPDATED, number(now));
+                let mut writes = vec![
+                    Write::Update(update),
+                    Write::Delete(found.key(), Condition::item_exists()),
+                    list_changed(workspace, model, now),
+                ];
                 if let Some(run) = found.item.text(RUN).filter(|run| !run.is_empty()) {
                     let of_run = rows::VersionOfRun::key(&Name::from(run), &model.home(), &Ordinal(found.number));
                     writes.push(Write::Delete(of_run, Condition::Always));
@@ -134,7 +144,7 @@ impl Store {
 
     /// Moves versions between stages, and keeps the model's account of the greatest of each; `false` if somebody else changed the model
     /// or a version.
-    async fn versions_move(&self, model: &Model, moves: &[Move]) -> Result<bool> {
+    async fn versions_move(&self, workspace: &Workspace, model: &Model, moves: &[Move]) -> Result<bool> {
         let leaving: Vec<_> = moves.iter().map(|one| (one.version, one.from)).collect();
         let mut latest = self.latest_without(model, &leaving).await?;
         for Move { version, to, .. } in moves {
@@ -155,7 +165,8 @@ impl Store {
                 _ => update.indexed(VersionsInStage::key(&Field::from(to.name()), &version)),
             })
         });
-        let writes: Vec<_> = std::iter::once(Write::Update(update)).chain(versions).collect();
+        let writes: Vec<_> =
+            [Write::Update(update), list_changed(workspace, model, now)].into_iter().chain(versions).collect();
         match self.table.transact(&writes).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(_)) => Ok(false),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::server::Site;
+use crate::server::{Server, Site};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_have_every_model_once_in_any_order() {
@@ -35,13 +35,94 @@ async fn pages_have_every_model_once_in_any_order() {
                     continue;
                 }
                 let mut found = server.models(&[("max_results", size), ("order_by", order), ("filter", filter)]).await;
-                if order == "name" && !filter.is_empty() {
-                    assert_eq!(found, expected);
+                match order {
+                    "name" => assert_eq!(found, expected, "{size} {filter}"),
+                    "name DESC" => assert!(found.iter().rev().eq(&expected), "{size} {filter}"),
+                    _ => {}
                 }
                 found.sort();
                 assert_eq!(found, expected, "{size} {order} {filter}");
             }
         }
+    }
+}
+
+/// Whatever changes a model's time moves it in the list by time, models and prompts alike.
+#[tokio::test]
+async fn the_model_that_was_changed_last_comes_first() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let prompt = json!([{ "key": "mlflow.prompt.is_prompt", "value": "true" }]);
+    let prompts = ("filter", "tags.`mlflow.prompt.is_prompt` = 'true'");
+    let long = "é".repeat(900);
+    for name in ["a", "b", &long] {
+        server.model(name).await;
+        server.post("registered-models/create", json!({ "name": format!("p {name}"), "tags": prompt })).await.ok();
+    }
+    let check = async |first: &str| {
+        for (kind, filter) in [("", ("filter", "")), ("p ", prompts)] {
+            for size in ["1", "100"] {
+                let found = async |order| server.models(&[("max_results", size), ("order_by", order), filter]).await;
+                let latest = found("timestamp DESC").await;
+                assert_eq!((latest.len(), latest[0].as_str()), (3, format!("{kind}{first}").as_str()), "{size}");
+                let oldest = found("timestamp").await;
+                assert!(oldest.iter().rev().eq(&latest), "{oldest:?} {latest:?}");
+            }
+        }
+    };
+    for name in ["a", &long, "b"] {
+        tick().await;
+        for model in [name.to_owned(), format!("p {name}")] {
+            let update = json!({ "name": model, "description": "of trees" });
+            server.call("PATCH", "registered-models/update", update).await.ok();
+        }
+        check(name).await;
+    }
+    tick().await;
+    for model in ["a", "p a"] {
+        assert_eq!(server.version(model).await, 1);
+    }
+    check("a").await;
+    tick().await;
+    for model in [long.clone(), format!("p {long}")] {
+        server.rename(&model, &model).await.ok();
+    }
+    check(&long).await;
+    tick().await;
+    for model in ["a", "p a"] {
+        server.delete("model-versions/delete", json!({ "name": model, "version": "1" })).await.ok();
+    }
+    check("a").await;
+    // Of one that becomes a prompt, nothing is left among the models.
+    server.set_tag("b", "mlflow.prompt.is_prompt", "true").await.ok();
+    assert_eq!(server.models(&[("order_by", "timestamp DESC")]).await, ["a", &long]);
+}
+
+/// Times are in ms: what comes next is later.
+async fn tick() {
+    let now = entities::now_ms();
+    while entities::now_ms() <= now {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// However few pass, and whatever the size of a page, many are read at a time.
+#[tokio::test]
+async fn a_filter_that_refuses_nearly_all_takes_few_requests() {
+    let site = Site::new().await;
+    for number in 0..600 {
+        site.other.model(&format!("m {number:03}")).await;
+    }
+    site.other.set_tag("m 555", "team", "red").await.ok();
+    let meter = table::Meter::default();
+    let server = Server::on(&site.table.metered(meter.clone()));
+    for order in ["name", "name DESC", "timestamp DESC"] {
+        meter.take();
+        let page = [("max_results", "1"), ("filter", "tags.team = 'red'"), ("order_by", order)];
+        let found = server.get("registered-models/search", &page).await.ok();
+        assert_eq!(found["registered_models"][0]["name"], "m 555");
+        let requests = meter.take().requests;
+        assert!(requests < 30, "{order}: {requests}");
     }
 }
 

@@ -182,5 +182,10 @@ fn name(number: i64) -> String {
     if number % 500 == 250 {
         return format!("special-ox-{number}");
     }
+    match number % 2_000 {
+        777 => return format!("model-{:03}y-train", spread(number, 3) % 1_000),
+        place if place % 10 == 4 => return format!("model-{:03}-train", spread(number, 3) % 1_000),
+        _ => {}
+    }
     format!("{}-{}-{}", pick(&words, 1), pick(&animals, 2), spread(number, 3) % 1_000)
 }

@@ -39,7 +39,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     // Indexes one of the runs.
     let act = async |indexer: &Indexer, run: &&String| index(indexer, experiment, std::slice::from_ref(*run)).await;
     let runs = runs.each_ref();
-    ledger.row("a new run, 4 tags", budget([8.0, 26.0, 4.0], [6.0, 24.0, 3.0]), &indexing, runs, act).await;
+    ledger.row("a new run, 4 tags", budget([8.0, 14.0, 4.0], [6.0, 12.0, 3.0]), &indexing, runs, act).await;
     for run in runs {
         store.run_log_batch(run, &metrics(10, 0)).await.unwrap();
     }

@@ -88,7 +88,7 @@ const SEARCHES: &[Search] = &[
         filter: "attributes.run_name LIKE '%x%'",
         order_by: &[],
         found: 20,
-        budget: budget([6.0, 0.0, 25.0], [4.0, 0.0, 23.0]),
+        budget: budget([10.0, 0.0, 420.0], [8.0, 0.0, 420.0]),
     },
     Search {
         name: "run_name ILIKE 'SPECIAL%' ordered by a metric, 20 match",
@@ -139,6 +139,27 @@ const SEARCHES: &[Search] = &[
         found: 100,
         budget: budget([7.0, 0.0, 113.0], [5.0, 0.0, 111.0]),
     },
+    Search {
+        name: "run_name LIKE '%y-train', 5 match, 1,000 have the word",
+        filter: "attributes.run_name LIKE '%y-train'",
+        order_by: &[],
+        found: 5,
+        budget: budget([10.0, 0.0, 60.0], [8.0, 0.0, 60.0]),
+    },
+    Search {
+        name: "params.model LIKE '%zzz%', none matches",
+        filter: "params.model LIKE '%zzz%'",
+        order_by: &[],
+        found: 0,
+        budget: budget([10.0, 0.0, 300.0], [10.0, 0.0, 300.0]),
+    },
+    Search {
+        name: "tags.note ILIKE '%OF 77%', about 110 match",
+        filter: "tags.note ILIKE '%OF 77%'",
+        order_by: &[],
+        found: 100,
+        budget: budget([15.0, 0.0, 500.0], [15.0, 0.0, 500.0]),
+    },
 ];
 
 /// Where none of the runs is indexed: which of the searches, and what they may cost then.
@@ -188,6 +209,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     let other = experiment(&filled.requests.store, "other").await;
     let runs = filled.runs(0..500, move |store, number| async move { filled::run(&store, other, number).await }).await;
     index(&filled.indexing.store, other, &runs).await;
+    many_experiments(ledger, &filled).await;
     let large = experiment(&filled.requests.store, "large").await;
     let runs = filled.runs(0..RUNS, move |store, number| async move { filled::run(&store, large, number).await }).await;
     for (place, budget) in BEHIND {
@@ -219,6 +241,23 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         pages(ledger, &SEARCHES[*place], *budgets, &filled, large).await;
     }
     running(ledger, &filled, large).await;
+}
+
+/// A part of a name over more experiments than are asked for all of their lists.
+async fn many_experiments(ledger: &mut Ledger, filled: &Filled) {
+    let mut ids = Vec::new();
+    for number in 0..200 {
+        ids.push(experiment(&filled.requests.store, &format!("one of many {number}")).await.to_string());
+    }
+    let filter = "attributes.run_name LIKE '%special-ox%'".to_owned();
+    let wanted = SearchRuns { experiment_ids: ids, filter, ..search(ExperimentId::DEFAULT, "", &[]) };
+    let call = "run_name LIKE '%special-ox%' over 200 experiments";
+    let most = budget([410.0, 0.0, 410.0], [410.0, 0.0, 410.0]);
+    ledger
+        .row(call, most, &filled.requests, [(), ()], async |store, ()| {
+            assert!(store.run_search(&wanted).await.unwrap().runs.is_empty());
+        })
+        .await;
 }
 
 /// With runs that are being logged to: the latest of the experiment, and all changed since they were indexed.

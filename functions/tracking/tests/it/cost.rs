@@ -3,6 +3,7 @@
 use futures::future::join_all;
 use serde_json::{Value, json};
 
+use crate::indexed::index;
 use crate::server::{Server, Site};
 
 fn requests(site: &Site) -> u64 {
@@ -26,6 +27,29 @@ async fn a_run_is_deleted_and_restored_in_two_requests() {
     for path in ["runs/delete", "runs/restore"] {
         server.post(path, json!({ "run_id": run })).await.ok();
         assert_eq!(requests(&site), 2, "{path}");
+    }
+}
+
+/// Beside the experiments' states, a mark and a list of each.
+#[tokio::test]
+async fn a_search_of_many_experiments_asks_each_twice() {
+    let site = Site::new().await;
+    let mut ids = Vec::new();
+    for number in 0..120 {
+        ids.push(site.server.experiment(&format!("e {number}")).await);
+    }
+    let new = json!({ "experiment_id": ids[7], "run_name": "serious-newt-353", "start_time": 1 });
+    site.server.post("runs/create", new).await.ok();
+    index(&site).await;
+    for order in ["start_time DESC", "metrics.m"] {
+        requests(&site);
+        let filter = "attributes.run_name LIKE '%serious-newt%' AND params.a != 'x'";
+        let search = json!({ "experiment_ids": ids, "filter": filter, "order_by": [order] });
+        assert!(site.server.search(search).await.is_empty());
+        let search = json!({ "experiment_ids": ids, "filter": "attributes.run_name LIKE '%serious-newt%'", "order_by": [order] });
+        assert_eq!(site.server.search(search).await.len(), 1);
+        let asked = requests(&site);
+        assert!(asked <= 2 * (3 * 120 + 10), "{order}: {asked}");
     }
 }
 

@@ -50,7 +50,7 @@ impl<C: Columns> Costed<C> {
         let per_entity = estimates.per_entity(lists);
         let narrow_by = narrowing(&path, lists, options, heads, estimates);
         let now: &[List<C>] = if is_rare(per_entity) { &narrow_by } else { &[] };
-        let is_by_time = path.is_by_time() && narrow_by.is_empty();
+        let is_by_time = path.is_by_time() && (narrow_by.is_empty() || path.may_be_narrowed_later(per_entity));
         let cost = if is_by_time { estimates.by_time() } else { estimates.in_order(lists, now) };
         Self { path, narrow_by, per_entity, cost }
     }

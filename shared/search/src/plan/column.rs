@@ -25,7 +25,12 @@ pub trait TextColumn: Clone + Debug + Display + PartialEq {
     /// Whether some entities have nothing there.
     fn may_be_missing(&self) -> bool;
 
-    /// The field by whose words and trigrams entities are found, if they are.
+    /// Whether an entity may have several of it, any of which may pass.
+    fn may_be_several(&self) -> bool {
+        false
+    }
+
+    /// The field by whose tokens entities are found, if they are.
     fn text_field(&self, fields: &IndexedFields) -> Option<String>;
 
     /// All values it can have, in their order, if these are few: then there is a list for each. None otherwise.

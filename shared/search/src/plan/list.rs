@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::column::{Columns, TextColumn, share_of_text};
+use super::column::{Columns, TextColumn};
 use crate::filter::quoted;
 use crate::range::{NumberRange, TextRange};
 use crate::sort_key::FirstValue;
-use crate::tokens::{END, Level};
+use crate::tokens::END;
 
 /// A list of entities, those of an experiment. A text cut in the key counts as its beginning, so that a list may hold more
 /// entities than it says, never fewer of those whose last change is indexed.
@@ -33,14 +33,12 @@ pub enum List<C: Columns> {
         /// Which.
         column: C::Number,
     },
-    /// By a token of a text. With the beginning of a token, an entity stands in it once for each token that begins so.
+    /// By a token of a text.
     ByToken {
-        /// The kind of token.
-        level: Level,
         /// The field, named as in filters.
         field: String,
-        /// The tokens.
-        token: TextRange,
+        /// The token.
+        token: String,
     },
 }
 
@@ -50,8 +48,8 @@ impl<C: Columns> List<C> {
     #[must_use]
     pub fn is_newest_first(&self) -> bool {
         match self {
-            Self::All | Self::NotANumber { .. } => true,
-            Self::ByText { range, .. } | Self::ByToken { token: range, .. } => matches!(range, TextRange::Equal(_)),
+            Self::All | Self::NotANumber { .. } | Self::ByToken { .. } => true,
+            Self::ByText { range, .. } => matches!(range, TextRange::Equal(_)),
             Self::ByNumber { .. } => false,
         }
     }
@@ -94,8 +92,7 @@ impl<C: Columns> List<C> {
         match self {
             Self::All => 1.0,
             Self::ByText { column, range } => column.share(range),
-            Self::ByToken { level: Level::Trigram, token, .. } => share_of_text(token, 0.15),
-            Self::ByToken { level: Level::Word, token, .. } => share_of_text(token, 0.1),
+            Self::ByToken { .. } => 0.15,
             Self::ByNumber { range, .. } => share_of_number(range),
             Self::NotANumber { .. } => 0.05,
         }
@@ -118,16 +115,8 @@ impl<C: Columns> fmt::Display for List<C> {
             Self::ByText { column, range } => write!(formatter, "{column} {range}"),
             Self::ByNumber { column, range } => write!(formatter, "{column} {range}"),
             Self::NotANumber { column } => write!(formatter, "{column} NaN"),
-            Self::ByToken { level, field, token } => {
-                let kind = if *level == Level::Word { "word" } else { "trigram" };
-                // The mark of the end as in regular expressions.
-                match token {
-                    TextRange::Equal(text) => {
-                        write!(formatter, "{kind} {} of {field}", quoted(&text.replace(END, "$")))
-                    }
-                    TextRange::Prefix(text) => write!(formatter, "{kind}s that begin with {} of {field}", quoted(text)),
-                }
-            }
+            // The mark of the end as in regular expressions.
+            Self::ByToken { field, token } => write!(formatter, "{} in {field}", quoted(&token.replace(END, "$"))),
         }
     }
 }

@@ -30,4 +30,5 @@ pub use options::Options;
 pub use plan::{AccessPath, Plan};
 pub use question::{Ask, SortBy, Sorting};
 pub(crate) use text::range_of;
+pub use text::tests_of_keys;
 pub use walk::Walk;

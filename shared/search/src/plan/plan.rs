@@ -42,6 +42,14 @@ impl<C: Columns> AccessPath<C> {
     }
 }
 
+impl<C: Columns> AccessPath<C> {
+    /// Whether it begins as if nothing narrowed it down: where that turns out to be wrong, what narrows it down is sorted by time. A walk in
+    /// another order goes on through all.
+    pub(super) fn may_be_narrowed_later(&self, per_entity: f64) -> bool {
+        matches!(self, Self::Newest { .. }) && !is_rare(per_entity)
+    }
+}
+
 impl<C: Columns> fmt::Display for AccessPath<C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -117,11 +125,11 @@ impl<C: Columns> Plan<C> {
         (entries.round() as usize).min(Self::MOST_ENTRIES)
     }
 
-    /// Whether it looks at all entities in the order of their times, and nothing narrows them down: then they are read as they come, next
-    /// to each other, and not by their keys.
+    /// Whether it looks at all entities in the order of their times, and nothing narrows them down, or not unless few pass: then they
+    /// are read as they come, next to each other, and not by their keys.
     #[must_use]
     pub fn reads_by_time(&self) -> bool {
-        self.path.is_by_time() && self.narrow_by.is_empty()
+        self.path.is_by_time() && (self.narrow_by.is_empty() || self.path.may_be_narrowed_later(self.per_entity))
     }
 
     /// Whether it reads lists that the indexer keeps.

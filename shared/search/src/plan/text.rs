@@ -1,7 +1,4 @@
-//! The lists in which the entities stand that pass what is asked of a text: its list by value, and those by words and trigrams.
-
-use std::cmp::Reverse;
-use std::collections::HashSet;
+//! The lists in which the entities stand that pass what is asked of a text: its list by value, and those by its tokens.
 
 use super::column::{Columns, TextColumn};
 use super::list::List;
@@ -10,10 +7,7 @@ use crate::fields::IndexedFields;
 use crate::filter::TextTest;
 use crate::like;
 use crate::range::TextRange;
-use crate::tokens::{self, Level, Term};
-
-/// How many terms of one condition are looked up: three trigrams narrow a search down about as far as ten.
-const TERMS: usize = 3;
+use crate::tokens;
 
 /// Lists in each of which every entity that passes stands; none if no list leaves out one.
 pub(super) fn lists<C: Columns>(column: &C::Text, test: Option<&TextTest>, fields: &IndexedFields) -> Vec<List<C>> {
@@ -23,23 +17,25 @@ pub(super) fn lists<C: Columns>(column: &C::Text, test: Option<&TextTest>, field
     if of_range.is_some() && matches!(range, TextRange::Equal(_)) {
         return of_range.into_iter().collect();
     }
-    let by_terms = match (column.text_field(fields), test) {
+    let tokens = match (column.text_field(fields), test) {
         (Some(field), Some(test)) => {
-            let terms = terms_of(test);
-            let mut terms = chosen(&terms);
-            // The list by value says as much of a beginning, and more.
-            terms.retain(|term| of_range.is_none() || matches!(term.token, TextRange::Equal(_)));
-            let list =
-                |term: &Term| List::ByToken { level: term.level, field: field.clone(), token: term.token.clone() };
-            terms.into_iter().map(list).collect()
+            let list = |token| List::ByToken { field: field.clone(), token };
+            chosen(tokens_of(test)).into_iter().map(list).collect()
         }
         _ => Vec::new(),
     };
-    let lists: Vec<_> = of_range.into_iter().chain(by_terms).collect();
-    if lists.is_empty() && column.may_be_missing() {
+    let lists: Vec<_> = of_range.into_iter().chain(tokens).collect();
+    // The keys of all values say which of them pass, and which entities have none.
+    if lists.is_empty() && (column.may_be_missing() || column.values().is_empty() && test.is_some_and(is_selective)) {
         return by_value(TextRange::ANY).into_iter().collect();
     }
     lists
+}
+
+/// Whether a test may leave so few that reading the keys of all is worth it.
+fn is_selective(test: &TextTest) -> bool {
+    !matches!(test, TextTest::NotEqual(_) | TextTest::NotIn(_))
+        && !matches!(test, TextTest::Like(pattern) | TextTest::ILike(pattern) if pattern.as_str().chars().all(|one| one == '%'))
 }
 
 /// The values of a column that the conditions leave, as far as one range can say; `None` if they let entities pass that have
@@ -67,45 +63,30 @@ pub(crate) fn range_of(asked: &TextTest) -> TextRange {
     }
 }
 
-fn terms_of(asked: &TextTest) -> Vec<Term> {
+fn tokens_of(asked: &TextTest) -> Vec<String> {
     match asked {
-        TextTest::Equal(text) => tokens::text_terms(text),
-        TextTest::Like(pattern) | TextTest::ILike(pattern) => tokens::pattern_terms(pattern.as_str()),
+        TextTest::Equal(text) => tokens::of_equal(text),
+        TextTest::Like(pattern) | TextTest::ILike(pattern) => tokens::of_pattern(pattern.as_str()),
         TextTest::NotEqual(_) | TextTest::In(_) | TextTest::NotIn(_) => Vec::new(),
     }
 }
 
-/// The terms that narrow a search down the most: the longest words; without words, trigrams far apart, since neighbours
-/// are in the same texts; without those, the longest beginning of one.
-fn chosen(terms: &[Term]) -> Vec<&Term> {
-    let mut kinds: [Vec<&Term>; 3] = Default::default();
-    let mut seen = HashSet::new();
-    for term in terms {
-        let kind = match (term.level, &term.token) {
-            (Level::Word, _) => 0,
-            (_, TextRange::Equal(_)) => 1,
-            (_, TextRange::Prefix(_)) => 2,
-        };
-        if seen.insert(term) {
-            kinds[kind].push(term);
-        }
-    }
-    let [mut words, trigrams, beginnings] = kinds;
-    if !words.is_empty() {
-        words.sort_by_key(|term| Reverse(length(term)));
-        words.truncate(TERMS);
-        return words;
-    }
-    if let Some(last) = trigrams.len().checked_sub(1) {
-        let mut places = vec![0, last / 2, last];
-        places.dedup();
-        return places.into_iter().filter_map(|place| trigrams.get(place).copied()).collect();
-    }
-    // Of several of one length, the first.
-    beginnings.into_iter().rev().max_by_key(|term| length(term)).into_iter().collect()
+/// The tokens that narrow a search down the most: those far apart, since neighbours are in the same texts.
+fn chosen(tokens: Vec<String>) -> Vec<String> {
+    let Some(last) = tokens.len().checked_sub(1) else { return tokens };
+    let is_chosen = |place: usize| place == 0 || place == last / 2 || place == last;
+    tokens.into_iter().enumerate().filter(|(place, _)| is_chosen(*place)).map(|(_, token)| token).collect()
 }
 
-fn length(term: &Term) -> usize {
-    let (TextRange::Equal(text) | TextRange::Prefix(text)) = &term.token;
-    text.len()
+/// What the texts in the keys of a list have to pass, for the entity that stands there to pass. Of a column of which an entity may have several
+/// texts, any of them may pass one condition, and another the next: only a single condition is one for each text.
+#[must_use]
+pub fn tests_of_keys<'a, C: Columns>(asks: &[Ask<'a, C>], list: &List<C>) -> Vec<&'a TextTest> {
+    let List::ByText { column: of, range: TextRange::Prefix(_) } = list else { return Vec::new() };
+    let asked = asks.iter().filter_map(|ask| match ask {
+        Ask::Text { column, test } if column == of => Some(*test),
+        _ => None,
+    });
+    let asked: Vec<_> = asked.collect();
+    if asked.len() > 1 && of.may_be_several() { Vec::new() } else { asked.into_iter().flatten().collect() }
 }

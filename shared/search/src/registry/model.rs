@@ -29,7 +29,7 @@ pub enum RegisteredModelSortBy {
     LastUpdated,
 }
 
-/// A total order of registered models: the name is one of the terms.
+/// A total order of registered models: the name is the last of the terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredModelOrder {
     /// The terms, the first decides first.
@@ -77,8 +77,10 @@ fn parse_order(clauses: &[String]) -> Result<RegisteredModelOrder> {
         }
         terms.push(Term { by, direction });
     }
-    if !terms.iter().any(|term| term.by == RegisteredModelSortBy::Name) {
-        terms.push(Term { by: RegisteredModelSortBy::Name, direction: Direction::Ascending });
+    match terms.iter().position(|term| term.by == RegisteredModelSortBy::Name) {
+        // No two models have one name: nothing behind it decides.
+        Some(name) => terms.truncate(name + 1),
+        None => terms.push(Term { by: RegisteredModelSortBy::Name, direction: Direction::Ascending }),
     }
     Ok(RegisteredModelOrder { terms })
 }
@@ -124,12 +126,6 @@ impl RegisteredModelOrder {
             };
             (term.direction, cell)
         }))
-    }
-
-    /// Whether it is the order of names, the least first: MLflow's default.
-    #[must_use]
-    pub fn is_by_name(&self) -> bool {
-        matches!(self.terms.first(), Some(Term { by: RegisteredModelSortBy::Name, direction: Direction::Ascending }))
     }
 }
 
@@ -224,10 +220,10 @@ mod tests {
             parse_registered_model_search("", &clauses).unwrap().1
         };
         let (a, b, c) = (Model("a", 2, &[]), Model("b", 1, &[]), Model("c", 2, &[]));
+        assert_eq!(order(&["name", "timestamp"]), order(&[]));
         let by_time = order(&["timestamp DESC"]);
-        assert!(by_time.key(&a) < by_time.key(&c) && by_time.key(&c) < by_time.key(&b) && !by_time.is_by_name());
+        assert!(by_time.key(&a) < by_time.key(&c) && by_time.key(&c) < by_time.key(&b));
         let by_name = order(&[]);
-        assert!(by_name.key(&a) < by_name.key(&b) && by_name.is_by_name());
-        assert!(!order(&["name DESC"]).is_by_name());
+        assert!(by_name.key(&a) < by_name.key(&b));
     }
 }

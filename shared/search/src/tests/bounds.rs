@@ -119,7 +119,7 @@ fn planning_a_long_pattern_is_linear() {
     let pattern = format!("%{text}%");
     let filter = parse_run_filter(&format!("run_name LIKE '{pattern}'")).unwrap();
     let is_linear = || {
-        let terms = fastest(|| drop(tokens::pattern_terms(&pattern)));
+        let terms = fastest(|| drop(tokens::of_pattern(&pattern)));
         let planned =
             fastest(|| drop(Options::of(&filter.asks(), &RunOrder::default().sorting(), &IndexedFields::default())));
         planned < terms * 12

@@ -143,7 +143,8 @@ impl<'a> Finder<'a> {
     /// Whether an experiment's runs are read by time from their copies, and whether some of them have changed since.
     pub(super) fn by_copies(&self, scope: &Scope) -> Option<bool> {
         let unlisted = self.unlisted.get(&scope.id).filter(|_| self.by_copies)?;
-        Some(!unlisted.changed.is_empty())
+        // Where lists are used, those have been looked at.
+        Some(!self.plan.reads_index() && !unlisted.changed.is_empty())
     }
 
     /// What was found, in order, and whether there is more behind it.
@@ -217,6 +218,12 @@ impl<'a> Finder<'a> {
                     let runs: Vec<_> = runs.collect();
                     return self.look_at(runs).await;
                 }
+                if let (Some(runs), true) = (&narrowing.runs, self.by_copies && self.is_newest_first()) {
+                    // From here on they are read by their keys, and none of those between them.
+                    let runs = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
+                    sources = vec![self.gathered(runs.map(|(at, started)| (at.clone(), *started)))];
+                    fronts = vec![sources[0].next(table).await?];
+                }
             }
             let (mut portion, mut in_memory) = (Vec::new(), 0);
             while portion.len() < portion_size && in_memory < PORTION_BYTES {
@@ -273,6 +280,10 @@ impl<'a> Finder<'a> {
         });
         let runs = runs.collect();
         self.read(runs, &in_tail, passed).await
+    }
+
+    fn is_newest_first(&self) -> bool {
+        self.search.order.sorting().is_newest_first()
     }
 
     fn lacks_first_value(&self, run: &tracking::Run) -> bool {

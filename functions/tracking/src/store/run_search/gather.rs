@@ -18,14 +18,8 @@ impl Finder<'_> {
     /// Reads lists whole, and then the runs that stand in all of them: in the default order only until the page is full.
     pub(super) async fn gather(&mut self, scopes: &[&Scope], lists: &[RunList]) -> Result<()> {
         let gathered = self.entries_in_all(scopes, lists, usize::MAX).await?.unwrap_or_default();
-        let is_exact = self.search.order.sorting().is_newest_first();
-        let after = self.page_begins_after().filter(|_| is_exact);
-        let candidates = gathered.into_iter().map(|entry| Candidate::gathered(entry, is_exact));
-        let is_on_page =
-            |candidate: &Candidate<RunLocation>| after.as_deref().is_none_or(|after| candidate.place() > after);
-        let mut candidates: Vec<_> = candidates.filter(is_on_page).collect();
-        candidates.sort_unstable_by(|a, b| a.order(b, false));
-        self.take_from(vec![Source::Gathered(VecDeque::from(candidates))]).await
+        let source = self.gathered(gathered.into_iter().map(|entry| (entry.at, entry.started)));
+        self.take_from(vec![source]).await
     }
 
     /// The runs of all indexed experiments that stand in all of these lists, and when they began, in ms; `None` if these have more entries
@@ -47,13 +41,29 @@ impl Finder<'_> {
         limit: usize,
     ) -> Result<Option<Vec<Entry<RunLocation>>>> {
         let (limit, after) = (limit / scopes.len().max(1), self.page_begins_after());
+        let asks = &self.search.filter.asks();
         let gathered = scopes.iter().map(|scope| async {
             let of_plan = RunLists::of_plan(scope, self.plan, self.search.view);
-            in_all(&self.store.table, &of_plan, lists, self.plan.started, after.as_deref(), limit).await
+            in_all(&self.store.table, &of_plan, lists, asks, self.plan.started, after.as_deref(), limit).await
         });
         let gathered: Vec<Option<Vec<_>>> =
             stream::iter(gathered.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
         Ok(gathered.into_iter().collect::<Option<Vec<_>>>().map(|entries| entries.into_iter().flatten().collect()))
+    }
+
+    /// Runs that are known; in the order of the search, and only those behind the page before, where that is newest first.
+    pub(super) fn gathered(&self, runs: impl Iterator<Item = (RunLocation, i64)>) -> Source<RunLists> {
+        let is_exact = self.search.order.sorting().is_newest_first();
+        let candidates = runs.map(|(at, started)| {
+            let place = place::newest_first(started, at.run.as_str());
+            Candidate::gathered(Entry { at, started, newest_first: place.clone(), place, item: None }, is_exact)
+        });
+        let mut candidates: Vec<_> = candidates.collect();
+        if let Some(after) = self.page_begins_after().filter(|_| is_exact) {
+            candidates.retain(|candidate| candidate.place() > after.as_str());
+        }
+        candidates.sort_unstable_by(|a, b| a.order(b, false));
+        Source::Gathered(VecDeque::from(candidates))
     }
 
     /// The place in a list that is newest first which the page begins after, in a search in that order.

@@ -3,7 +3,9 @@
 use entities::{RUN, RunCopy, RunLocation};
 use key_schema::index::{RunsByEnd, RunsByName, RunsByStage, RunsByStatus, RunsByTime};
 use key_schema::rows::{IndexedCopy, RankByMetric, RankByParam};
-use key_schema::{DescendingDouble, Field, KeyRange, Level, OwnStage, Stage, TextSegment, Value, place, ranges};
+use key_schema::{
+    DescendingDouble, Field, KeyRange, Level, OwnStage, Segment, Stage, TextSegment, Value, place, ranges,
+};
 use listing::{Lists, within_numbers, within_time};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::{LifecycleStage, ViewType};
@@ -99,14 +101,14 @@ impl RunLists {
                     TextRange::Prefix(text) => beginning(all.range(), text),
                 }
             }
-            RunColumn::Field(field) => self.by_token(Level::Value, field, range),
+            RunColumn::Field(field) => self.by_value(field, range),
         }
     }
 
-    fn by_token(&self, level: Level, field: &str, token: &TextRange) -> KeyRange {
-        let (kind, field) = (RUN.into(), Field::from(field));
-        match token {
-            TextRange::Equal(token) => ranges::with_token(&self.experiment, level, &kind, &field, token),
+    fn by_value(&self, field: &str, value: &TextRange) -> KeyRange {
+        let (level, kind, field) = (Level::Value, RUN.into(), Field::from(field));
+        match value {
+            TextRange::Equal(value) => ranges::with_token(&self.experiment, level, &kind, &field, value),
             TextRange::Prefix(text) => ranges::with_tokens_beginning(&self.experiment, level, &kind, &field, text),
         }
     }
@@ -120,10 +122,10 @@ impl Lists for RunLists {
         let range = match list {
             RunList::All => self.all(),
             RunList::ByText { column, range } => self.by_text(column, range),
-            RunList::ByToken { level: search::Level::Trigram, field, token } => {
-                self.by_token(Level::Trigram, field, token)
+            RunList::ByToken { field, token } => {
+                let field = Field::from(field.as_str());
+                ranges::with_token(&self.experiment, Level::Trigram, &RUN.into(), &field, token)
             }
-            RunList::ByToken { level: search::Level::Word, field, token } => self.by_token(Level::Word, field, token),
             RunList::ByNumber { column: Metric(key), range } => {
                 within_numbers(RankByMetric::all(&self.experiment, &key.as_str().into()).range(), *range)
             }
@@ -150,6 +152,15 @@ impl Lists for RunLists {
 
     fn text(column: &RunColumn, text: &str) -> String {
         if *column == RunColumn::Name { Field::from(text).beginning() } else { Value::from(text).beginning() }
+    }
+
+    fn whole_text(column: &RunColumn, place: &str) -> Option<String> {
+        let text = place::value(place);
+        if *column == RunColumn::Name {
+            Field::read(text).map(|name| name.0)
+        } else {
+            Value::read(text).map(|value| value.0)
+        }
     }
 
     fn uncut(column: &RunColumn) -> usize {

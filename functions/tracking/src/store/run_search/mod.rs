@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use access::Granted;
 use entities::RunLocation;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::place;
+use key_schema::{OwnStage, place};
 use listing::{Cursor, HEAD, Join, Lists, Page, Reading, Source, Walker};
 use mlflow_api::tracking::{Runs, ViewType};
 use mlflow_api::{Error, ExperimentId, Result, RunId};
@@ -33,6 +33,11 @@ pub(crate) use asked::known_experiments;
 
 /// Requests about experiments under way at a time.
 const AT_ONCE: usize = 16;
+
+/// Of more experiments than this, a search reads fewer lists: each is a request for each experiment, whatever it holds there.
+const MANY_EXPERIMENTS: usize = 100;
+/// How many lists beside the one that the search is ordered by are read of many experiments.
+const LISTS_OF_MANY: usize = 1;
 
 /// Cursors of lists whose beginnings were read to plan.
 type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor<RunLists>)>>;
@@ -64,6 +69,9 @@ impl Store {
         if view == ViewType::DeletedOnly {
             // What the indexer lists are active runs.
             options = without_lists(options);
+        }
+        if scopes.len() > MANY_EXPERIMENTS {
+            options.lists.truncate(LISTS_OF_MANY);
         }
         // In this order: a run that carries no mark is in the lists, and as its copy says, when these are read after that.
         let mut unlisted = self.unlisted(&scopes, &options, view).await?;
@@ -212,7 +220,9 @@ fn sources(
     for scope in scopes {
         let has_changed = finder.by_copies(scope);
         if has_changed.is_some() {
-            let copies = scope.copies(view).iter().map(|stage| RunLists::copies(scope.id, plan.started, *stage));
+            // Where lists are used, runs that were deleted on their own have been looked at.
+            let stages = if plan.reads_index() { &[OwnStage::Active] } else { scope.copies(view) };
+            let copies = stages.iter().map(|stage| RunLists::copies(scope.id, plan.started, *stage));
             sources.extend(copies.map(|copies| of(scope, Some(copies))));
         }
         if has_changed != Some(false) {

@@ -21,8 +21,10 @@ const ROWS: &[Row] = &[
     ("`tags.env = 'x'`", &[("tags.env = 'x'", &[], &[("tags.env = 'x'", Every(9))])]),
     ("`attributes.run_name = 'x'`", &[("run_name = 'x'", &[], &[("name = 'x'", Every(9))])]),
     ("one of them, 40 runs", &[("params.a = 'x'", &[], &[("params.`a` = 'x'", Whole(40))])]),
-    ("`run_name ILIKE '%nightly%'`", &[("run_name ILIKE '%nightly%'", &[], &[]), ("run_name ILIKE '%nig%'", &[], &[])]),
-    ("`run_name LIKE '% nightly %'`", &[("run_name LIKE '% nightly %'", &[], &[])]),
+    (
+        "`run_name ILIKE '%nightly%'`",
+        &[("run_name ILIKE '%nightly%'", &[], &[]), ("run_name ILIKE '% nightly runs %'", &[], &[])],
+    ),
     (
         "`metrics.acc > 0.9` and other",
         &[

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 use super::parsed;
 use crate::tests::TestRun;
-use crate::tokens::{trigrams, words};
+use crate::tokens::of_text;
 use crate::{
-    AccessPath, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Level, Metric, Options, RunColumn,
-    RunFields, RunFilter, RunList, RunNumber, RunOptions, RunOrder, RunText, RunWalk, choose,
+    AccessPath, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Metric, Options, RunColumn,
+    RunFields, RunFilter, RunList, RunNumber, RunOptions, RunOrder, RunText, RunWalk, choose, tests_of_keys,
 };
 
 fn field_texts<'a>(run: &'a TestRun, field: &str) -> Vec<&'a str> {
@@ -50,10 +50,9 @@ fn stands_in(run: &TestRun, list: &RunList) -> bool {
         RunList::ByText { column, range } => texts(run, column).iter().any(|text| range.contains(text)),
         RunList::ByNumber { column, range } => number(run, column).is_some_and(|value| range.contains(value)),
         RunList::NotANumber { column } => number(run, column).is_some_and(f64::is_nan),
-        RunList::ByToken { level, field, token } => field_texts(run, field).into_iter().any(|text| match level {
-            Level::Trigram => trigrams(text).iter().any(|trigram| token.contains(trigram)),
-            Level::Word => words(text).iter().any(|word| token.contains(word)),
-        }),
+        RunList::ByToken { field, token } => {
+            field_texts(run, field).into_iter().any(|text| of_text(text).contains(token))
+        }
     }
 }
 
@@ -232,8 +231,14 @@ proptest! {
         let options = Options::of(&filter.asks(), &order.sorting(), &fields);
         prop_assert!(options.lists.len() <= 6 && options.probes().len() <= 4);
         for run in runs.iter().filter(|run| filter.matches(*run)) {
+            let asks = filter.asks();
             for list in &options.lists {
                 prop_assert!(stands_in(run, list), "{} {}", filter, list);
+                if let RunList::ByText { column, range } = list {
+                    let tests = tests_of_keys(&asks, list);
+                    let passes = |text: &String| range.contains(text) && tests.iter().all(|test| test.passes(text));
+                    prop_assert!(texts(run, column).iter().any(passes), "{} {}", filter, list);
+                }
             }
             prop_assert!(run.start_time.is_some_and(|started| options.started.contains(started)));
             prop_assert!(options.ids.as_ref().is_none_or(|ids| ids.contains(&run.id)), "{}", filter);
