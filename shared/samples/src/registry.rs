@@ -40,8 +40,7 @@ pub(crate) async fn reads(walk: &mut Walk) {
     walk.post("registered-models/create", json!({ "name": "before", "tags": tags })).await;
     let run = "0".repeat(32);
     for _ in 0..2 {
-        let new =
-            json!({ "name": "before", "source": "s3://elsewhere/m", "tags": tags, "run_link": "l", "description": "d" });
+        let new = json!({ "name": "before", "source": "s3://elsewhere/m", "tags": tags, "run_link": "l", "description": "d" });
         walk.post("model-versions/create", new).await;
     }
     let alias = json!({ "name": "before", "alias": "champion", "version": "1" });

@@ -9,8 +9,8 @@ use axum::extract::{FromRequestParts, RawPathParams, Request as HttpRequest};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use http::Method;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, Method};
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mlflow_api::{Error, ErrorCode, Request, Result};
@@ -54,7 +54,7 @@ impl Incoming {
         let path = RawPathParams::from_request_parts(&mut parts, &()).await;
         let path = path.map_err(|_| Error::new(ErrorCode::BadRequest, "The path could not be read."))?;
         // HEAD asks for the same as GET, but for the body, which axum leaves out.
-        let method = if parts.method == Method::HEAD { Method::GET } else { parts.method };
+        let method = if parts.method == Method::HEAD { &Method::GET } else { &parts.method };
         let request = Request {
             method: method.as_str().to_owned(),
             path: path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),

@@ -54,10 +54,11 @@ mod tests {
             headers
         };
         let path = "/api/2.0/mlflow/experiments/get";
-        for none in [&[][..], &[b""], &[b" \t"], &[b"", b" "]] {
+        for none in [&[][..], &[&b""[..]], &[&b" \t"[..]], &[&b""[..], &b" "[..]]] {
             assert_eq!(check(path, &named(none)), Ok(()), "{none:?}");
         }
-        for some in [&[&b"team-a"[..]][..], &[b"default"], &[b" x "], &[b"\xe9"], &[b"", b"x"]] {
+        for some in [&[&b"team-a"[..]][..], &[&b"default"[..]], &[&b" x "[..]], &[&b"\xe9"[..]], &[&b""[..], &b"x"[..]]]
+        {
             let error = check(path, &named(some)).unwrap_err();
             assert_eq!((error.code.name(), error.code.http_status()), ("FEATURE_DISABLED", 501));
             for info in ["/api/3.0/mlflow/server-info", "/ajax-api/3.0/mlflow/server-info/"] {

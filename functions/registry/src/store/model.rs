@@ -1,7 +1,6 @@
 //! Registered models: create, read, update, rename.
 
 use access::{Granted, Guarded, Resource};
-use documents::Change;
 use entities::{in_workspace, now_ms};
 use key_schema::index::AliasedVersions;
 use key_schema::{ModelKind, Name, Ordinal, rows};
@@ -14,10 +13,7 @@ use super::attributes::{
     ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED, VERSIONS,
 };
 use super::home::{home_key, home_row, new_home};
-use super::model_item::{
-    Model, kind_of_tag, list_changed, list_key, list_row, model_entity, model_key,
-};
-use super::model_tag::ModelDocument;
+use super::model_item::{Model, kind_of_tag, list_changed, list_key, list_row, model_entity, model_key};
 use super::version_item::version_entity;
 
 /// A model to register.

@@ -149,7 +149,7 @@ fn the_longest_keys_fit_into_dynamodb() {
         RankByParam::key(&experiment, &Field(longest.0.clone()), &Value(longest.0.clone()), &Descending(0), &run),
         FullText::key(
             &experiment,
-            &TokenPart::of(Level::Word, &longest.0),
+            &TokenPart::of(Level::Trigram, &longest.0),
             &"experiment".into(),
             &Field(longest.0.clone()),
             &Value(longest.0.clone()),
