@@ -98,7 +98,7 @@ async fn errors_are_texts_beside_the_data_of_the_other_roots() {
                  c: mlflowListArtifacts(input: { runId: \"f\" }) { rootUri } }";
     let expected = json!({
         "data": { "a": null, "b": { "experiment": { "experimentId": "0" } }, "c": null },
-        "errors": ["Run with id=f not found", "This field of the schema is not implemented."],
+        "errors": ["Run with id=f not found", "Run with id=f not found"],
     });
     assert_eq!(server.query(query).await, expected);
 }

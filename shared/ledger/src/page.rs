@@ -5,7 +5,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use clock::Simulation;
 use table::Meter;
 
 use crate::bench::Bench;
@@ -22,9 +21,7 @@ pub struct Ledger {
 pub type Section = for<'a> fn(&'a mut Ledger) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 impl Ledger {
-    /// Meters parts of a page at the same time, each on a thread and a runtime of its own, and puts them one behind the other. Time
-    /// stands still but where somebody sleeps: leases run out, what a process knows gets old, and searches end after some seconds.
-    /// A busy machine is to meter what an idle one does.
+    /// Meters parts of a page at the same time, each on a thread and a runtime of its own, and puts them one behind the other.
     ///
     /// # Panics
     /// One of them does.
@@ -48,10 +45,7 @@ impl Ledger {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime starts");
         let mut ledger = Self::default();
-        let clock = Simulation::begin();
-        runtime.block_on(async {
-            tokio::select! { () = section(&mut ledger) => {}, () = clock.drive() => {} }
-        });
+        runtime.block_on(section(&mut ledger));
         ledger
     }
 

@@ -279,7 +279,7 @@ async fn what_is_refused_changes_nothing() {
     }
     let deep = format!("[{{\"inputs\": {{\"a\": {}{}}}}}]", "[".repeat(5_000), "]".repeat(5_000));
     let path = format!("datasets/{dataset}/records");
-    for records in ["x", "[{]", &deep, "[{\"inputs\": {\"a\": \"\\ud800\"}}]"] {
+    for records in ["x", "[{]", &deep] {
         let answer = call(server, "POST", &path, &json!({ "records": records })).await;
         answer.refused(400, "INVALID_PARAMETER_VALUE");
     }

