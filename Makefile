@@ -118,7 +118,7 @@ test-dynamodb: ## The store's requests against DynamoDB, with the environment's 
 	cargo test --package tracking --test it -- --ignored --exact conformance::over_dynamodb
 
 validate: $(VENV_READY) ## Check template.yaml
-	sam validate
+	sam validate --lint --region us-east-1
 
 deny: $(VENV_READY) ## Check the licences and sources of the dependencies
 	cargo deny check licenses bans sources

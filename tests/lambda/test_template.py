@@ -56,9 +56,39 @@ def paths(template: dict) -> dict[str, dict]:
 
 
 def function_of(path: dict) -> str:
-    """The resource of the function that a path's requests reach."""
+    """The resource of the function that a path's requests reach, which is named there as it is deployed."""
     uri = path["x-amazon-apigateway-any-method"]["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
-    return re.search(r"\$\{(\w+)\.Arn\}", uri)[1]
+    return f"{re.search(r'[$][{]AWS::StackName[}]-([a-z-]+)/invocations$', uri)[1].title()}Function"
+
+
+def test_functions_are_called_as_the_api_calls_them(template):
+    for resource, function in of_type(template["Resources"], "AWS::Serverless::Function").items():
+        crate = function["Properties"]["CodeUri"].removeprefix("functions/")
+        assert function["Properties"]["FunctionName"] == {"Fn::Sub": f"${{AWS::StackName}}-{crate}"}, resource
+
+
+def test_no_resources_need_each_other(resources):
+    """CloudFormation refuses circles. What the body of the API names is no need of it, so that it can be made before the functions."""
+
+    def named(value: object) -> set[str]:
+        if isinstance(value, dict):
+            found = set().union(*map(named, value.values()))
+            if isinstance(value.get("Ref"), str):
+                found.add(value["Ref"])
+            if "Fn::GetAtt" in value:
+                found.add(value["Fn::GetAtt"][0])
+            if "Fn::Sub" in value:
+                text = value["Fn::Sub"] if isinstance(value["Fn::Sub"], str) else value["Fn::Sub"][0]
+                found |= {name.partition(".")[0] for name in re.findall(r"[$][{]([^}!]+)[}]", text)}
+            return found
+        if isinstance(value, list):
+            return set().union(*map(named, value))
+        return set()
+
+    left = {name: (named(resource) & resources.keys()) - {name} for name, resource in resources.items()}
+    while made := {name for name, needs in left.items() if not needs & left.keys()}:
+        left = {name: needs for name, needs in left.items() if name not in made}
+    assert left == {}
 
 
 def test_each_path_reaches_a_function_that_the_gateway_may_call(template, resources):

@@ -52,14 +52,12 @@ class Limits:
 
 def read_routes(template: Mapping[str, Any]) -> list[Route]:
     """The routes of the API in template.yaml, as its OpenAPI body has them."""
-    resources = template["Resources"]
 
     def crate(path: Mapping[str, Any]) -> str:
         uri = path["x-amazon-apigateway-any-method"]["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
-        function = uri.partition("functions/${")[2].partition(".Arn}")[0]
-        return resources[function]["Properties"]["CodeUri"].removeprefix("functions/")
+        return uri.partition("${AWS::StackName}-")[2].removesuffix("/invocations")
 
-    paths = resources["Api"]["Properties"]["Body"]["paths"]
+    paths = template["Resources"]["Api"]["Properties"]["Body"]["paths"]
     return [(_DEFAULT if path == f"/{_DEFAULT}" else path, crate(said)) for path, said in paths.items()]
 
 

@@ -62,10 +62,12 @@ fn api() -> String {
             text.push_str("                type: aws_proxy\n");
             text.push_str("                httpMethod: POST\n");
             text.push_str("                payloadFormatVersion: \"2.0\"\n");
+            // By its name and not by reference: functions know the bucket, whose CORS rule knows the API.
             let _ = writeln!(
                 text,
-                "                uri: !Sub arn:${{AWS::Partition}}:apigateway:${{AWS::Region}}:lambda:path/2015-03-31/functions/${{{}Function.Arn}}/invocations",
-                function.resource
+                "                uri: !Sub arn:${{AWS::Partition}}:apigateway:${{AWS::Region}}:lambda:path/2015-03-31/functions/\
+                 arn:${{AWS::Partition}}:lambda:${{AWS::Region}}:${{AWS::AccountId}}:function:${{AWS::StackName}}-{}/invocations",
+                function.name
             );
         }
     }
@@ -177,7 +179,7 @@ fn function(function: &Function) -> String {
     let _ = write!(
         text,
         "  {resource}Function:\n    Type: AWS::Serverless::Function\n    Metadata:\n      BuildMethod: rust-cargolambda\n    Properties:\n      \
-         CodeUri: functions/{name}\n      MemorySize: {}\n      Timeout: {}\n",
+         FunctionName: !Sub ${{AWS::StackName}}-{name}\n      CodeUri: functions/{name}\n      MemorySize: {}\n      Timeout: {}\n",
         function.memory, function.timeout
     );
     if function.has_concurrency {

@@ -112,7 +112,7 @@ async fn a_file_is_sent_as_an_attachment() {
     let response = server.router().oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
     let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
     assert_eq!(header("content-type"), "text/html");
-    assert_eq!(header("content-disposition"), "attachment; filename=.html; filename*=UTF-8''%C3%A9.html");
+    assert_eq!(header("content-disposition"), "attachment; filename=e.html; filename*=UTF-8''%C3%A9.html");
     assert_eq!((header("content-length"), header("x-content-type-options")), ("8".to_owned(), "nosniff".to_owned()));
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "<script>");
 }

@@ -130,7 +130,7 @@ async fn bodies_that_are_no_json_and_unknown_ids() {
         if path.ends_with("search") {
             continue;
         }
-        for body in ["", "{", "[1", "NaN", "\u{feff}{}", "{\"run_id\": \"\\ud800\"}", "{\"a\":1}}", "\"{\""] {
+        for body in ["", "{", "[1", "NaN", "\u{feff}{}", "{\"a\":1}}", "\"{\""] {
             let answer = server.call_text("POST", path, body.to_owned()).await;
             assert_eq!(answer.status, 400, "{path} {body} {answer:?}");
         }
