@@ -50,7 +50,8 @@ async fn every_row_answers_below_a_base_url_that_ends_in_a_slash() {
     for (method, path) in rows() {
         let (status, headers, body) = send(&app, method, &path).await;
         let is_known = path == "/" || !body.starts_with(b"<!doctype");
-        assert!(is_known && status != StatusCode::METHOD_NOT_ALLOWED, "{method} {path}: {status}");
+        let is_answered = ![StatusCode::METHOD_NOT_ALLOWED, StatusCode::INTERNAL_SERVER_ERROR].contains(&status);
+        assert!(is_known && is_answered, "{method} {path}: {status}");
         let (below, of_below, _) = send(&app, method, &format!("/{path}")).await;
         assert_eq!((below, of_below.get(CONTENT_TYPE)), (status, headers.get(CONTENT_TYPE)), "{method} /{path}");
     }

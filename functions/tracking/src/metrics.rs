@@ -158,10 +158,10 @@ impl Endpoint for HistoryBulkInterval {
     }
 }
 
-/// The runs of these ids. What no run can have is the id of none, whose history is empty.
+/// The runs of these ids. What no run can have is the id of none, whose history is empty. There may be no ids.
 fn runs_needed<'a>(run_ids: impl IntoIterator<Item = &'a String>) -> Needs {
     let run = |run_id: &String| RunId::parse(run_id).map_or(Target::Nothing(Resource::Run), Target::Run);
-    Needs::of(Action::Read, run_ids.into_iter().map(run))
+    Needs::of(Action::Read, run_ids.into_iter().map(run)).or(Needs::read(Target::Nothing(Resource::Run)))
 }
 
 fn known_run(scope: &Scope, run_id: &str) -> Result<Option<Granted<RunLocation>>> {

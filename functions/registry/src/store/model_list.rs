@@ -7,53 +7,22 @@ use entities::{read_all, unreadable};
 use futures::future::ready;
 use futures::stream::TryStreamExt;
 use key_schema::index::ModelsByChange;
-use key_schema::{Descending, Key, KeyRange, ModelKind, Name, Segment, TextSegment, rows};
+use key_schema::{Descending, Key, KeyRange, ModelKind, Name, Segment, rows};
 use listing::{Candidates, Page, Reading, add, within_time};
 use mlflow_api::{Error, Result, Workspace};
-use search::{Direction, FirstValue, RegisteredModelFields, RegisteredModelSortBy, SortKey, Term, TimeRange};
+use search::{Direction, FirstValue, RegisteredModelSortBy, SortKey, Term, TimeRange};
 use table::{Item, Query};
 
 use super::Store;
 use super::attributes::NAME;
 use super::model_item::list_key;
-use super::model_search::Wanted;
+use super::model_listed::{Listed, group_of};
+use super::model_wanted::Wanted;
 
 /// Entries that are read at least where the filter may refuse some.
 const PORTION: usize = 100;
 /// Models of one beginning that are few: they are read, in whatever order.
 const FEW: usize = 100;
-
-/// What a list says of a model.
-#[derive(Clone)]
-pub(super) struct Listed {
-    pub(super) name: String,
-    /// When it was last changed, in ms, if the list is by that.
-    pub(super) changed: Option<i64>,
-    /// Models of one group are in no order: their names are cut in keys, or they were changed at once.
-    group: String,
-}
-
-impl Listed {
-    /// A model of this name, of which nothing else is known.
-    pub(super) fn named(name: String) -> Self {
-        let group = group_of(&name);
-        Self { name, changed: None, group }
-    }
-}
-
-impl RegisteredModelFields for Listed {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn last_updated(&self) -> i64 {
-        self.changed.unwrap_or_default()
-    }
-
-    fn tag(&self, _: &str) -> Option<&str> {
-        None
-    }
-}
 
 /// A list in the order of a search.
 pub(super) struct ModelList {
@@ -220,11 +189,6 @@ async fn add_listed(
         }
     }
     Ok(())
-}
-
-/// What the keys of a name and of others that are cut like it begin with.
-fn group_of(name: &str) -> String {
-    Name::from(name).beginning()
 }
 
 /// The list of the models of a kind by name, or that part of it whose names begin so and perhaps more.

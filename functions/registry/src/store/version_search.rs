@@ -19,7 +19,7 @@ use table::{Item, Query};
 use super::attributes::{HOME, NAME, RENAMED};
 use super::home::{home_key, is_in};
 use super::model_item::{Model, tag};
-use super::model_search::is_visible;
+use super::model_wanted::is_visible;
 use super::version_item::version_entity;
 use super::{Search, Store};
 
