@@ -69,6 +69,35 @@ pub async fn fill<C: Candidates>(
     Ok(page)
 }
 
+/// Reads candidates that stand in the order of the search, and adds those that pass to a page: as many as it lacks, then as many again as
+/// were `read`, which grows by them. Where the filter may refuse some, one more shows whether there is another page.
+pub async fn add_listed<C: Candidates>(
+    candidates: &C,
+    mut rest: &[C::Listed],
+    may_refuse: bool,
+    page: &mut Page<SortKey>,
+    reading: &mut Reading,
+    read: &mut usize,
+) -> Result<()> {
+    let one_more = usize::from(may_refuse);
+    while !rest.is_empty() && !page.has_ended() {
+        if page.missing() + one_more == 0 {
+            page.ends_here();
+            break;
+        }
+        let next = rest.len().min((page.missing() + one_more).max(*read));
+        let (portion, others) = rest.split_at(reading.portion(next));
+        add(candidates, candidates.read(portion).await?, page).await?;
+        reading.portion_was(portion.len());
+        *read += portion.len();
+        rest = others;
+        if reading.is_used_up() && !page.is_empty() && !rest.is_empty() {
+            page.ends_here();
+        }
+    }
+    Ok(())
+}
+
 /// Completes entities and adds them to a page, as long as they have room.
 pub async fn add<C: Candidates>(
     candidates: &C,

@@ -26,7 +26,7 @@ mod walker;
 mod whole;
 
 pub use candidate::Candidate;
-pub use candidates::{Candidates, add, fill};
+pub use candidates::{Candidates, add, add_listed, fill};
 pub use cursor::{Cursor, HEAD, LARGEST_PAGE};
 pub use indexed_fields::IndexedFieldsCache;
 pub use join::Join;

@@ -1,14 +1,11 @@
 //! Evaluation datasets and their records: big, many, merged by many at once, over a table that throttles and forgets.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use access::{Action, Guarded, Visible};
 use axum::body::Body;
 use futures::future::join_all;
 use http::Request;
 use http::header::CONTENT_TYPE;
-use mlflow_api::ExperimentId;
 use serde_json::{Value, json};
 
 use crate::server::{Answer, Server, Site};
@@ -394,119 +391,4 @@ async fn nothing_is_merged_into_a_dataset_that_is_gone() {
         assert_eq!(statuses, expected, "{request} {nth}");
         assert_eq!(rows(&site).await, Vec::<String>::new(), "{request} {nth}");
     }
-}
-
-#[tokio::test]
-async fn lists_of_many_experiments_are_read_together() {
-    let site = Site::new().await;
-    let server = &site.server;
-    for experiments in [json!(["a", "b"]), json!(["c"])] {
-        let new = json!({ "name": "n", "experiment_ids": experiments });
-        call(server, "POST", "datasets/create", &new).await.ok();
-    }
-    let search = json!({ "experiment_ids": ["a", "b", "c"] });
-    site.faults.reset_calls();
-    let mut gate = site.faults.pause_before("Query", 1);
-    let searching = async { call(server, "POST", "datasets/search", &search).await.ok() };
-    let others = async {
-        gate.reached().await;
-        while site.faults.calls("Query") < 3 {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
-        gate.open();
-    };
-    let both = futures::future::join(searching, others);
-    let (found, ()) = tokio::time::timeout(std::time::Duration::from_mins(5), both).await.unwrap();
-    assert_eq!(found["datasets"].as_array().unwrap().len(), 2);
-}
-
-#[tokio::test]
-async fn searches_keep_their_place() {
-    let site = Site::new().await;
-    let server = &site.server;
-    let mut ids = Vec::new();
-    for number in 0..25 {
-        ids.push(dataset(server, &format!("name {}", number % 4)).await);
-        // Ids of one millisecond are in any order.
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-    }
-    ids.reverse();
-    for (filter, order) in [("", json!([])), ("last_update_time > 0", json!(["last_update_time DESC"]))] {
-        let mut search = json!({ "filter_string": filter, "order_by": order, "max_results": 4 });
-        let mut found = Vec::new();
-        loop {
-            let page = call(server, "POST", "datasets/search", &search).await.ok();
-            let datasets = page["datasets"].as_array().unwrap().iter();
-            found.extend(datasets.map(|dataset| dataset["dataset_id"].as_str().unwrap().to_owned()));
-            // The last of a page goes before the next is asked for.
-            if found.len() == 8 {
-                call(server, "DELETE", &format!("datasets/{}", found[7]), &json!({})).await.ok();
-            }
-            match page["next_page_token"].as_str() {
-                Some(token) => search["page_token"] = token.into(),
-                None => break,
-            }
-        }
-        assert_eq!(found, ids, "{filter}");
-        ids.remove(7);
-        search["filter_string"] = "name = 'x'".into();
-        call(server, "POST", "datasets/search", &search).await.refused(400, "INVALID_PARAMETER_VALUE");
-    }
-}
-
-/// Two texts that name no experiment may be anything; their lists are found by a hash where they are long.
-#[tokio::test]
-async fn a_dataset_in_the_list_of_another_text_is_not_found() {
-    let site = Site::new().await;
-    let server = &site.server;
-    let [one, other] = test_site::colliding::names();
-    for experiment in [&one, &other] {
-        let new = json!({ "name": &experiment[800..], "experiment_ids": [experiment] });
-        call(server, "POST", "datasets/create", &new).await.ok();
-    }
-    let found = async |experiment: &str| {
-        let search = json!({ "experiment_ids": [experiment] });
-        let found = call(server, "POST", "datasets/search", &search).await.ok();
-        let datasets = found["datasets"].as_array().cloned().unwrap_or_default();
-        datasets.iter().map(|dataset| dataset["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(found(&one).await, [&one[800..]]);
-    assert_eq!(found(&other).await, [&other[800..]]);
-    // What nobody can make, so that a hand has to.
-    let list = |experiment: &str| key_schema::rows::ExperimentEvaluationDataset::all(&experiment.into());
-    let rows = site.table.query(table::Query::of(list(&other))).await.unwrap();
-    let key = rows[0].key().unwrap();
-    let pk = list(&one).range().partition().1.to_owned();
-    let mut row = rows[0].clone();
-    row.0.extend(table::Item::new(key_schema::Key { pk, ..key }).0);
-    site.table.put(row, &table::Condition::Always).await.unwrap();
-    assert_eq!(found(&one).await, [&one[800..]]);
-}
-
-#[tokio::test]
-async fn the_experiments_of_a_dataset_are_those_that_the_caller_may_see() {
-    let site = Site::new().await;
-    let seen = site.server.experiment("seen").await;
-    let hidden = site.server.experiment("hidden").await;
-    let new = json!({ "name": "shared", "experiment_ids": [hidden, "no number", seen] });
-    let created = call(&site.server, "POST", "datasets/create", &new).await.ok();
-    let id = created["dataset"]["dataset_id"].as_str().unwrap().to_owned();
-    let experiments = async |server: &test_site::Api| {
-        let path = format!("/api/3.0/mlflow/datasets/{id}/experiment-ids");
-        let mut found = server.get_at(&path, &[]).await.ok()["experiment_ids"].as_array().cloned().unwrap_or_default();
-        found.sort_by_key(ToString::to_string);
-        found
-    };
-    assert_eq!(experiments(&site.server).await.len(), 3);
-    let [open, closed] = [&seen, &hidden].map(|id| Guarded::Experiment(ExperimentId::parse(id).unwrap()));
-    let visible = Visible::Only(Arc::new([open].into()));
-    let judge = test_site::Judge::new(visible, move |(_, what): &(Action, Guarded)| *what != closed);
-    let store = evaluation::store::Store::new(site.table.clone());
-    let frame = service::Frame::guarded(store, Arc::new(judge));
-    let guarded = test_site::Api(service::router(evaluation::routes(), &frame));
-    assert_eq!(experiments(&guarded).await, [json!(seen), json!("no number")]);
-    let dataset = guarded.get_at(&format!("/api/3.0/mlflow/datasets/{id}"), &[]).await.ok();
-    assert!(!dataset.to_string().contains("experiment_ids"), "{dataset}");
-    let found = guarded.call_at("POST", "/api/3.0/mlflow/datasets/search", "{}".to_owned()).await;
-    assert_eq!(found.body.get("datasets"), None);
 }

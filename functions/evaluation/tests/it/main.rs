@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod creations;
+mod dataset_searches;
 mod evaluation_datasets;
 mod evaluation_records;
 mod scorers;

@@ -8,7 +8,7 @@ use futures::future::ready;
 use futures::stream::TryStreamExt;
 use key_schema::index::ModelsByChange;
 use key_schema::{Descending, Key, KeyRange, ModelKind, Name, Segment, rows};
-use listing::{Candidates, Page, Reading, add, within_time};
+use listing::{Page, Reading, add_listed, within_time};
 use mlflow_api::{Error, Result, Workspace};
 use search::{Direction, FirstValue, RegisteredModelSortBy, SortKey, Term, TimeRange};
 use table::{Item, Query};
@@ -140,7 +140,7 @@ impl ModelList {
             let of_page = entries.drain(..whole).filter(|entry| wanted.may_come(entry));
             let mut portion: Vec<_> = of_page.filter(|entry| seen.insert(entry.name.clone())).collect();
             portion.sort_by_cached_key(|entry| wanted.order.key(entry));
-            add_listed(wanted, &portion, &mut page, &mut reading, &mut models_read).await?;
+            add_listed(wanted, &portion, wanted.refuses_models(), &mut page, &mut reading, &mut models_read).await?;
             match rows.next {
                 Some(next) if !page.has_ended() => {
                     query = query.starting_at(next);
@@ -161,34 +161,6 @@ impl ModelList {
             RegisteredModelSortBy::LastUpdated => Direction::Ascending,
         }
     }
-}
-
-/// Reads candidates and adds those that pass to a page: as many as it lacks, then as many again as were `read`. Where the filter may
-/// refuse some, one more shows whether there is another page.
-async fn add_listed(
-    wanted: &Wanted<'_>,
-    mut rest: &[Listed],
-    page: &mut Page<SortKey>,
-    reading: &mut Reading,
-    read: &mut usize,
-) -> Result<()> {
-    let one_more = usize::from(wanted.refuses_models());
-    while !rest.is_empty() && !page.has_ended() {
-        if page.missing() + one_more == 0 {
-            page.ends_here();
-            break;
-        }
-        let next = rest.len().min((page.missing() + one_more).max(*read));
-        let (portion, others) = rest.split_at(reading.portion(next));
-        add(wanted, wanted.read(portion).await?, page).await?;
-        reading.portion_was(portion.len());
-        *read += portion.len();
-        rest = others;
-        if reading.is_used_up() && !page.is_empty() && !rest.is_empty() {
-            page.ends_here();
-        }
-    }
-    Ok(())
 }
 
 /// The list of the models of a kind by name, or that part of it whose names begin so and perhaps more.

@@ -7,7 +7,7 @@ use access::{Guarded, Visible};
 use entities::read_all;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{KeyRange, Name, Stage};
-use listing::{Candidates, Page, Reading, add, within_time};
+use listing::{Page, Reading, add_listed, within_time};
 use mlflow_api::tracking::ViewType;
 use mlflow_api::{Result, Workspace};
 use search::{
@@ -83,7 +83,8 @@ impl TimeList {
     ) -> Result<Page<SortKey>> {
         let mut page = Page::new(page_size);
         let mut query = self.query(wanted.workspace, wanted.after.as_ref());
-        let refuses_none = wanted.filter.predicates.is_empty() && matches!(visible, Visible::Everything);
+        let may_refuse = !wanted.filter.predicates.is_empty();
+        let refuses_none = !may_refuse && matches!(visible, Visible::Everything);
         // One that is changed between two pages of the list may stand on both.
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut experiments_read) = (0, 0);
@@ -101,7 +102,7 @@ impl TimeList {
             let of_page = entries.drain(..whole).filter(|entry| is_wanted(wanted, visible, entry));
             let mut portion: Vec<_> = of_page.filter(|entry| seen.insert(entry.id)).collect();
             portion.sort_by_cached_key(|entry| wanted.order.key(entry));
-            self.add(wanted, &portion, &mut page, &mut reading, &mut experiments_read).await?;
+            add_listed(wanted, &portion, may_refuse, &mut page, &mut reading, &mut experiments_read).await?;
             match rows.next {
                 Some(next) if !page.has_ended() => {
                     query = query.starting_at(next);
@@ -113,35 +114,6 @@ impl TimeList {
                 _ => return Ok(page),
             }
         }
-    }
-
-    /// Reads candidates and adds those that pass to a page: as many as it lacks, then as many again as were `read`. Where the filter may
-    /// refuse some, one more shows whether there is another page.
-    async fn add(
-        &self,
-        wanted: &Wanted<'_>,
-        mut rest: &[Listed],
-        page: &mut Page<SortKey>,
-        reading: &mut Reading,
-        read: &mut usize,
-    ) -> Result<()> {
-        let one_more = usize::from(!wanted.filter.predicates.is_empty());
-        while !rest.is_empty() && !page.has_ended() {
-            if page.missing() + one_more == 0 {
-                page.ends_here();
-                break;
-            }
-            let next = rest.len().min((page.missing() + one_more).max(*read));
-            let (portion, others) = rest.split_at(reading.portion(next));
-            add(wanted, wanted.read(portion).await?, page).await?;
-            reading.portion_was(portion.len());
-            *read += portion.len();
-            rest = others;
-            if reading.is_used_up() && !page.is_empty() && !rest.is_empty() {
-                page.ends_here();
-            }
-        }
-        Ok(())
     }
 }
 

@@ -1,0 +1,150 @@
+//! What searches cost.
+
+use std::time::Duration;
+
+use clock::Simulation;
+use ledger::{Bench, Ledger, budget};
+use registry::store::{NewModel, Search, Store};
+
+use super::{PROMPT, bench, create, model_with_versions, search, search_models, search_versions};
+
+pub(super) async fn rows(ledger: &mut Ledger) {
+    ledger.section("Searches");
+    let bench = &bench().await;
+    each_at_its_time(10_000, async |number| {
+        model_with_versions(&bench.store, &format!("model {number:05}"), 1).await;
+    })
+    .await;
+    let both = [(), ()];
+    ledger
+        .row(
+            "models: first page of 100 of 10,000",
+            budget([3.0, 0.0, 203.0], [3.0, 0.0, 203.0]),
+            bench,
+            both,
+            async |store, ()| {
+                assert_eq!(search_models(store, &search("", &[], "")).await.registered_models.len(), 100);
+            },
+        )
+        .await;
+    let token = search_models(&bench.store, &search("", &[], "")).await.next_page_token.unwrap();
+    ledger
+        .row("models: second page", budget([3.0, 0.0, 203.0], [3.0, 0.0, 203.0]), bench, both, async |store, ()| {
+            let page = search_models(store, &search("", &[], &token)).await;
+            assert!(page.registered_models[0].get().contains(r#""name":"model 00100""#));
+        })
+        .await;
+    ledger
+        .row(
+            "models: beginning of the name",
+            budget([3.0, 0.0, 21.0], [3.0, 0.0, 21.0]),
+            bench,
+            both,
+            async |store, ()| {
+                let page = search_models(store, &search("name LIKE 'model 0123%'", &[], "")).await;
+                assert_eq!(page.registered_models.len(), 10);
+            },
+        )
+        .await;
+    ledger
+        .row("versions: of one model", budget([2.0, 0.0, 2.0], [2.0, 0.0, 2.0]), bench, both, async |store, ()| {
+            assert_eq!(search_versions(store, "name = 'model 00007'").await, 1);
+        })
+        .await;
+    ledger
+        .row(
+            "versions: of a run that has 10,000",
+            budget([201.0, 0.0, 20206.0], [201.0, 0.0, 20206.0]),
+            bench,
+            both,
+            async |store, ()| {
+                assert_eq!(search_versions(store, "run_id = '0190a8f0c0de0000000000000000abcd'").await, 100);
+            },
+        )
+        .await;
+    ledger
+        .row(
+            "versions: the latest 100 of 10,000 models with one each",
+            budget([10102.0, 0.0, 20207.0], [10102.0, 0.0, 20207.0]),
+            bench,
+            both,
+            async |store, ()| {
+                assert_eq!(search_versions(store, "").await, 100);
+            },
+        )
+        .await;
+    models_in_order(ledger, bench).await;
+}
+
+/// Makes so many, each in a ms of its own: a list by time reads what was changed in one ms together.
+async fn each_at_its_time(count: u32, make: impl AsyncFn(u32)) {
+    let clock = Simulation::begin();
+    let all = async {
+        for number in 0..count {
+            clock::sleep(Duration::from_millis(1)).await;
+            make(number).await;
+        }
+    };
+    tokio::select! { () = all => {}, () = clock.drive() => {} }
+}
+
+/// Orders other than by name, and filters that refuse all.
+async fn models_in_order(ledger: &mut Ledger, bench: &Bench<Store>) {
+    each_at_its_time(2_000, async |number| {
+        let tags = vec![(PROMPT.to_owned(), "true".to_owned())];
+        create(&bench.store, &format!("prompt {number:04}"), &NewModel { tags, ..NewModel::default() }).await;
+    })
+    .await;
+    let of_prompts = |more: &str| format!("tags.`{PROMPT}` = 'true'{more}");
+    let (nobody, no_prompt) = ("tags.team = 'none'", of_prompts(" AND tags.team = 'none'"));
+    for (call, filter, order_by, max_results, found, budget) in [
+        (
+            "models: the latest 100 of 10,000",
+            "",
+            "timestamp DESC",
+            100,
+            100,
+            budget([3.0, 0.0, 202.0], [3.0, 0.0, 202.0]),
+        ),
+        ("models: the last 100 by name", "", "name DESC", 100, 100, budget([3.0, 0.0, 203.0], [3.0, 0.0, 203.0])),
+        (
+            "models: a tag that none of 10,000 has, a page of one",
+            nobody,
+            "name",
+            1,
+            0,
+            budget([125.0, 0.0, 10211.0], [125.0, 0.0, 10211.0]),
+        ),
+        (
+            "models: the same, the latest",
+            nobody,
+            "timestamp DESC",
+            1,
+            0,
+            budget([125.0, 0.0, 10172.0], [125.0, 0.0, 10172.0]),
+        ),
+        (
+            "prompts: a tag that none of 2,000 has, a page of one",
+            no_prompt.as_str(),
+            "name",
+            1,
+            0,
+            budget([39.0, 0.0, 2045.0], [39.0, 0.0, 2045.0]),
+        ),
+        (
+            "prompts: the latest 100 of 2,000",
+            of_prompts("").as_str(),
+            "timestamp DESC",
+            100,
+            100,
+            budget([3.0, 0.0, 103.0], [3.0, 0.0, 103.0]),
+        ),
+    ] {
+        let search = Search { max_results, ..search(filter, &[order_by], "") };
+        ledger
+            .row(call, budget, bench, [(), ()], async |store, ()| {
+                assert_eq!(search_models(store, &search).await.registered_models.len(), found);
+            })
+            .await;
+    }
+}
