@@ -26,14 +26,15 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ui ## A server with MLflow's UI on http://127.0.0.1:5000, with the data in ./data
-	cargo run --bin mlflow-serverless -- serve --data data
+	cargo run --bin mlflow-serverless -- serve --data data $(if $(AUTH),--auth $(AUTH))
 
 ui: ## Fetch MLflow's user interface into ./ui
 	python3 tools/fetch_ui.py ui $(UI_VERSION)
 
 watch: export AWS_REGION := local
 watch: export TABLE_NAME := mlflow
-watch: export ACCESS_MODE := none
+watch: export ACCESS_MODE ?= none
+watch: export ACCESS_TABLE_NAME := mlflow-access
 watch: export ARTIFACT_ROOT ?= $(CURDIR)/data/artifacts
 watch: export UI_DIRECTORY := $(CURDIR)/ui/build
 watch: ui $(VENV_READY) ## The Lambda functions on http://127.0.0.1:9000, fed by the table's stream, built anew when their code changes

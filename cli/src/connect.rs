@@ -46,6 +46,9 @@ pub(crate) struct Place {
     /// Name of the table.
     #[arg(long = "table", value_name = "TABLE", default_value = "mlflow", value_parser = table_name)]
     pub(crate) name: String,
+    /// Name of the table of access [default: that of the table with `-access` behind it].
+    #[arg(long, value_name = "TABLE", value_parser = table_name)]
+    access_table: Option<String>,
 }
 
 impl Place {
@@ -56,6 +59,26 @@ impl Place {
         }
         let engine = self.storage.open()?;
         Ok((Table::new(engine.client(), &self.name), Some(engine)))
+    }
+
+    /// The table of access beside the table, whether it is there or not.
+    pub(crate) fn access_table(&self, table: &Table) -> Table {
+        table.beside(self.access_table.clone().unwrap_or_else(|| access_name(&self.name)))
+    }
+
+    /// Makes the table of access where it is missing. On another machine it has to be there, unless it is asked for.
+    ///
+    /// # Errors
+    /// It is missing, or cannot be made.
+    pub(crate) async fn create_access(&self, access: &Table, is_wanted: bool) -> Result<(), Failure> {
+        if let Some(endpoint) = self.dynamodb_endpoint.as_ref().filter(|endpoint| !endpoint.is_here() && !is_wanted) {
+            let is_there = access.is_there().await;
+            if !is_there.map_err(|failure| format!("{} cannot be asked for the table: {failure:?}", endpoint.url))? {
+                return Err(format!("there is no table {} at {}", access.name(), endpoint.url).into());
+            }
+            return Ok(());
+        }
+        create_access(access).await
     }
 
     /// Makes the table where it is missing, and says whether it is in use already. On another machine it has to be there, unless it is
@@ -86,6 +109,20 @@ impl Place {
 pub(crate) async fn create(table: &Table) -> Result<bool, Failure> {
     table.create_if_missing().await.map_err(|failure| format!("the table cannot be made: {failure:?}"))?;
     Ok(layout::check(table).await?)
+}
+
+/// The name of the table of access beside a table.
+pub(crate) fn access_name(table: &str) -> String {
+    format!("{table}-access")
+}
+
+/// Makes the table of access where it is missing.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) async fn create_access(access: &Table) -> Result<(), Failure> {
+    let made = access.create_access_if_missing().await;
+    made.map_err(|failure| format!("the table of access cannot be made: {failure:?}").into())
 }
 
 /// A name that a table may have (`TableName` of DynamoDB's API).

@@ -1,12 +1,13 @@
 //! Connections of clients, with little memory for each.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 
 use access::Entry;
 use axum::Router;
 use axum::serve::Listener;
+use http::HeaderMap;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,7 +23,14 @@ use tokio::task::JoinSet;
 const BUFFER: usize = 64 << 10;
 
 /// Answers all that connect until the end, and then what has been asked by then.
-pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(mut listener: L, app: Router, end: impl Future<Output = ()>) {
+///
+/// What the proxy at this address says about where a request came from is believed; what anybody else says is not.
+pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
+    mut listener: L,
+    app: Router,
+    proxy: Option<IpAddr>,
+    end: impl Future<Output = ()>,
+) {
     let (ending, _) = watch::channel(());
     let mut connections = JoinSet::new();
     let mut end = pin!(end);
@@ -30,8 +38,7 @@ pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(mut listener: L, app: 
         tokio::select! {
             () = &mut end => break,
             (stream, peer) = listener.accept() => {
-                let entry = Entry { peer: Some(peer.ip()), gateway: None };
-                let served = connection(stream, entry, app.clone(), ending.subscribe());
+                let served = connection(stream, peer.ip(), proxy, app.clone(), ending.subscribe());
                 connections.spawn(served);
             }
             // Those that have ended are forgotten.
@@ -43,15 +50,23 @@ pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(mut listener: L, app: 
     while connections.join_next().await.is_some() {}
 }
 
+/// The address that a proxy has added: the last one, as everything before it was sent by the client.
+fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
+    let last = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
+    last.rsplit(',').next()?.trim().parse().ok()
+}
+
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    entry: Entry,
+    peer: IpAddr,
+    proxy: Option<IpAddr>,
     app: Router,
     mut ending: watch::Receiver<()>,
 ) {
     let app = TowerToHyperService::new(app);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(entry.clone());
+        let forwarded = (Some(peer) == proxy).then(|| forwarded_for(request.headers())).flatten();
+        request.extensions_mut().insert(Entry { peer: Some(forwarded.unwrap_or(peer)), gateway: None });
         app.call(request)
     });
     let mut connection =
@@ -65,5 +80,22 @@ async fn connection(
     };
     if let Err(error) = outcome {
         tracing::debug!(%error, "a connection has broken");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_address_is_the_proxys_own_word() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(forwarded_for(&headers), None);
+        headers.append("x-forwarded-for", "1.1.1.1, 2.2.2.2".parse().unwrap());
+        assert_eq!(forwarded_for(&headers), Some([2, 2, 2, 2].into()));
+        headers.append("x-forwarded-for", "3.3.3.3".parse().unwrap());
+        assert_eq!(forwarded_for(&headers), Some([3, 3, 3, 3].into()));
+        headers.append("x-forwarded-for", "nowhere".parse().unwrap());
+        assert_eq!(forwarded_for(&headers), None);
     }
 }

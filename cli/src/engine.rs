@@ -7,7 +7,7 @@ use clap::Args;
 use embedded_engine::AccessKey;
 use table::Table;
 
-use crate::connect::{Storage, create, table_name};
+use crate::connect::{Storage, access_name, create, create_access, table_name};
 use crate::feed::{Feed, Remote, TICK};
 use crate::{Failure, housekeeping, say_address, signals};
 
@@ -33,7 +33,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let indexer = options.indexer_url.as_deref().map(Remote::new).transpose()?;
     let engine = options.storage.open()?;
     let server = engine.serve((Ipv4Addr::LOCALHOST, options.port)).await?;
-    create(&Table::new(engine.client(), &options.table)).await?;
+    let table = Table::new(engine.client(), &options.table);
+    create(&table).await?;
+    create_access(&table.beside(access_name(&options.table))).await?;
     let housekeeping = tokio::spawn(housekeeping::run(engine.clone(), None));
     let feed = indexer.map(|indexer| Feed::start(engine, options.table, indexer, Duration::ZERO, TICK));
     say_address(&server.url());

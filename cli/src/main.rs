@@ -1,5 +1,6 @@
 //! `mlflow-serverless`: every function of the project in one process.
 
+mod admin;
 mod artifact_options;
 mod connect;
 mod connections;
@@ -38,6 +39,8 @@ struct Arguments {
 enum Command {
     /// Serve MLflow's API from one process, over an embedded engine or any that speaks DynamoDB's protocol.
     Serve(serve::Options),
+    /// Make the first administrator, and grant users what there is. Servers may go on meanwhile.
+    Admin(admin::Options),
     /// Serve the embedded engine alone, with the table made: for functions that run beside it.
     Engine(engine::Options),
     /// Build the index of searches anew. Servers may go on meanwhile.
@@ -84,6 +87,7 @@ fn log_filter(variable: Option<String>) -> Result<EnvFilter, Failure> {
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(options) => serve::run(options).await,
+        Command::Admin(options) => admin::run(options).await,
         Command::Engine(options) => engine::run(options).await,
         Command::Reindex(options) => reindex::run(options).await,
         Command::Gc(options) => gc::run(options).await,

@@ -1,16 +1,20 @@
 //! `mlflow-serverless serve`: all functions in one process.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use access::AdmitEverybody;
 use axum::serve::ListenerExt;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use domain::{Domain, Setting, Surroundings, UiFiles};
 use domains::DOMAINS;
 use fts_indexer::Indexer;
+use key_schema::access_rows;
+use mlflow_api::auth::Level;
 use retention::Retention;
+use table::{Query, Table};
 use tokio::net::TcpListener;
 
 use crate::artifact_options::{ArtifactOptions, Kept};
@@ -56,6 +60,19 @@ pub(crate) struct Options {
     /// For tests: index a run that is being logged to at most once in so many ms, and with each change if it is 0.
     #[arg(long, value_name = "MS", default_value_t = 60_000, hide = true)]
     run_indexing_interval: u64,
+    /// Who may call: `none` lets everybody do everything, `basic` asks for names and passwords [default: none, where only this machine can
+    /// call].
+    #[arg(long, value_name = "MODE")]
+    auth: Option<Mode>,
+    /// With `--auth basic`: what users may do with what they are granted nothing for.
+    #[arg(long, value_name = "LEVEL", default_value = "NO_PERMISSIONS", value_parser = default_permission)]
+    default_permission: Level,
+    /// The address of a proxy that speaks TLS with clients, and whose word is believed about where requests come from.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "plain_http")]
+    trusted_proxy: Option<IpAddr>,
+    /// Answer other machines without TLS: whoever is between them and this one can read passwords and data.
+    #[arg(long)]
+    plain_http: bool,
     /// A further name under which clients or browsers reach this server, such as ml.example.com, ml.example.com:8443 or
     /// *.example.com; requests under other names are refused.
     #[arg(long, value_name = "NAME", visible_alias = "allowed-hosts", value_delimiter = ',')]
@@ -65,7 +82,48 @@ pub(crate) struct Options {
     create_table: bool,
 }
 
+/// Who may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Everybody, and do everything.
+    None,
+    /// Users with names and passwords, who may do what they are granted.
+    Basic,
+}
+
+fn default_permission(text: &str) -> Result<Level, String> {
+    let level = Level::from_name(text).filter(|level| *level != Level::Deny);
+    level.ok_or_else(|| "it is READ, USE, EDIT, MANAGE or NO_PERMISSIONS".to_owned())
+}
+
+impl Options {
+    /// Who may call. Whoever lets other machines call says in words whom, and how what they send is kept from others.
+    fn mode(&self) -> Result<Mode, Failure> {
+        let is_loopback =
+            self.host == "localhost" || self.host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        if is_loopback {
+            return Ok(self.auth.unwrap_or(Mode::None));
+        }
+        let mode = self.auth.ok_or_else(|| {
+            format!(
+                "other machines can call {}: say who may, with --auth basic (names and passwords) or --auth none (everybody)",
+                self.host
+            )
+        })?;
+        if self.trusted_proxy.is_none() && !self.plain_http {
+            return Err(format!(
+                "other machines can call {}, and this server speaks no TLS: name a proxy that does with --trusted-proxy, or say \
+                 --plain-http",
+                self.host
+            )
+            .into());
+        }
+        Ok(mode)
+    }
+}
+
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let mode = options.mode()?;
     let Kept { directory, root: artifact_root, artifacts } = options.artifacts.open(&options.place.storage)?;
     if options.artifacts_presigned_only && !artifacts.has_urls() {
         return Err("--artifacts-presigned-only needs artifacts in a bucket: a directory has no presigned URLs".into());
@@ -77,10 +135,15 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         None => None,
     };
     let (table, engine) = options.place.connect().await?;
+    let engine_is_here = engine.is_some();
     let embedded = engine.filter(|_| !options.no_indexer);
     let is_new_table = !options.place.create(&table, options.create_table).await?;
+    let access = options.place.access_table(&table);
+    if mode == Mode::Basic || engine_is_here {
+        options.place.create_access(&access, options.create_table).await?;
+    }
     let retention = Retention::new(table.clone().in_background(), artifacts.clone());
-    // Whoever reaches this address is the one person of this machine.
+    // Without users, whoever reaches this address may do everything.
     let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone()).with_artifacts(&artifact_root, artifacts);
     let around = Surroundings {
         is_new_table,
@@ -89,6 +152,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         ui: (!options.no_ui).then_some(UiFiles { directory: options.ui, bucket: elsewhere }),
         ..around
     };
+    let around = match mode {
+        Mode::None => around,
+        Mode::Basic => around.with_users(table.clone(), access.clone(), options.default_permission),
+    };
+    if mode == Mode::Basic && !access_has_users(&access).await? {
+        tracing::warn!("nobody can sign in yet: make an administrator with `mlflow-serverless admin create NAME`");
+    }
     let app = domain::mount(&served(&around), &[], &around).await?;
     let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
     let app = local_guard::guarded(app, allowed);
@@ -111,12 +181,19 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         (housekeeping, Feed::start(engine, options.place.name, indexer, delay, tick_of(interval)))
     });
     say_address(&url);
-    connections::serve(listener, app, signals::wait_for_end()).await;
+    connections::serve(listener, app, options.trusted_proxy, signals::wait_for_end()).await;
     if let Some((housekeeping, feed)) = background {
         housekeeping.abort();
         feed.stop().await;
     }
     Ok(())
+}
+
+/// Whether anybody can sign in.
+async fn access_has_users(access: &Table) -> Result<bool, Failure> {
+    let users = Query::of(access_rows::ListedUser::all()).limit(1);
+    let users = access.query_page(&users).await.map_err(|failure| format!("the users cannot be read: {failure:?}"))?;
+    Ok(!users.items.is_empty())
 }
 
 /// How often to look at runs that were put off: every minute, and no less often than they are due.

@@ -8,12 +8,13 @@
 use domain::{Domain, Function};
 
 /// All domains. The first answers what no other has.
-pub const DOMAINS: [&Domain; 7] = [
+pub const DOMAINS: [&Domain; 8] = [
     &tracking::DOMAIN,
     &evaluation::DOMAIN,
     &registry::DOMAIN,
     &traces::DOMAIN,
     &artifacts::DOMAIN,
+    &auth::DOMAIN,
     &graphql::DOMAIN,
     &ui::DOMAIN,
 ];

@@ -159,17 +159,24 @@ def actions(named: str | list[str]) -> set[str]:
 def test_functions_may_do_only_what_they_do(resources):
     assert set(of_type(resources, "AWS::IAM::Role")) == {
         "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole",
-        "ArtifactsFunctionRole", "GraphqlFunctionRole", "TracesFunctionRole",
+        "ArtifactsFunctionRole", "GraphqlFunctionRole", "TracesFunctionRole", "AuthFunctionRole",
     }
-    assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE), *READS_FILES]
-    assert statements(resources, "EvaluationFunctionRole") == [(ITEMS, TABLE[0])]
-    assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE), *READS_FILES]
-    long_answers = {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Path}/.answers/*", {"Path": PATH}]}
-    assert statements(resources, "TracesFunctionRole") == [(ITEMS, RUNS), *READS_FILES, ({"s3:PutObject"}, long_answers)]
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
-    assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS), *WRITES_FILES]
-    assert statements(resources, "GraphqlFunctionRole") == [(looks_up, TABLE), LISTS_FILES]
-    assert "Policies" not in resources["UiFunctionRole"]["Properties"]
+    # One function writes who users are and what roles they have, and the others read it.
+    access = {"Fn::GetAtt": ["AccessTable", "Arn"]}
+    knows_users = (looks_up, access)
+    assert statements(resources, "AuthFunctionRole") == [(ITEMS, TABLE[0]), (ITEMS, access)]
+    assert "StreamSpecification" not in resources["AccessTable"]["Properties"]
+    assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE), knows_users, *READS_FILES]
+    assert statements(resources, "EvaluationFunctionRole") == [(ITEMS, TABLE[0]), knows_users]
+    assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE), knows_users, *READS_FILES]
+    long_answers = {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Path}/.answers/*", {"Path": PATH}]}
+    assert statements(resources, "TracesFunctionRole") == [
+        (ITEMS, RUNS), knows_users, *READS_FILES, ({"s3:PutObject"}, long_answers),
+    ]
+    assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS), knows_users, *WRITES_FILES]
+    assert statements(resources, "GraphqlFunctionRole") == [(looks_up, TABLE), knows_users, LISTS_FILES]
+    assert statements(resources, "UiFunctionRole") == [knows_users]
     assert statements(resources, "IndexerFunctionRole") == [
         (ITEMS - {"dynamodb:ConditionCheckItem"}, TABLE),
         (STREAM, {"Fn::GetAtt": ["Table", "StreamArn"]}),
@@ -182,20 +189,25 @@ def test_functions_may_do_only_what_they_do(resources):
         assert managed.endswith(":policy/service-role/AWSLambdaBasicExecutionRole")
 
 
+#: Who is asked for a name and a password.
+SIGN_IN = {"ACCESS_MODE", "ACCESS_TABLE_NAME", "DEFAULT_PERMISSION"}
+
+
 def test_functions_know_only_what_they_need(resources):
     known = {
         name: set(function["Properties"].get("Environment", {"Variables": {}})["Variables"])
         for name, function in of_type(resources, "AWS::Lambda::Function").items()
     }
     assert known == {
-        "TrackingFunction": {"ACCESS_MODE", "TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "ARTIFACTS_PRESIGNED_ONLY"},
-        "EvaluationFunction": {"ACCESS_MODE", "TABLE_NAME"},
-        "RegistryFunction": {"ACCESS_MODE", "TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
+        "TrackingFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "ARTIFACTS_PRESIGNED_ONLY"},
+        "EvaluationFunction": SIGN_IN | {"TABLE_NAME"},
+        "RegistryFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "IndexerFunction": {"TABLE_NAME", "RUN_INDEXING_INTERVAL"},
-        "ArtifactsFunction": {"ACCESS_MODE", "TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "MAX_ARTIFACT_SIZE"},
-        "GraphqlFunction": {"ACCESS_MODE", "TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
-        "TracesFunction": {"ACCESS_MODE", "TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
-        "UiFunction": {"ACCESS_MODE", "ARTIFACTS_ORIGIN"},
+        "ArtifactsFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "MAX_ARTIFACT_SIZE"},
+        "GraphqlFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
+        "TracesFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
+        "AuthFunction": SIGN_IN | {"TABLE_NAME"},
+        "UiFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACTS_ORIGIN"},
     }
 
 
@@ -235,7 +247,7 @@ def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
 
 def test_a_partition_that_is_nearly_full_is_told_of(resources):
     alarm = resources["PartitionNearlyFull"]["Properties"]
-    for function in ("Tracking", "Indexer", "Traces", "Evaluation", "Registry"):
+    for function in ("Tracking", "Indexer", "Traces", "Evaluation", "Registry", "Auth"):
         properties = resources[f"{function}PartitionsMetric"]["Properties"]
         assert properties["LogGroupName"] == {"Ref": f"{function}Log"}
         said = re.search(r'\$\.fields\.message = "(.+)"', properties["FilterPattern"])

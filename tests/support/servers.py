@@ -35,17 +35,19 @@ class StockMlflow:
         directory: Path,
         first_experiment_id: int | None = None,
         artifact_options: Sequence[str] | None = None,
+        options: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ):
         directory.mkdir(parents=True, exist_ok=True)
         self._database = stock_database(directory)
         command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1", "--port", "0"]
         command += ["--backend-store-uri", f"sqlite:///{self._database}"]
         served = ("--default-artifact-root", ARTIFACT_ROOT, "--artifacts-destination", str(directory / "artifacts"))
-        command += served if artifact_options is None else artifact_options
+        command += [*(served if artifact_options is None else artifact_options), *options]
         # By default a connection idle for 5 s is closed, now and then just as the next request is on its way.
         command += ["--uvicorn-opts", "--timeout-keep-alive 600 --no-access-log"]
         # The job runner starts eight more processes that no tracking test needs.
-        environment = child_environment(MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false")
+        environment = child_environment(MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false", **environment or {})
         self._process, self.url = _started(command, environment, directory, r"running on (http://127\.0\.0\.1:\d+)")
         if first_experiment_id is not None:
             self._start_experiment_ids_at(first_experiment_id)

@@ -1,4 +1,4 @@
-//! `docs/access.md`: what each route needs, as the authorizer was asked. `UPDATE_DOCS=1` writes it anew.
+//! `docs/access.md`, what each route needs, as the authorizer was asked, and `docs/levels.md`, who may call it. `UPDATE_DOCS=1` writes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use access::{Ask, Authorizer, Guarded, Permission, Visible};
+use access::{Action, Ask, Authorizer, Guarded, Permission, Visible};
 use artifact_store::Artifacts;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
@@ -14,11 +14,14 @@ use domain::Endpoint;
 use domains::DOMAINS;
 use embedded_engine::Engine;
 use mlflow_api::Workspace;
+use mlflow_api::auth::{EVERYTHING, GrantType, Level};
+use permissions::grants::Grants;
+use permissions::rule_of;
 use samples::Walk;
 use table::Table;
 use test_site::Judge;
 
-use crate::site::{ROOT, TABLE, mounted};
+use crate::site::{ROOT, TABLE, mounted, walker};
 
 const HEAD: &str = "\
 # What each route needs
@@ -58,13 +61,15 @@ fn line(ask: &Ask) -> Option<String> {
         Guarded::Scorer(..) => "scorer",
         Guarded::RegisteredModel(_) => "registered model",
         Guarded::EvaluationDataset(_) => "evaluation dataset",
+        Guarded::User(_) => "user",
         Guarded::Absent(_) => return None,
     };
     let [action, kind] = [format!("{:?}", ask.action), format!("{:?}", ask.kind)].map(|name| words(&name));
     Some(format!("{action} | {kind} | {guard}"))
 }
 
-type Asked = BTreeMap<(String, String), BTreeSet<String>>;
+/// Each call, by method and path, with all that was asked of it.
+type Asked = Vec<((String, String), Vec<Ask>)>;
 
 /// How many parts of a path are those of a row, if the row has such paths.
 fn literal_parts(row: &str, path: &str) -> Option<usize> {
@@ -91,7 +96,7 @@ fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)) -> &'a En
     found.max_by_key(|(literal, _)| *literal).unwrap_or_else(|| panic!("no row has {path}")).1
 }
 
-/// What was asked of each request, by method and path.
+/// What was asked of each request.
 async fn asked() -> Asked {
     let engine = Engine::memory().unwrap();
     let table = Table::new(engine.client(), TABLE);
@@ -105,7 +110,7 @@ async fn asked() -> Asked {
         wanted.lock().unwrap().push(ask.clone());
         true
     });
-    let admit: Arc<dyn Authorizer> = Arc::new(admit.looking());
+    let admit: Arc<dyn Authorizer> = Arc::new(admit.looking().knowing(walker()));
     let (of_call, found) = (Arc::clone(&asks), Arc::clone(&all));
     let router = mounted(&table, Artifacts::in_directory(directory.path()), admit).await.layer(from_fn(
         move |request: Request, next: Next| {
@@ -114,8 +119,8 @@ async fn asked() -> Asked {
                 let route = (request.method().to_string(), request.uri().path().to_owned());
                 asks.lock().unwrap().clear();
                 let answer = next.run(request).await;
-                let lines = asks.lock().unwrap().iter().filter_map(line).collect::<Vec<_>>();
-                found.lock().unwrap().entry(route).or_default().extend(lines);
+                let asked = asks.lock().unwrap().clone();
+                found.lock().unwrap().push((route, asked));
                 answer
             }
         },
@@ -130,9 +135,10 @@ async fn asked() -> Asked {
 async fn the_page_says_what_each_route_needs() {
     let rows = all_rows();
     let mut lines_of: BTreeMap<(&str, &str), BTreeSet<String>> = BTreeMap::new();
-    for (request, lines) in asked().await {
-        let row = row_of(&rows, &request);
-        lines_of.entry((row.method, &row.paths[0])).or_default().extend(lines);
+    let calls = asked().await;
+    for (request, asks) in &calls {
+        let row = row_of(&rows, request);
+        lines_of.entry((row.method, &row.paths[0])).or_default().extend(asks.iter().filter_map(line));
     }
     let mut text = String::from(HEAD);
     for row in &rows {
@@ -147,10 +153,67 @@ async fn the_page_says_what_each_route_needs() {
             writeln!(text, "| {method} | `{path}` | {line} |").unwrap();
         }
     }
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/access.md");
+    check("access.md", &text);
+    check("levels.md", &levels(&rows, &calls));
+}
+
+const LEVELS: &str = "\
+# Who may call what
+
+Generated from a walk through all routes by `make docs`; do not edit. It is for servers with [users](operator-guide.md#users) whose default is
+`NO_PERMISSIONS`. Columns are callers: without a password, with nothing granted, with one level for all experiments, scorers, registered models and
+prompts, and administrators. A cell says whether the calls of the walk are allowed: all, some, none (403), or without a password 401. Lists are
+answered to everybody who is known, without what the caller may not read. What users may do with themselves (read what is kept of them, change the password) is not in it.
+
+| method | path | no password | nothing | READ | USE | EDIT | MANAGE | DENY | administrator |
+|---|---|---|---|---|---|---|---|---|---|
+";
+
+/// The level that each column's caller has for everything; `None` for nothing granted.
+const COLUMNS: [Option<Level>; 6] =
+    [None, Some(Level::Read), Some(Level::Use), Some(Level::Edit), Some(Level::Manage), Some(Level::Deny)];
+
+fn levels(rows: &[Endpoint], calls: &Asked) -> String {
+    let mut text = String::from(LEVELS);
+    for row in rows {
+        let path = row.paths[0].replace("{*", "{");
+        let of_row = calls.iter().filter(|(request, _)| std::ptr::eq(row_of(rows, request), row));
+        let of_row: Vec<_> = of_row.map(|(_, asks)| asks).collect();
+        let cell = |level: &Option<Level>| match row.permission {
+            Permission::Open | Permission::SignedIn => "all",
+            _ => {
+                let allowed = of_row.iter().filter(|asks| may(*level, asks)).count();
+                match allowed {
+                    0 => "none",
+                    _ if allowed == of_row.len() => "all",
+                    _ => "some",
+                }
+            }
+        };
+        let of_columns = COLUMNS.iter().map(cell).collect::<Vec<_>>().join(" | ");
+        let anonymous = if row.permission == Permission::Open { "all" } else { "401" };
+        writeln!(text, "| {} | `{path}` | {anonymous} | {of_columns} | all |", row.method).unwrap();
+    }
+    text
+}
+
+/// Whether a call of which this is asked is allowed to somebody who has a level for everything.
+fn may(level: Option<Level>, asks: &[Ask]) -> bool {
+    let mut grants = Grants::default();
+    if let Some(level) = level {
+        for kind in [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt] {
+            grants.add(kind, EVERYTHING, level);
+        }
+    }
+    let refusing = asks.iter().filter(|ask| ask.action != Action::List);
+    refusing.map(rule_of).all(|rule| grants.meet(&rule, Level::NoPermissions))
+}
+
+fn check(page: &str, expected: &str) {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page);
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&file, &text).unwrap();
+        fs::write(&file, expected).unwrap();
     }
     let found = fs::read_to_string(&file).unwrap_or_default();
-    assert!(found == text, "docs/access.md is not what the code says; run `make docs`");
+    assert!(found == expected, "docs/{page} is not what the code says; run `make docs`");
 }

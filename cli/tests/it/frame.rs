@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use access::{
-    Action, Arrived, Ask, Authorizer, Caller, Event, Guarded, Identity, Read, Resource, Restriction, Visible,
+    Action, Arrived, Ask, Authorizer, Caller, Event, Guarded, Identity, Read, Resource, Restriction, User, Visible,
 };
 use artifact_store::Artifacts;
 use futures::future::BoxFuture;
-use key_schema::{Key, Name, rows};
-use mlflow_api::{ExperimentId, Result, Workspace};
+use key_schema::{Key, Name, Ordinal, access_rows, rows};
+use mlflow_api::{ExperimentId, Result, UserName, Workspace};
 use serde_json::{Value, json};
 use table::{Condition, Item, Table, TableKey, Write};
 use test_site::{Api, Judge, ROOT, Site};
@@ -18,7 +18,12 @@ use test_site::{Api, Judge, ROOT, Site};
 use crate::site::mounted;
 
 fn ann() -> Identity {
-    Identity { caller: Caller::User("ann".to_owned()), ..Identity::somebody() }
+    let user = User { name: user_name(), id: 7, is_admin: false, roles: Vec::new() };
+    Identity { caller: Caller::User(Arc::new(user)), ..Identity::somebody() }
+}
+
+fn user_name() -> UserName {
+    UserName::named("ann").unwrap()
 }
 
 async fn site() -> Site {
@@ -43,11 +48,11 @@ async fn v3(api: &Api, method: &str, path: &str, body: Value) -> Value {
 /// The key of a grant, as a test keeps it.
 fn grant(identity: &Identity, guarded: &Guarded) -> Key {
     let Caller::User(user) = &identity.caller else { panic!("nobody is known") };
-    let user = Name::from(user.as_str());
+    let user = &user.name;
     match guarded {
-        Guarded::Experiment(experiment) => rows::ExperimentPermission::key(&user, experiment),
-        Guarded::RegisteredModel(name) => rows::ModelPermission::key(&user, &Name::from(name.as_str())),
-        Guarded::Scorer(experiment, name) => rows::User::key(&Name::from(format!("{experiment} {name}").as_str())),
+        Guarded::Experiment(experiment) => rows::ExperimentPermission::key(user, experiment),
+        Guarded::RegisteredModel(name) => rows::ModelPermission::key(user, &Name::from(name.as_str())),
+        Guarded::Scorer(experiment, name) => rows::ScorerPermission::key(user, experiment, &Name::from(name.as_str())),
         other => panic!("{other:?}"),
     }
 }
@@ -56,7 +61,7 @@ fn granting(identity: &Identity, event: Event<'_>) -> Vec<Write> {
     let put = |guarded| Write::Put(Item::new(grant(identity, guarded)), Condition::Always);
     let delete = |guarded| Write::Delete(grant(identity, guarded), Condition::Always);
     match event {
-        Event::Created(_, guarded) => vec![put(guarded)],
+        Event::Created { guarded, .. } => vec![put(guarded)],
         Event::Renamed(old, new) => vec![delete(old), put(new)],
         Event::Deleted(guarded) => vec![delete(guarded)],
     }
@@ -73,7 +78,7 @@ async fn what_an_authorizer_wants_is_written_with_a_creation_a_renaming_and_a_de
     let api = api(&site.table, judge).await;
     let new = json!({ "name": "e" });
     let experiment = text(&api.post("experiments/create", new.clone()).await.ok(), "/experiment_id");
-    let of_experiment = rows::ExperimentPermission::key(&"ann".into(), &ExperimentId::parse(&experiment).unwrap());
+    let of_experiment = rows::ExperimentPermission::key(&user_name(), &ExperimentId::parse(&experiment).unwrap());
     assert_eq!(grants(&site).await, [of_experiment.text()]);
     // What is refused, grants nothing.
     assert_eq!(api.post("experiments/create", new).await.status, 400);
@@ -83,7 +88,7 @@ async fn what_an_authorizer_wants_is_written_with_a_creation_a_renaming_and_a_de
     api.post("experiments/delete", json!({ "experiment_id": experiment })).await.ok();
     assert_eq!(grants(&site).await, Vec::<String>::new());
 
-    let of_model = |name: &str| rows::ModelPermission::key(&"ann".into(), &Name::from(name)).text();
+    let of_model = |name: &str| rows::ModelPermission::key(&user_name(), &Name::from(name)).text();
     api.post("registered-models/create", json!({ "name": "m" })).await.ok();
     assert_eq!(grants(&site).await, [of_model("m")]);
     assert_eq!(api.post("registered-models/create", json!({ "name": "m" })).await.status, 400);
@@ -206,22 +211,22 @@ async fn lists_hold_what_is_visible_and_nothing_where_nothing_may_be_listed() {
 }
 
 /// Admits whom an item of another table knows.
-struct OfAnotherTable(&'static str);
+struct OfAnotherTable(u32);
 
 impl OfAnotherTable {
     fn key(&self) -> TableKey {
-        TableKey { table: Some("access".to_owned()), key: rows::User::key(&Name::from(self.0)) }
+        TableKey { table: Some("access".to_owned()), key: access_rows::ListedRole::key(&Ordinal(self.0)) }
     }
 }
 
 impl Authorizer for OfAnotherTable {
     fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
         assert_eq!((arrived.path.as_str(), arrived.method.as_str()), ("/api/2.0/mlflow/runs/get", "GET"));
-        Box::pin(async { Ok(Identity { caller: Caller::User(self.0.to_owned()), ..Identity::somebody() }) })
+        Box::pin(async { Ok(ann()) })
     }
 
     fn keys(&self, identity: &Identity, guards: &[Guarded]) -> Vec<TableKey> {
-        assert_eq!((guards.len(), &identity.caller), (1, &Caller::User(self.0.to_owned())));
+        assert_eq!((guards.len(), identity), (1, &ann()));
         vec![self.key()]
     }
 
@@ -241,8 +246,8 @@ async fn guards_and_what_an_authorizer_wants_are_read_with_one_request() {
     let new = admitting.post("runs/create", json!({ "experiment_id": "0" })).await.ok();
     let run = text(&new, "/run/info/run_id");
     let access = Table::new(site.engine.client(), "access");
-    access.create_if_missing().await.unwrap();
-    let known = OfAnotherTable("ann");
+    access.create_access_if_missing().await.unwrap();
+    let known = OfAnotherTable(7);
     access.put(Item::new(known.key().key), &Condition::Always).await.unwrap();
     let calls = async |api: &Api, expected: u16| {
         site.faults.reset_calls();
@@ -254,5 +259,5 @@ async fn guards_and_what_an_authorizer_wants_are_read_with_one_request() {
     };
     let (all, batches) = calls(&admitting, 200).await;
     assert_eq!(calls(&api(&site.faulty(), known).await, 200).await, (all + 1, batches + 1));
-    assert_eq!(calls(&api(&site.faulty(), OfAnotherTable("bob")).await, 403).await, (1, 1));
+    assert_eq!(calls(&api(&site.faulty(), OfAnotherTable(8)).await, 403).await, (1, 1));
 }

@@ -15,4 +15,5 @@ mod program;
 mod site;
 mod throttling;
 mod unreadable;
+mod users;
 mod workspaces;

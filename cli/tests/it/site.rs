@@ -4,15 +4,18 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use access::Authorizer;
+use access::{Authorizer, Caller, Identity, User, Visible};
 use artifact_store::Artifacts;
 use axum::Router;
 use domain::{Domain, Surroundings};
 use domains::DOMAINS;
+use mlflow_api::UserName;
+use mlflow_api::auth::Level;
+use samples::WALKER;
 pub(crate) use samples::{ROOT, Read};
 use serde_json::Value;
 use table::Table;
-use test_site::everybody;
+use test_site::Judge;
 
 pub(crate) const TABLE: &str = "mlflow";
 
@@ -21,20 +24,44 @@ pub(crate) fn of_table() -> Vec<&'static Domain> {
     DOMAINS.into_iter().filter(|domain| domain.function.table.is_some()).collect()
 }
 
-/// Those domains as in `serve`, everybody admitted. Artifacts are elsewhere.
+/// Those domains as in `serve`, all admitted as one user who may do everything. Artifacts are elsewhere.
 pub(crate) async fn functions(table: &Table) -> Router {
-    mounted(table, Artifacts::below(ROOT), everybody()).await
+    mounted(table, Artifacts::below(ROOT), all_as_one()).await
 }
 
 /// The same with artifacts in a directory.
 pub(crate) async fn with_files(table: &Table, directory: &Path) -> Router {
-    mounted(table, Artifacts::in_directory(directory), everybody()).await
+    mounted(table, Artifacts::in_directory(directory), all_as_one()).await
 }
 
-/// Those domains with these artifacts and this authorizer. Nothing is written to the table.
+pub(crate) fn all_as_one() -> Arc<dyn Authorizer> {
+    Arc::new(Judge::of_asks(Visible::Everything, |_| true).knowing(walker()))
+}
+
+/// The user who sends the requests of a walk.
+pub(crate) fn walker() -> Identity {
+    let user = User { name: UserName::new(WALKER).unwrap(), id: 1, is_admin: true, roles: Vec::new() };
+    Identity { caller: Caller::User(Arc::new(user)), ..Identity::somebody() }
+}
+
+/// Those domains with these artifacts and this authorizer. Nothing is written to the table; users are in one of their own, and the walker is
+/// one of them.
 pub(crate) async fn mounted(table: &Table, artifacts: Artifacts, authorizer: Arc<dyn Authorizer>) -> Router {
-    let around = Surroundings::new(authorizer, table.clone()).with_artifacts(ROOT, artifacts);
-    domain::mount(&of_table(), &[], &around).await.unwrap()
+    domain::mount(&of_table(), &[], &with_walker(table, artifacts, authorizer).await).await.unwrap()
+}
+
+/// What domains find that are mounted so.
+pub(crate) async fn with_walker(table: &Table, artifacts: Artifacts, authorizer: Arc<dyn Authorizer>) -> Surroundings {
+    let access = table.beside(format!("{TABLE}-access"));
+    access.create_access_if_missing().await.unwrap();
+    let around = Surroundings::new(Arc::clone(&authorizer), table.clone()).with_artifacts(ROOT, artifacts);
+    let around = around.with_users(table.clone(), access.clone(), Level::NoPermissions);
+    let store = auth::store::Store::new(table.clone(), access, around.basic.clone().unwrap());
+    if !store.has_users().await.unwrap() {
+        let name = UserName::new(WALKER).unwrap();
+        store.user_create(&name, "a password of the walk".to_owned(), true).await.unwrap();
+    }
+    Surroundings { authorizer, ..around }
 }
 
 /// Whether a domain writes to the table.

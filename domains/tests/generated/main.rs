@@ -5,6 +5,7 @@ mod coverage;
 mod limits;
 mod mounted;
 mod paths;
+mod table;
 mod template;
 mod watch;
 

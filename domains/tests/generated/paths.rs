@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::Function;
 use domains::{DOMAINS, functions};
 
-/// The function that the gateway sends a path to: the one with the longest pattern that fits.
+/// The function that the gateway sends a path to: the one whose pattern is the path, or the longest that fits.
 fn function_of(path: &str) -> &'static str {
     let fits = |pattern: &str| match pattern.split_once("{*path}") {
         // A greedy part is not empty.
@@ -13,7 +13,10 @@ fn function_of(path: &str) -> &'static str {
         None => pattern == path,
     };
     let patterns = functions().flat_map(|function| function.paths.iter().map(move |pattern| (*pattern, function.name)));
-    patterns.filter(|(pattern, _)| fits(pattern)).max_by_key(|(pattern, _)| pattern.len()).map_or("", |(_, name)| name)
+    patterns
+        .filter(|(pattern, _)| fits(pattern))
+        .max_by_key(|(pattern, _)| (!pattern.ends_with("{*path}"), pattern.len()))
+        .map_or("", |(_, name)| name)
 }
 
 #[test]

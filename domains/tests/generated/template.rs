@@ -76,11 +76,13 @@ fn api() -> String {
 
 fn variables(function: &Function) -> String {
     let mut text = String::new();
-    if function.table.is_some() {
+    if function.table.is_some() || !function.paths.is_empty() {
         text.push_str("          TABLE_NAME: !Ref Table\n");
     }
     if !function.paths.is_empty() {
-        text.push_str("          ACCESS_MODE: none # Who reaches the function was admitted by the API.\n");
+        text.push_str("          ACCESS_MODE: !Ref AccessMode\n");
+        text.push_str("          ACCESS_TABLE_NAME: !Ref AccessTable\n");
+        text.push_str("          DEFAULT_PERMISSION: !Ref DefaultPermission\n");
     }
     for setting in function.settings {
         let lines = match setting {
@@ -162,6 +164,14 @@ fn policies(function: &Function) -> String {
     let mut statements = function.table.as_ref().map_or(String::new(), table_statement);
     if function.table.as_ref().is_some_and(|rights| rights.actions == TableActions::Index) {
         statements += &stream_statements();
+    }
+    if !function.paths.is_empty() {
+        let (actions, why) = if function.writes_access {
+            (TableActions::Write, "It is the only function that writes the table of access.")
+        } else {
+            (TableActions::Read, "Who is calling, and what roles they have: it may read that, and change nothing.")
+        };
+        statements += &statement(why, actions.iam(), "!GetAtt AccessTable.Arn");
     }
     statements.extend(function.bucket.iter().map(|right| bucket_statement(*right)));
     for secret in function.secrets {

@@ -13,6 +13,7 @@ pub const FUNCTION: Function = Function {
         indexes: Indexes::All,
         why: "It reads what has changed, and writes the index.",
     }),
+    writes_access: false,
     bucket: &[],
     secrets: &[],
     settings: &[Setting::RunIndexingInterval],

@@ -16,6 +16,7 @@ pub const DOMAIN: Domain = Domain::of::<Graphql>(Function {
         indexes: Indexes::All,
         why: "It reads what the endpoints read that it calls.",
     }),
+    writes_access: false,
     // It lists the files of runs, and reads none.
     bucket: &[BucketRight::List],
     secrets: &[],

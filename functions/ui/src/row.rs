@@ -13,6 +13,7 @@ pub const DOMAIN: Domain = Domain::with_router(
         description: "MLflow's user interface: files out of its layer, and nothing else.",
         paths: &["/", "/static-files/{*path}"],
         table: None,
+        writes_access: false,
         bucket: &[],
         secrets: &[],
         settings: &[Setting::ArtifactsOrigin],

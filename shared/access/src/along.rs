@@ -33,16 +33,17 @@ impl Along {
     pub fn owned(&self, item: Item) -> Item {
         match &self.0 {
             Some((_, Identity { caller: Caller::User(user), .. })) => {
-                item.with(entities::attributes::OWNER, text(user))
+                item.with(entities::attributes::OWNER, text(user.name.as_str()))
             }
             _ => item,
         }
     }
 
-    /// What to write where an entity of a kind is created, which is or will be this guard.
+    /// What to write where an entity of a kind is created, which is or will be this guard. Its `id` tells it from others that had its name
+    /// before; its `home` is what the rows of a registered model are kept under, whatever it is called later, and for all else its name.
     #[must_use]
-    pub fn created(&self, kind: Resource, guarded: &Guarded) -> Vec<Write> {
-        self.of_event(Event::Created(kind, guarded))
+    pub fn created(&self, kind: Resource, guarded: &Guarded, id: &str, home: &str) -> Vec<Write> {
+        self.of_event(Event::Created { kind, guarded, id, home })
     }
 
     /// The same where a registered model gets another name.

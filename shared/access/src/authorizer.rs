@@ -81,8 +81,17 @@ impl Visible {
 /// Something that happened to a guard, of which an authorizer may have to write something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// It was created, as an entity of this kind.
-    Created(Resource, &'a Guarded),
+    /// It was created.
+    Created {
+        /// As an entity of this kind.
+        kind: Resource,
+        /// It.
+        guarded: &'a Guarded,
+        /// What tells it from others that had its name before.
+        id: &'a str,
+        /// What its rows are kept under.
+        home: &'a str,
+    },
     /// It is called otherwise now.
     Renamed(&'a Guarded, &'a Guarded),
     /// It was deleted. An experiment's deletion can be undone.

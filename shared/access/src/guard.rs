@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use entities::attributes::{EXPERIMENTS, ID, OWNER, TAGS, WORKSPACE};
+use entities::attributes::{EXPERIMENTS, HOME, ID, OWNER, TAGS, WORKSPACE};
 use entities::{entry_key, workspace_named};
 use key_schema::{Key, Name, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
-use mlflow_api::{EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, Workspace};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, UserName, Workspace};
 use table::{Item, TableKey};
 
 use crate::needs::{Action, Resource};
@@ -24,6 +24,8 @@ pub enum Guarded {
     RegisteredModel(RegisteredModelName),
     /// An evaluation dataset of no experiment, or one whose experiments nobody has asked for.
     EvaluationDataset(EvaluationDatasetId),
+    /// A user, for what is done to himself.
+    User(UserName),
     /// Nothing, for there is no entity of the kind under the id that the request names, or none in the caller's workspace.
     Absent(Resource),
 }
@@ -38,13 +40,14 @@ impl Guarded {
             Self::Scorer(..) => Resource::Scorer,
             Self::RegisteredModel(_) => Resource::RegisteredModel,
             Self::EvaluationDataset(_) => Resource::EvaluationDataset,
+            Self::User(_) => Resource::User,
         }
     }
 
     /// The key of the item that says of it what [`Stored`] holds.
     pub(crate) fn key(&self) -> Option<Key> {
         match self {
-            Self::Workspace(_) | Self::Absent(_) => None,
+            Self::Workspace(_) | Self::Absent(_) | Self::User(_) => None,
             Self::Experiment(experiment) | Self::Scorer(experiment, _) => Some(rows::Experiment::key(experiment)),
             Self::RegisteredModel(name) => Some(rows::RegisteredModel::key(&Name::from(name.as_str()))),
             Self::EvaluationDataset(dataset) => Some(rows::EvaluationDataset::key(dataset)),
@@ -63,6 +66,8 @@ pub struct Stored {
     pub owner: Option<String>,
     /// What tells a registered model from every other that had its name before.
     pub id: Option<String>,
+    /// What the rows of a registered model are kept under, where that is not its name.
+    pub home: Option<String>,
 }
 
 impl Stored {
@@ -79,6 +84,7 @@ impl Stored {
             is_prompt: prompt.is_some_and(|tag| tag.to_lowercase() == "true"),
             owner: text(OWNER),
             id: text(ID),
+            home: text(HOME),
         })
     }
 }

@@ -1,9 +1,23 @@
 //! Who sent a request, and how it arrived.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::{HeaderMap, Method};
-use mlflow_api::Workspace;
+use mlflow_api::{UserName, Workspace};
+
+/// A user, as the table said when the request began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Name.
+    pub name: UserName,
+    /// Id. No other user ever gets it, not even one of the same name.
+    pub id: u32,
+    /// Whether he may do everything.
+    pub is_admin: bool,
+    /// Ids of his roles.
+    pub roles: Vec<u32>,
+}
 
 /// Who is calling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +25,18 @@ pub enum Caller {
     /// Somebody whom the gateway or the loopback address has admitted, and of whom nothing else is known.
     Somebody,
     /// A user.
-    User(String),
+    User(Arc<User>),
+}
+
+impl Caller {
+    /// The user, if the caller is one.
+    #[must_use]
+    pub fn user(&self) -> Option<&User> {
+        match self {
+            Self::Somebody => None,
+            Self::User(user) => Some(user),
+        }
+    }
 }
 
 /// What the credentials of a request leave out of what its caller may do.

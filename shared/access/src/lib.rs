@@ -19,6 +19,6 @@ mod scope;
 pub use along::Along;
 pub use authorizer::{AdmitEverybody, Authorizer, Event, Sight, Visible};
 pub use guard::{Ask, Guarded, Read, Stored};
-pub use identity::{Arrived, Caller, Entry, GatewayIdentity, Identity, Restriction};
+pub use identity::{Arrived, Caller, Entry, GatewayIdentity, Identity, Restriction, User};
 pub use needs::{Action, Need, Needs, Permission, Resource, Target};
 pub use scope::{Granted, Scope};

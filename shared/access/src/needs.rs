@@ -1,6 +1,6 @@
 //! What an endpoint needs.
 
-use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, RunId, TraceId};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, RunId, TraceId, UserName};
 
 /// What is done to an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +58,10 @@ pub enum Resource {
     EvaluationDataset,
     /// A workspace.
     Workspace,
+    /// A user, named by his name.
+    User,
+    /// A role, with what it grants and who has it.
+    Role,
 }
 
 impl Resource {
@@ -144,6 +148,8 @@ pub enum Target {
     RegisteredModel(RegisteredModelName),
     /// An evaluation dataset.
     EvaluationDataset(EvaluationDatasetId),
+    /// A user. He need not be there.
+    User(UserName),
 }
 
 impl Target {
@@ -159,6 +165,7 @@ impl Target {
             Self::Scorer(..) => Resource::Scorer,
             Self::RegisteredModel(_) => Resource::RegisteredModel,
             Self::EvaluationDataset(_) => Resource::EvaluationDataset,
+            Self::User(_) => Resource::User,
         }
     }
 }

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use entities::{ModelLocation, RunLocation, StoredTrace, locate_model, locate_run, read_traces};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Name, rows};
-use mlflow_api::{ErrorCode, EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, TraceId, Workspace};
+use mlflow_api::{
+    ErrorCode, EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, TraceId, UserName, Workspace,
+};
 use table::Table;
 
 use crate::guard::Guarded;
@@ -26,6 +28,7 @@ pub(crate) enum Place {
     Scorer(ExperimentId, String),
     RegisteredModel(RegisteredModelName),
     EvaluationDataset(EvaluationDatasetId),
+    User(UserName),
 }
 
 impl Place {
@@ -40,6 +43,7 @@ impl Place {
             Self::Scorer(experiment, name) => Guarded::Scorer(*experiment, name.clone()),
             Self::RegisteredModel(name) => Guarded::RegisteredModel(name.clone()),
             Self::EvaluationDataset(dataset) => Guarded::EvaluationDataset(dataset.clone()),
+            Self::User(user) => Guarded::User(user.clone()),
         }
     }
 }
@@ -79,5 +83,6 @@ async fn place(
         Target::Scorer(experiment, name) => Some(Place::Scorer(*experiment, name.clone())),
         Target::RegisteredModel(name) => Some(Place::RegisteredModel(name.clone())),
         Target::EvaluationDataset(dataset) => Some(Place::EvaluationDataset(dataset.clone())),
+        Target::User(user) => Some(Place::User(user.clone())),
     })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use entities::{ModelLocation, RunLocation, StoredTrace};
 use mlflow_api::{
     Error, ErrorCode, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId,
-    Workspace,
+    UserName, Workspace,
 };
 use table::Table;
 
@@ -256,6 +256,15 @@ impl Scope {
             Place::EvaluationDataset(dataset) => Some(dataset.clone()),
             _ => None,
         })
+    }
+
+    /// A user. He need not be there.
+    pub fn user(&self, user: &UserName) -> Result<Granted<UserName>> {
+        let found = self.granted(&Target::User(user.clone()), |place| match place {
+            Place::User(user) => Some(user.clone()),
+            _ => None,
+        });
+        found?.ok_or_else(|| UserName::not_found(user.as_str()))
     }
 
     fn granted<T>(&self, target: &Target, place: impl Fn(&Place) -> Option<T>) -> Result<Option<Granted<T>>> {

@@ -110,7 +110,9 @@ impl Domain {
     }
 }
 
-fn endpoints<A: Api>() -> Vec<Endpoint> {
+/// The rows of an API, as lists of all routes have them.
+#[must_use]
+pub fn endpoints<A: Api>() -> Vec<Endpoint> {
     let endpoint = |route: Route<A::Store>| Endpoint {
         method: route.method,
         paths: route.full_paths(),

@@ -14,6 +14,8 @@ pub struct Function {
     pub paths: &'static [&'static str],
     /// Its rights on the table; `None` if it does not know the table.
     pub table: Option<TableRights>,
+    /// Whether it writes the table of access, which every function that answers requests may read.
+    pub writes_access: bool,
     /// Its rights on the bucket with the artifacts.
     pub bucket: &'static [BucketRight],
     /// Names of the secrets that it reads.

@@ -11,7 +11,7 @@ pub mod lambda;
 mod mount;
 mod surroundings;
 
-pub use api::{Api, Domain, Endpoint, Mounted};
+pub use api::{Api, Domain, Endpoint, Mounted, endpoints};
 pub use function::{BucketRight, Function, Indexes, Setting, TableActions, TableRights};
 pub use mount::mount;
 pub use surroundings::{Surroundings, UiFiles};

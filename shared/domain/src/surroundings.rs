@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use access::{AdmitEverybody, Authorizer};
 use artifact_store::Artifacts;
+use mlflow_api::auth::Level;
+use permissions::Basic;
 use service::Calls;
 use table::Table;
 
@@ -12,6 +14,10 @@ use crate::{Failure, Function, Setting};
 
 /// Who is admitted by the server itself.
 const ACCESS_VARIABLE: &str = "ACCESS_MODE";
+/// Where users have names and passwords: the level of those who are granted nothing for a resource.
+const DEFAULT_VARIABLE: &str = "DEFAULT_PERMISSION";
+/// The name of the table of access.
+const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
 /// Bytes of the longest upload that is taken.
 const LONGEST_VARIABLE: &str = "MAX_ARTIFACT_SIZE";
 /// Where the layer's files are, unless the environment variable `UI_DIRECTORY` says otherwise.
@@ -24,6 +30,10 @@ pub struct Surroundings {
     pub authorizer: Arc<dyn Authorizer>,
     /// The table, if the process knows one.
     pub table: Option<Table>,
+    /// The table of access, if users sign in.
+    pub access: Option<Table>,
+    /// The authorizer, if users sign in: it knows what each is granted.
+    pub basic: Option<Basic>,
     /// Whether nothing was ever written to the table.
     pub is_new_table: bool,
     /// Where new experiments keep artifacts, a URI.
@@ -64,6 +74,8 @@ impl Surroundings {
         Self {
             authorizer,
             table: None,
+            access: None,
+            basic: None,
             is_new_table: false,
             artifact_root: String::new(),
             artifacts: Artifacts::default(),
@@ -74,6 +86,13 @@ impl Surroundings {
             is_only_called: false,
             calls: Calls::default(),
         }
+    }
+
+    /// The same where users sign in with a name and a password. Who is granted nothing for a resource has this level.
+    #[must_use]
+    pub fn with_users(self, data: Table, access: Table, default: Level) -> Self {
+        let basic = Basic::new(data, access.clone(), default);
+        Self { authorizer: Arc::new(basic.clone()), access: Some(access), basic: Some(basic), ..self }
     }
 
     /// The same with artifacts that the server keeps, and the URI below which new experiments keep theirs.
@@ -103,8 +122,15 @@ impl Surroundings {
     /// # Errors
     /// A variable is missing or makes no sense, the table cannot be reached, or it has the layout of another version.
     pub async fn from_environment(functions: &[&Function]) -> Result<Self, Failure> {
-        let mode = variable(ACCESS_VARIABLE);
-        let mut around = Self { is_lambda: true, ..Self::bare(authorizer(mode.as_deref())?) };
+        let mode = Mode::of(variable(ACCESS_VARIABLE).as_deref())?;
+        let mut around = Self { is_lambda: true, ..Self::bare(Arc::new(AdmitEverybody)) };
+        if mode == Mode::Basic {
+            let data = Table::from_environment().await?;
+            let access =
+                variable(ACCESS_TABLE_VARIABLE).ok_or("the environment variable ACCESS_TABLE_NAME is not set")?;
+            let access = data.beside(access);
+            around = around.with_users(data, access, default_level(variable(DEFAULT_VARIABLE).as_deref())?);
+        }
         let have = |setting| functions.iter().any(|function| function.settings.contains(&setting));
         if have(Setting::Artifacts) {
             around.artifact_root =
@@ -132,14 +158,32 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The authorizer of a mode. There is no default: a function that admits everybody does so because it was told to.
-fn authorizer(mode: Option<&str>) -> Result<Arc<dyn Authorizer>, String> {
-    match mode {
-        // Whoever gets here was admitted by the gateway.
-        Some("none") => Ok(Arc::new(AdmitEverybody)),
-        Some(other) => Err(format!("{ACCESS_VARIABLE} is none, and not {other}")),
-        None => Err(format!("the environment variable {ACCESS_VARIABLE} is not set")),
+/// Who decides who is calling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Nobody: whoever gets here was admitted by the gateway.
+    None,
+    /// Users have names and passwords.
+    Basic,
+}
+
+impl Mode {
+    /// The mode that the variable names. There is no default: a function that admits everybody does so because it was told to.
+    fn of(variable: Option<&str>) -> Result<Self, String> {
+        match variable {
+            Some("none") => Ok(Self::None),
+            Some("basic") => Ok(Self::Basic),
+            Some(other) => Err(format!("{ACCESS_VARIABLE} is none or basic, and not {other}")),
+            None => Err(format!("the environment variable {ACCESS_VARIABLE} is not set")),
+        }
     }
+}
+
+/// The level that the variable names: nothing where it is missing or empty.
+fn default_level(variable: Option<&str>) -> Result<Level, String> {
+    let Some(name) = variable else { return Ok(Level::NoPermissions) };
+    let level = Level::from_name(name).filter(|level| *level != Level::Deny);
+    level.ok_or_else(|| format!("{DEFAULT_VARIABLE} is READ, USE, EDIT, MANAGE or NO_PERMISSIONS, and not {name}"))
 }
 
 /// The limit that the variable sets: none where it is missing or empty.
@@ -163,9 +207,11 @@ mod tests {
 
     #[test]
     fn nobody_is_admitted_unless_it_is_said() {
-        assert!(authorizer(Some("none")).is_ok());
-        let refusal = |mode| authorizer(mode).err();
+        assert_eq!((Mode::of(Some("none")), Mode::of(Some("basic"))), (Ok(Mode::None), Ok(Mode::Basic)));
+        let refusal = |mode| Mode::of(mode).err();
         assert_eq!(refusal(None).as_deref(), Some("the environment variable ACCESS_MODE is not set"));
-        assert_eq!(refusal(Some("NONE")).as_deref(), Some("ACCESS_MODE is none, and not NONE"));
+        assert_eq!(refusal(Some("NONE")).as_deref(), Some("ACCESS_MODE is none or basic, and not NONE"));
+        assert_eq!((default_level(None), default_level(Some("READ"))), (Ok(Level::NoPermissions), Ok(Level::Read)));
+        assert!(default_level(Some("DENY")).is_err() && default_level(Some("read")).is_err());
     }
 }

@@ -112,7 +112,7 @@ impl RunCopy {
 
     fn with_values(at: &RunLocation, items: &RunItems) -> Result<Self> {
         let of_the_document = |name: &str| {
-            let of_an_index = definition::key_attributes().any(|attribute| attribute == name);
+            let of_an_index = definition::DATA.key_attributes().any(|attribute| attribute == name);
             of_an_index || NOT_COPIED.contains(&name)
         };
         let attributes = items.run.0.iter().filter(|(name, _)| !of_the_document(name));

@@ -164,6 +164,7 @@ names! {
     ALIASES = "aliases",
     ARRIVED = "arrived",
     ARTIFACT_URI = "artifact_uri",
+    ASSIGNMENT = "assignment",
     ASSESSMENTS = "assessments",
     BEHIND = "behind",
     BLOCK_SPANS = "spans",
@@ -197,17 +198,22 @@ names! {
     FILTER = "filter",
     FROM = "from",
     FULL = "full",
+    GRANTS = "grants",
     GREW = "grew",
     HEADS = "heads",
     HOME = "home",
     ID = "id",
     INDEXED = "indexed",
     INPUTS = "inputs",
+    IN_WORKSPACE = "in_workspace",
+    IS_ADMIN = "admin",
     JOURNAL = "journal",
     KEPT_FOR = "kept_for",
     LATEST = "latest",
     LAYOUT = "layout",
     LEASED = "leased",
+    LEVEL = "level",
+    LEVELS = "levels",
     LINKS = "links",
     LINK_ROWS = "link_rows",
     LOCATION = "location",
@@ -228,6 +234,7 @@ names! {
     PARAMS = "params",
     PARAM_ROWS = "param_rows",
     PARTS = "parts",
+    PASSWORD = "password",
     POINTS = "points",
     PROMPTS = "prompts",
     RATE = "rate",
@@ -236,8 +243,11 @@ names! {
     RECORDS = "records",
     RENAMED = "renamed",
     REQUEST = "request",
+    RESOURCE = "resource",
     RESPONSE = "response",
     REVISION = "rev",
+    ROLE = "role",
+    ROLES = "roles",
     ROOM = "room",
     ROW_KEY = "key",
     ROW_VALUE = "value",
@@ -247,6 +257,7 @@ names! {
     SCHEMA_VERSION = "schema_version",
     SCORER = "scorer",
     SEARCHED = "searched",
+    SECRET = "secret",
     SEEN = "seen",
     SEGMENTS = "segments",
     SHARD = "shard",
@@ -271,6 +282,7 @@ names! {
     UPDATED = "updated",
     UPDATED_BY = "updated_by",
     USER = "user",
+    USER_ID = "user_id",
     VERSION = "version",
     VERSIONS = "versions",
     WAITS = "waits",
@@ -295,6 +307,14 @@ pub const WITH_PARAMS: &[Attribute] = attributes! {
 /// What the item of something that clients create holds of its creation.
 pub const CREATION: &[Attribute] = attributes! {
     NONCE: Bytes "nonce, drawn by the request that created it, to tell its item from another's after a lost answer",
+};
+
+/// What a user is granted for one resource.
+pub const GRANTED: &[Attribute] = attributes! {
+    USER_ID: Count required "the user's id: one of the same name who came later is granted nothing by it",
+    RESOURCE: Text "tells the resource from another of its name; missing where there was none when it was granted: it grants nothing then",
+    NAME: Text required "the resource, which may be cut in the key",
+    LEVEL: Text required "the level, by MLflow's name",
 };
 
 /// What is being removed for good.

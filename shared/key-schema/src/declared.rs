@@ -1,15 +1,15 @@
 //! What items of a row may hold, by what is declared of rows and of indexes.
 
-use crate::Key;
 use crate::definition::{Index, PK, SK};
 use crate::index::INDEX_KEYS;
 use crate::rows::{ROWS, RowDescription};
+use crate::{Key, access_rows};
 
 impl RowDescription {
-    /// The row whose form a key has.
+    /// The row whose form a key has, of whichever table.
     #[must_use]
     pub fn of(key: &Key) -> Option<&'static Self> {
-        ROWS.iter().find(|row| (row.has_form)(key))
+        ROWS.iter().chain(access_rows::ROWS).find(|row| (row.has_form)(key))
     }
 
     /// What of an item is not declared of its row, given the names of its attributes and their types, as DynamoDB calls them: for tests

@@ -1,4 +1,4 @@
-//! The table as DynamoDB is told to make it, and the same as a piece of `template.yaml`.
+//! The tables as DynamoDB is told to make them, and the same as pieces of `template.yaml`.
 
 use std::fmt::Write;
 
@@ -62,33 +62,54 @@ pub const SK: &str = "SK";
 /// The attribute that holds the time, in seconds, after which DynamoDB may remove an item.
 pub const TTL: &str = "ttl";
 
-/// Every attribute that is part of a key; all are strings.
-pub fn key_attributes() -> impl Iterator<Item = &'static str> {
-    let local = LOCAL_INDEXES.into_iter().map(|index| index.sort);
-    let global = GLOBAL_INDEXES.into_iter().flat_map(|index| [index.partition, index.sort]);
-    [PK, SK].into_iter().chain(local).chain(global)
+/// What DynamoDB is told of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// Its local indexes.
+    pub local_indexes: &'static [Index],
+    /// Its global indexes.
+    pub global_indexes: &'static [Index],
+    /// Whether its changes are in a stream, with new and old images.
+    pub has_stream: bool,
 }
 
-/// The keys and indexes as properties of an `AWS::DynamoDB::Table`, indented for `template.yaml`.
-#[must_use]
-pub fn cloudformation() -> String {
-    let mut yaml = String::from("      AttributeDefinitions:\n");
-    for attribute in key_attributes() {
-        let _ = writeln!(yaml, "        - {{ AttributeName: {attribute}, AttributeType: S }}");
+/// The table of data.
+pub const DATA: Definition =
+    Definition { local_indexes: &LOCAL_INDEXES, global_indexes: &GLOBAL_INDEXES, has_stream: true };
+/// The table of access. It has no stream: what is in it goes nowhere.
+pub const ACCESS: Definition = Definition { local_indexes: &[], global_indexes: &[], has_stream: false };
+
+impl Definition {
+    /// Every attribute that is part of a key; all are strings.
+    pub fn key_attributes(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let local = self.local_indexes.iter().map(|index| index.sort);
+        let global = self.global_indexes.iter().flat_map(|index| [index.partition, index.sort]);
+        [PK, SK].into_iter().chain(local).chain(global)
     }
-    yaml.push_str("      KeySchema:\n");
-    yaml.push_str(&key_schema("        ", PK, SK));
-    yaml.push_str("      LocalSecondaryIndexes:\n");
-    for index in LOCAL_INDEXES {
-        yaml.push_str(&index_yaml(&index));
+
+    /// The keys and indexes as properties of an `AWS::DynamoDB::Table`, indented for `template.yaml`.
+    #[must_use]
+    pub fn cloudformation(&self) -> String {
+        let mut yaml = String::from("      AttributeDefinitions:\n");
+        for attribute in self.key_attributes() {
+            let _ = writeln!(yaml, "        - {{ AttributeName: {attribute}, AttributeType: S }}");
+        }
+        yaml.push_str("      KeySchema:\n");
+        yaml.push_str(&key_schema("        ", PK, SK));
+        for (kind, indexes) in [("Local", self.local_indexes), ("Global", self.global_indexes)] {
+            if !indexes.is_empty() {
+                let _ = writeln!(yaml, "      {kind}SecondaryIndexes:");
+            }
+            for index in indexes {
+                yaml.push_str(&index_yaml(index));
+            }
+        }
+        if self.has_stream {
+            let _ = writeln!(yaml, "      StreamSpecification: {{ StreamViewType: NEW_AND_OLD_IMAGES }}");
+        }
+        let _ = writeln!(yaml, "      TimeToLiveSpecification: {{ AttributeName: {TTL}, Enabled: true }}");
+        yaml
     }
-    yaml.push_str("      GlobalSecondaryIndexes:\n");
-    for index in GLOBAL_INDEXES {
-        yaml.push_str(&index_yaml(&index));
-    }
-    let _ = writeln!(yaml, "      StreamSpecification: {{ StreamViewType: NEW_AND_OLD_IMAGES }}");
-    let _ = writeln!(yaml, "      TimeToLiveSpecification: {{ AttributeName: {TTL}, Enabled: true }}");
-    yaml
 }
 
 fn index_yaml(index: &Index) -> String {

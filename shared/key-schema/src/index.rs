@@ -1,6 +1,6 @@
 //! The keys of the secondary indexes. Every index holds keys only: a change that leaves an index key alone costs nothing there.
 
-use mlflow_api::{ExperimentId, ModelId, RunId, TraceId};
+use mlflow_api::{ExperimentId, ModelId, RunId, TraceId, UserName};
 
 use crate::definition::{GSI1, GSI2, GSI4, Index, LSI1, LSI2, LSI3, LSI4, LSI5};
 use crate::rows::RowDescription;
@@ -80,9 +80,13 @@ index_keys! {
     /// Full text across partitions, for entities with partitions of their own; entries of runs do not carry it.
     FullTextAnywhere: global GSI2 of FullText = "FTS#" <token: Value> / "" <part: TokenPart> "#" <entity_type: Name> "#" <entity: Name>;
     /// Who may do what with an experiment.
-    PermissionsOfExperiment: global GSI4 of ExperimentPermission = "EXPPERM#" <experiment: ExperimentId> / "USER#" <user: Name>;
+    PermissionsOfExperiment: global GSI4 of ExperimentPermission = "EXPPERM#" <experiment: ExperimentId> / "USER#" <user: UserName>;
     /// Who may do what with a registered model.
-    PermissionsOfModel: global GSI4 of ModelPermission = "RMPERM#" <model: Name> / "USER#" <user: Name>;
+    PermissionsOfModel: global GSI4 of ModelPermission = "RMPERM#" <model: Name> / "USER#" <user: UserName>;
+    /// Who may do what with a prompt.
+    PermissionsOfPrompt: global GSI4 of PromptPermission = "PRPERM#" <prompt: Name> / "USER#" <user: UserName>;
+    /// Who may do what with a scorer.
+    PermissionsOfScorer: global GSI4 of ScorerPermission = "SCPERM#" <experiment: ExperimentId> "#" <scorer: Name> / "USER#" <user: UserName>;
 }
 
 #[cfg(test)]

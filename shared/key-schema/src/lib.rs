@@ -1,11 +1,12 @@
-//! Every key and index of the table, nothing else: no I/O, no AWS.
+//! Every key and index of the tables, nothing else: no I/O, no AWS.
 //!
-//! [`rows`] is the whole table on one page, [`index`] its secondary indexes. A row's `key` builds the key, its `parse` reads
+//! [`rows`] is the whole table of data on one page, [`index`] its secondary indexes; [`access_rows`] is the table of access. A row's `key` builds the key, its `parse` reads
 //! one back, its `all` is the range that a query asks for; [`ranges`] has those that are no plain prefix. `docs/table.md` and the table in `template.yaml` are
 //! generated from here ([`document`], [`definition`]).
 
 #[macro_use]
 mod macros;
+pub mod access_rows;
 pub mod attributes;
 mod declared;
 pub mod definition;

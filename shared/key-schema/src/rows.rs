@@ -2,10 +2,11 @@
 //!
 //! Rows of domains whose functions are not built yet stand here already, so that their place in the table is decided once.
 
-use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId};
+use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId, UserName};
 
 use crate::attributes::{
-    Attribute, CREATION, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL, RUN_INFO, TAGGED, WITH_PARAMS,
+    Attribute, CREATION, GRANTED, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL, RUN_INFO, TAGGED,
+    WITH_PARAMS,
 };
 use crate::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, ListKind, ModelKind, Name, Ordinal,
@@ -388,12 +389,24 @@ rows! {
     WorkspaceScorer = "WORKSPACE#" <workspace: Name> / "SCORERS#" <experiment: ExperimentId> "#" <name: Name> {
         NAME: Text required "the name, which may be cut in the key"
     };
-    /// A user: password hash, admin flag.
-    User = "USER#" <user: Name> / "U#META";
-    /// The user's permission for an experiment.
-    ExperimentPermission = "USER#" <user: Name> / "U#PERM#" <experiment: ExperimentId>;
-    /// The user's permission for a registered model.
-    ModelPermission = "USER#" <user: Name> / "U#RPERM#" <model: Name>;
+    /// What a user is granted for an experiment.
+    ExperimentPermission = "USER#" <user: UserName> / "U#PERM#" <experiment: ExperimentId> { ..GRANTED };
+    /// The same for a registered model.
+    ModelPermission = "USER#" <user: UserName> / "U#RPERM#" <model: Name> { ..GRANTED };
+    /// The same for a prompt.
+    PromptPermission = "USER#" <user: UserName> / "U#PPERM#" <prompt: Name> { ..GRANTED };
+    /// The same for a scorer of an experiment.
+    ScorerPermission = "USER#" <user: UserName> / "U#SPERM#" <experiment: ExperimentId> "#" <scorer: Name> {
+        EXPERIMENT: ExperimentId required "the scorer's experiment",
+        ..GRANTED
+    };
+    /// The same for a resource that this server does not have, by MLflow's name of its type. It is kept, and grants nothing.
+    OtherPermission = "USER#" <user: UserName> / "U#OPERM#" <kind: Field> "#" <resource: Name> { ..GRANTED };
+    /// What the user is granted for all resources of a type.
+    TypePermissions = "USER#" <user: UserName> / "U#TPERM" {
+        USER_ID: Count required "the user's id: one of the same name who came later is granted nothing by it",
+        LEVELS: Texts required "by MLflow's name of a type: the level, by MLflow's name"
+    };
     /// One setting: the table's layout, TTL policies, indexed fields; also the counter of experiment ids.
     Config = "CONFIG" / "CFG#" <setting: Name> {
         COUNT: Number "of the counter: the last number that was given out",

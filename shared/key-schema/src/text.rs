@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use mlflow_api::UserName;
+
 use crate::segment::{Segment, sha256_128};
 
 /// A text the user chose.
@@ -67,6 +69,17 @@ text_segment! {
 text_segment! {
     /// A value or a token in a list of an index.
     Value, 200
+}
+
+/// A user's name. It is bounded so that no key cuts it: nobody's key is that of another.
+impl Segment for UserName {
+    fn write(&self, key: &mut String) {
+        Name::from(self.as_str()).write(key);
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        Self::named(&Name::read(text)?.0)
+    }
 }
 
 fn write_character(character: char, key: &mut String) {

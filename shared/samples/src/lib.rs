@@ -12,6 +12,7 @@
 )]
 
 mod artifacts;
+mod auth;
 mod evaluation;
 mod graphql;
 mod registry;
@@ -21,6 +22,7 @@ mod walk;
 
 use futures::future::BoxFuture;
 
+pub use auth::WALKER;
 pub use traces::export;
 pub use walk::{ROOT, Read, Walk};
 
@@ -38,7 +40,7 @@ pub struct Samples {
 }
 
 /// The samples of all domains.
-pub const SAMPLES: [Samples; 6] = [
+pub const SAMPLES: [Samples; 7] = [
     Samples {
         domain: "tracking",
         writes: |walk| Box::pin(tracking::writes(walk)),
@@ -64,6 +66,7 @@ pub const SAMPLES: [Samples; 6] = [
         writes: |walk| Box::pin(artifacts::writes(walk)),
         reads: |walk| Box::pin(artifacts::reads(walk)),
     },
+    Samples { domain: "auth", writes: |walk| Box::pin(auth::writes(walk)), reads: |walk| Box::pin(auth::reads(walk)) },
     Samples {
         domain: "graphql",
         writes: |_| Box::pin(std::future::ready(())),

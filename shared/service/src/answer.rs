@@ -133,8 +133,16 @@ pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u1
         tracing::error!(%error, "call failed");
     }
     let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let body = serde_json::to_vec(&error.body()).unwrap_or_default();
-    let mut response = response(status, "application/json", body.into());
+    let mut response = match error.code {
+        // As MLflow's basic authentication answers.
+        ErrorCode::Unauthenticated | ErrorCode::PermissionDenied => {
+            response(status, "text/html; charset=utf-8", error.message.clone().into())
+        }
+        _ => {
+            let body = serde_json::to_vec(&error.body()).unwrap_or_default();
+            response(status, "application/json", body.into())
+        }
+    };
     for (name, value) in &error.headers {
         if let Ok(value) = HeaderValue::from_str(value) {
             response.headers_mut().append(*name, value);

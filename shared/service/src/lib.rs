@@ -24,6 +24,6 @@ pub use front::front;
 pub use incoming::BodyStream;
 pub use lambda::{Aside, LongAnswer, within_lambda, within_lambda_or_aside};
 pub use route::{Paths, Route};
-pub use router::{joined, router};
+pub use router::{joined, no_rows, router};
 pub use signed_in::signed_in;
 pub use workspaces::without_workspaces;

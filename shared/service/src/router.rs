@@ -53,6 +53,11 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
         .layer(axum::middleware::map_response(no_sniff))
 }
 
+/// A router that knows no path.
+pub fn no_rows() -> Router {
+    Router::new().fallback(|| async { html_unknown_path() })
+}
+
 /// The routers of several functions as one. What none of them knows, the first answers.
 pub fn joined(first: Router, others: impl IntoIterator<Item = Router>) -> Router {
     others.into_iter().fold(first, |joined, other| joined.merge(other.reset_fallback()))

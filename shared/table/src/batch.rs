@@ -84,14 +84,8 @@ impl Table {
             let before = found.len();
             for (name, items) in answer.responses.unwrap_or_default() {
                 let items: Vec<_> = items.into_iter().map(Item).collect();
-                let is_here = name == self.name;
-                // What is declared is declared of this table.
-                if is_here {
-                    self.take(&items)?;
-                } else {
-                    self.count_items(&items);
-                }
-                let table = (!is_here).then_some(name);
+                self.take(&items)?;
+                let table = (name != self.name).then_some(name);
                 let items = items.into_iter().filter_map(|item| Some((item.key()?, item)));
                 found.extend(items.map(|(key, item)| (TableKey { table: table.clone(), key }, item)));
             }

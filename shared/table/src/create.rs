@@ -1,11 +1,11 @@
-//! Making the table, for laptops and tests; in AWS `template.yaml` makes the same one.
+//! Making tables, for laptops and tests; in AWS `template.yaml` makes the same ones.
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, LocalSecondaryIndex, Projection,
     ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType, TimeToLiveSpecification,
 };
-use key_schema::definition::{GLOBAL_INDEXES, LOCAL_INDEXES, PK, SK, TTL, key_attributes};
+use key_schema::definition::{ACCESS, DATA, Definition, PK, SK, TTL};
 
 use crate::{Failure, Result, Table};
 
@@ -19,8 +19,17 @@ impl Table {
         }
     }
 
-    /// Makes the table where it is missing.
+    /// Makes the table where it is missing, as the table of data.
     pub async fn create_if_missing(&self) -> Result<()> {
+        self.create_as(&DATA).await
+    }
+
+    /// The same as the table of access.
+    pub async fn create_access_if_missing(&self) -> Result<()> {
+        self.create_as(&ACCESS).await
+    }
+
+    async fn create_as(&self, definition: &Definition) -> Result<()> {
         if self.is_there().await? {
             return Ok(());
         }
@@ -31,25 +40,28 @@ impl Table {
             .table_name(&self.name)
             .billing_mode(BillingMode::PayPerRequest)
             .set_key_schema(Some(keys(PK, SK).map_err(build)?));
-        for attribute in key_attributes() {
+        for attribute in definition.key_attributes() {
             let definition =
                 AttributeDefinition::builder().attribute_name(attribute).attribute_type(ScalarAttributeType::S);
             request = request.attribute_definitions(definition.build().map_err(build)?);
         }
         let keys_only = || Projection::builder().projection_type(ProjectionType::KeysOnly).build();
-        for index in LOCAL_INDEXES {
+        for index in definition.local_indexes {
             let schema = keys(index.partition, index.sort).map_err(build)?;
             let index = LocalSecondaryIndex::builder().index_name(index.name).set_key_schema(Some(schema));
             request = request.local_secondary_indexes(index.projection(keys_only()).build().map_err(build)?);
         }
-        for index in GLOBAL_INDEXES {
+        for index in definition.global_indexes {
             let schema = keys(index.partition, index.sort).map_err(build)?;
             let index = GlobalSecondaryIndex::builder().index_name(index.name).set_key_schema(Some(schema));
             request = request.global_secondary_indexes(index.projection(keys_only()).build().map_err(build)?);
         }
-        let stream =
-            StreamSpecification::builder().stream_enabled(true).stream_view_type(StreamViewType::NewAndOldImages);
-        match request.stream_specification(stream.build().map_err(build)?).send().await {
+        if definition.has_stream {
+            let stream =
+                StreamSpecification::builder().stream_enabled(true).stream_view_type(StreamViewType::NewAndOldImages);
+            request = request.stream_specification(stream.build().map_err(build)?);
+        }
+        match request.send().await {
             Ok(_) => {}
             // Another process was faster.
             Err(error) if error.code() == Some("ResourceInUseException") => return Ok(()),

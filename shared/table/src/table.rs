@@ -40,6 +40,18 @@ impl Table {
         }
     }
 
+    /// Another table, reached in the same way.
+    #[must_use]
+    pub fn beside(&self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), collection_sizes: None, ..self.clone() }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The same table, its calls counted by `meter`.
     #[must_use]
     pub fn metered(&self, meter: Meter) -> Self {

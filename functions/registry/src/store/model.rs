@@ -69,7 +69,7 @@ impl Store {
                 Write::Put(home_row(workspace, &home, &id, name), Condition::item_missing()),
                 Write::Put(list_row(workspace, name, kind, created), Condition::Always),
             ];
-            others.extend(self.along.created(resource, &guarded));
+            others.extend(self.along.created(resource, &guarded, &id, &home));
             documents::take_all_rows(&mut others, tag_rows.clone())?;
             match self.table.create(item.clone(), others).await {
                 Ok(()) => {

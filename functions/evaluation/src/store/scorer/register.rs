@@ -62,7 +62,7 @@ impl Store {
                     rows::WorkspaceScorer::key(&workspace.as_str().into(), &experiment, &scorer.name.as_str().into());
                 others.push(Write::Put(Item::new(listed).with(NAME, text(&scorer.name)), Condition::Always));
                 let guarded = Guarded::Scorer(experiment, scorer.name.clone());
-                others.extend(self.along.created(Resource::Scorer, &guarded));
+                others.extend(self.along.created(Resource::Scorer, &guarded, id.as_str(), &scorer.name));
             }
             let parts = packed.part_keys();
             self.table.write_many(packed.parts, &[]).await?;

@@ -143,7 +143,12 @@ impl Store {
         let name = name_row(workspace, id, &new.name, created, created);
         let mut others = vec![Write::Put(name, Condition::item_missing())];
         others.extend(with);
-        others.extend(self.along.created(Resource::Experiment, &Guarded::Experiment(id)));
+        others.extend(self.along.created(
+            Resource::Experiment,
+            &Guarded::Experiment(id),
+            &id.to_string(),
+            &id.to_string(),
+        ));
         documents::take_all_rows(&mut others, tag_rows)?;
         match self.table.create(item, others).await {
             Ok(()) => Ok(true),

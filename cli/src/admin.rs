@@ -1,0 +1,112 @@
+//! `mlflow-serverless admin`: what somebody does who can reach the tables, before anybody can sign in.
+
+use std::io::{BufRead, IsTerminal};
+
+use auth::store::Store;
+use clap::{Args, Subcommand};
+use mlflow_api::auth::{EVERYTHING, GrantType, Level};
+use mlflow_api::{ErrorCode, UserName};
+use permissions::Basic;
+
+use crate::Failure;
+use crate::connect::Place;
+
+/// Options of `admin`.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a user who may do everything. The password is asked for, or is the first line of the standard input.
+    Create {
+        /// Name of the user.
+        #[arg(value_name = "NAME")]
+        user: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Grant a user something for all that there is and will be: experiments, scorers, registered models and prompts.
+    Grant {
+        /// Name of the user.
+        #[arg(value_name = "NAME")]
+        user: String,
+        /// READ, USE, EDIT, MANAGE or DENY.
+        #[arg(long, default_value = "MANAGE", value_parser = level)]
+        level: Level,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// What everything else is in or belongs to.
+const TYPES: [GrantType; 4] = [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt];
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    match options.command {
+        Command::Create { user, place } => {
+            let name = user_name(&user)?;
+            let password = password(&name)?;
+            auth::check_password(&password).map_err(|error| error.message)?;
+            let made = store(&place).await?.user_create(&name, password, true).await;
+            let made = made.map_err(|error| error.cause.unwrap_or(error.message))?;
+            say(&format!("{} may do everything now; the id is {}.", made.username, made.id));
+        }
+        Command::Grant { user, level, place } => {
+            let name = user_name(&user)?;
+            let store = store(&place).await?;
+            for kind in TYPES {
+                match store.grant(&name, kind, EVERYTHING, level).await {
+                    // What was granted before is replaced, so that the command can be repeated.
+                    Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {
+                        let revoked = store.revoke(&name, kind, EVERYTHING).await;
+                        revoked.map_err(|error| error.cause.unwrap_or(error.message))?;
+                        let granted = store.grant(&name, kind, EVERYTHING, level).await;
+                        granted.map_err(|error| error.cause.unwrap_or(error.message))?;
+                    }
+                    outcome => outcome.map_err(|error| error.cause.unwrap_or(error.message))?,
+                }
+            }
+            say(&format!("{name} has {level} of all experiments, scorers, registered models and prompts now."));
+        }
+    }
+    Ok(())
+}
+
+async fn store(place: &Place) -> Result<Store, Failure> {
+    let (data, _engine) = place.connect().await?;
+    let access = place.access_table(&data);
+    place.create(&data, false).await?;
+    place.create_access(&access, false).await?;
+    Ok(Store::new(data.clone(), access.clone(), Basic::new(data, access, Level::NoPermissions)))
+}
+
+fn user_name(text: &str) -> Result<UserName, Failure> {
+    UserName::new(text).map_err(|error| error.message.into())
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    let level = Level::from_name(text).filter(|level| *level != Level::NoPermissions);
+    level.ok_or_else(|| "a level is READ, USE, EDIT, MANAGE or DENY".to_owned())
+}
+
+/// Asks for a password, twice, or reads it where nobody sits. It never stands among the arguments, which others on the machine can see.
+fn password(name: &UserName) -> Result<String, Failure> {
+    if std::io::stdin().is_terminal() {
+        let password = rpassword::prompt_password(format!("Password of {name}: "))?;
+        if rpassword::prompt_password("The same again: ")? != password {
+            return Err("these were two passwords".into());
+        }
+        return Ok(password);
+    }
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[expect(clippy::print_stdout, reason = "the user started it by hand and looks at the terminal")]
+fn say(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,359 @@
+//! Users with names and passwords: who is let in, what is granted, and from when on.
+
+use std::sync::Arc;
+
+use access::Authorizer;
+use artifact_store::Artifacts;
+use axum::body::Body;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::Surroundings;
+use http::Request;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use mlflow_api::auth::Level;
+use mlflow_api::{UserName, Workspace};
+use serde_json::{Value, json};
+use table::Table;
+use test_site::{Answer, Api, ROOT, Site, TABLE};
+
+use crate::site::of_table;
+
+const PASSWORD: &str = "correct horse battery";
+
+/// A process of the server, and who asks it.
+#[derive(Clone)]
+struct Client {
+    api: Api,
+    name: &'static str,
+    password: &'static str,
+}
+
+/// A process of its own over these tables.
+async fn process(table: &Table, access: &Table, default: Level) -> Api {
+    let nobody: Arc<dyn Authorizer> = access::AdmitEverybody::shared();
+    let around = Surroundings::new(nobody, table.clone()).with_artifacts(ROOT, Artifacts::below(ROOT));
+    let around = around.with_users(table.clone(), access.clone(), default);
+    Api(domain::mount(&of_table(), &[], &around).await.unwrap())
+}
+
+struct Server {
+    site: Site,
+    access: Table,
+    admin: Client,
+}
+
+impl Server {
+    async fn new(default: Level) -> Self {
+        let site = Site::new().await;
+        let access = site.table.beside(format!("{TABLE}-access"));
+        access.create_access_if_missing().await.unwrap();
+        let tracking = tracking::store::Store::new(site.table.clone(), ROOT);
+        tracking.experiment_create_default(&Workspace::default()).await.unwrap();
+        let basic = permissions::Basic::new(site.table.clone(), access.clone(), default);
+        let users = auth::store::Store::new(site.table.clone(), access.clone(), basic);
+        users.user_create(&UserName::new("admin").unwrap(), PASSWORD.to_owned(), true).await.unwrap();
+        let api = process(&site.table, &access, default).await;
+        Self { site, access, admin: Client { api, name: "admin", password: PASSWORD } }
+    }
+
+    /// A user who is made now, and asks the same process.
+    async fn user(&self, name: &'static str) -> Client {
+        let body = json!({ "username": name, "password": PASSWORD });
+        self.admin.v2("POST", "users/create", body).await.ok();
+        Client { name, ..self.admin.clone() }
+    }
+
+    /// The same user, who asks another process.
+    async fn elsewhere(&self, client: &Client, default: Level) -> Client {
+        Client { api: process(&self.site.table, &self.access, default).await, ..client.clone() }
+    }
+
+    async fn grant(&self, user: &Client, kind: &str, id: &str, level: &str) {
+        let body = json!({ "username": user.name, "resource_type": kind, "resource_id": id, "permission": level });
+        self.admin.v3("POST", "users/permissions/grant", body).await.ok();
+    }
+
+    async fn revoke(&self, user: &Client, kind: &str, id: &str) -> Answer {
+        let body = json!({ "username": user.name, "resource_type": kind, "resource_id": id });
+        self.admin.v3("POST", "users/permissions/revoke", body).await
+    }
+}
+
+impl Client {
+    async fn at(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let credentials = STANDARD.encode(format!("{}:{}", self.name, self.password));
+        let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
+        let request = request.header(AUTHORIZATION, format!("Basic {credentials}"));
+        self.api.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
+    async fn v2(&self, method: &str, path: &str, body: Value) -> Answer {
+        self.at(method, &format!("/api/2.0/mlflow/{path}"), &body).await
+    }
+
+    async fn v3(&self, method: &str, path: &str, body: Value) -> Answer {
+        self.at(method, &format!("/api/3.0/mlflow/{path}"), &body).await
+    }
+
+    async fn experiment(&self, name: &str) -> String {
+        let made = self.v2("POST", "experiments/create", json!({ "name": name })).await.ok();
+        made["experiment_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn reads(&self, experiment: &str) -> u16 {
+        self.v2("GET", &format!("experiments/get?experiment_id={experiment}"), json!({})).await.status
+    }
+
+    async fn found(&self) -> Vec<String> {
+        let found = self.v2("POST", "experiments/search", json!({ "max_results": 100 })).await.ok();
+        let experiments = found["experiments"].as_array().cloned().unwrap_or_default();
+        let mut ids: Vec<_> = experiments.iter().map(|one| one["experiment_id"].as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids
+    }
+
+    async fn permissions(&self) -> Vec<(String, String, String)> {
+        let listed = self.v3("GET", "users/current/permissions", json!({})).await.ok();
+        let text = |row: &Value, field: &str| row[field].as_str().unwrap().to_owned();
+        let rows = listed["permissions"].as_array().unwrap();
+        rows.iter()
+            .map(|row| (text(row, "resource_type"), text(row, "resource_pattern"), text(row, "permission")))
+            .collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_let_in_without_a_password() {
+    let server = Server::new(Level::Read).await;
+    let ann = server.user("ann").await;
+    for path in ["/api/2.0/mlflow/experiments/get?experiment_id=0", "/graphql", "/api/2.0/mlflow/users/current"] {
+        let method = if path == "/graphql" { "POST" } else { "GET" };
+        let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+        let answer = ann.api.send(request).await;
+        assert_eq!(answer.status, 401, "{path}");
+        assert!(answer.body.as_str().unwrap().starts_with("You are not authenticated."), "{}", answer.body);
+    }
+    for password in ["", "correct horse batterz", "correct horse battery "] {
+        assert_eq!(Client { password, ..ann.clone() }.reads("0").await, 401, "{password}");
+    }
+    assert_eq!(Client { name: "nobody", ..ann.clone() }.reads("0").await, 401);
+    assert_eq!(ann.reads("0").await, 200);
+    let open = ann.api.get_at("/health", &[]).await;
+    assert_eq!(open.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_granted_counts_at_once_in_every_process_and_what_is_revoked_no_longer() {
+    let server = Server::new(Level::NoPermissions).await;
+    let ann = server.user("ann").await;
+    let there = server.elsewhere(&ann, Level::NoPermissions).await;
+    let experiment = server.admin.experiment("e").await;
+    assert_eq!((ann.reads(&experiment).await, there.reads(&experiment).await), (403, 403));
+    assert_eq!(there.found().await, Vec::<String>::new());
+    server.grant(&ann, "experiment", &experiment, "READ").await;
+    assert_eq!((ann.reads(&experiment).await, there.reads(&experiment).await), (200, 200));
+    assert_eq!(there.found().await, std::slice::from_ref(&experiment));
+    assert_eq!(there.v2("POST", "runs/create", json!({ "experiment_id": experiment })).await.status, 403);
+    assert_eq!(ann.permissions().await, [("experiment".to_owned(), experiment.clone(), "READ".to_owned())]);
+    server.revoke(&ann, "experiment", &experiment).await.ok();
+    assert_eq!(there.reads(&experiment).await, 403);
+    assert_eq!(server.revoke(&ann, "experiment", &experiment).await.status, 404);
+    // A password, too.
+    let changed = "another horse battery";
+    let body = json!({ "username": "ann", "password": changed });
+    server.admin.v2("PATCH", "users/update-password", body).await.ok();
+    assert_eq!(there.reads("0").await, 401);
+    assert_eq!(Client { password: changed, ..there.clone() }.reads("0").await, 403);
+    // And who is an administrator no longer.
+    let admin = |is_admin: bool| json!({ "username": "ann", "is_admin": is_admin });
+    server.admin.v2("PATCH", "users/update-admin", admin(true)).await.ok();
+    assert_eq!(Client { password: changed, ..there.clone() }.reads(&experiment).await, 200);
+    server.admin.v2("PATCH", "users/update-admin", admin(false)).await.ok();
+    assert_eq!(Client { password: changed, ..there.clone() }.reads(&experiment).await, 403);
+    server.admin.v2("DELETE", "users/delete", json!({ "username": "ann" })).await.ok();
+    assert_eq!(Client { password: changed, ..there }.reads(&experiment).await, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_grant_what_they_say_to_those_who_have_them() {
+    let server = Server::new(Level::NoPermissions).await;
+    let ann = server.user("ann").await;
+    let there = server.elsewhere(&ann, Level::NoPermissions).await;
+    let experiment = server.admin.experiment("e").await;
+    let role = server.admin.v3("POST", "roles/create", json!({ "name": "r", "workspace": "default" })).await.ok();
+    let role = role["role"]["id"].as_u64().unwrap();
+    let grant = async |kind: &str, pattern: &str, level: &str| {
+        let body = json!({ "role_id": role, "resource_type": kind, "resource_pattern": pattern, "permission": level });
+        let granted = server.admin.v3("POST", "roles/permissions/add", body).await.ok();
+        granted["role_permission"]["id"].as_u64().unwrap()
+    };
+    grant("experiment", &experiment, "EDIT").await;
+    assert_eq!(there.reads(&experiment).await, 403);
+    server.admin.v3("POST", "roles/assign", json!({ "username": "ann", "role_id": role })).await.ok();
+    assert_eq!(there.reads(&experiment).await, 200);
+    let run = there.v2("POST", "runs/create", json!({ "experiment_id": experiment })).await.ok();
+    let run = run["run"]["info"]["run_id"].as_str().unwrap().to_owned();
+    // The tier of runs decides before the experiment.
+    let denied = grant("run", "*", "DENY").await;
+    let tagged = json!({ "run_id": run, "key": "k", "value": "v" });
+    assert_eq!(there.v2("POST", "runs/set-tag", tagged.clone()).await.status, 403);
+    assert_eq!(there.v2("POST", "runs/create", json!({ "experiment_id": experiment })).await.status, 403);
+    let removed = json!({ "role_permission_id": denied });
+    server.admin.v3("DELETE", "roles/permissions/remove", removed).await.ok();
+    there.v2("POST", "runs/set-tag", tagged).await.ok();
+    assert_eq!(there.v2("POST", "runs/delete", json!({ "run_id": run })).await.status, 403);
+    server.admin.v3("DELETE", "roles/delete", json!({ "role_id": role })).await.ok();
+    assert_eq!(there.reads(&experiment).await, 403);
+    // A role of the same name has nobody.
+    let anew = server.admin.v3("POST", "roles/create", json!({ "name": "r", "workspace": "default" })).await.ok();
+    let anew = anew["role"]["id"].as_u64().unwrap();
+    assert_ne!(anew, role);
+    let users = server.admin.v3("GET", &format!("roles/users/list?role_id={anew}"), json!({})).await.ok();
+    assert_eq!(users["assignments"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_made_anew_inherits_nothing() {
+    let server = Server::new(Level::NoPermissions).await;
+    let (ann, bob) = (server.user("ann").await, server.user("bob").await);
+    let experiment = server.admin.experiment("e").await;
+    server.grant(&ann, "experiment", &experiment, "MANAGE").await;
+    server.grant(&ann, "run", "*", "MANAGE").await;
+    server.admin.v2("DELETE", "users/delete", json!({ "username": "ann" })).await.ok();
+    let ann = server.user("ann").await;
+    assert_eq!((ann.reads(&experiment).await, ann.permissions().await), (403, Vec::new()));
+
+    // A model, by grants of users and of roles.
+    let model = |client: &Client| {
+        let client = client.clone();
+        async move { client.v2("GET", "registered-models/get?name=m", json!({})).await.status }
+    };
+    bob.v2("POST", "registered-models/create", json!({ "name": "m" })).await.ok();
+    server.grant(&ann, "registered_model", "m", "READ").await;
+    let role = server.admin.v3("POST", "roles/create", json!({ "name": "r", "workspace": "default" })).await.ok();
+    let role = &role["role"]["id"];
+    let of_role = json!({
+        "role_id": role, "resource_type": "registered_model", "resource_pattern": "m", "permission": "READ",
+    });
+    server.admin.v3("POST", "roles/permissions/add", of_role).await.ok();
+    let carl = server.user("carl").await;
+    server.admin.v3("POST", "roles/assign", json!({ "username": "carl", "role_id": role })).await.ok();
+    assert_eq!((model(&ann).await, model(&bob).await, model(&carl).await), (200, 200, 200));
+    bob.v2("DELETE", "registered-models/delete", json!({ "name": "m" })).await.ok();
+    server.admin.v2("POST", "registered-models/create", json!({ "name": "m" })).await.ok();
+    assert_eq!((model(&ann).await, model(&bob).await, model(&carl).await), (403, 403, 403));
+    assert_eq!(ann.permissions().await, Vec::new());
+    for user in [&ann, &bob, &carl] {
+        let found = user.v2("GET", "registered-models/search", json!({})).await.ok();
+        assert_eq!(found["registered_models"].as_array().map_or(0, Vec::len), 0, "{}", user.name);
+    }
+
+    // What is granted before there is such a thing is listed, and grants nothing.
+    server.grant(&ann, "registered_model", "later", "MANAGE").await;
+    server.grant(&ann, "experiment", "999", "MANAGE").await;
+    assert_eq!(ann.permissions().await.len(), 2);
+    bob.v2("POST", "registered-models/create", json!({ "name": "later" })).await.ok();
+    assert_eq!(ann.v2("GET", "registered-models/get?name=later", json!({})).await.status, 403);
+    server.revoke(&ann, "registered_model", "later").await.ok();
+    server.revoke(&ann, "experiment", "999").await.ok();
+    assert_eq!(ann.permissions().await, Vec::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_creates_something_may_share_it_and_keeps_it_when_it_is_renamed() {
+    let server = Server::new(Level::NoPermissions).await;
+    let (ann, bob) = (server.user("ann").await, server.user("bob").await);
+    let experiment = ann.experiment("anns").await;
+    let share = json!({
+        "username": "bob", "resource_type": "experiment", "resource_id": experiment, "permission": "EDIT",
+    });
+    assert_eq!(bob.v3("POST", "users/permissions/grant", share.clone()).await.status, 403);
+    ann.v3("POST", "users/permissions/grant", share).await.ok();
+    assert_eq!(bob.reads(&experiment).await, 200);
+    // For all of a type, only administrators grant.
+    let all = json!({ "username": "bob", "resource_type": "experiment", "resource_id": "*", "permission": "READ" });
+    assert_eq!(ann.v3("POST", "users/permissions/grant", all).await.status, 403);
+
+    for (kind, tags) in
+        [("registered_model", json!([])), ("prompt", json!([{ "key": "mlflow.prompt.is_prompt", "value": "true" }]))]
+    {
+        let (old, new) = (format!("old {kind}"), format!("new {kind}"));
+        ann.v2("POST", "registered-models/create", json!({ "name": old, "tags": tags })).await.ok();
+        ann.v2("POST", "registered-models/rename", json!({ "name": old, "new_name": new })).await.ok();
+        let get = format!("registered-models/get?name=new%20{kind}");
+        assert_eq!(
+            (ann.v2("GET", &get, json!({})).await.status, bob.v2("GET", &get, json!({})).await.status),
+            (200, 403)
+        );
+        assert!(ann.permissions().await.contains(&(kind.to_owned(), new.clone(), "MANAGE".to_owned())));
+        // Whoever takes the old name has that one, and nothing of the other.
+        bob.v2("POST", "registered-models/create", json!({ "name": old, "tags": tags })).await.ok();
+        assert_eq!(bob.v2("GET", &get, json!({})).await.status, 403);
+        let get = format!("registered-models/get?name=old%20{kind}");
+        assert_eq!(
+            (ann.v2("GET", &get, json!({})).await.status, bob.v2("GET", &get, json!({})).await.status),
+            (403, 200)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_administrator_stays_and_users_do_not_delete_themselves() {
+    let server = Server::new(Level::Read).await;
+    let ann = server.user("ann").await;
+    let not_admin = json!({ "username": "admin", "is_admin": false });
+    assert_eq!(server.admin.v2("PATCH", "users/update-admin", not_admin.clone()).await.status, 400);
+    assert_eq!(server.admin.v2("DELETE", "users/delete", json!({ "username": "admin" })).await.status, 400);
+    assert_eq!(ann.v2("PATCH", "users/update-admin", json!({ "username": "ann", "is_admin": true })).await.status, 403);
+    assert_eq!(ann.v2("DELETE", "users/delete", json!({ "username": "admin" })).await.status, 403);
+    server.admin.v2("PATCH", "users/update-admin", json!({ "username": "ann", "is_admin": true })).await.ok();
+    ann.v2("PATCH", "users/update-admin", not_admin).await.ok();
+    assert_eq!(server.admin.v2("GET", "users/get?username=ann", json!({})).await.status, 403);
+    // One's own password is changed by who knows it.
+    let new = "another horse battery";
+    let body = |current: Option<&str>| json!({ "username": "ann", "password": new, "current_password": current });
+    for (current, text) in [(None, "Current password is required"), (Some("wrong"), "Current password does not match.")]
+    {
+        let refused =
+            ann.v2("PATCH", "users/update-password", body(current)).await.refused(400, "INVALID_PARAMETER_VALUE");
+        assert!(refused.starts_with(text), "{refused}");
+    }
+    ann.v2("PATCH", "users/update-password", body(Some(PASSWORD))).await.ok();
+    assert_eq!((ann.reads("0").await, Client { password: new, ..ann }.reads("0").await), (401, 200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_users_there_are_no_such_rows() {
+    let server = Server::new(Level::Read).await;
+    let around = Surroundings::new(access::AdmitEverybody::shared(), server.site.table.clone());
+    let around = around.with_artifacts(ROOT, Artifacts::below(ROOT));
+    let open = Api(domain::mount(&of_table(), &[], &around).await.unwrap());
+    for path in
+        ["/api/2.0/mlflow/users/current", "/ajax-api/2.0/mlflow/users/list", "/api/3.0/mlflow/roles/list", "/signup"]
+    {
+        assert_eq!(open.get_at(path, &[]).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_administers_the_workspace_does_not_administer_the_server() {
+    let server = Server::new(Level::NoPermissions).await;
+    let (ann, bob) = (server.user("ann").await, server.user("bob").await);
+    let role = server.admin.v3("POST", "roles/create", json!({ "name": "r", "workspace": "default" })).await.ok();
+    let role = &role["role"]["id"];
+    let all = json!({ "role_id": role, "resource_type": "workspace", "resource_pattern": "*", "permission": "MANAGE" });
+    server.admin.v3("POST", "roles/permissions/add", all).await.ok();
+    server.admin.v3("POST", "roles/assign", json!({ "username": "ann", "role_id": role })).await.ok();
+    let experiment = server.admin.experiment("e").await;
+    assert_eq!((ann.reads(&experiment).await, bob.reads(&experiment).await), (200, 403));
+    let of_carl = json!({ "username": "carl", "password": PASSWORD });
+    assert_eq!(bob.v2("POST", "users/create", of_carl.clone()).await.status, 403);
+    ann.v2("POST", "users/create", of_carl).await.ok();
+    for (method, path, body) in [
+        ("PATCH", "users/update-admin", json!({ "username": "ann", "is_admin": true })),
+        ("PATCH", "users/update-password", json!({ "username": "admin", "password": PASSWORD })),
+        ("DELETE", "users/delete", json!({ "username": "bob" })),
+    ] {
+        assert_eq!(ann.v2(method, path, body).await.status, 403, "{path}");
+    }
+}

@@ -1,0 +1,22 @@
+//! The auth function: users, roles, and what they are granted, as `mlflow server --app-name basic-auth` has them.
+//!
+//! [`routes`] is its whole API on one page. It is the only function that writes the table of access. Where nobody signs in, none of its
+//! rows are there, as in a server without basic authentication.
+
+mod form;
+mod grants;
+mod parameters;
+mod roles;
+mod routes;
+mod row;
+pub mod store;
+mod users;
+
+pub use routes::routes;
+pub use row::DOMAIN;
+pub use users::check_password;
+
+/// The router of the domain over a store of one's own: for tests.
+pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
+    service::router(routes(), &service::Frame::guarded(store.clone(), authorizer))
+}

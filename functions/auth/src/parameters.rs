@@ -1,0 +1,122 @@
+//! Parameters of requests, as `mlflow/server/auth` reads them: no protobuf message describes these.
+
+use mlflow_api::{Error, Request, Result, python};
+use serde_json::{Map, Value};
+
+/// The parameters of one request: of the body of a POST or a PATCH, else of the query. A DELETE has a body if it says that it is JSON.
+pub(crate) struct Parameters(Map<String, Value>);
+
+impl Parameters {
+    pub(crate) fn of(request: &Request) -> Self {
+        let is_json = request.content_type.as_deref().is_some_and(is_json);
+        let has_body = match request.method.as_str() {
+            "GET" => false,
+            "DELETE" => is_json,
+            _ => true,
+        };
+        if has_body {
+            // A body that is no JSON object has no parameters.
+            return Self(if is_json { request.json_object().unwrap_or_default() } else { Map::new() });
+        }
+        let mut all = Map::new();
+        for (name, value) in &request.query {
+            all.entry(name.clone()).or_insert_with(|| Value::String(value.clone()));
+        }
+        Self(all)
+    }
+
+    /// A parameter that may be missing.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A parameter that has to be there.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMETER_VALUE`.
+    pub(crate) fn required(&self, name: &str) -> Result<&Value> {
+        self.0.get(name).ok_or_else(|| {
+            Error::invalid(format!(
+                "Missing value for required parameter '{name}'. See the API docs for more information about request parameters."
+            ))
+        })
+    }
+
+    /// A text that has to be there. What is no text is taken as Python shows it.
+    pub(crate) fn text(&self, name: &str) -> Result<String> {
+        Ok(match self.required(name)? {
+            Value::String(text) => text.clone(),
+            other => python::data(other),
+        })
+    }
+
+    /// A number that has to be there (`_coerce_int_param`).
+    pub(crate) fn number(&self, name: &str) -> Result<Number> {
+        let value = self.required(name)?;
+        let digits = match value {
+            Value::Bool(value) => Some(u8::from(*value).to_string()),
+            Value::String(text) => python::int(text),
+            Value::Number(number) => number.as_i64().map(|number| number.to_string()).or_else(|| {
+                number.as_f64().filter(|number| number.is_finite()).map(|number| format!("{:.0}", number.trunc()))
+            }),
+            _ => None,
+        };
+        let digits = digits.ok_or_else(|| {
+            Error::invalid(format!("Parameter '{name}' must be an integer. Got: {}", python::data(value)))
+        })?;
+        Ok(Number(digits))
+    }
+}
+
+/// Whether a content type is one of those that Flask takes for JSON.
+pub(crate) fn is_json(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// An integer of any size, for messages that show it.
+pub(crate) struct Number(pub(crate) String);
+
+impl Number {
+    /// The id, if it can be one.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.0.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(method: &str, content_type: &str, body: &str) -> Parameters {
+        Parameters::of(&Request {
+            method: method.to_owned(),
+            content_type: Some(content_type.to_owned()),
+            body: body.into(),
+            query: vec![("role_id".to_owned(), "9".to_owned())],
+            ..Request::default()
+        })
+    }
+
+    #[test]
+    fn parameters_are_where_mlflow_looks_for_them() {
+        let number = |of: &Parameters| of.number("role_id").map(|number| number.0).map_err(|error| error.message);
+        assert_eq!(number(&body("POST", "application/json", r#"{"role_id": 7}"#)), Ok("7".to_owned()));
+        assert_eq!(
+            number(&body("PATCH", "application/json; charset=utf-8", r#"{"role_id": "7"}"#)),
+            Ok("7".to_owned())
+        );
+        assert_eq!(number(&body("DELETE", "text/plain", r#"{"role_id": 7}"#)), Ok("9".to_owned()));
+        assert_eq!(number(&body("DELETE", "application/json", r#"{"role_id": 7}"#)), Ok("7".to_owned()));
+        assert_eq!(number(&body("GET", "application/json", r#"{"role_id": 7}"#)), Ok("9".to_owned()));
+        for nothing in ["", "[]", "{}", "nothing"] {
+            assert!(
+                number(&body("POST", "application/json", nothing))
+                    .unwrap_err()
+                    .starts_with("Missing value for required")
+            );
+        }
+        let wrong = body("POST", "application/json", r#"{"role_id": "x"}"#);
+        assert_eq!(number(&wrong), Err("Parameter 'role_id' must be an integer. Got: 'x'".to_owned()));
+    }
+}

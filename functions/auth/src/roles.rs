@@ -1,0 +1,354 @@
+//! Roles: what they grant, and who has them.
+
+use access::{Action, Needs, Resource, Scope, Target};
+use mlflow_api::auth::{Assignments, Done, OneAssignment, OneRole, OneRolePermission, RolePermissions, Roles, granted};
+use mlflow_api::auth::{GrantType, Level};
+use mlflow_api::{Error, Request, Result};
+use serde_json::Value;
+use service::Endpoint;
+
+use crate::parameters::{Number, Parameters};
+use crate::store::Store;
+use crate::users::{Named, sees_all_of};
+
+/// The beginning of names that are kept for what users are granted themselves.
+const RESERVED: &str = "__user_";
+
+fn managing() -> Needs {
+    Needs::of(Action::Manage, [Target::Any(Resource::Role)])
+}
+
+fn reading() -> Needs {
+    Needs::of(Action::Read, [Target::Any(Resource::Role)])
+}
+
+/// A text of a role that may not be empty.
+fn filled(value: &Value, message: &str) -> Result<String> {
+    value.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(|| Error::invalid(message))
+}
+
+fn not_reserved(name: &str) -> Result<()> {
+    if !name.starts_with(RESERVED) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "Role name {} uses the reserved '__user_' prefix, which is held for the per-user permission representation. \
+         Choose a different name.",
+        mlflow_api::python::repr(name)
+    )))
+}
+
+fn description(parameters: &Parameters, message: &str) -> Result<Option<String>> {
+    match parameters.get("description") {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(Error::invalid(message)),
+    }
+}
+
+pub(crate) struct Create {
+    name: String,
+    workspace: String,
+    description: Option<String>,
+}
+
+impl Endpoint for Create {
+    type Store = Store;
+    type Answer = OneRole;
+
+    fn read(request: &Request) -> Result<Self> {
+        let parameters = Parameters::of(request);
+        let (name, workspace) = (parameters.required("name")?, parameters.required("workspace")?);
+        let name = filled(name, "Role name cannot be empty.")?;
+        let workspace = filled(workspace, "Workspace cannot be empty.")?;
+        let description = description(&parameters, "Role description must be a string or null.")?;
+        not_reserved(&name)?;
+        Ok(Self { name, workspace, description })
+    }
+
+    fn needs(&self) -> Needs {
+        managing()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<OneRole> {
+        let role = store.role_create(&self.name, &self.workspace, self.description.as_deref()).await?;
+        Ok(OneRole { role: role.answer() })
+    }
+}
+
+pub(crate) struct Get(Number);
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneRole;
+
+    fn read(request: &Request) -> Result<Self> {
+        Parameters::of(request).number("role_id").map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        reading()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<OneRole> {
+        Ok(OneRole { role: store.role_get(&self.0).await?.answer() })
+    }
+}
+
+pub(crate) struct List(Vec<String>);
+
+impl Endpoint for List {
+    type Store = Store;
+    type Answer = Roles;
+
+    fn read(request: &Request) -> Result<Self> {
+        let workspaces = request.arguments("workspace");
+        if workspaces.iter().any(|workspace| workspace.trim().is_empty()) {
+            return Err(Error::invalid("Parameter 'workspace' must be a non-empty string when provided."));
+        }
+        Ok(Self(workspaces.into_iter().map(str::to_owned).collect()))
+    }
+
+    /// Those of all workspaces are for administrators.
+    fn needs(&self) -> Needs {
+        if self.0.is_empty() { reading().and_all(managing()) } else { reading() }
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Roles> {
+        let roles = store.roles().await?.into_iter();
+        let roles = roles.filter(|role| self.0.is_empty() || self.0.contains(&role.workspace));
+        Ok(Roles { roles: roles.map(|role| role.answer()).collect() })
+    }
+}
+
+pub(crate) struct Change {
+    role: Number,
+    name: Option<String>,
+    description: Option<String>,
+}
+
+impl Endpoint for Change {
+    type Store = Store;
+    type Answer = OneRole;
+
+    fn read(request: &Request) -> Result<Self> {
+        let parameters = Parameters::of(request);
+        let role = parameters.number("role_id")?;
+        let name = parameters.get("name");
+        if name.is_none() && parameters.get("description").is_none() {
+            return Err(Error::invalid("At least one of 'name' or 'description' must be provided to update a role."));
+        }
+        let name = name.map(|name| filled(name, "Role name cannot be empty.")).transpose()?;
+        let description = description(&parameters, "Role description must be a string.")?;
+        name.as_deref().map(not_reserved).transpose()?;
+        Ok(Self { role, name, description })
+    }
+
+    fn needs(&self) -> Needs {
+        managing()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<OneRole> {
+        let role = store.role_change(&self.role, self.name.as_deref(), self.description.as_deref()).await?;
+        Ok(OneRole { role: role.answer() })
+    }
+}
+
+pub(crate) struct Delete(Number);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Done;
+
+    fn read(request: &Request) -> Result<Self> {
+        Parameters::of(request).number("role_id").map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        managing()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Done> {
+        store.role_delete(&self.0).await?;
+        Ok(Done {})
+    }
+}
+
+pub(crate) struct AddPermission {
+    role: Number,
+    level: Level,
+    kind: GrantType,
+    pattern: String,
+}
+
+impl Endpoint for AddPermission {
+    type Store = Store;
+    type Answer = OneRolePermission;
+
+    fn read(request: &Request) -> Result<Self> {
+        let parameters = Parameters::of(request);
+        let role = parameters.number("role_id")?;
+        let (kind, pattern) = (parameters.text("resource_type")?, parameters.text("resource_pattern")?);
+        let (level, kind) = granted(&parameters.text("permission")?, &kind)?;
+        kind.check_pattern(&pattern)?;
+        Ok(Self { role, level, kind, pattern })
+    }
+
+    fn needs(&self) -> Needs {
+        managing()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<OneRolePermission> {
+        let role_permission = store.role_grant(&self.role, self.kind, &self.pattern, self.level).await?;
+        Ok(OneRolePermission { role_permission })
+    }
+}
+
+pub(crate) struct RemovePermission(Number);
+
+impl Endpoint for RemovePermission {
+    type Store = Store;
+    type Answer = Done;
+
+    fn read(request: &Request) -> Result<Self> {
+        Parameters::of(request).number("role_permission_id").map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        managing()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Done> {
+        store.role_revoke(&self.0).await?;
+        Ok(Done {})
+    }
+}
+
+pub(crate) struct Permissions(Number);
+
+impl Endpoint for Permissions {
+    type Store = Store;
+    type Answer = RolePermissions;
+
+    fn read(request: &Request) -> Result<Self> {
+        Parameters::of(request).number("role_id").map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        reading()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<RolePermissions> {
+        Ok(RolePermissions { role_permissions: store.role_get(&self.0).await?.answer().permissions })
+    }
+}
+
+pub(crate) struct ChangePermission {
+    grant: Number,
+    level: String,
+}
+
+impl Endpoint for ChangePermission {
+    type Store = Store;
+    type Answer = OneRolePermission;
+
+    fn read(request: &Request) -> Result<Self> {
+        let parameters = Parameters::of(request);
+        Ok(Self { grant: parameters.number("role_permission_id")?, level: parameters.text("permission")? })
+    }
+
+    fn needs(&self) -> Needs {
+        managing()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<OneRolePermission> {
+        Ok(OneRolePermission { role_permission: store.role_change_grant(&self.grant, &self.level).await? })
+    }
+}
+
+pub(crate) struct Assign {
+    user: Named,
+    role: Number,
+}
+
+impl Endpoint for Assign {
+    type Store = Store;
+    type Answer = OneAssignment;
+
+    fn read(request: &Request) -> Result<Self> {
+        let parameters = Parameters::of(request);
+        Ok(Self { user: Named::of(&parameters)?, role: parameters.number("role_id")? })
+    }
+
+    fn needs(&self) -> Needs {
+        managing()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<OneAssignment> {
+        Ok(OneAssignment { assignment: store.role_assign(&self.user.name()?, &self.role).await? })
+    }
+}
+
+pub(crate) struct Unassign {
+    user: Named,
+    role: Number,
+}
+
+impl Endpoint for Unassign {
+    type Store = Store;
+    type Answer = Done;
+
+    fn read(request: &Request) -> Result<Self> {
+        let parameters = Parameters::of(request);
+        Ok(Self { user: Named::of(&parameters)?, role: parameters.number("role_id")? })
+    }
+
+    fn needs(&self) -> Needs {
+        managing()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Done> {
+        store.role_unassign(&self.user.name()?, &self.role).await?;
+        Ok(Done {})
+    }
+}
+
+pub(crate) struct OfUser(Named);
+
+impl Endpoint for OfUser {
+    type Store = Store;
+    type Answer = Roles;
+
+    fn read(request: &Request) -> Result<Self> {
+        Named::of(&Parameters::of(request)).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        self.0.needs(Action::Read)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Roles> {
+        let account = store.user_get(&self.0.name()?).await?;
+        let sees_all = sees_all_of(scope, &account.user.name);
+        Ok(Roles { roles: if sees_all { store.roles_of(&account).await? } else { Vec::new() } })
+    }
+}
+
+pub(crate) struct Users(Number);
+
+impl Endpoint for Users {
+    type Store = Store;
+    type Answer = Assignments;
+
+    fn read(request: &Request) -> Result<Self> {
+        Parameters::of(request).number("role_id").map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        reading()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Assignments> {
+        Ok(Assignments { assignments: store.role_users(&self.0).await? })
+    }
+}

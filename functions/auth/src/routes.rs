@@ -1,0 +1,45 @@
+//! The route table: method, path, permission, handler.
+
+use access::Permission::{Create, Delete, List, Manage, Read, SignedIn, Update};
+use access::Resource::{Role, User};
+use service::{Paths, Route};
+
+use crate::store::Store;
+use crate::{form, grants, roles, users};
+
+/// The rows of this function.
+#[must_use]
+pub fn routes() -> Vec<Route<Store>> {
+    vec![
+        Route::to::<users::Create>("POST", "users/create", Create(User)),
+        Route::to::<form::Submit>("POST", "/api/2.0/mlflow/users/create-ui", Create(User)).under(Paths::Bare),
+        Route::to::<form::Show>("GET", "/signup", Create(User)).under(Paths::Bare),
+        Route::to::<users::Current>("GET", "users/current", SignedIn),
+        Route::to::<users::Get>("GET", "users/get", Read(User)),
+        Route::to::<users::List>("GET", "users/list", List(User)),
+        Route::to::<users::UpdatePassword>("PATCH", "users/update-password", Update(User)),
+        Route::to::<users::UpdateAdmin>("PATCH", "users/update-admin", Manage(User)),
+        Route::to::<users::Delete>("DELETE", "users/delete", Delete(User)),
+        //
+        Route::to::<grants::Current>("GET", "users/current/permissions", SignedIn).under(Paths::V3),
+        Route::to::<grants::List>("GET", "users/permissions/list", Read(User)).under(Paths::V3),
+        Route::to::<grants::Get>("GET", "users/permissions/get", Read(User)).under(Paths::V3),
+        // Beside that, who grants something has to be able to manage it, or the workspace.
+        Route::to::<grants::Grant>("POST", "users/permissions/grant", List(User)).under(Paths::V3),
+        Route::to::<grants::Revoke>("POST", "users/permissions/revoke", List(User)).under(Paths::V3),
+        Route::to::<roles::OfUser>("GET", "users/roles/list", Read(User)).under(Paths::V3),
+        //
+        Route::to::<roles::Create>("POST", "roles/create", Manage(Role)).under(Paths::V3),
+        Route::to::<roles::Get>("GET", "roles/get", Read(Role)).under(Paths::V3),
+        Route::to::<roles::List>("GET", "roles/list", Read(Role)).under(Paths::V3),
+        Route::to::<roles::Change>("PATCH", "roles/update", Manage(Role)).under(Paths::V3),
+        Route::to::<roles::Delete>("DELETE", "roles/delete", Manage(Role)).under(Paths::V3),
+        Route::to::<roles::AddPermission>("POST", "roles/permissions/add", Manage(Role)).under(Paths::V3),
+        Route::to::<roles::RemovePermission>("DELETE", "roles/permissions/remove", Manage(Role)).under(Paths::V3),
+        Route::to::<roles::Permissions>("GET", "roles/permissions/list", Read(Role)).under(Paths::V3),
+        Route::to::<roles::ChangePermission>("PATCH", "roles/permissions/update", Manage(Role)).under(Paths::V3),
+        Route::to::<roles::Assign>("POST", "roles/assign", Manage(Role)).under(Paths::V3),
+        Route::to::<roles::Unassign>("DELETE", "roles/unassign", Manage(Role)).under(Paths::V3),
+        Route::to::<roles::Users>("GET", "roles/users/list", Read(Role)).under(Paths::V3),
+    ]
+}

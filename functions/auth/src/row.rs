@@ -1,0 +1,67 @@
+//! The domain: its function in the stack, and how it is mounted.
+
+use domain::{Api, Domain, Failure, Function, Indexes, Mounted, Surroundings, TableActions, TableRights};
+use futures::future::BoxFuture;
+use service::{Calls, Frame, Route};
+
+use crate::store::Store;
+
+/// Users, roles, and what they are granted.
+pub const DOMAIN: Domain = Domain::with_router(
+    Function {
+        name: "auth",
+        resource: "Auth",
+        description: "Users, roles, and what they are granted. The only function that writes the table of access.",
+        paths: &[
+            "/api/2.0/mlflow/users/{*path}",
+            "/ajax-api/2.0/mlflow/users/{*path}",
+            "/api/3.0/mlflow/users/{*path}",
+            "/ajax-api/3.0/mlflow/users/{*path}",
+            "/api/3.0/mlflow/roles/{*path}",
+            "/ajax-api/3.0/mlflow/roles/{*path}",
+            "/signup",
+        ],
+        table: Some(TableRights {
+            actions: TableActions::Write,
+            indexes: Indexes::None,
+            why: "It keeps in the table of data what users are granted themselves.",
+        }),
+        writes_access: true,
+        bucket: &[],
+        secrets: &[],
+        settings: &[],
+        memory: Function::MEMORY,
+        timeout: Function::BEHIND_GATEWAY,
+        has_concurrency: false,
+        layer: None,
+    },
+    domain::endpoints::<Auth>,
+    mount,
+);
+
+struct Auth;
+
+impl Api for Auth {
+    type Store = Store;
+
+    fn routes() -> Vec<Route<Store>> {
+        crate::routes()
+    }
+
+    fn store(around: &Surroundings) -> Result<Store, Failure> {
+        let basic = around.basic.clone().ok_or("nobody signs in here")?;
+        let access = around.access.clone().ok_or("this function does not know the table of access")?;
+        Ok(Store::new(around.table()?.clone(), access, basic))
+    }
+}
+
+/// Where nobody signs in, the rows are not there: as in a server of MLflow's without basic authentication.
+fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
+    Box::pin(async move {
+        if around.basic.is_none() {
+            return Ok(Mounted { router: service::no_rows(), calls: Calls::default() });
+        }
+        let frame = Frame::guarded(Auth::store(&around)?, around.authorizer.clone());
+        Ok(Mounted { router: service::router(crate::routes(), &frame), calls: Calls::default() })
+    })
+}

@@ -1,0 +1,39 @@
+//! What the auth function keeps: users and roles in the table of access, and what users are granted themselves in that of data.
+
+mod form;
+mod grants;
+mod ids;
+mod roles;
+mod users;
+
+use permissions::{Basic, Passwords};
+use table::Table;
+
+pub use roles::StoredRole;
+pub use users::Found;
+
+/// The store.
+#[derive(Clone)]
+pub struct Store {
+    data: Table,
+    access: Table,
+    basic: Basic,
+}
+
+impl Store {
+    /// A store over both tables, beside the authorizer that reads them.
+    #[must_use]
+    pub fn new(data: Table, access: Table, basic: Basic) -> Self {
+        Self { data, access, basic }
+    }
+
+    fn passwords(&self) -> &Passwords {
+        self.basic.passwords()
+    }
+}
+
+impl service::Store for Store {
+    fn table(&self) -> &Table {
+        &self.data
+    }
+}

@@ -1,0 +1,183 @@
+//! Users.
+
+use key_schema::attributes::{IS_ADMIN, PASSWORD, ROLES, USER, USER_ID, VERSION};
+use key_schema::{Key, Ordinal, access_rows, rows};
+use mlflow_api::auth::User;
+use mlflow_api::{Error, ErrorCode, Result, UserName};
+use permissions::Account;
+use table::{Condition, Failure, Item, Map, Plan, Query, Update, Write, map, number, text};
+
+use super::Store;
+use super::ids::{Kind, one_administrator_less, one_administrator_more};
+
+/// A user who was found.
+pub struct Found(pub(super) Account);
+
+impl std::ops::Deref for Found {
+    type Target = Account;
+
+    fn deref(&self) -> &Account {
+        &self.0
+    }
+}
+
+impl Found {
+    /// As answered.
+    #[must_use]
+    pub fn answer(&self) -> User {
+        let user = &self.0.user;
+        User { id: user.id, username: user.name.to_string(), is_admin: user.is_admin }
+    }
+}
+
+impl Store {
+    /// Makes a user. Two requests; the hash of his password takes some 30 ms of a processor.
+    ///
+    /// # Errors
+    /// `RESOURCE_ALREADY_EXISTS`.
+    pub async fn user_create(&self, name: &UserName, password: String, is_admin: bool) -> Result<User> {
+        let hash = self.passwords().hash(password).await?;
+        let id = self.next_id(Kind::Users).await?;
+        let item = Item::new(access_rows::User::key(name))
+            .with(USER_ID, number(id))
+            .with(PASSWORD, text(hash.as_str()))
+            .with(IS_ADMIN, number(u32::from(is_admin)))
+            .with(VERSION, number(1))
+            .with(ROLES, map(Map::new()));
+        let listed = Item::new(access_rows::ListedUser::key(&Ordinal(id))).with(USER, text(name.as_str()));
+        let mut others = vec![Write::Put(listed, Condition::Always)];
+        others.extend(is_admin.then(one_administrator_more));
+        match self.access.create(item, others).await {
+            Ok(()) => Ok(User { id, username: name.to_string(), is_admin }),
+            Err(Failure::Cancelled(_)) => {
+                let message = format!("User (username={name}) already exists.");
+                Err(Error::new(ErrorCode::ResourceAlreadyExists, message))
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Whether there is a user at all. One request.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn has_users(&self) -> Result<bool> {
+        let listed = Query::of(access_rows::ListedUser::all()).limit(1);
+        Ok(!self.access.query_page(&listed).await?.items.is_empty())
+    }
+
+    /// A user. One request.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`.
+    pub async fn user_get(&self, name: &UserName) -> Result<Found> {
+        let account = Account::find(&self.access, name).await?;
+        account.map(Found).ok_or_else(|| UserName::not_found(name.as_str()))
+    }
+
+    /// All users, in the order of their ids. One request, and one for each hundred.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn users(&self) -> Result<Vec<Found>> {
+        let listed = self.access.query(Query::of(access_rows::ListedUser::all())).await?;
+        let names = listed.iter().filter_map(|item| UserName::named(item.text(USER)?));
+        let keys: Vec<_> = names.map(|name| access_rows::User::key(&name)).collect();
+        let items = self.access.get_many(&keys).await?;
+        let accounts = keys.iter().filter_map(|key| items.get(key)).map(|item| Account::of(item).map(Found));
+        let mut accounts = accounts.collect::<Result<Vec<_>>>()?;
+        accounts.sort_by_key(|found| found.user.id);
+        accounts.dedup_by_key(|found| found.user.id);
+        Ok(accounts)
+    }
+
+    /// Whether this is the password of a user.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn has_password(&self, name: &UserName, password: String) -> Result<bool> {
+        let account = Account::find(&self.access, name).await?;
+        self.passwords().check(name, account.as_ref().map(Account::stored), password).await
+    }
+
+    /// Gives a user another password: the one before is refused from now on, in every process. One request.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`.
+    pub async fn user_set_password(&self, name: &UserName, password: String) -> Result<()> {
+        let hash = self.passwords().hash(password).await?;
+        let update = Update::new(access_rows::User::key(name));
+        let update = update.set(PASSWORD, text(hash.as_str())).add(VERSION, number(1));
+        match self.access.apply(&update).await {
+            Err(Failure::Refused { .. }) => Err(UserName::not_found(name.as_str())),
+            outcome => Ok(outcome?),
+        }
+    }
+
+    /// Says whether a user may do everything. Two requests.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` where nobody else administers.
+    pub async fn user_set_admin(&self, name: &UserName, is_admin: bool) -> Result<()> {
+        self.access
+            .change("a user", async |refusal: table::Refusal| {
+                let found = self.user_get(name).await?;
+                if found.user.is_admin == is_admin {
+                    return Ok::<_, Error>(Plan::Done(()));
+                }
+                if refusal.is_of(1) {
+                    return Err(last_administrator());
+                }
+                let update = Update::new(access_rows::User::key(name))
+                    .set(IS_ADMIN, number(u32::from(is_admin)))
+                    .add(VERSION, number(1))
+                    .only_if(unchanged(&found));
+                let counted = if is_admin { one_administrator_more() } else { one_administrator_less() };
+                Ok(Plan::Write(vec![Write::Update(update), counted], ()))
+            })
+            .await
+    }
+
+    /// Deletes what a user was granted, and the user: then his password is refused in every process. A call that is cut off has taken some of
+    /// it, and another one goes on. What he is granted meanwhile is left, and grants nothing to anybody.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` where nobody else administers.
+    pub async fn user_delete(&self, name: &UserName) -> Result<()> {
+        let found = self.user_get(name).await?;
+        let granted = self.data.query(Query::of(rows::TypePermissions::partition(name))).await?;
+        let of_him = |item: &&Item| item.number(USER_ID) == Some(i64::from(found.user.id));
+        let granted: Vec<Key> = granted.iter().filter(of_him).filter_map(Item::key).collect();
+        self.data.write_many(Vec::new(), &granted).await?;
+        let member = |role: &u32| access_rows::RoleMember::key(&Ordinal(*role), name);
+        let members: Vec<_> = found.user.roles.iter().map(member).collect();
+        self.access.write_many(Vec::new(), &members).await?;
+        self.access
+            .change("a user", async |refusal: table::Refusal| {
+                let found = self.user_get(name).await?;
+                if found.user.is_admin && refusal.is_of(2) {
+                    return Err(last_administrator());
+                }
+                let mut writes = vec![
+                    Write::Delete(access_rows::User::key(name), unchanged(&found)),
+                    Write::Delete(access_rows::ListedUser::key(&Ordinal(found.user.id)), Condition::Always),
+                ];
+                writes.extend(found.user.is_admin.then(one_administrator_less));
+                Ok::<_, Error>(Plan::Write(writes, ()))
+            })
+            .await
+    }
+}
+
+/// The user's item is as it was read.
+pub(super) fn unchanged(found: &Found) -> Condition {
+    let is = |attribute: &str, value: u32| Condition::Equals(attribute.into(), number(value));
+    is(USER_ID, found.user.id).and(is(VERSION, found.version))
+}
+
+fn last_administrator() -> Error {
+    Error::new(
+        ErrorCode::BadRequest,
+        "The last administrator cannot be removed. Make another user an administrator first.",
+    )
+}

@@ -1,0 +1,276 @@
+//! Users: who they are, their passwords, and who administers.
+
+use access::{Action, Caller, Needs, Resource, Scope, Target};
+use mlflow_api::auth::{CurrentUser, Done, ListedUser, OneUser, Users};
+use mlflow_api::{Error, ErrorCode, Request, Result, UserName, python};
+use serde_json::Value;
+use service::{Answer, Endpoint, IntoAnswer};
+
+use crate::parameters::{Parameters, is_json};
+use crate::store::Store;
+
+/// Characters of the shortest password (`_validate_password`).
+const SHORTEST_PASSWORD: usize = 12;
+/// Bytes of the longest. Hashing takes longer the longer it is, and MLflow has no limit.
+const LONGEST_PASSWORD: usize = 1_024;
+
+/// A user that a request names, who may not be there.
+pub(crate) struct Named(String);
+
+impl Named {
+    pub(crate) fn of(parameters: &Parameters) -> Result<Self> {
+        parameters.text("username").map(Self)
+    }
+
+    /// The need of an action on him. What is no user's name is that of nobody, of which only administrators are told.
+    pub(crate) fn needs(&self, action: Action) -> Needs {
+        Needs::of(action, [UserName::named(&self.0).map_or(Target::Nothing(Resource::User), Target::User)])
+    }
+
+    /// His name.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST` for what is no user's name.
+    pub(crate) fn name(&self) -> Result<UserName> {
+        UserName::named(&self.0).ok_or_else(|| UserName::not_found(&self.0))
+    }
+}
+
+/// Refuses a password that is too short or too long.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE`.
+pub fn check_password(password: &str) -> Result<()> {
+    if password.chars().count() < SHORTEST_PASSWORD {
+        return Err(Error::invalid("Password must be at least 12 characters."));
+    }
+    if password.len() > LONGEST_PASSWORD {
+        return Err(Error::invalid(format!("Password must be at most {LONGEST_PASSWORD} bytes.")));
+    }
+    Ok(())
+}
+
+pub(crate) enum Create {
+    New {
+        name: UserName,
+        password: String,
+    },
+    /// A text of MLflow's for what is no such request.
+    Refused(&'static str),
+}
+
+impl Endpoint for Create {
+    type Store = Store;
+    type Answer = Answer;
+
+    fn read(request: &Request) -> Result<Self> {
+        if !request.content_type.as_deref().is_some_and(is_json) {
+            return Ok(Self::Refused("Invalid content type. Must be application/json"));
+        }
+        let parameters = Parameters::of(request);
+        let (name, password) = (parameters.text("username")?, parameters.text("password")?);
+        if name.is_empty() || password.is_empty() {
+            return Ok(Self::Refused("Username and password cannot be empty."));
+        }
+        let name = UserName::new(&name)?;
+        check_password(&password)?;
+        Ok(Self::New { name, password })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::create(Resource::User)
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Answer> {
+        match self {
+            Self::New { name, password } => {
+                let user = store.user_create(&name, password, false).await?;
+                OneUser { user }.into_answer()
+            }
+            Self::Refused(text) => Ok(Answer::Foreign {
+                status: http::StatusCode::BAD_REQUEST,
+                content_type: "text/html; charset=utf-8",
+                body: text.into(),
+            }),
+        }
+    }
+}
+
+pub(crate) struct Get(Named);
+
+impl Endpoint for Get {
+    type Store = Store;
+    type Answer = OneUser;
+
+    fn read(request: &Request) -> Result<Self> {
+        Named::of(&Parameters::of(request)).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        self.0.needs(Action::Read)
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<OneUser> {
+        Ok(OneUser { user: store.user_get(&self.0.name()?).await?.answer() })
+    }
+}
+
+pub(crate) struct Current;
+
+impl Endpoint for Current {
+    type Store = Store;
+    type Answer = CurrentUser;
+
+    fn read(_: &Request) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::nothing()
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<CurrentUser> {
+        let user = store.user_get(&caller(scope)?).await?.answer();
+        Ok(CurrentUser { user, is_basic_auth: true })
+    }
+}
+
+/// The user who calls.
+pub(crate) fn caller(scope: &Scope) -> Result<UserName> {
+    match scope.caller() {
+        Caller::User(user) => Ok(user.name.clone()),
+        Caller::Somebody => Err(Error::internal("a call of nobody in particular")),
+    }
+}
+
+/// Whether the caller may see everything of this user.
+pub(crate) fn sees_all_of(scope: &Scope, user: &UserName) -> bool {
+    scope.caller().user().is_some_and(|caller| caller.is_admin || caller.name == *user)
+}
+
+pub(crate) struct List;
+
+impl Endpoint for List {
+    type Store = Store;
+    type Answer = Users;
+
+    fn read(_: &Request) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::list(Resource::User)
+    }
+
+    /// Everybody sees who there is. What roles others have, administrators see.
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Users> {
+        let mut users = Vec::new();
+        for account in store.users().await? {
+            let roles =
+                if sees_all_of(scope, &account.user.name) { store.roles_of(&account).await? } else { Vec::new() };
+            users.push(ListedUser { user: account.answer(), roles });
+        }
+        Ok(Users { users })
+    }
+}
+
+pub(crate) struct UpdatePassword {
+    user: Named,
+    password: String,
+    current: Option<String>,
+}
+
+impl Endpoint for UpdatePassword {
+    type Store = Store;
+    type Answer = Done;
+
+    fn read(request: &Request) -> Result<Self> {
+        let parameters = Parameters::of(request);
+        let current = parameters.get("current_password").and_then(Value::as_str).filter(|text| !text.is_empty());
+        Ok(Self {
+            user: Named::of(&parameters)?,
+            password: parameters.text("password")?,
+            current: current.map(str::to_owned),
+        })
+    }
+
+    fn needs(&self) -> Needs {
+        self.user.needs(Action::Update)
+    }
+
+    /// Whoever changes his own has to know it: a browser that somebody left open is not enough.
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        let name = self.user.name()?;
+        if caller(scope)? == name {
+            let Some(current) = self.current else {
+                return Err(Error::invalid("Current password is required when changing your own password."));
+            };
+            if !store.has_password(&name, current.clone()).await? {
+                return Err(Error::invalid("Current password does not match."));
+            }
+            if self.password == current {
+                return Err(Error::invalid("New password must differ from the current password."));
+            }
+        }
+        check_password(&self.password)?;
+        store.user_set_password(&name, self.password).await?;
+        Ok(Done {})
+    }
+}
+
+pub(crate) struct UpdateAdmin {
+    user: Named,
+    is_admin: bool,
+}
+
+impl Endpoint for UpdateAdmin {
+    type Store = Store;
+    type Answer = Done;
+
+    fn read(request: &Request) -> Result<Self> {
+        let parameters = Parameters::of(request);
+        let user = Named::of(&parameters)?;
+        match parameters.required("is_admin")? {
+            Value::Bool(is_admin) => Ok(Self { user, is_admin: *is_admin }),
+            other => {
+                Err(Error::invalid(format!("Parameter 'is_admin' must be a boolean. Got: {}", python::data(other))))
+            }
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        self.user.needs(Action::Manage)
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<Done> {
+        store.user_set_admin(&self.user.name()?, self.is_admin).await?;
+        Ok(Done {})
+    }
+}
+
+pub(crate) struct Delete(Named);
+
+impl Endpoint for Delete {
+    type Store = Store;
+    type Answer = Done;
+
+    fn read(request: &Request) -> Result<Self> {
+        Named::of(&Parameters::of(request)).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        self.0.needs(Action::Delete)
+    }
+
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        let name = self.0.name()?;
+        if caller(scope)? == name {
+            return Err(Error::new(
+                ErrorCode::BadRequest,
+                "Users cannot delete their own account. Ask another admin to delete this user instead.",
+            ));
+        }
+        store.user_delete(&name).await?;
+        Ok(Done {})
+    }
+}

@@ -1,0 +1,89 @@
+//! The table of access: who users are, and what roles they have. A function that serves data may only read it, and it has no stream, so
+//! that no hash of a password leaves it. What users are granted themselves is in the other table, beside what it is granted for:
+//! [`rows`](crate::rows).
+
+use mlflow_api::UserName;
+
+use crate::attributes::CREATION;
+use crate::rows::RowDescription;
+use crate::{Field, Key, KeyRange, Name, Ordinal, Prefix, Segment};
+
+rows! {
+    /// A user.
+    User = "USER#" <user: UserName> / "U#META" {
+        USER_ID: Count required "the user's id, which no other user ever gets",
+        PASSWORD: Text required "the hash of the password (Argon2id), with its salt and its cost",
+        IS_ADMIN: Count required "1, if the user may do everything",
+        VERSION: Count required "how often the item has changed: what was found out about the user with an older one counts no longer",
+        ROLES: Counts required "by the id of a role that the user has: the id of the assignment",
+        ..CREATION
+    };
+    /// Lists all users, in the order of their ids.
+    ListedUser = "USERS" / "UID#" <user_id: Ordinal> { USER: Text required "the user's name" };
+
+    /// A role, with all that it grants.
+    Role = "ROLE#" <role: Ordinal> / "R#META" {
+        NAME: Text required "name",
+        IN_WORKSPACE: Text required "its workspace",
+        DESCRIPTION: Text "what somebody wrote about it",
+        VERSION: Count required "how often the item has changed",
+        GRANTS: Texts required "by the id of a grant: level, type, what tells the resource from others of its name, and pattern",
+        ..CREATION
+    };
+    /// A user who has the role.
+    RoleMember = "ROLE#" <role: Ordinal> / "R#USER#" <user: UserName> {
+        USER_ID: Count required "the user's id: one of the same name who came later does not have the role",
+        ASSIGNMENT: Count required "the id of the assignment"
+    };
+    /// Claims the name of a role in a workspace.
+    RoleName = "ROLES" / "RNAME#" <workspace: Name> "#" <name: Name> {
+        NAME: Text required "the name, which may be cut in the key",
+        ROLE: Count required "the role that has it"
+    };
+    /// Lists all roles, in the order of their ids.
+    ListedRole = "ROLES" / "RID#" <role: Ordinal>;
+    /// The role of a grant.
+    GrantOfRole = "ROLES" / "GRANT#" <grant: Ordinal> { ROLE: Count required "the role" };
+
+    /// The last id that was given out of a kind: of users, roles, grants of roles, assignments.
+    Counter = "COUNTERS" / "CNT#" <kind: Field> { COUNT: Count required "the id" };
+    /// A secret that all processes of the auth function share.
+    Secret = "SECRETS" / "SEC#" <kind: Field> { SECRET: Bytes required "the secret" };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_is_one_of_both_tables() {
+        let user = UserName::named("a#b").unwrap();
+        let keys = [
+            User::key(&user),
+            ListedUser::key(&Ordinal(1)),
+            Role::key(&Ordinal(1)),
+            RoleMember::key(&Ordinal(1), &user),
+            RoleName::key(&"w".into(), &"n".into()),
+            ListedRole::key(&Ordinal(1)),
+            GrantOfRole::key(&Ordinal(1)),
+            Counter::key(&"users".into()),
+            Secret::key(&"forms".into()),
+        ];
+        assert_eq!(keys.len(), ROWS.len());
+        for (key, row) in keys.iter().zip(ROWS) {
+            assert!((row.reads)(key), "{key:?}");
+            assert_eq!(
+                ROWS.iter().chain(crate::rows::ROWS).filter(|other| (other.has_form)(key)).count(),
+                1,
+                "{key:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_name_of_a_user_is_cut() {
+        let longest = "!".repeat(UserName::LONGEST);
+        let user = UserName::named(&longest).unwrap();
+        assert_eq!(User::parse(&User::key(&user)), Some(User { user }));
+    }
+}

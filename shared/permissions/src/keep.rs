@@ -1,0 +1,158 @@
+//! Where it is kept what users are granted themselves: in the table of data, in the partition of the user.
+
+use std::fmt;
+
+use key_schema::attributes::{EXPERIMENT, LEVEL, LEVELS, NAME, RESOURCE, USER_ID};
+use key_schema::index::{PermissionsOfExperiment, PermissionsOfModel, PermissionsOfPrompt, PermissionsOfScorer};
+use key_schema::rows::RowDescription;
+use key_schema::{Field, Key, Name, rows};
+use mlflow_api::auth::{GrantType, Level};
+use mlflow_api::{ExperimentId, UserName};
+use table::{Item, number, text};
+
+/// A resource for which something may be granted. A registered model or a prompt is named by its home, which stays when it is renamed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kept {
+    /// An experiment.
+    Experiment(ExperimentId),
+    /// A registered model.
+    RegisteredModel(String),
+    /// A prompt.
+    Prompt(String),
+    /// A scorer of an experiment.
+    Scorer(ExperimentId, String),
+}
+
+impl Kept {
+    /// The type.
+    #[must_use]
+    pub const fn kind(&self) -> GrantType {
+        match self {
+            Self::Experiment(_) => GrantType::Experiment,
+            Self::RegisteredModel(_) => GrantType::RegisteredModel,
+            Self::Prompt(_) => GrantType::Prompt,
+            Self::Scorer(..) => GrantType::Scorer,
+        }
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Experiment(experiment) => experiment.fmt(formatter),
+            Self::RegisteredModel(name) | Self::Prompt(name) | Self::Scorer(_, name) => formatter.write_str(name),
+        }
+    }
+}
+
+/// The key under which it is kept what a user is granted for a resource.
+#[must_use]
+pub fn granted_key(user: &UserName, resource: &Kept) -> Key {
+    match resource {
+        Kept::Experiment(experiment) => rows::ExperimentPermission::key(user, experiment),
+        Kept::RegisteredModel(home) => rows::ModelPermission::key(user, &Name::from(home.as_str())),
+        Kept::Prompt(home) => rows::PromptPermission::key(user, &Name::from(home.as_str())),
+        Kept::Scorer(experiment, name) => rows::ScorerPermission::key(user, experiment, &Name::from(name.as_str())),
+    }
+}
+
+/// The key of a grant for what is not there, which grants nothing.
+#[must_use]
+pub fn unknown_key(user: &UserName, kind: GrantType, resource: &str) -> Key {
+    rows::OtherPermission::key(user, &Field::from(kind.name()), &Name::from(resource))
+}
+
+/// What a user is granted for a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptGrant {
+    /// For what.
+    pub on: Kept,
+    /// The user's id.
+    pub user_id: u32,
+    /// What tells the resource from others of its name.
+    pub resource: String,
+    /// How much.
+    pub level: Level,
+}
+
+impl KeptGrant {
+    /// The item in the partition of its user.
+    #[must_use]
+    pub fn item(&self, user: &UserName) -> Item {
+        let item = Item::new(granted_key(user, &self.on))
+            .with(USER_ID, number(self.user_id))
+            .with(RESOURCE, text(&self.resource))
+            .with(NAME, text(self.on.to_string()))
+            .with(LEVEL, text(self.level.name()));
+        match &self.on {
+            Kept::Experiment(experiment) => item.indexed(PermissionsOfExperiment::key(experiment, user)),
+            Kept::RegisteredModel(home) => item.indexed(PermissionsOfModel::key(&Name::from(home.as_str()), user)),
+            Kept::Prompt(home) => item.indexed(PermissionsOfPrompt::key(&Name::from(home.as_str()), user)),
+            Kept::Scorer(experiment, name) => item
+                .with(EXPERIMENT, text(experiment.to_string()))
+                .indexed(PermissionsOfScorer::key(experiment, &Name::from(name.as_str()), user)),
+        }
+    }
+
+    /// What an item grants; `None` for an item of another row, or of a level that is unknown.
+    #[must_use]
+    pub fn of(item: &Item) -> Option<Self> {
+        let key = item.key()?;
+        let name = item.text(NAME)?.to_owned();
+        let is_of = |row: RowDescription| (row.has_form)(&key);
+        let on = if let Some(row) = rows::ExperimentPermission::parse(&key) {
+            Kept::Experiment(row.experiment)
+        } else if is_of(rows::ModelPermission::DESCRIPTION) {
+            Kept::RegisteredModel(name)
+        } else if is_of(rows::PromptPermission::DESCRIPTION) {
+            Kept::Prompt(name)
+        } else if is_of(rows::ScorerPermission::DESCRIPTION) {
+            Kept::Scorer(ExperimentId::parse(item.text(EXPERIMENT)?).ok()?, name)
+        } else {
+            return None;
+        };
+        Some(Self {
+            on,
+            user_id: u32::try_from(item.number(USER_ID)?).ok()?,
+            resource: item.text(RESOURCE)?.to_owned(),
+            level: Level::from_name(item.text(LEVEL)?)?,
+        })
+    }
+}
+
+/// What an item says that a user of this id is granted for all resources of each type.
+#[must_use]
+pub fn type_levels(item: &Item, user_id: u32) -> Vec<(GrantType, Level)> {
+    if item.number(USER_ID) != Some(i64::from(user_id)) {
+        return Vec::new();
+    }
+    let levels = item.map(LEVELS).into_iter().flatten();
+    let levels =
+        levels.filter_map(|(kind, level)| Some((GrantType::from_name(kind)?, Level::from_name(level.as_s().ok()?)?)));
+    levels.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_as_written() {
+        let user = UserName::named("ann#x").unwrap();
+        let experiment = ExperimentId::from_number(7).unwrap();
+        let long = "m".repeat(900);
+        let all = [
+            Kept::Experiment(experiment),
+            Kept::RegisteredModel("m/1".to_owned()),
+            Kept::RegisteredModel(long.clone()),
+            Kept::Prompt(long.clone()),
+            Kept::Scorer(experiment, "s".to_owned()),
+            Kept::Scorer(experiment, long),
+        ];
+        for on in all {
+            let grant = KeptGrant { on, user_id: 3, resource: "r".to_owned(), level: Level::Use };
+            assert_eq!(KeptGrant::of(&grant.item(&user)), Some(grant));
+        }
+        assert_eq!(KeptGrant::of(&Item::new(unknown_key(&user, GrantType::GatewaySecret, "7"))), None);
+    }
+}

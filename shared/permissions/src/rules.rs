@@ -1,0 +1,256 @@
+//! What operations require: MLflow's validators (`mlflow/server/auth/__init__.py`), by what the frame asks.
+
+use access::{Action, Ask, Guarded, Resource};
+use mlflow_api::ExperimentId;
+use mlflow_api::auth::{EVERYTHING, GrantType};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// What a grant has to allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Nothing in particular: it may not be denied.
+    NotDenied,
+    /// To read it.
+    Read,
+    /// To use it.
+    Use,
+    /// To change it.
+    Update,
+    /// To delete it.
+    Delete,
+    /// To grant others what to do with it.
+    Manage,
+}
+
+/// One thing that an operation requires. Where nothing is granted for its own key, the fallbacks are asked in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    pub(crate) kind: GrantType,
+    pub(crate) pattern: String,
+    pub(crate) action: Act,
+    fallbacks: Vec<(GrantType, String, Act)>,
+}
+
+impl Requirement {
+    /// An action on a resource, or on all of a type.
+    #[must_use]
+    pub fn of(kind: GrantType, pattern: &str, action: Act) -> Self {
+        Self { kind, pattern: pattern.to_owned(), action, fallbacks: Vec::new() }
+    }
+
+    /// The same; where nothing is granted so far, this counts.
+    #[must_use]
+    pub fn or(mut self, kind: GrantType, pattern: &str, action: Act) -> Self {
+        self.fallbacks.push((kind, pattern.to_owned(), action));
+        self
+    }
+
+    /// Its own key and the fallbacks, each with the action that a grant has to allow.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (GrantType, &str, Act)> {
+        let own = (self.kind, self.pattern.as_str(), self.action);
+        std::iter::once(own).chain(self.fallbacks.iter().map(|(kind, pattern, act)| (*kind, pattern.as_str(), *act)))
+    }
+}
+
+/// What an operation requires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// To be an administrator.
+    Administrators,
+    /// To administer the workspace.
+    WorkspaceAdministrators,
+    /// All of these, and, if there are any, one of those.
+    Needs {
+        /// All of these.
+        all: Vec<Requirement>,
+        /// One of these.
+        any: Vec<Requirement>,
+    },
+}
+
+impl Rule {
+    /// All of these.
+    #[must_use]
+    pub fn needs(all: impl IntoIterator<Item = Requirement>) -> Self {
+        Self::Needs { all: all.into_iter().collect(), any: Vec::new() }
+    }
+}
+
+/// What is reserved in Python's `urllib.parse.quote(…, safe="")`.
+const QUOTED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'.').remove(b'-').remove(b'~');
+
+/// The pattern of a scorer.
+#[must_use]
+pub(crate) fn scorer_pattern(experiment: ExperimentId, name: &str) -> String {
+    format!("{experiment}/{}", utf8_percent_encode(name, QUOTED))
+}
+
+/// The experiment and the name of a scorer, as a pattern names it.
+#[must_use]
+pub fn scorer_of(pattern: &str) -> Option<(ExperimentId, String)> {
+    let (experiment, name) = pattern.split_once('/')?;
+    let name = percent_decode_str(name).decode_utf8().ok()?.into_owned();
+    Some((ExperimentId::parse(experiment).ok()?, name))
+}
+
+/// Tiers whose entities are gone with their experiment (`_EXPERIMENT_CASCADE_TIERS`).
+const IN_EXPERIMENT: [GrantType; 7] = [
+    GrantType::Run,
+    GrantType::Trace,
+    GrantType::LoggedModel,
+    GrantType::Assessment,
+    GrantType::ReviewQueue,
+    GrantType::Scorer,
+    GrantType::ScorerVersion,
+];
+
+/// What is required for what the frame asks.
+#[must_use]
+pub fn rule_of(ask: &Ask) -> Rule {
+    match &ask.guard {
+        // Nobody else is told what is not there. And what users may do with themselves, the authorizer has let pass.
+        Guarded::Absent(_) | Guarded::EvaluationDataset(_) | Guarded::User(_) => Rule::Administrators,
+        Guarded::Workspace(_) => in_workspace(ask.action, ask.kind),
+        Guarded::Experiment(experiment) => in_experiment(ask.action, ask.kind, &experiment.to_string()),
+        Guarded::Scorer(experiment, name) => {
+            of_scorer(ask.action, ask.kind, &experiment.to_string(), &scorer_pattern(*experiment, name))
+        }
+        Guarded::RegisteredModel(name) => of_model(ask, name.as_str()),
+    }
+}
+
+/// Whoever may do something with what is there may create and list it, unless that is denied. Lists leave out what may not be read.
+fn in_workspace(action: Action, kind: Resource) -> Rule {
+    match (action, kind) {
+        (Action::List, Resource::User) => Rule::needs([]),
+        // Whoever administers the workspace makes users for it, gives them roles, and grants what is for all of a type.
+        (Action::Create, Resource::User) | (_, Resource::Role | Resource::Workspace) => Rule::WorkspaceAdministrators,
+        (_, Resource::EvaluationDataset | Resource::User) => Rule::Administrators,
+        (Action::Create, kind) => Rule::needs([Requirement::of(type_of(kind), EVERYTHING, Act::NotDenied)]),
+        (Action::List, _) => Rule::needs([]),
+        _ => Rule::Administrators,
+    }
+}
+
+fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
+    let of = |action| Requirement::of(GrantType::Experiment, experiment, action);
+    match kind {
+        Resource::Experiment if action == Action::Delete => {
+            let tier = |tier| {
+                Requirement::of(tier, EVERYTHING, Act::Delete).or(GrantType::Experiment, experiment, Act::Delete)
+            };
+            Rule::needs(std::iter::once(of(Act::Delete)).chain(IN_EXPERIMENT.map(tier)))
+        }
+        // Of scorers, what is set for the experiment.
+        Resource::Experiment | Resource::EvaluationDataset | Resource::Scorer => Rule::needs([of(act(action))]),
+        Resource::Assessment => of_assessment(action, experiment),
+        Resource::Run | Resource::LoggedModel | Resource::Trace => {
+            let tier = type_of(kind);
+            match action {
+                Action::Create => Rule::needs([of(Act::Update), Requirement::of(tier, EVERYTHING, Act::NotDenied)]),
+                Action::List => Rule::needs([of(Act::Read), Requirement::of(tier, EVERYTHING, Act::NotDenied)]),
+                _ => Rule::needs([of(Act::Read), in_tier(tier, experiment, act(action))]),
+            }
+        }
+        _ => Rule::Administrators,
+    }
+}
+
+/// What is granted for a tier, else for the experiment.
+fn in_tier(tier: GrantType, experiment: &str, action: Act) -> Requirement {
+    Requirement::of(tier, EVERYTHING, action).or(GrantType::Experiment, experiment, action)
+}
+
+fn of_assessment(action: Action, experiment: &str) -> Rule {
+    let of = |action| Requirement::of(GrantType::Experiment, experiment, action);
+    let addressed = [of(Act::Read), in_tier(GrantType::Trace, experiment, Act::Read)];
+    let then = |requirement| Rule::needs(addressed.clone().into_iter().chain([requirement]));
+    match action {
+        // The experiment allows the writing, or a grant for traces does; neither weakens the other.
+        Action::Create => Rule::Needs {
+            all: addressed
+                .clone()
+                .into_iter()
+                .chain([Requirement::of(GrantType::Assessment, EVERYTHING, Act::NotDenied)])
+                .collect(),
+            any: vec![of(Act::Update), Requirement::of(GrantType::Trace, EVERYTHING, Act::Update)],
+        },
+        Action::Delete => then(Requirement::of(GrantType::Assessment, EVERYTHING, Act::Delete).or(
+            GrantType::Experiment,
+            experiment,
+            Act::Update,
+        )),
+        _ => then(in_tier(GrantType::Assessment, experiment, act(action))),
+    }
+}
+
+fn of_scorer(action: Action, kind: Resource, experiment: &str, scorer: &str) -> Rule {
+    let of = |action| Requirement::of(GrantType::Scorer, scorer, action);
+    let version =
+        |action| Requirement::of(GrantType::ScorerVersion, EVERYTHING, action).or(GrantType::Scorer, scorer, action);
+    match (action, kind) {
+        (Action::Create, _) => Rule::needs([
+            Requirement::of(GrantType::Experiment, experiment, Act::Update),
+            of(Act::NotDenied),
+            Requirement::of(GrantType::ScorerVersion, EVERYTHING, Act::NotDenied),
+        ]),
+        (Action::Read | Action::List, _) => Rule::needs([of(Act::Read), version(Act::NotDenied)]),
+        (Action::Delete, Resource::ScorerVersion) => Rule::needs([of(Act::Read), version(Act::Delete)]),
+        (Action::Delete, _) => Rule::needs([of(Act::Delete), version(Act::Delete)]),
+        _ => Rule::needs([of(act(action))]),
+    }
+}
+
+fn of_model(ask: &Ask, name: &str) -> Rule {
+    let is_prompt = matches!(ask.kind, Resource::Prompt | Resource::PromptVersion)
+        || ask.stored.as_ref().is_some_and(|stored| stored.is_prompt);
+    let (container, tier) = if is_prompt {
+        (GrantType::Prompt, GrantType::PromptVersion)
+    } else {
+        (GrantType::RegisteredModel, GrantType::RegisteredModelVersion)
+    };
+    let of = |action| Requirement::of(container, name, action);
+    let not_denied = Requirement::of(tier, EVERYTHING, Act::NotDenied);
+    let version = |action| Requirement::of(tier, EVERYTHING, action).or(container, name, action);
+    match (ask.kind, ask.action) {
+        (Resource::ModelVersion | Resource::PromptVersion, _) if ask.stored.is_none() => Rule::Administrators,
+        (Resource::ModelVersion | Resource::PromptVersion, action) => match action {
+            Action::Create => Rule::needs([of(Act::Update), not_denied]),
+            Action::Read | Action::List => Rule::needs([of(Act::Read), not_denied]),
+            _ => Rule::needs([of(Act::Read), version(act(action))]),
+        },
+        (_, Action::Delete) => Rule::needs([of(Act::Delete), version(Act::Delete)]),
+        (_, Action::Create) => Rule::needs([of(Act::NotDenied)]),
+        (_, action) => Rule::needs([of(act(action))]),
+    }
+}
+
+const fn act(action: Action) -> Act {
+    match action {
+        Action::List | Action::Read => Act::Read,
+        Action::Use => Act::Use,
+        Action::Create | Action::Update => Act::Update,
+        Action::Delete => Act::Delete,
+        Action::Manage => Act::Manage,
+    }
+}
+
+/// MLflow's type of a kind.
+#[must_use]
+pub(crate) fn type_of(kind: Resource) -> GrantType {
+    match kind {
+        // Evaluation datasets are no type of grants: their experiments are.
+        Resource::Experiment | Resource::EvaluationDataset => GrantType::Experiment,
+        Resource::Run => GrantType::Run,
+        Resource::Trace => GrantType::Trace,
+        Resource::Assessment => GrantType::Assessment,
+        Resource::LoggedModel => GrantType::LoggedModel,
+        Resource::Scorer => GrantType::Scorer,
+        Resource::ScorerVersion => GrantType::ScorerVersion,
+        Resource::RegisteredModel => GrantType::RegisteredModel,
+        Resource::Prompt => GrantType::Prompt,
+        Resource::ModelVersion => GrantType::RegisteredModelVersion,
+        Resource::PromptVersion => GrantType::PromptVersion,
+        Resource::Workspace | Resource::User | Resource::Role => GrantType::Workspace,
+    }
+}

@@ -1,0 +1,107 @@
+//! What lists may show to a user.
+
+use std::sync::Arc;
+
+use access::{Action, Ask, Guarded, Resource, Sight, Visible};
+use mlflow_api::auth::{EVERYTHING, GrantType, Level};
+use mlflow_api::{ExperimentId, RegisteredModelName};
+
+use crate::grants::{Grants, allows};
+use crate::rules::{Act, Rule, rule_of, type_of};
+
+/// What a user with these grants may see.
+#[derive(Debug)]
+struct ByGrants {
+    grants: Grants,
+    default: Level,
+}
+
+/// What lists may show to a user with these grants, where nothing granted is this level.
+pub(crate) fn visible(grants: Grants, default: Level) -> Visible {
+    let sees_all = grants.is_workspace_admin() || (grants.is_empty() && allows(default, Act::Read));
+    if sees_all { Visible::Everything } else { Visible::Which(Arc::new(ByGrants { grants, default })) }
+}
+
+impl ByGrants {
+    fn meets(&self, rule: &Rule) -> bool {
+        self.grants.meet(rule, self.default)
+    }
+}
+
+impl Sight for ByGrants {
+    fn shows(&self, kind: Resource, guarded: &Guarded) -> bool {
+        let ask = Ask { action: Action::List, kind, guard: guarded.clone(), stored: None };
+        // A list has found the model: whether it is there is no question.
+        let rule = match (kind, guarded) {
+            (Resource::ModelVersion, _) => rule_of(&Ask { kind: Resource::RegisteredModel, ..ask }),
+            (Resource::PromptVersion, _) => rule_of(&Ask { kind: Resource::Prompt, ..ask }),
+            _ => rule_of(&ask),
+        };
+        self.meets(&rule) && (!is_version(kind) || self.grants.at(type_of(kind), EVERYTHING) != Some(Level::Deny))
+    }
+
+    fn all(&self, kind: Resource) -> Option<Vec<Guarded>> {
+        let of = type_of(kind);
+        // Whoever may read what nothing is granted for cannot name it all.
+        let reads_others = match self.grants.at(of, EVERYTHING) {
+            Some(level) => allows(level.max(self.default), Act::Read) && level != Level::Deny,
+            None => allows(self.default, Act::Read),
+        };
+        if reads_others {
+            return None;
+        }
+        let guard = |id: &str| match of {
+            GrantType::Experiment => ExperimentId::parse(id).ok().map(Guarded::Experiment),
+            GrantType::RegisteredModel | GrantType::Prompt => {
+                Some(Guarded::RegisteredModel(RegisteredModelName::named(id)))
+            }
+            _ => None,
+        };
+        // Scorers are not named by their patterns.
+        if !matches!(of, GrantType::Experiment | GrantType::RegisteredModel | GrantType::Prompt) {
+            return None;
+        }
+        let all = self.grants.ids(of).filter_map(guard).filter(|guarded| self.shows(kind, guarded));
+        Some(all.collect())
+    }
+}
+
+fn is_version(kind: Resource) -> bool {
+    matches!(kind, Resource::ModelVersion | Resource::PromptVersion)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment(number: u64) -> Guarded {
+        Guarded::Experiment(ExperimentId::from_number(number).unwrap())
+    }
+
+    fn seeing(grants: &[(GrantType, &str, Level)], default: Level) -> Visible {
+        let mut all = Grants::default();
+        for (kind, pattern, level) in grants {
+            all.add(*kind, pattern, *level);
+        }
+        visible(all, default)
+    }
+
+    #[test]
+    fn lists_show_what_may_be_read() {
+        let some = seeing(&[(GrantType::Experiment, "7", Level::Read)], Level::NoPermissions);
+        assert!(some.shows(&experiment(7)) && !some.shows(&experiment(8)));
+        assert_eq!(some.few(Resource::Experiment), Some(vec![experiment(7)]));
+        let but = seeing(&[(GrantType::Experiment, "7", Level::Deny)], Level::Read);
+        assert!(!but.shows(&experiment(7)) && but.shows(&experiment(8)));
+        assert_eq!(but.few(Resource::Experiment), None);
+        assert!(matches!(seeing(&[], Level::Read), Visible::Everything));
+        assert_eq!(seeing(&[], Level::NoPermissions).few(Resource::Experiment), Some(Vec::new()));
+    }
+
+    #[test]
+    fn prompts_and_models_are_seen_by_grants_of_their_own() {
+        let some = seeing(&[(GrantType::Prompt, "p", Level::Read)], Level::NoPermissions);
+        let named = Guarded::RegisteredModel(RegisteredModelName::named("p"));
+        assert!(some.shows_as(Resource::Prompt, &named) && !some.shows_as(Resource::RegisteredModel, &named));
+    }
+}

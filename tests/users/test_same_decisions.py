@@ -1,0 +1,155 @@
+"""Random grants, on MLflow's server and on ours: each request is refused by both or by none, and lists show the same."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.users.world import ADMIN, PASSWORD, V2, V3, Server, both, furnish
+
+_LEVELS = ["READ", "USE", "EDIT", "MANAGE", "DENY"]
+
+#: What may be granted one by one: type and resource.
+_RESOURCES = [
+    *(("experiment", f"$experiment{number}") for number in (1, 2, 3)),
+    ("registered_model", "model1"),
+    ("registered_model", "model2"),
+    ("prompt", "prompt1"),
+    ("scorer", "$experiment1/scorer1"),
+]
+#: What may be granted for all of a type.
+_TYPES = [
+    *("experiment", "registered_model", "prompt", "scorer", "run", "trace", "assessment", "logged_model"),
+    *("registered_model_version", "prompt_version", "scorer_version"),
+]
+
+
+def _of_experiment(number: int) -> list[tuple[str, str, dict[str, Any]]]:
+    experiment, run, model, trace = f"$experiment{number}", f"$run{number}", f"$logged{number}", f"$trace{number}"
+    feedback = {"assessment_name": "a", "feedback": {"value": 1}, "source": {"source_type": "HUMAN", "source_id": "x"}}
+    return [
+        ("GET", f"{V2}/experiments/get", {"experiment_id": experiment}),
+        ("GET", f"{V2}/experiments/get-by-name", {"experiment_name": f"experiment{number}"}),
+        ("POST", f"{V2}/experiments/set-experiment-tag", {"experiment_id": experiment, "key": "k", "value": "v"}),
+        ("POST", f"{V2}/experiments/delete", {"experiment_id": experiment}),
+        ("POST", f"{V2}/runs/create", {"experiment_id": experiment}),
+        ("GET", f"{V2}/runs/get", {"run_id": run}),
+        ("POST", f"{V2}/runs/set-tag", {"run_id": run, "key": "k", "value": "v"}),
+        ("POST", f"{V2}/runs/set-tag", {"run_uuid": run, "key": "k", "value": "v"}),
+        ("POST", f"{V2}/runs/log-metric", {"run_id": run, "key": "m", "value": 1, "timestamp": 1}),
+        ("POST", f"{V2}/runs/log-metric", {"run_id": run, "key": "m", "value": 1, "timestamp": 1, "modelId": model}),
+        ("POST", f"{V2}/runs/delete", {"run_id": run}),
+        ("GET", f"{V2}/metrics/get-history", {"run_id": run, "metric_key": "m"}),
+        ("GET", f"{V2}/artifacts/list", {"run_id": run}),
+        ("GET", f"{V2}/logged-models/{model}", {}),
+        ("PATCH", f"{V2}/logged-models/{model}/tags", {"tags": [{"key": "k", "value": "v"}]}),
+        ("POST", f"{V2}/logged-models", {"experiment_id": experiment, "name": "new", "source_run_id": run}),
+        ("GET", f"{V3}/traces/{trace}", {}),
+        ("PATCH", f"{V3}/traces/{trace}/tags", {"key": "k", "value": "v"}),
+        ("POST", f"{V3}/traces/{trace}/assessments", {"assessment": feedback}),
+        ("POST", f"{V3}/traces/search", {"locations": [_location(experiment)]}),
+        ("POST", f"{V3}/traces/search", {"locations": [_location(experiment), _location("$experiment1")]}),
+    ]
+
+
+def _location(experiment: str) -> dict[str, Any]:
+    return {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment}}
+
+
+def _of_model(name: str) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        ("GET", f"{V2}/registered-models/get", {"name": name}),
+        ("PATCH", f"{V2}/registered-models/update", {"name": name, "description": "d"}),
+        ("POST", f"{V2}/registered-models/set-tag", {"name": name, "key": "k", "value": "v"}),
+        ("GET", f"{V2}/model-versions/get", {"name": name, "version": "1"}),
+        ("POST", f"{V2}/model-versions/set-tag", {"name": name, "version": "1", "key": "k", "value": "v"}),
+        ("POST", f"{V2}/registered-models/alias", {"name": name, "alias": "a", "version": "1"}),
+        ("GET", f"{V2}/registered-models/alias", {"name": name, "alias": "a"}),
+    ]
+
+
+_REQUESTS = [
+    *(request for number in (1, 2, 3) for request in _of_experiment(number)),
+    *(request for name in ("model1", "model2", "prompt1", "nothing") for request in _of_model(name)),
+    ("GET", f"{V3}/scorers/get", {"experiment_id": "$experiment1", "name": "scorer1"}),
+    ("GET", f"{V3}/scorers/versions", {"experiment_id": "$experiment1", "name": "scorer1"}),
+    ("GET", f"{V3}/scorers/list", {"experiment_id": "$experiment1"}),
+    ("GET", f"{V2}/runs/get", {"run_id": "0" * 32}),
+    ("GET", f"{V3}/traces/tr-{'f' * 32}", {}),
+]
+
+#: Lists: path, and what is looked at of the answer.
+_LISTS = [
+    ("POST", f"{V2}/experiments/search", {"max_results": 100}, "experiments", "name"),
+    ("GET", f"{V2}/registered-models/search", {}, "registered_models", "name"),
+    ("GET", f"{V2}/registered-models/search", {"filter": "tags.`mlflow.prompt.is_prompt` = 'true'"}, "registered_models", "name"),
+]
+
+
+def _administer(server: Server, method: str, path: str, content: dict[str, Any]) -> dict[str, Any]:
+    answer = server.ask(ADMIN, method, path, content)
+    assert answer.status_code == 200, f"{path} {content}: {answer.text}"
+    return answer.json()
+
+
+def _granted(choice: random.Random) -> list[tuple[str, str, str]]:
+    one = lambda: choice.choice([*_RESOURCES, *((kind, "*") for kind in _TYPES)])  # noqa: E731
+    chosen = dict.fromkeys(one() for _ in range(choice.randint(0, 4)))
+    return [(kind, resource, choice.choice(_LEVELS)) for kind, resource in chosen]
+
+
+def _decisions(pair: tuple[Server, Server], seed: int, users: int, requests: int) -> list[str]:
+    choice = random.Random(seed)
+    different = []
+    for number in range(users):
+        user = f"user{seed}x{number}"
+        direct, roles = _granted(choice), [_granted(choice) for _ in range(choice.randint(0, 2))]
+        for server in pair:
+            _administer(server, "POST", f"{V2}/users/create", {"username": user, "password": PASSWORD})
+            for kind, resource, level in direct:
+                granted = {"username": user, "resource_type": kind, "resource_id": resource, "permission": level}
+                _administer(server, "POST", f"{V3}/users/permissions/grant", granted)
+            for index, of_role in enumerate(roles):
+                new = {"name": f"{user} {index}", "workspace": "default"}
+                role = _administer(server, "POST", f"{V3}/roles/create", new)["role"]["id"]
+                for kind, pattern, level in of_role:
+                    granted = {"role_id": role, "resource_type": kind, "resource_pattern": pattern, "permission": level}
+                    _administer(server, "POST", f"{V3}/roles/permissions/add", granted)
+                _administer(server, "POST", f"{V3}/roles/assign", {"role_id": role, "username": user})
+        told = f"direct {direct}, roles {roles}"
+        for method, path, content in choice.sample(_REQUESTS, requests):
+            stock, ours = (server.ask(user, method, path, content) for server in pair)
+            if (stock.status_code == 403) != (ours.status_code == 403):
+                different.append(f"{method} {path} {content}: stock {stock.status_code}, ours {ours.status_code}; {told}")
+            for server, answer in zip(pair, (stock, ours), strict=True):
+                if answer.status_code == 200 and path.endswith("s/delete"):
+                    _administer(server, "POST", path.replace("delete", "restore"), content)
+        for method, path, content, field, name in _LISTS:
+            stock, ours = (sorted(row[name] for row in server.ask(user, method, path, content).json().get(field, [])) for server in pair)
+            if stock != ours:
+                different.append(f"{method} {path}: stock {stock}, ours {ours}; {told}")
+    return different
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+    with both(tmp_path_factory.mktemp("decisions"), "NO_PERMISSIONS") as pair:
+        for server in pair:
+            furnish(server)
+        yield pair
+
+
+def test_decisions(servers: tuple[Server, Server]) -> None:
+    different = _decisions(servers, seed=1, users=10, requests=20)
+    assert not different, f"{len(different)}:\n" + "\n".join(different)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("default_permission", ["READ", "EDIT", "NO_PERMISSIONS"])
+def test_many_decisions(default_permission: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with both(tmp_path_factory.mktemp(default_permission), default_permission) as pair:
+        for server in pair:
+            furnish(server)
+        different = _decisions(pair, seed=2, users=40, requests=45)
+    assert not different, f"{len(different)}:\n" + "\n".join(different)

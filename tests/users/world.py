@@ -1,0 +1,119 @@
+"""Two servers with the same users and the same things, one of them stock MLflow, and requests that both are asked."""
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from tests.support.servers import ServerlessMlflow, StockMlflow, binary
+
+ADMIN, PASSWORD = "admin", "correct horse battery"
+
+V2, V3 = "/api/2.0/mlflow", "/api/3.0/mlflow"
+
+
+@dataclass
+class Server:
+    """One of the two, and what its ids stand for."""
+
+    url: str
+    ids: dict[str, str] = field(default_factory=dict)
+    session: requests.Session = field(default_factory=requests.Session)
+
+    def ask(self, user: str, method: str, path: str, content: Mapping[str, Any] | None = None) -> requests.Response:
+        """Send a request as a user; `$name` in it stands for the id that the server has for that."""
+        filled = self._filled(dict(content or {}))
+        sent = {"params": filled} if method == "GET" else {"json": filled}
+        return self.session.request(
+            method, self.url + self._filled(path), auth=(user, PASSWORD) if user else None, timeout=120, **sent
+        )
+
+    def make(self, name: str, method: str, path: str, content: Mapping[str, Any], *pointer: str) -> None:
+        """Make something as the administrator, and keep its id under a name."""
+        answer = self.ask(ADMIN, method, path, content)
+        assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text}"
+        found = answer.json()
+        for step in pointer:
+            found = found[step]
+        self.ids[name] = str(found)
+
+    def _filled(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._filled(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._filled(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        for name in sorted(self.ids, key=len, reverse=True):
+            value = value.replace(f"${name}", self.ids[name])
+        return value
+
+
+@contextmanager
+def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Server]]:
+    """Stock MLflow and ours, each with an administrator."""
+    settings = directory / "basic_auth.ini"
+    directory.mkdir(parents=True, exist_ok=True)
+    settings.write_text(
+        f"[mlflow]\ndefault_permission = {default_permission}\n"
+        f"database_uri = sqlite:///{directory / 'auth.db'}\nadmin_username = {ADMIN}\n"
+        "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n"
+    )
+    stock = StockMlflow(
+        directory / "stock",
+        options=["--app-name", "basic-auth"],
+        environment={
+            "MLFLOW_AUTH_CONFIG_PATH": str(settings),
+            "MLFLOW_AUTH_ADMIN_PASSWORD": PASSWORD,
+            "MLFLOW_FLASK_SERVER_SECRET_KEY": "a secret of this test",
+        },
+    )
+    try:
+        data = directory / "ours" / "data"
+        command = [str(binary()), "admin", "create", ADMIN, "--data", str(data)]
+        subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, capture_output=True, timeout=120)
+        options = ["--auth", "basic", "--default-permission", default_permission, "--no-ui"]
+        ours = ServerlessMlflow(directory / "ours", options=options)
+        try:
+            yield Server(stock.url), Server(ours.url)
+        finally:
+            ours.stop()
+    finally:
+        stock.stop()
+
+
+def furnish(server: Server) -> None:
+    """Make what users are granted something for: three experiments with a run, a logged model and a trace, models, prompts, a scorer."""
+    for number in (1, 2, 3):
+        experiment = f"experiment{number}"
+        server.make(experiment, "POST", f"{V2}/experiments/create", {"name": experiment}, "experiment_id")
+        run = {"experiment_id": f"${experiment}"}
+        server.make(f"run{number}", "POST", f"{V2}/runs/create", run, "run", "info", "run_id")
+        model = {"experiment_id": f"${experiment}", "name": "logged", "source_run_id": f"$run{number}"}
+        server.make(f"logged{number}", "POST", f"{V2}/logged-models", model, "model", "info", "model_id")
+        trace = f"tr-{number:032x}"
+        info = {
+            "trace_id": trace,
+            "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": f"${experiment}"}},
+            "request_time": "2026-01-01T00:00:00Z",
+            "state": "OK",
+        }
+        answer = server.ask(ADMIN, "POST", f"{V3}/traces", {"trace": {"trace_info": info}})
+        assert answer.status_code == 200, answer.text
+        server.ids[f"trace{number}"] = trace
+    prompt = [{"key": "mlflow.prompt.is_prompt", "value": "true"}]
+    for name, tags in (("model1", []), ("model2", []), ("prompt1", prompt)):
+        answer = server.ask(ADMIN, "POST", f"{V2}/registered-models/create", {"name": name, "tags": tags})
+        assert answer.status_code == 200, answer.text
+        text = [{"key": "mlflow.prompt.text", "value": "of a prompt"}] if tags else []
+        source = "prompt-template" if tags else "s3://bucket/x"
+        version = {"name": name, "source": source, "tags": [*tags, *text]}
+        answer = server.ask(ADMIN, "POST", f"{V2}/model-versions/create", version)
+        assert answer.status_code == 200, answer.text
+    scorer = {"experiment_id": "$experiment1", "name": "scorer1", "serialized_scorer": '{"instructions_judge_pydantic_data": {}}'}
+    answer = server.ask(ADMIN, "POST", f"{V3}/scorers/register", scorer)
+    assert answer.status_code == 200, answer.text
