@@ -8,6 +8,7 @@ use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::Surroundings;
+use embedded_engine::faults::Trouble;
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use mlflow_api::auth::Level;
@@ -356,4 +357,62 @@ async fn who_administers_the_workspace_does_not_administer_the_server() {
     ] {
         assert_eq!(ann.v2(method, path, body).await.status, 403, "{path}");
     }
+}
+
+/// Each of these is answered as if nothing had happened, although one answer of the tables is lost, whichever it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_lost_answer_is_outlived_by_every_write_of_users() {
+    let server = Server::new(Level::NoPermissions).await;
+    let experiment = server.admin.experiment("e").await;
+    let faulty = server.site.faulty();
+    let api = process(&faulty, &faulty.beside(format!("{TABLE}-access")), Level::NoPermissions).await;
+    let admin = Client { api, ..server.admin.clone() };
+    let mut lost = 0;
+    for round in 0..12_u64 {
+        let name = format!("user{round}");
+        let role = server.admin.v3("POST", "roles/create", json!({ "name": name, "workspace": "default" })).await.ok();
+        let role = role["role"]["id"].clone();
+        let user = json!({ "username": name });
+        let with = |more: Value| {
+            let mut body = user.clone();
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            body
+        };
+        let on = |kind: &str, id: &str| with(json!({ "resource_type": kind, "resource_id": id, "permission": "READ" }));
+        let of_role = json!({ "role_id": role, "resource_type": "run", "resource_pattern": "*", "permission": "READ" });
+        let of_user = with(json!({ "role_id": role }));
+        for (method, path, body) in [
+            ("POST", "/api/2.0/mlflow/users/create", with(json!({ "password": PASSWORD }))),
+            ("PATCH", "/api/2.0/mlflow/users/update-password", with(json!({ "password": "another horse battery" }))),
+            ("PATCH", "/api/2.0/mlflow/users/update-admin", with(json!({ "is_admin": true }))),
+            ("POST", "/api/3.0/mlflow/users/permissions/grant", on("experiment", &experiment)),
+            ("POST", "/api/3.0/mlflow/users/permissions/grant", on("run", "*")),
+            ("POST", "/api/3.0/mlflow/users/permissions/grant", on("experiment", "999")),
+            ("POST", "/api/3.0/mlflow/users/permissions/revoke", on("experiment", &experiment)),
+            ("POST", "/api/3.0/mlflow/users/permissions/revoke", on("run", "*")),
+            ("POST", "/api/3.0/mlflow/users/permissions/revoke", on("experiment", "999")),
+            ("POST", "/api/3.0/mlflow/roles/permissions/add", of_role),
+            ("POST", "/api/3.0/mlflow/roles/assign", of_user.clone()),
+            ("DELETE", "/api/3.0/mlflow/roles/unassign", of_user.clone()),
+            ("POST", "/api/3.0/mlflow/roles/assign", of_user),
+            ("PATCH", "/api/3.0/mlflow/roles/update", json!({ "role_id": role, "name": format!("{name} changed") })),
+            ("DELETE", "/api/3.0/mlflow/roles/delete", json!({ "role_id": role })),
+            ("DELETE", "/api/2.0/mlflow/users/delete", user.clone()),
+        ] {
+            server.site.faults.reset_calls();
+            server.site.faults.trouble_at(Trouble::AnswerLost, round + 1, 1);
+            let answer = admin.at(method, path, &body).await;
+            server.site.faults.work_again();
+            assert_eq!(answer.status, 200, "{method} {path}, answer {}: {}", round + 1, answer.body);
+            let calls: u64 = server.site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+            lost += u64::from(calls > round);
+        }
+        let users = server.admin.v2("GET", "users/list", json!({})).await.ok();
+        assert_eq!(users["users"].as_array().unwrap().len(), 1, "{users}");
+        let roles = server.admin.v3("GET", "roles/list", json!({})).await.ok();
+        assert_eq!(roles["roles"], json!([]));
+        let granted = server.admin.v3("GET", "users/current/permissions", json!({})).await.ok();
+        assert_eq!(granted["permissions"].as_array().unwrap().len(), 1, "{granted}");
+    }
+    assert!(lost > 60, "{lost} answers were lost");
 }

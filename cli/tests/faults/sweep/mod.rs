@@ -69,6 +69,11 @@ impl Sweep {
     }
 }
 
+/// Users and roles are in a table of their own, which clients that look at this one do not see: they have a test beside the others of users.
+fn is_swept(domain: &str) -> bool {
+    writes_to_the_table(domain) && domain != auth::DOMAIN.function.name
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_write_survives_a_fault_at_each_of_its_requests() {
     let site = Site::new().await;
@@ -88,13 +93,13 @@ async fn every_write_survives_a_fault_at_each_of_its_requests() {
         }
     }));
     let mut walk = Walk::new(router);
-    for samples in SAMPLES.iter().filter(|samples| writes_to_the_table(samples.domain)) {
+    for samples in SAMPLES.iter().filter(|samples| is_swept(samples.domain)) {
         (samples.writes)(&mut walk).await;
     }
     more::writes(&mut walk).await;
 
     let is_write = |permission| matches!(permission, Create(_) | Update(_) | Delete(_));
-    let writes = routes(|domain, endpoint| writes_to_the_table(domain.function.name) && is_write(endpoint.permission));
+    let writes = routes(|domain, endpoint| is_swept(domain.function.name) && is_write(endpoint.permission));
     let unswept: Vec<_> = writes.into_iter().filter(|route| !walk.endpoints.contains(route)).collect();
     assert_eq!(unswept, Vec::<String>::new(), "no write is sent to these");
     let findings = sweep.findings.lock().unwrap();

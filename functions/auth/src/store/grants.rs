@@ -6,7 +6,7 @@ use mlflow_api::auth::{EVERYTHING, GrantType, Level, Role, RolePermission, UserP
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, UserName};
 use permissions::{Account, Kept, KeptGrant, granted_key, scorer_of, unknown_key};
 use sha2::{Digest, Sha256};
-use table::{Condition, Failure, Item, Map, Plan, Query, Refusal, Update, Write, map, number, text};
+use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Write, map, number, text};
 
 use super::Store;
 
@@ -90,9 +90,15 @@ impl Store {
         // What a user of the same name was granted before, or for another resource of the same name, is gone.
         let others = [is_other(USER_ID), is_other(RESOURCE)].into_iter().flatten();
         let condition = Condition::Any(std::iter::once(Condition::item_missing()).chain(others).collect());
-        match self.data.put(item, &condition).await {
-            Err(Failure::Refused { .. }) => Err(taken()),
-            outcome => Ok(outcome?),
+        if self.once(Write::Put(item, condition)).await? { Ok(()) } else { Err(taken()) }
+    }
+
+    /// Makes a write once, although its answer may be lost: as a transaction. Whether its condition held.
+    async fn once(&self, write: Write) -> Result<bool> {
+        match self.data.transact(&[write]).await {
+            Ok(()) => Ok(true),
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(Reason::Refused(_))) => Ok(false),
+            Err(failure) => Err(failure.into()),
         }
     }
 
@@ -138,31 +144,30 @@ impl Store {
     pub async fn revoke(&self, name: &UserName, kind: GrantType, pattern: &str) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let is_his = Condition::Equals(USER_ID.into(), number(user_id));
-        let outcome = if pattern == EVERYTHING {
+        let is_revoked = if pattern == EVERYTHING {
             let update = Update::new(rows::TypePermissions::key(name)).remove((LEVELS, kind.name()));
             let is_granted = Condition::Exists((LEVELS, kind.name()).into());
-            self.data.apply(&update.only_if(is_his).only_if(is_granted)).await
+            self.once(Write::Update(update.only_if(is_his).only_if(is_granted))).await?
         } else {
-            let (key, condition) = match self.find_resource(kind, pattern).await? {
-                Some((on, resource)) => {
-                    let is_for_it = Condition::Equals(RESOURCE.into(), text(resource));
-                    (granted_key(name, &on), is_his.clone().and(is_for_it))
-                }
-                None => (unknown_key(name, kind, pattern), is_his.clone()),
+            let unknown = Write::Delete(unknown_key(name, kind, pattern), is_his.clone());
+            let known = self.find_resource(kind, pattern).await?.map(|(on, resource)| {
+                let is_for_it = Condition::Equals(RESOURCE.into(), text(resource));
+                Write::Delete(granted_key(name, &on), is_his.and(is_for_it))
+            });
+            let is_revoked = match known {
+                Some(known) => self.once(known).await?,
+                None => false,
             };
-            match self.data.delete(&key, &condition).await {
-                // It was granted before there was such a resource.
-                Err(Failure::Refused { .. }) => self.data.delete(&unknown_key(name, kind, pattern), &is_his).await,
-                outcome => outcome,
-            }
+            // It may have been granted before there was such a resource.
+            is_revoked || self.once(unknown).await?
         };
-        match outcome {
-            Err(Failure::Refused { .. }) => Err(Error::not_found(format!(
-                "Permission for user={name} on resource_type={}, resource_id={pattern} not found.",
-                kind.name()
-            ))),
-            outcome => Ok(outcome?),
+        if is_revoked {
+            return Ok(());
         }
+        Err(Error::not_found(format!(
+            "Permission for user={name} on resource_type={}, resource_id={pattern} not found.",
+            kind.name()
+        )))
     }
 
     /// What a user is granted himself, in the order of types and resources, without what counts no longer.
