@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use access::{Guarded, Visible};
+use access::{Guarded, Resource, Visible};
 use entities::entries;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::ModelKind;
 use listing::{Candidates, Pace};
 use mlflow_api::registry::RegisteredModel;
 use mlflow_api::tracking::KeyValue;
@@ -48,9 +49,21 @@ impl RegisteredModelFields for Candidate {
     }
 }
 
-/// Whether a list may show the model of this name.
-pub(super) fn is_visible(visible: &Visible, name: &str) -> bool {
-    visible.shows(&Guarded::RegisteredModel(RegisteredModelName::named(name)))
+/// Whether a list may show a model or a prompt of this name. Which one it is, its item says.
+pub(super) fn may_be_visible(visible: &Visible, name: &str) -> bool {
+    let guarded = Guarded::RegisteredModel(RegisteredModelName::named(name));
+    [Resource::RegisteredModel, Resource::Prompt].into_iter().any(|kind| visible.shows_as(kind, &guarded))
+}
+
+/// Whether a list may show this model, or its versions.
+pub(super) fn is_visible(visible: &Visible, model: &Model, versions: bool) -> bool {
+    let kind = match (model.kind(), versions) {
+        (ModelKind::Model, false) => Resource::RegisteredModel,
+        (ModelKind::Model, true) => Resource::ModelVersion,
+        (ModelKind::Prompt, false) => Resource::Prompt,
+        (ModelKind::Prompt, true) => Resource::PromptVersion,
+    };
+    visible.shows_as(kind, &Guarded::RegisteredModel(RegisteredModelName::named(&model.name)))
 }
 
 /// What a model on a page has to be.
@@ -66,7 +79,7 @@ pub(super) struct Wanted<'a> {
 impl Wanted<'_> {
     /// Whether a model of this name may pass, and may be shown.
     pub(super) fn name_passes(&self, name: &str) -> bool {
-        self.filter.name_passes(name) && is_visible(self.visible, name)
+        self.filter.name_passes(name) && may_be_visible(self.visible, name)
     }
 
     /// Whether a model may stand on the page, as far as its list says.
@@ -81,7 +94,7 @@ impl Wanted<'_> {
 
     /// Whether models are refused for more than lists say.
     pub(super) fn refuses_models(&self) -> bool {
-        !self.filter.tags.tests.is_empty()
+        !self.filter.tags.tests.is_empty() || !matches!(self.visible, Visible::Everything)
     }
 }
 
@@ -108,7 +121,8 @@ impl Candidates for Wanted<'_> {
             pace.keep().await;
             let listed = in_list.get(candidate.model.name.as_str());
             let key = listed.map_or_else(|| self.order.key(&candidate), |listed| self.order.key(*listed));
-            if self.filter.matches(&candidate) && self.after.as_ref().is_none_or(|after| key > *after) {
+            let is_wanted = self.filter.matches(&candidate) && is_visible(self.visible, &candidate.model, false);
+            if is_wanted && self.after.as_ref().is_none_or(|after| key > *after) {
                 let bytes = candidate.size();
                 found.push((key, candidate, bytes));
             }

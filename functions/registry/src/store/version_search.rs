@@ -19,7 +19,7 @@ use table::{Item, Query};
 use super::attributes::{HOME, NAME, RENAMED};
 use super::home::{home_key, is_in};
 use super::model_item::{Model, tag};
-use super::model_wanted::is_visible;
+use super::model_wanted::{is_visible, may_be_visible};
 use super::version_item::version_entity;
 use super::{Search, Store};
 
@@ -118,12 +118,14 @@ impl Store {
             names.extend(self.model_names(workspace, ModelKind::Prompt, beginning).await?);
             names
         };
-        let names: Vec<_> =
-            names.into_iter().filter(|name| filter.name_passes(name) && is_visible(&wanted.visible, name)).collect();
+        let names: Vec<_> = names
+            .into_iter()
+            .filter(|name| filter.name_passes(name) && may_be_visible(&wanted.visible, name))
+            .collect();
         let mut top = Top::new(wanted.page_size);
         for names in names.chunks(MODELS_AT_ONCE) {
             let mut models = self.models_named(names).await?;
-            models.retain(|model| !model.latest().is_empty());
+            models.retain(|model| !model.latest().is_empty() && is_visible(&wanted.visible, model, true));
             let are_here = models.iter().map(|model| is_in(&model.item, workspace)).collect::<Result<Vec<_>>>()?;
             let models = models.into_iter().zip(are_here).filter_map(|(model, is_here)| is_here.then_some(model));
             let versions = models.map(|model| async move { self.versions_of_model(&model, wanted).await });
@@ -192,9 +194,16 @@ impl Store {
                     continue;
                 };
                 // A home without a name is that of a model that was deleted.
-                let Some(name) = home.text(NAME).filter(|name| is_visible(&wanted.visible, name)) else { continue };
+                let Some(name) = home.text(NAME).filter(|name| may_be_visible(&wanted.visible, name)) else { continue };
                 if !is_in(home, wanted.workspace)? {
                     continue;
+                }
+                // Whether it is a prompt is read only where that matters.
+                if !matches!(wanted.visible, Visible::Everything) {
+                    let models = self.models_named(&[name.to_owned()]).await?;
+                    if !models.first().is_some_and(|model| is_visible(&wanted.visible, model, true)) {
+                        continue;
+                    }
                 }
                 let rows = self.version_tag_rows(&Name::from(place.0.as_str()), place.1, item).await?;
                 let renamed = home.number(RENAMED).unwrap_or_default();
