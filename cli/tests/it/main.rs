@@ -11,6 +11,7 @@ mod health;
 mod memory;
 mod needs;
 mod power_cut;
+mod probe;
 mod program;
 mod site;
 mod throttling;

@@ -7,21 +7,17 @@ use std::sync::{Arc, Mutex};
 
 use access::{Action, Ask, Authorizer, Guarded, Permission, Resource, Visible};
 use artifact_store::Artifacts;
-use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
-};
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use embedded_engine::{Engine, client_over};
+use embedded_engine::Engine;
 use mlflow_api::{ExperimentId, ModelId, RegisteredModelName, RunId, Workspace};
 use samples::{WALKER, Walk};
 use serde_json::Value;
 use table::Table;
 use test_site::Judge;
 
+use crate::probe::{partitions_of, probed};
 use crate::site::{ROOT, TABLE, mounted, routes, walker};
 
 /// What one call to an endpoint asked to be allowed, which partitions its requests to the table named, and to which of them it wrote.
@@ -32,33 +28,10 @@ struct Record {
     written: BTreeSet<String>,
 }
 
-/// Records in the place of the authorizer, which admits everybody, and between the SDK and the engine.
-#[derive(Clone, Debug)]
-struct Probe {
-    record: Arc<Mutex<Record>>,
-    inner: SharedHttpClient,
-}
-
-impl HttpClient for Probe {
-    fn http_connector(&self, settings: &HttpConnectorSettings, components: &RuntimeComponents) -> SharedHttpConnector {
-        let inner = self.inner.http_connector(settings, components);
-        SharedHttpConnector::new(ProbedConnector { inner, record: Arc::clone(&self.record) })
-    }
-}
-
-#[derive(Clone, Debug)]
-struct ProbedConnector {
-    inner: SharedHttpConnector,
-    record: Arc<Mutex<Record>>,
-}
-
-impl HttpConnector for ProbedConnector {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let body = request.body().bytes().unwrap_or_default();
-        let body: Value = serde_json::from_slice(body).unwrap();
-        let operation = request.headers().get("x-amz-target").and_then(|target| target.split_once('.')).unwrap().1;
-        let mut record = self.record.lock().unwrap();
-        partitions_of(&body, &mut record.partitions);
+impl Record {
+    /// Takes down what a request to the table names.
+    fn take(&mut self, operation: &str, body: &Value) {
+        partitions_of(body, &mut self.partitions);
         match operation {
             // The last three make a table that is not there.
             "GetItem" | "BatchGetItem" | "Query" | "DescribeTable" | "CreateTable" | "UpdateTimeToLive" => {}
@@ -67,30 +40,11 @@ impl HttpConnector for ProbedConnector {
                 let writes = body["TransactItems"].as_array().unwrap().iter();
                 writes
                     .filter(|write| write.get("ConditionCheck").is_none())
-                    .for_each(|write| partitions_of(write, &mut record.written));
+                    .for_each(|write| partitions_of(write, &mut self.written));
             }
-            "PutItem" | "UpdateItem" | "DeleteItem" | "BatchWriteItem" => partitions_of(&body, &mut record.written),
+            "PutItem" | "UpdateItem" | "DeleteItem" | "BatchWriteItem" => partitions_of(body, &mut self.written),
             other => panic!("{other} was not expected"),
         }
-        drop(record);
-        self.inner.call(request)
-    }
-}
-
-/// The partitions that a request to DynamoDB names, in keys and items, and the one that a query asks for.
-fn partitions_of(body: &Value, found: &mut BTreeSet<String>) {
-    match body {
-        Value::Object(object) => {
-            found.extend(object.get("PK").and_then(|key| key["S"].as_str()).map(str::to_owned));
-            if let Some(condition) = object.get("KeyConditionExpression").and_then(Value::as_str) {
-                let placeholder = condition.split_once('=').unwrap().1.split_whitespace().next().unwrap();
-                let value = &object["ExpressionAttributeValues"][placeholder]["S"];
-                found.insert(value.as_str().unwrap().to_owned());
-            }
-            object.values().for_each(|value| partitions_of(value, found));
-        }
-        Value::Array(items) => items.iter().for_each(|item| partitions_of(item, found)),
-        _ => {}
     }
 }
 
@@ -196,9 +150,14 @@ struct Findings {
     tight: BTreeSet<String>,
 }
 
-/// The domains as in `serve`, each call between two looks at the record.
-async fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<Mutex<Findings>>) -> Router {
-    let (record, findings) = (Arc::clone(&probe.record), Arc::clone(findings));
+/// The domains as in `serve`, each call between two looks at the record, which is also kept in the place of the authorizer: that admits everybody.
+async fn recorded(
+    record: &Arc<Mutex<Record>>,
+    table: &Table,
+    directory: &Path,
+    findings: &Arc<Mutex<Findings>>,
+) -> Router {
+    let (record, findings) = (Arc::clone(record), Arc::clone(findings));
     let wanted = Arc::clone(&record);
     // A query asks once for each endpoint that it calls.
     let admit = Judge::of_asks(Visible::Everything, move |asked| {
@@ -239,13 +198,16 @@ async fn probed(probe: &Probe, table: &Table, directory: &Path, findings: &Arc<M
 async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     let engine = Engine::memory().unwrap();
     Table::new(engine.client(), TABLE).create_if_missing().await.unwrap();
-    let probe = Probe { record: Arc::default(), inner: engine.http_client() };
-    let table = Table::new(client_over(SharedHttpClient::new(probe.clone())), TABLE);
+    let record = Arc::<Mutex<Record>>::default();
+    let table = probed(&engine, {
+        let record = Arc::clone(&record);
+        move |operation, body| record.lock().unwrap().take(operation, body)
+    });
     let store = tracking::store::Store::new(table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let findings = Arc::<Mutex<Findings>>::default();
     let directory = tempfile::tempdir().unwrap();
-    let mut walk = Walk::new(probed(&probe, &table, directory.path(), &findings).await);
+    let mut walk = Walk::new(recorded(&record, &table, directory.path(), &findings).await);
     samples::all(&mut walk).await;
 
     // The proxy reads nothing of the table: the tests of its function hold its endpoints against what callers may do.
