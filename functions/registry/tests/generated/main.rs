@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod searches;
+mod series;
 
 use access::{AdmitEverybody, Granted, Identity, Needs, Scope, Target, Visible};
 use embedded_engine::Engine;
@@ -24,6 +25,8 @@ A prompt is a model with a tag, so these are its figures, too. Tags that have no
 to read: those of more than 1 KB of a model, and of more than 32 KB of a version, such as a prompt's text.
 ";
 
+const TABLE: &str = "capacity";
+
 const ROOT: &str = "s3://bucket/root";
 
 const PROMPT: &str = "mlflow.prompt.is_prompt";
@@ -35,10 +38,13 @@ const SECTIONS: &[Section] = &[
 ];
 
 async fn bench() -> Bench<Store> {
-    let engine = Engine::memory().unwrap();
-    let table = Table::new(engine.client(), "capacity");
+    bench_on(&Engine::memory().unwrap()).await
+}
+
+async fn bench_on(engine: &Engine) -> Bench<Store> {
+    let table = Table::new(engine.client(), TABLE);
     table.create_if_missing().await.unwrap();
-    engine.end_stream("capacity").await.unwrap();
+    engine.end_stream(TABLE).await.unwrap();
     Bench::new(table, |table| Store::new(table, ROOT))
 }
 

@@ -1,18 +1,17 @@
 //! What searches cost.
 
-use std::time::Duration;
-
-use clock::Simulation;
+use embedded_engine::Engine;
 use ledger::{Bench, Ledger, budget};
 use registry::store::{NewModel, Search, Store};
 
-use super::{PROMPT, bench, create, model_with_versions, search, search_models, search_versions};
+use super::{PROMPT, bench_on, create, model_with_versions, search, search_models, search_versions, series};
 
 pub(super) async fn rows(ledger: &mut Ledger) {
     ledger.section("Searches");
-    let bench = &bench().await;
-    each_at_its_time(10_000, async |number| {
-        model_with_versions(&bench.store, &format!("model {number:05}"), 1).await;
+    let engine = &Engine::memory().unwrap();
+    let bench = &bench_on(engine).await;
+    series::fill(engine, 10_000, async |store, number| {
+        model_with_versions(store, &format!("model {number:05}"), 1).await;
     })
     .await;
     let both = [(), ()];
@@ -73,26 +72,14 @@ pub(super) async fn rows(ledger: &mut Ledger) {
             },
         )
         .await;
-    models_in_order(ledger, bench).await;
-}
-
-/// Makes so many, each in a ms of its own: a list by time reads what was changed in one ms together.
-async fn each_at_its_time(count: u32, make: impl AsyncFn(u32)) {
-    let clock = Simulation::begin();
-    let all = async {
-        for number in 0..count {
-            clock::sleep(Duration::from_millis(1)).await;
-            make(number).await;
-        }
-    };
-    tokio::select! { () = all => {}, () = clock.drive() => {} }
+    models_in_order(ledger, engine, bench).await;
 }
 
 /// Orders other than by name, and filters that refuse all.
-async fn models_in_order(ledger: &mut Ledger, bench: &Bench<Store>) {
-    each_at_its_time(2_000, async |number| {
+async fn models_in_order(ledger: &mut Ledger, engine: &Engine, bench: &Bench<Store>) {
+    series::fill(engine, 2_000, async |store, number| {
         let tags = vec![(PROMPT.to_owned(), "true".to_owned())];
-        create(&bench.store, &format!("prompt {number:04}"), &NewModel { tags, ..NewModel::default() }).await;
+        create(store, &format!("prompt {number:04}"), &NewModel { tags, ..NewModel::default() }).await;
     })
     .await;
     let of_prompts = |more: &str| format!("tags.`{PROMPT}` = 'true'{more}");

@@ -1,0 +1,112 @@
+//! Thousands of models that differ by their numbers, times and ids only: the first few are made as clients make them, and the others are
+//! continued from what the table then holds. A test of what searches cost need not make each by a call.
+
+use std::time::Duration;
+
+use clock::Simulation;
+use embedded_engine::Engine;
+use ledger::Bench;
+use registry::store::Store;
+use serde_json::{Value, json};
+
+use super::{TABLE, bench_on};
+
+/// How many are made. The third has to be what continues the first two.
+const EXAMPLES: u32 = 3;
+/// Items in a batch, as DynamoDB has it.
+const BATCH: usize = 25;
+
+/// Puts so many into an engine's table, each of a ms of its own: a list by time reads what was changed in one ms together. The examples are
+/// made in a table that has nothing else.
+pub(super) async fn fill(engine: &Engine, count: u32, make: impl AsyncFn(&Store, u32)) {
+    let (mut known, mut examples) = (Vec::new(), Vec::new());
+    let aside = Engine::memory().unwrap();
+    let Bench { store, .. } = bench_on(&aside).await;
+    let clock = Simulation::begin();
+    let all = async {
+        for number in 0..EXAMPLES {
+            clock::sleep(Duration::from_millis(1)).await;
+            make(&store, number).await;
+            let mut new = aside.items(TABLE).await.unwrap();
+            new.retain(|item| !known.contains(item));
+            known.extend(new.clone());
+            new.sort_by_key(|item| [&item["PK"], &item["SK"]].map(ToString::to_string));
+            examples.push(new);
+        }
+    };
+    tokio::select! { () = all => {}, () = clock.drive() => {} }
+    let [first, second, third] = &examples[..] else { unreachable!() };
+    let nth = |number: u32| first.iter().zip(second).map(move |(first, second)| continued(first, second, number));
+    assert_eq!([second.len(), third.len()], [first.len(); 2]);
+    for (nth, third) in nth(2).zip(third) {
+        joined(&nth, third, &|nth, third| {
+            assert!(nth == third || is_drawn(nth) && is_drawn(third), "{third} is not what continues the first two");
+            String::new()
+        });
+    }
+    let mut items = (0..count).flat_map(nth).peekable();
+    while items.peek().is_some() {
+        let writes: Vec<_> = items.by_ref().take(BATCH).map(|item| json!({ "PutRequest": { "Item": item } })).collect();
+        let answer = engine.call("BatchWriteItem", json!({ "RequestItems": { TABLE: writes } })).await.unwrap();
+        assert_eq!(answer["UnprocessedItems"], json!({}));
+    }
+}
+
+/// What stands in the place of these where there are so many: numbers go on as they began, and what was drawn is another one each time.
+fn continued(first: &Value, second: &Value, number: u32) -> Value {
+    assert_ne!([&first["PK"], &first["SK"]], [&second["PK"], &second["SK"]], "each has items of its own");
+    joined(first, second, &|first, second| {
+        if first == second {
+            return first.to_owned();
+        }
+        // In keys, times are hexadecimal.
+        let (radix, width) = (if first.len() == 16 { 16 } else { 10 }, first.len());
+        if let [Ok(begin), Ok(next)] = [first, second].map(|word| i64::from_str_radix(word, radix)) {
+            let nth = begin + (next - begin) * i64::from(number);
+            return if radix == 16 { format!("{nth:0width$x}") } else { format!("{nth:0width$}") };
+        }
+        assert!(is_drawn(first) && is_drawn(second), "{first} and {second}");
+        format!("{}{number:06}", &first[..first.len() - 6])
+    })
+}
+
+/// A ULID, which is no number.
+fn is_drawn(word: &str) -> bool {
+    word.len() == 26 && word.parse::<u128>().is_err()
+}
+
+/// Two values of one shape as one, their words joined in pairs.
+fn joined(first: &Value, second: &Value, join: &impl Fn(&str, &str) -> String) -> Value {
+    match (first, second) {
+        (Value::Object(first), Value::Object(second)) => {
+            assert!(first.len() == second.len());
+            let joined = first.iter().map(|(name, value)| {
+                // Bytes are nonces, which one model may have as well as another.
+                let both = if name == "B" { value.clone() } else { joined(value, &second[name], join) };
+                (name.clone(), both)
+            });
+            joined.collect()
+        }
+        (Value::Array(first), Value::Array(second)) => {
+            assert!(first.len() == second.len());
+            first.iter().zip(second).map(|(first, second)| joined(first, second, join)).collect()
+        }
+        (Value::String(first), Value::String(second)) => {
+            let (first, second) = (words(first), words(second));
+            assert!(first.len() == second.len(), "{first:?} and {second:?}");
+            first.into_iter().zip(second).map(|(first, second)| join(first, second)).collect::<String>().into()
+        }
+        _ => {
+            assert_eq!(first, second);
+            first.clone()
+        }
+    }
+}
+
+/// A text in letters and digits that stand together, and what stands between those.
+fn words(text: &str) -> Vec<&str> {
+    let is_end = |character: char| !character.is_ascii_alphanumeric();
+    text.split_inclusive(is_end)
+        .flat_map(|part| [part.trim_end_matches(is_end), &part[part.trim_end_matches(is_end).len()..]])
+        .collect()
+}
