@@ -30,9 +30,18 @@ struct Site {
 
 impl Site {
     async fn new() -> Self {
-        let engine = Engine::memory().unwrap();
+        let site = Self::on(Engine::memory().unwrap());
+        site.table.create_if_missing().await.unwrap();
+        site
+    }
+
+    /// A copy as it is now, which meets no fault yet.
+    fn snapshot(&self) -> Self {
+        Self::on(self.engine.snapshot().unwrap())
+    }
+
+    fn on(engine: Engine) -> Self {
         let table = Table::new(engine.client(), TABLE);
-        table.create_if_missing().await.unwrap();
         let faults = FaultInjector::new(engine.http_client());
         let impatient = Retry { attempts: 1, ..Retry::default() };
         let indexer = Indexer::new(Table::new(faults.client(), TABLE).with_retry(impatient));

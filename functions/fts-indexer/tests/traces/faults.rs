@@ -30,7 +30,8 @@ async fn lab() -> Lab {
 
 #[tokio::test]
 async fn a_pass_may_end_anywhere() {
-    let undisturbed = lab().await;
+    let begin = lab().await;
+    let undisturbed = begin.copy().await;
     undisturbed.faults().reset_calls();
     assert!(undisturbed.pack_through_faults().await);
     let calls: u64 = undisturbed.faults().all_calls().iter().map(|(_, calls)| calls).sum();
@@ -49,7 +50,7 @@ async fn a_pass_may_end_anywhere() {
         // Each request is cut off; of the other troubles, each meets some.
         let step = if at == 1 { 1 } else { 6 };
         for failing in (at..=calls).step_by(step) {
-            let lab = lab().await;
+            let lab = begin.copy().await;
             lab.faults().trouble_at(trouble, failing, times);
             let is_done = lab.pack_through_faults().await;
             lab.faults().work_again();

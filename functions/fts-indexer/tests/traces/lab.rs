@@ -33,6 +33,7 @@ pub(super) struct Lab {
     site: Site,
     stream: StreamReader,
     time: Arc<AtomicI64>,
+    sizes: Packing,
     indexer: Indexer,
     /// The same; its requests meet the faults.
     faulty: Indexer,
@@ -44,9 +45,19 @@ impl Lab {
     }
 
     pub(super) async fn with_sizes(sizes: Packing) -> Self {
-        let site = Site::new().await;
+        let lab = Self::on(Site::new().await, TIME + 1_000_000, sizes).await;
+        lab.set_stage("active").await;
+        lab
+    }
+
+    /// A copy as it is now, with processes that have just begun.
+    pub(super) async fn copy(&self) -> Self {
+        Self::on(self.site.snapshot(), self.now(), self.sizes).await
+    }
+
+    async fn on(site: Site, now: i64, sizes: Packing) -> Self {
         let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
-        let time = Arc::new(AtomicI64::new(TIME + 1_000_000));
+        let time = Arc::new(AtomicI64::new(now));
         let over = |table: Table| {
             let time = Arc::clone(&time);
             Indexer::new(table).with_clock(move || time.load(Ordering::Relaxed)).with_packing(sizes)
@@ -54,9 +65,7 @@ impl Lab {
         let impatient = Retry { attempts: 2, ..Retry::default() };
         let indexer = over(site.table.clone());
         let faulty = over(Table::new(site.faults.client(), TABLE).with_retry(impatient));
-        let lab = Self { site, stream, time, indexer, faulty };
-        lab.set_stage("active").await;
-        lab
+        Self { site, stream, time, sizes, indexer, faulty }
     }
 
     pub(super) fn table(&self) -> &Table {
