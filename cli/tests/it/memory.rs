@@ -18,9 +18,9 @@ const LENGTH: usize = 512 << 10;
 const MOST_KB: u64 = 500 << 10;
 const ATTEMPTS: u32 = 200;
 
-/// A text without spaces, another one for each span of each exporter.
-fn noise(seed: u64) -> String {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+/// A text without spaces.
+fn noise() -> String {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut letter = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         char::from(b'a' + u8::try_from(state >> 59).unwrap() % 26)
@@ -28,9 +28,12 @@ fn noise(seed: u64) -> String {
     (0..LENGTH).map(|_| letter()).collect()
 }
 
-fn body(exporter: u64) -> String {
+/// Another text in each span of each exporter: it begins elsewhere in the noise.
+fn body(noise: &str, exporter: u64) -> String {
     let span = |place: u64| {
-        let text = json!({ "key": "text", "value": { "stringValue": noise(exporter * SPANS + place) } });
+        let (end, begin) = noise.split_at(usize::try_from(exporter * SPANS + place + 1).unwrap() * 1_000);
+        let value = [begin, end].concat();
+        let text = json!({ "key": "text", "value": { "stringValue": value } });
         json!({
             "traceId": format!("{:032x}", exporter + 1), "spanId": format!("{:016x}", place + 1), "name": "long",
             "startTimeUnixNano": "1700000000000000000", "endTimeUnixNano": "1700000001000000000", "attributes": [text],
@@ -67,7 +70,8 @@ fn large_exports_of_64_clients_at_once_are_not_all_in_memory() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().to_str().unwrap();
     let program = Program::start(&["serve", "--data", data, "--no-ui", "--no-indexer", "--port", "0"]);
-    let bodies: Vec<_> = (0..EXPORTERS).map(body).collect();
+    let noise = noise();
+    let bodies: Vec<_> = (0..EXPORTERS).map(|exporter| body(&noise, exporter)).collect();
     let address = program.address();
     let headers = "content-type: application/json\r\nx-mlflow-experiment-id: 0\r\n";
     thread::scope(|scope| {
