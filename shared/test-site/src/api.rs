@@ -3,12 +3,22 @@
 use std::fmt::Write;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use http::Request;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tower::ServiceExt;
+
+/// Bytes of bodies that a server works on at a time, but for one that is longer.
+const ROOM: usize = 16 << 20;
+/// Shorter bodies need no room.
+const SMALL: u64 = 64 << 10;
+
+/// Room for the bodies that are under way, of all tests of the process: they share the server's, which refuses who has waited for five seconds. How
+/// long one test's body is worked on is no other's failure.
+static FREE: Semaphore = Semaphore::const_new(ROOM);
 
 /// A router as its clients see it.
 #[derive(Clone, Debug)]
@@ -65,6 +75,9 @@ impl Api {
 
     /// Sends any request.
     pub async fn send(&self, request: Request<Body>) -> Answer {
+        let bytes = request.body().size_hint().exact().filter(|bytes| *bytes >= SMALL).unwrap_or_default();
+        let room = u32::try_from(bytes.min(ROOM as u64)).unwrap();
+        let _room = FREE.acquire_many(room).await.unwrap();
         let response = self.0.clone().oneshot(request).await.unwrap();
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
