@@ -12,6 +12,8 @@ from typing import TypeVar
 _LOG_LINES_SHOWN = 40
 #: No process outlives SIGKILL for long, or waits for nothing after SIGTERM, however busy the machine is.
 _DEATH_SECONDS = 180
+#: Who computes for less than this part of the time, does nothing that is worth waiting for.
+_AT_REST = 0.01
 Started = TypeVar("Started")
 
 _FIRST_OWN_PORT, _OWN_PORTS = 20_000, 10_000
@@ -55,9 +57,11 @@ class ChildProcess:
 
     def cpu_seconds(self) -> float:
         """How long it has computed so far: unlike the time on the wall, no other program makes that longer."""
-        # What stands before the times is the name, which may have spaces, and ends with the last bracket.
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return _group_and_cpu(Path(f"/proc/{self.pid}/stat"))[1]
+
+    def group_cpu_seconds(self) -> float:
+        """The same of all processes in its group that are there now."""
+        return sum(cpu for group, cpu in map(_group_and_cpu, Path("/proc").glob("[0-9]*/stat")) if group == self.pid)
 
     def log_text(self) -> str:
         return self._log.read_text(errors="replace")
@@ -119,16 +123,40 @@ class PortTaken(Exception):
 
 
 def wait_until(condition: Callable[[], object], what: str, process: ChildProcess, patience: float = 180):
-    """Poll `condition` until it is truthy and return its value; fail with the log if the process died."""
-    deadline = time.monotonic() + patience
+    """Poll `condition` until it is truthy and return its value; fail with the log if the process died.
+
+    On a machine that does much else, a start takes as long as it takes: it fails once the process has computed for so many seconds,
+    or for so many has done next to nothing.
+    """
+    looks = [(time.monotonic(), process.group_cpu_seconds())]
+    begin, computed_before = looks[0]
     while True:
         if value := condition():
             return value
         if not process.is_running:
             raise RuntimeError(f"the server ended while waiting for {what}:\n{process.log_tail()}")
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"no {what} within {patience} s:\n{process.log_tail()}")
+        now = time.monotonic()
+        if now > looks[-1][0] + 1:
+            computed = process.group_cpu_seconds()
+            # The first of them is the last before the time that counts.
+            while len(looks) > 1 and looks[1][0] <= now - patience:
+                looks.pop(0)
+            rests = now - looks[0][0] > patience and computed - looks[0][1] < patience * _AT_REST
+            if rests or computed - computed_before > patience:
+                spent = f"{now - begin:.0f} s, of which it has computed {computed - computed_before:.0f}"
+                raise TimeoutError(f"no {what} within {spent}:\n{process.log_tail()}")
+            looks.append((now, computed))
         time.sleep(0.02)
+
+
+def _group_and_cpu(stat: Path) -> tuple[int, float]:
+    """The process group, and how long the process has computed; nothing of one that is gone."""
+    try:
+        # What stands before is the name, which may have spaces, and ends with the last bracket.
+        fields = stat.read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0, 0.0
+    return int(fields[2]), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def child_environment(**additions: str) -> dict[str, str]:
