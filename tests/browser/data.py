@@ -30,14 +30,14 @@ from mlflow.entities import AssessmentSource, Metric, Param, RunTag, SpanType
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from tests.browser.names import HARD, MANY_RUNS, MODEL, QUESTIONS, SESSION, STEPS
+from tests.browser.names import HARD, MANY_RUNS, MODEL, QUESTIONS, SESSION, SOME_RUNS, STEPS
 
 
 def make(url: str, minute: int) -> dict[str, str]:
     """Everything, on an empty server, with traces of this minute since 1970; returns what the server has chosen: ids by our names."""
     mlflow.set_tracking_uri(url)
     client = MlflowClient(url)
-    return _training(client) | _artifacts() | _nested() | _curves(client) | _many(client) | _prompts() | _evaluation() | _traces(minute)
+    return _training(client) | _artifacts() | _nested() | _curves(client) | _some(client) | _many(client) | _prompts() | _evaluation() | _traces(minute)
 
 
 def _training(client: MlflowClient) -> dict[str, str]:
@@ -141,24 +141,38 @@ def _curves(client: MlflowClient) -> dict[str, str]:
     return {"curves": experiment} | ids
 
 
+def _some(client: MlflowClient) -> dict[str, str]:
+    """Runs with something to filter, order and group by."""
+    experiment = client.create_experiment("some")
+    for number in range(SOME_RUNS):
+        _plain_run(client, experiment, number, (number * 7) % SOME_RUNS)
+    return {"some": experiment}
+
+
 def _many(client: MlflowClient) -> dict[str, str]:
-    """More runs than a page has, with something to filter, order and group by."""
+    """More runs than a page has."""
     experiment = client.create_experiment("many", tags={"team": "botany"})
     mlflow.set_experiment(experiment_id=experiment)
     dataset = mlflow.data.from_pandas(pandas.DataFrame({"x": [1, 2]}), name="small", source="https://example.com/small")
     for number in range(MANY_RUNS):
-        run = client.create_run(experiment, run_name=f"run {number:03}").info
-        client.log_batch(
-            run.run_id,
-            metrics=[Metric("score", (number * 37) % MANY_RUNS, run.start_time, 0)],
-            params=[Param("layers", str(number % 3)), Param("rate", "0.1")],
-            tags=[RunTag("kind", "even" if number % 2 == 0 else "odd")],
-        )
+        run = _plain_run(client, experiment, number, (number * 37) % MANY_RUNS)
         if number >= MANY_RUNS - 2:
-            with mlflow.start_run(run_id=run.run_id):
+            with mlflow.start_run(run_id=run):
                 mlflow.log_input(dataset, "testing")
-        client.set_terminated(run.run_id, "FAILED" if number % 50 == 0 else "FINISHED")
+            client.set_terminated(run)
     return {"many": experiment}
+
+
+def _plain_run(client: MlflowClient, experiment: str, number: int, score: int) -> str:
+    run = client.create_run(experiment, run_name=f"run {number:03}").info
+    client.log_batch(
+        run.run_id,
+        metrics=[Metric("score", score, run.start_time, 0)],
+        params=[Param("layers", str(number % 3)), Param("rate", "0.1")],
+        tags=[RunTag("kind", "even" if number % 2 == 0 else "odd")],
+    )
+    client.set_terminated(run.run_id, "FAILED" if number % 50 == 0 else "FINISHED")
+    return run.run_id
 
 
 def _prompts() -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.browser.names import MANY_RUNS, MODEL
+from tests.browser.names import MANY_RUNS, MODEL, SOME_RUNS
 from tests.browser.visit import Visit
 
 Step = Callable[[Visit], None]
@@ -39,11 +39,11 @@ def experiments(visit: Visit) -> None:
 
 
 def run_list(visit: Visit) -> None:
-    """Filter, order, choose columns, group and page through more runs than fit on a page."""
+    """Filter and order runs, and look at the deleted ones."""
     page = visit.page
-    visit.open(f"experiments/{visit.ids['many']}/runs")
-    _run(visit, f"run {MANY_RUNS - 1:03}").wait_for()
-    page.get_by_test_id("search-box").fill("metrics.score > 120 and tags.kind = 'even'")
+    visit.open(f"experiments/{visit.ids['some']}/runs")
+    _run(visit, f"run {SOME_RUNS - 1:03}").wait_for()
+    page.get_by_test_id("search-box").fill("metrics.score > 3 and tags.kind = 'even'")
     page.keyboard.press("Enter")
     visit.look("filtered", page.get_by_text("4 matching runs").or_(page.locator("b", has_text="4")))
     page.get_by_test_id("search-box").fill("metrics.score >")
@@ -84,8 +84,8 @@ def more_runs(visit: Visit) -> None:
 
 def grouping(visit: Visit) -> None:
     page = visit.page
-    visit.open(f"experiments/{visit.ids['many']}/runs")
-    _run(visit, f"run {MANY_RUNS - 1:03}").wait_for()
+    visit.open(f"experiments/{visit.ids['some']}/runs")
+    _run(visit, f"run {SOME_RUNS - 1:03}").wait_for()
     visit.by_component(f"{_RUNS}experimentviewrunsgroupbyselector.tsx_306").click()
     page.get_by_role("menuitemcheckbox", name="layers", exact=True).or_(page.get_by_text("layers", exact=True)).last.click()
     page.keyboard.press("Escape")
@@ -309,8 +309,8 @@ def settings(visit: Visit) -> None:
     switch.click()
     page.locator("body.dark-mode").wait_for()
     visit.look("dark")
-    visit.open(f"experiments/{visit.ids['many']}/runs")
-    visit.look("dark runs", _run(visit, f"run {MANY_RUNS - 1:03}"))
+    visit.open(f"experiments/{visit.ids['some']}/runs")
+    visit.look("dark runs", _run(visit, f"run {SOME_RUNS - 1:03}"))
     visit.open("settings")
     switch.click()
     page.locator("body:not(.dark-mode)").wait_for()

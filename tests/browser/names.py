@@ -2,6 +2,8 @@
 
 #: More than the 100 that the run list shows at first.
 MANY_RUNS = 130
+#: As few as a list needs to be filtered, ordered and grouped: the grid draws each look at a page of 100 for seconds of a core.
+SOME_RUNS = 12
 STEPS = 1000
 MODEL = "iris classifier"
 #: What the agent was asked, the one that was too hard, and the conversation that has the first three.
