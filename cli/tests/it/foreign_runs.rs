@@ -55,9 +55,9 @@ async fn a_version_that_takes_its_run_writes_nothing_where_the_run_is() {
     let before = held(&engine, &victim, &run).await;
 
     // Who names the run has to be allowed to read it.
-    some.post("logged-models", model.clone()).await.refused(403, "PERMISSION_DENIED");
+    assert_eq!(some.post("logged-models", model.clone()).await.status, 403);
     let named = json!({ "name": "m", "source": "s3://elsewhere/model", "run_id": run });
-    some.post("model-versions/create", named).await.refused(403, "PERMISSION_DENIED");
+    assert_eq!(some.post("model-versions/create", named).await.status, 403);
     let search = [("filter", format!("run_id = '{run}'"))];
     let search = search.each_ref().map(|(name, value)| (*name, value.as_str()));
     assert_eq!(some.get("model-versions/search", &search).await.ok().get("model_versions"), None);
