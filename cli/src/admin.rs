@@ -1,4 +1,4 @@
-//! `mlflow-serverless admin`: what somebody does who can reach the tables, before anybody can sign in.
+//! `mlflow-serverless admin`: making the first administrator, and granting, for operators who can reach the tables.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -20,7 +20,7 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a user who may do everything. The password is asked for, or is the first line of the standard input.
+    /// Make an administrator. The command asks for the password, or reads it from the first line of the standard input.
     Create {
         /// Name of the user.
         #[arg(value_name = "NAME")]
@@ -92,7 +92,8 @@ fn level(text: &str) -> Result<Level, String> {
     level.ok_or_else(|| "a level is READ, USE, EDIT, MANAGE or DENY".to_owned())
 }
 
-/// Asks for a password, twice, or reads it where nobody sits. It never stands among the arguments, which others on the machine can see.
+/// Asks for a password twice on a terminal, and reads it from the standard input otherwise. It is no argument: other users of the machine can
+/// see those.
 fn password(name: &UserName) -> Result<String, Failure> {
     if std::io::stdin().is_terminal() {
         let password = rpassword::prompt_password(format!("Password of {name}: "))?;

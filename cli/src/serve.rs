@@ -60,8 +60,8 @@ pub(crate) struct Options {
     /// For tests: index a run that is being logged to at most once in so many ms, and with each change if it is 0.
     #[arg(long, value_name = "MS", default_value_t = 60_000, hide = true)]
     run_indexing_interval: u64,
-    /// Who may call: `none` lets everybody do everything, `basic` asks for names and passwords [default: none, where only this machine can
-    /// call].
+    /// Authentication: with `none` everybody may do everything, `basic` asks for a name and a password [default: none, on loopback
+    /// addresses only].
     #[arg(long, value_name = "MODE")]
     auth: Option<Mode>,
     /// With `--auth basic`: what users may do with what they are granted nothing for.
@@ -82,12 +82,12 @@ pub(crate) struct Options {
     create_table: bool,
 }
 
-/// Who may call.
+/// How callers authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// Everybody, and do everything.
+    /// Not at all: everybody may do everything.
     None,
-    /// Users with names and passwords, who may do what they are granted.
+    /// With a name and a password. Grants decide what a user may do.
     Basic,
 }
 
@@ -97,7 +97,7 @@ fn default_permission(text: &str) -> Result<Level, String> {
 }
 
 impl Options {
-    /// Who may call. Whoever lets other machines call says in words whom, and how what they send is kept from others.
+    /// The mode of authentication. Beyond loopback it has to be named, and so has what encrypts the connections.
     fn mode(&self) -> Result<Mode, Failure> {
         let is_loopback =
             self.host == "localhost" || self.host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
@@ -106,7 +106,7 @@ impl Options {
         }
         let mode = self.auth.ok_or_else(|| {
             format!(
-                "other machines can call {}: say who may, with --auth basic (names and passwords) or --auth none (everybody)",
+                "other machines can call {}: choose --auth basic (names and passwords) or --auth none (everybody may do everything)",
                 self.host
             )
         })?;

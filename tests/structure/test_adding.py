@@ -1,6 +1,7 @@
 """A new domain with one endpoint changes few files beside its own, and the walks over all routes include it without being told."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 #: What `make docs` writes, and what cargo does.
-GENERATED = {"Cargo.lock", "template.yaml", "docs/coverage.md", "docs/access.md"}
+GENERATED = {"Cargo.lock", "template.yaml", "docs/coverage.md", "docs/access.md", "docs/levels.md"}
 
 _ROW = """//! The domain: its function in the stack, and how it is mounted.
 
@@ -26,6 +27,7 @@ pub const DOMAIN: Domain = Domain::of::<Greetings>(Function {
     description: "Greetings of experiments.",
     paths: &["/api/2.0/mlflow/greetings/{*path}", "/ajax-api/2.0/mlflow/greetings/{*path}"],
     table: Some(TableRights { actions: TableActions::Read, indexes: Indexes::None, why: "It reads an experiment." }),
+    writes_access: false,
     bucket: &[],
     secrets: &[],
     settings: &[],
@@ -178,6 +180,13 @@ def replace(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new))
 
 
+def one_more(file: Path, before: str) -> None:
+    """Count one more in the length of a list, which stands behind this."""
+    text = file.read_text()
+    found = re.search(re.escape(before) + r"(\d+)\]", text)
+    file.write_text(f"{text[: found.start(1)]}{int(found[1]) + 1}{text[found.end(1) :]}")
+
+
 def add(copy: Path) -> None:
     """A domain as docs/adding.md says."""
     own = copy / "functions/greetings"
@@ -187,17 +196,20 @@ def add(copy: Path) -> None:
     (copy / "shared/samples/src/greetings.rs").write_text(_SAMPLES)
     replace(copy / "Cargo.toml", 'key-schema = { path', 'greetings = { path = "functions/greetings" }\nkey-schema = { path')
     replace(copy / "domains/Cargo.toml", "graphql.workspace = true\n", "graphql.workspace = true\ngreetings.workspace = true\n")
-    replace(copy / "domains/src/lib.rs", "DOMAINS: [&Domain; 7]", "DOMAINS: [&Domain; 8]")
+    one_more(copy / "domains/src/lib.rs", "DOMAINS: [&Domain; ")
     replace(copy / "domains/src/lib.rs", "    &ui::DOMAIN,\n", "    &ui::DOMAIN,\n    &greetings::DOMAIN,\n")
     samples = copy / "shared/samples/src/lib.rs"
     replace(samples, "mod graphql;\n", "mod graphql;\nmod greetings;\n")
-    replace(samples, "SAMPLES: [Samples; 6] = [\n", """SAMPLES: [Samples; 7] = [
+    one_more(samples, "SAMPLES: [Samples; ")
+    replace(samples, "\n];\n\n/// All samples, one domain", """
     Samples {
         domain: "greetings",
         writes: |_| Box::pin(std::future::ready(())),
         reads: |walk| Box::pin(greetings::reads(walk)),
     },
-""")
+];
+
+/// All samples, one domain""")
     with (copy / "docs/mlflow-endpoints.tsv").open("a") as endpoints:
         columns = len((copy / "docs/mlflow-endpoints.tsv").read_text().splitlines()[0].split("\t"))
         endpoints.write("\t".join(["GET", "/api/2.0/mlflow/greetings/get", "", "greetings"] + [""] * (columns - 4)) + "\n")

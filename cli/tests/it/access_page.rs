@@ -1,4 +1,5 @@
-//! `docs/access.md`, what each route needs, as the authorizer was asked, and `docs/levels.md`, who may call it. `UPDATE_DOCS=1` writes them.
+//! `docs/access.md` says what each route needs, as the authorizer was asked. `docs/levels.md` says which callers may use it. `UPDATE_DOCS=1`
+//! writes both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

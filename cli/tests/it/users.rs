@@ -220,8 +220,13 @@ async fn a_name_made_anew_inherits_nothing() {
     let experiment = server.admin.experiment("e").await;
     server.grant(&ann, "experiment", &experiment, "MANAGE").await;
     server.grant(&ann, "run", "*", "MANAGE").await;
+    assert_eq!(ann.reads(&experiment).await, 200);
     server.admin.v2("DELETE", "users/delete", json!({ "username": "ann" })).await.ok();
-    let ann = server.user("ann").await;
+    // Whose process has checked a password of the one before does not take it for the new one's.
+    let of_another = json!({ "username": "ann", "password": "another horse battery" });
+    server.admin.v2("POST", "users/create", of_another).await.ok();
+    assert_eq!(ann.reads(&experiment).await, 401);
+    let ann = Client { password: "another horse battery", ..ann };
     assert_eq!((ann.reads(&experiment).await, ann.permissions().await), (403, Vec::new()));
 
     // A model, by grants of users and of roles.

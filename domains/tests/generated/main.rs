@@ -11,14 +11,23 @@ mod watch;
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// A file of the repository.
 fn repository(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(file)
 }
 
+/// Several tests read and write parts of one file, each its own: one at a time, or one would undo what another has written.
+static FILES: Mutex<()> = Mutex::new(());
+
 /// Holds a file against what the code says, or writes it.
 fn check(file: &str, expected: &str) {
+    let _alone = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    check_alone(file, expected);
+}
+
+fn check_alone(file: &str, expected: &str) {
     let path = repository(file);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, expected).unwrap();
@@ -29,11 +38,12 @@ fn check(file: &str, expected: &str) {
 
 /// The same for the part of a file between the lines that end with these marks.
 fn check_between(file: &str, begin: &str, end: &str, expected: &str) {
+    let _alone = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let text = fs::read_to_string(repository(file)).unwrap();
     let (head, rest) = text.split_once(begin).unwrap_or_else(|| panic!("no `{begin}` in {file}"));
     let line_end = rest.find('\n').unwrap() + 1;
     let (first, rest) = rest.split_at(line_end);
     let tail = rest.find(end).unwrap_or_else(|| panic!("no `{end}` in {file}"));
     let tail_line = rest[..tail].rfind('\n').map_or(0, |at| at + 1);
-    check(file, &format!("{head}{begin}{first}{expected}{}", &rest[tail_line..]));
+    check_alone(file, &format!("{head}{begin}{first}{expected}{}", &rest[tail_line..]));
 }

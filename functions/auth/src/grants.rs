@@ -1,7 +1,9 @@
 //! What users are granted themselves.
 
 use access::{Action, Needs, Resource, Scope, Target};
-use mlflow_api::auth::{Done, EVERYTHING, EffectivePermission, GrantType, Level, UserPermissions, granted};
+use mlflow_api::auth::{
+    Done, EVERYTHING, EffectivePermission, GrantType, Level, UserPermissions, check_length, granted,
+};
 use mlflow_api::{Error, ExperimentId, RegisteredModelName, Request, Result};
 use permissions::scorer_of;
 use service::Endpoint;
@@ -28,7 +30,7 @@ fn to_manage(kind: GrantType, pattern: &str) -> Needs {
         _ => None,
     };
     let target = target.unwrap_or(Target::Any(Resource::Workspace));
-    Needs::list(Resource::User).and(Action::Manage, [target])
+    Needs::read(Target::Any(Resource::User)).and(Action::Manage, [target])
 }
 
 pub(crate) struct Grant {
@@ -77,7 +79,9 @@ impl Endpoint for Revoke {
         let (user, kind) = (Named::of(&parameters)?, parameters.text("resource_type")?);
         let pattern = parameters.text("resource_id")?;
         no_workspace(&kind)?;
-        Ok(Self { user, kind: GrantType::parse(&kind)?, pattern })
+        let kind = GrantType::parse(&kind)?;
+        check_length(&pattern)?;
+        Ok(Self { user, kind, pattern })
     }
 
     fn needs(&self) -> Needs {
@@ -106,6 +110,7 @@ impl Endpoint for Get {
         let pattern = parameters.text("resource_id")?;
         no_workspace(&kind)?;
         let kind = GrantType::parse(&kind)?;
+        check_length(&pattern)?;
         let is_known = kind.has_ids() && kind != GrantType::Prompt;
         if pattern != EVERYTHING && !is_known {
             return Err(Error::invalid(format!(

@@ -22,9 +22,21 @@ fn reading() -> Needs {
     Needs::of(Action::Read, [Target::Any(Resource::Role)])
 }
 
+/// Bytes of the longest name of a role or a workspace, and of the longest description.
+const LONGEST_NAME: usize = 250;
+const LONGEST_DESCRIPTION: usize = 5_000;
+
 /// A text of a role that may not be empty.
 fn filled(value: &Value, message: &str) -> Result<String> {
-    value.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(|| Error::invalid(message))
+    let text = value.as_str().filter(|text| !text.trim().is_empty()).ok_or_else(|| Error::invalid(message))?;
+    bounded(text, LONGEST_NAME)
+}
+
+fn bounded(text: &str, longest: usize) -> Result<String> {
+    if text.len() <= longest {
+        return Ok(text.to_owned());
+    }
+    Err(Error::invalid(format!("A text of a role is longer than {longest} bytes.")))
 }
 
 fn not_reserved(name: &str) -> Result<()> {
@@ -41,7 +53,7 @@ fn not_reserved(name: &str) -> Result<()> {
 fn description(parameters: &Parameters, message: &str) -> Result<Option<String>> {
     match parameters.get("description") {
         None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::String(text)) => bounded(text, LONGEST_DESCRIPTION).map(Some),
         Some(_) => Err(Error::invalid(message)),
     }
 }

@@ -1,6 +1,6 @@
 //! The route table: method, path, permission, handler.
 
-use access::Permission::{Create, Delete, List, Manage, Read, SignedIn, Update};
+use access::Permission::{Create, Delete, Manage, Read, SignedIn, Update};
 use access::Resource::{Role, User};
 use service::{Paths, Route};
 
@@ -16,7 +16,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<form::Show>("GET", "/signup", Create(User)).under(Paths::Bare),
         Route::to::<users::Current>("GET", "users/current", SignedIn),
         Route::to::<users::Get>("GET", "users/get", Read(User)),
-        Route::to::<users::List>("GET", "users/list", List(User)),
+        Route::to::<users::List>("GET", "users/list", Read(User)),
         Route::to::<users::UpdatePassword>("PATCH", "users/update-password", Update(User)),
         Route::to::<users::UpdateAdmin>("PATCH", "users/update-admin", Manage(User)),
         Route::to::<users::Delete>("DELETE", "users/delete", Delete(User)),
@@ -25,8 +25,8 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<grants::List>("GET", "users/permissions/list", Read(User)).under(Paths::V3),
         Route::to::<grants::Get>("GET", "users/permissions/get", Read(User)).under(Paths::V3),
         // Beside that, who grants something has to be able to manage it, or the workspace.
-        Route::to::<grants::Grant>("POST", "users/permissions/grant", List(User)).under(Paths::V3),
-        Route::to::<grants::Revoke>("POST", "users/permissions/revoke", List(User)).under(Paths::V3),
+        Route::to::<grants::Grant>("POST", "users/permissions/grant", Read(User)).under(Paths::V3),
+        Route::to::<grants::Revoke>("POST", "users/permissions/revoke", Read(User)).under(Paths::V3),
         Route::to::<roles::OfUser>("GET", "users/roles/list", Read(User)).under(Paths::V3),
         //
         Route::to::<roles::Create>("POST", "roles/create", Manage(Role)).under(Paths::V3),

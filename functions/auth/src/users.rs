@@ -1,6 +1,7 @@
 //! Users: who they are, their passwords, and who administers.
 
 use access::{Action, Caller, Needs, Resource, Scope, Target};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::auth::{CurrentUser, Done, ListedUser, OneUser, Users};
 use mlflow_api::{Error, ErrorCode, Request, Result, UserName, python};
 use serde_json::Value;
@@ -9,6 +10,8 @@ use service::{Answer, Endpoint, IntoAnswer};
 use crate::parameters::{Parameters, is_json};
 use crate::store::Store;
 
+/// Users whose roles are read at a time.
+const AT_ONCE: usize = 16;
 /// Characters of the shortest password (`_validate_password`).
 const SHORTEST_PASSWORD: usize = 12;
 /// Bytes of the longest. Hashing takes longer the longer it is, and MLflow has no limit.
@@ -159,18 +162,18 @@ impl Endpoint for List {
     }
 
     fn needs(&self) -> Needs {
-        Needs::list(Resource::User)
+        Needs::read(Target::Any(Resource::User))
     }
 
     /// Everybody sees who there is. What roles others have, administrators see.
     async fn act(self, scope: &Scope, store: &Store) -> Result<Users> {
-        let mut users = Vec::new();
-        for account in store.users().await? {
-            let roles =
-                if sees_all_of(scope, &account.user.name) { store.roles_of(&account).await? } else { Vec::new() };
-            users.push(ListedUser { user: account.answer(), roles });
-        }
-        Ok(Users { users })
+        let listed = store.users().await?.into_iter().map(|account| async move {
+            let sees_all = sees_all_of(scope, &account.user.name);
+            let roles = if sees_all { store.roles_of(&account).await? } else { Vec::new() };
+            Ok::<_, Error>(ListedUser { user: account.answer(), roles })
+        });
+        let listed = stream::iter(listed.collect::<Vec<_>>()).buffered(AT_ONCE);
+        Ok(Users { users: listed.try_collect().await? })
     }
 }
 

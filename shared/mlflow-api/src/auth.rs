@@ -159,8 +159,9 @@ impl GrantType {
     /// Refuses a pattern that the type does not know (`_validate_resource_pattern`).
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for an id, where only `*` may be granted.
+    /// `INVALID_PARAMETER_VALUE` for an id, where only `*` may be granted, and for a pattern that is too long for any name.
     pub fn check_pattern(self, pattern: &str) -> Result<()> {
+        check_length(pattern)?;
         if pattern == EVERYTHING || self.has_ids() {
             return Ok(());
         }
@@ -171,8 +172,22 @@ impl GrantType {
     }
 }
 
+/// Bytes of the longest pattern: a scorer's name of 250 characters, each of four bytes that are three of a pattern.
+const LONGEST_PATTERN: usize = 3_100;
+
 /// The pattern for all resources of a type.
 pub const EVERYTHING: &str = "*";
+
+/// Refuses a pattern that is too long for any name.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE`.
+pub fn check_length(pattern: &str) -> Result<()> {
+    if pattern.len() <= LONGEST_PATTERN {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("A resource pattern has at most {LONGEST_PATTERN} bytes.")))
+}
 
 /// The level and the type of a grant by the names that a client sent (`_validate_permission_for_resource_type`).
 ///

@@ -130,7 +130,7 @@ impl Basic {
     async fn user_of(&self, arrived: &Arrived) -> Result<User> {
         let (name, password) = credentials(arrived).ok_or_else(unauthenticated)?;
         let account = Account::find(&self.access, &name).await?;
-        if !self.passwords.check(&name, account.as_ref().map(Account::stored), password).await? {
+        if !self.passwords.check(&name, account.as_ref().map(|account| &account.password), password).await? {
             return Err(unauthenticated());
         }
         account.map(|account| account.user).ok_or_else(unauthenticated)

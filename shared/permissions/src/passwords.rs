@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use mlflow_api::{Error, Result, UserName};
+use mlflow_api::{Error, ErrorCode, Result, UserName};
 use rand::RngExt;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -17,6 +17,9 @@ use tokio::sync::Semaphore;
 const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 /// Hashes that are made at a time in a process. Each takes 19 MiB and some 30 ms of a processor.
 const AT_ONCE: usize = 2;
+/// Hashes that wait for their turn or are made, in a process. What comes beyond them is answered 429: whoever sends wrong passwords can have
+/// nobody wait for long, and no memory be kept for them. Users whose password was checked before need no hash.
+const WAITING: usize = 64;
 /// Users whose passwords a process remembers to have checked.
 const REMEMBERED: usize = 10_000;
 /// Bytes of a salt, and of a hash.
@@ -89,9 +92,11 @@ fn derive(password: &str, salt: &[u8], (memory, rounds, lanes): (u32, u32, u32))
 pub struct Passwords(Arc<State>);
 
 struct State {
+    places: Semaphore,
     turns: Semaphore,
-    /// Of users whose password was checked: the version of the user, and a digest of the password by this process's own key.
-    checked: Mutex<HashMap<UserName, (u32, [u8; 32])>>,
+    /// Of users whose password was checked: the stored hash, and a digest of the password by this process's own key. No two stored hashes are
+    /// alike, as each has a salt: another password, or another user of the same name, has another hash.
+    checked: Mutex<HashMap<UserName, (PasswordHash, [u8; 32])>>,
     key: [u8; 32],
     made: std::sync::atomic::AtomicUsize,
 }
@@ -99,6 +104,7 @@ struct State {
 impl Default for Passwords {
     fn default() -> Self {
         Self(Arc::new(State {
+            places: Semaphore::new(WAITING),
             turns: Semaphore::new(AT_ONCE),
             checked: Mutex::default(),
             key: rand::rng().random(),
@@ -116,31 +122,29 @@ impl Passwords {
         self.in_turn(move || PasswordHash::make(&password)).await
     }
 
-    /// Whether this is the password of a user, whose hash is stored in this version of his item. Whether there is such a user makes no
-    /// difference to the time that it takes.
+    /// Whether this is the password of a user, of whom this hash is stored. Whether there is such a user makes no difference to the time that
+    /// it takes.
     ///
     /// # Errors
     /// An internal one.
-    pub async fn check(&self, name: &UserName, stored: Option<(&PasswordHash, u32)>, password: String) -> Result<bool> {
+    pub async fn check(&self, name: &UserName, stored: Option<&PasswordHash>, password: String) -> Result<bool> {
         let digest = self.digest(&password);
-        if let Some((_, version)) = stored
-            && self.has_checked(name, version, &digest)
-        {
+        if stored.is_some_and(|hash| self.has_checked(name, hash, &digest)) {
             return Ok(true);
         }
-        let Some((hash, version)) = stored else {
+        let Some(hash) = stored.cloned() else {
             // As much work as for a user who is there.
             self.in_turn(move || PasswordHash::make(&password)).await?;
             return Ok(false);
         };
-        let hash = hash.clone();
-        let is_right = self.in_turn(move || hash.is_of(&password)).await?;
+        let compared = hash.clone();
+        let is_right = self.in_turn(move || compared.is_of(&password)).await?;
         if is_right {
             let mut checked = self.0.checked.lock().unwrap_or_else(PoisonError::into_inner);
             if checked.len() >= REMEMBERED {
                 checked.clear();
             }
-            checked.insert(name.clone(), (version, digest));
+            checked.insert(name.clone(), (hash, digest));
         }
         Ok(is_right)
     }
@@ -151,9 +155,9 @@ impl Passwords {
         self.0.made.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    fn has_checked(&self, name: &UserName, version: u32, digest: &[u8; 32]) -> bool {
+    fn has_checked(&self, name: &UserName, hash: &PasswordHash, digest: &[u8; 32]) -> bool {
         let checked = self.0.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        checked.get(name).is_some_and(|(of, known)| *of == version && bool::from(known.ct_eq(digest)))
+        checked.get(name).is_some_and(|(of, known)| of == hash && bool::from(known.ct_eq(digest)))
     }
 
     fn digest(&self, password: &str) -> [u8; 32] {
@@ -164,6 +168,9 @@ impl Passwords {
     }
 
     async fn in_turn<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        let _place = self.0.places.try_acquire().map_err(|_| {
+            Error::new(ErrorCode::ResourceExhausted, "Too many people sign in at this time. Try again later.")
+        })?;
         let _turn = self.0.turns.acquire().await.map_err(Error::internal)?;
         self.0.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         clock::aside(work).await.map_err(Error::internal)?
@@ -184,19 +191,35 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_password_is_hashed_once_for_each_version_of_its_user() {
+    async fn a_password_is_hashed_once_for_each_hash_that_is_stored() {
         let passwords = Passwords::default();
         let name = UserName::named("ann").unwrap();
         let hash = passwords.hash("correct horse battery".to_owned()).await.unwrap();
-        let check = async |version: Option<u32>, password: &str| {
-            let stored = version.map(|version| (&hash, version));
+        let check = async |stored: Option<&PasswordHash>, password: &str| {
             let is_right = passwords.check(&name, stored, password.to_owned()).await.unwrap();
             (is_right, passwords.made())
         };
-        assert_eq!(check(Some(1), "correct horse battery").await, (true, 2));
-        assert_eq!(check(Some(1), "correct horse battery").await, (true, 2));
-        assert_eq!(check(Some(1), "wrong horse battery").await, (false, 3));
+        assert_eq!(check(Some(&hash), "correct horse battery").await, (true, 2));
+        assert_eq!(check(Some(&hash), "correct horse battery").await, (true, 2));
+        assert_eq!(check(Some(&hash), "wrong horse battery").await, (false, 3));
         assert_eq!(check(None, "correct horse battery").await, (false, 4));
-        assert_eq!(check(Some(2), "correct horse battery").await, (true, 5));
+        // Somebody else has the name now.
+        let other = passwords.hash("another horse battery".to_owned()).await.unwrap();
+        assert_eq!(check(Some(&other), "correct horse battery").await, (false, 6));
+        assert_eq!(check(Some(&other), "another horse battery").await, (true, 7));
+    }
+    #[tokio::test]
+    async fn what_waits_for_a_hash_is_bounded_and_a_checked_password_waits_for_nothing() {
+        let passwords = Passwords::default();
+        let name = UserName::named("ann").unwrap();
+        let hash = passwords.hash("correct horse battery".to_owned()).await.unwrap();
+        let check = |password: &str| passwords.check(&name, Some(&hash), password.to_owned());
+        assert!(check("correct horse battery").await.unwrap());
+        let all = passwords.0.places.acquire_many(u32::try_from(WAITING).unwrap()).await.unwrap();
+        assert_eq!(check("wrong horse battery").await.unwrap_err().code, ErrorCode::ResourceExhausted);
+        assert!(check("correct horse battery").await.unwrap());
+        drop(all);
+        assert!(!check("wrong horse battery").await.unwrap());
+        assert_eq!(passwords.made(), 3);
     }
 }

@@ -32,12 +32,6 @@ impl Account {
         access.get(&access_rows::User::key(name)).await?.map(|item| Self::of(&item)).transpose()
     }
 
-    /// The hash of the password, and the version of the item that has it.
-    #[must_use]
-    pub fn stored(&self) -> (&PasswordHash, u32) {
-        (&self.password, self.version)
-    }
-
     /// What an item says.
     ///
     /// # Errors

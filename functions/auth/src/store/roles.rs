@@ -15,6 +15,8 @@ use crate::parameters::Number;
 
 /// Things that one role grants at most: all of them are in one item, and read with each request of its users.
 const MOST_GRANTS: usize = 500;
+/// Bytes of all that one role grants: DynamoDB's items have at most 400 KB.
+const MOST_BYTES: usize = 300_000;
 /// Roles that one user has at most: all of them are read with each of his requests.
 const MOST_ROLES: usize = 50;
 
@@ -247,8 +249,11 @@ impl Store {
                         kind.name()
                     )));
                 }
-                if found.grants.len() >= MOST_GRANTS {
-                    return Err(Error::invalid(format!("A role grants at most {MOST_GRANTS} things.")));
+                let bytes: usize = found.grants.iter().map(|grant| grant.written().len()).sum();
+                if found.grants.len() >= MOST_GRANTS || bytes + grant.written().len() > MOST_BYTES {
+                    return Err(Error::invalid(format!(
+                        "A role grants at most {MOST_GRANTS} things, in at most {MOST_BYTES} bytes."
+                    )));
                 }
                 let change = found.change().set((GRANTS, grant.id.to_string().as_str()), text(grant.written()));
                 let named = access_rows::GrantOfRole::key(&Ordinal(grant.id));

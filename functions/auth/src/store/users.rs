@@ -97,7 +97,7 @@ impl Store {
     /// The table cannot be read.
     pub async fn has_password(&self, name: &UserName, password: String) -> Result<bool> {
         let account = Account::find(&self.access, name).await?;
-        self.passwords().check(name, account.as_ref().map(Account::stored), password).await
+        self.passwords().check(name, account.as_ref().map(|account| &account.password), password).await
     }
 
     /// Gives a user another password: the one before is refused from now on, in every process. One request.

@@ -184,6 +184,18 @@ impl Store {
             let homes: BTreeSet<_> = places.iter().map(|(home, _)| home_key(home)).collect();
             let keys: Vec<_> = places.iter().map(version_key).chain(homes).collect();
             let items = self.table.get_many(&keys).await?;
+            // Whether models are prompts is read only where that matters.
+            let shown = match &wanted.visible {
+                Visible::Everything => None,
+                visible => {
+                    let named = places.iter().filter_map(|(home, _)| items.get(&home_key(home))?.text(NAME));
+                    let in_question: BTreeSet<_> =
+                        named.filter(|name| may_be_visible(visible, name)).map(str::to_owned).collect();
+                    let models = self.models_named(&in_question.into_iter().collect::<Vec<_>>()).await?;
+                    let models = models.into_iter().filter(|model| is_visible(visible, model, true));
+                    Some(models.map(|model| model.name).collect::<BTreeSet<_>>())
+                }
+            };
             for place in places {
                 pace.keep().await;
                 if place.0 != of_model.0 {
@@ -194,16 +206,10 @@ impl Store {
                     continue;
                 };
                 // A home without a name is that of a model that was deleted.
-                let Some(name) = home.text(NAME).filter(|name| may_be_visible(&wanted.visible, name)) else { continue };
+                let is_shown = |name: &&str| shown.as_ref().is_none_or(|shown| shown.contains(*name));
+                let Some(name) = home.text(NAME).filter(is_shown) else { continue };
                 if !is_in(home, wanted.workspace)? {
                     continue;
-                }
-                // Whether it is a prompt is read only where that matters.
-                if !matches!(wanted.visible, Visible::Everything) {
-                    let models = self.models_named(&[name.to_owned()]).await?;
-                    if !models.first().is_some_and(|model| is_visible(&wanted.visible, model, true)) {
-                        continue;
-                    }
                 }
                 let rows = self.version_tag_rows(&Name::from(place.0.as_str()), place.1, item).await?;
                 let renamed = home.number(RENAMED).unwrap_or_default();
