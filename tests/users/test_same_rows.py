@@ -9,6 +9,9 @@ import pytest
 
 from tests.users.world import ADMIN, PASSWORD, V2, V3, Server, both, furnish
 
+#: One process runs all of these, so that the two servers start once.
+pytestmark = pytest.mark.xdist_group("rows of users")
+
 #: Ids of roles, grants and assignments differ: MLflow gives one of the row of roles to what each user is granted himself.
 _IDS = {"id", "role_id"}
 
@@ -48,6 +51,10 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
     with both(tmp_path_factory.mktemp("rows"), "READ") as pair:
         for server in pair:
             furnish(server)
+            # Each test has these users, whatever ran before it.
+            for name in ("ann", "bob"):
+                made = server.ask(ADMIN, "POST", f"{V2}/users/create", _user(name, password=PASSWORD))
+                assert made.status_code == 200, made.text
         yield pair
 
 
@@ -64,32 +71,32 @@ USERS = [
     ("", "GET", f"{V2}/users/current"),
     ("nobody", "GET", f"{V2}/users/current"),
     (ADMIN, "GET", f"{V2}/users/current"),
-    (ADMIN, "POST", f"{V2}/users/create", _user("ann", password=PASSWORD)),
-    (ADMIN, "POST", f"{V2}/users/create", _user("ann", password=PASSWORD)),
-    (ADMIN, "POST", f"{V2}/users/create", _user("bob", password=PASSWORD)),
-    (ADMIN, "POST", f"{V2}/users/create", _user("carl", password="short")),
+    (ADMIN, "POST", f"{V2}/users/create", _user("dora", password=PASSWORD)),
+    (ADMIN, "POST", f"{V2}/users/create", _user("dora", password=PASSWORD)),
+    (ADMIN, "POST", f"{V2}/users/create", _user("emil", password=PASSWORD)),
+    (ADMIN, "POST", f"{V2}/users/create", _user("frank", password="short")),
     (ADMIN, "POST", f"{V2}/users/create", _user("", password=PASSWORD)),
-    (ADMIN, "POST", f"{V2}/users/create", _user("carl")),
-    ("ann", "POST", f"{V2}/users/create", _user("dora", password=PASSWORD)),
-    ("ann", "GET", f"{V2}/users/current"),
-    ("ann", "GET", f"{V2}/users/get", _user("ann")),
-    ("ann", "GET", f"{V2}/users/get", _user("bob")),
-    (ADMIN, "GET", f"{V2}/users/get", _user("bob")),
+    (ADMIN, "POST", f"{V2}/users/create", _user("frank")),
+    ("dora", "POST", f"{V2}/users/create", _user("gert", password=PASSWORD)),
+    ("dora", "GET", f"{V2}/users/current"),
+    ("dora", "GET", f"{V2}/users/get", _user("dora")),
+    ("dora", "GET", f"{V2}/users/get", _user("emil")),
+    (ADMIN, "GET", f"{V2}/users/get", _user("emil")),
     (ADMIN, "GET", f"{V2}/users/get", _user("nobody")),
     (ADMIN, "GET", f"{V2}/users/get"),
-    ("ann", "PATCH", f"{V2}/users/update-admin", _user("ann", is_admin=True)),
+    ("dora", "PATCH", f"{V2}/users/update-admin", _user("dora", is_admin=True)),
     (ADMIN, "PATCH", f"{V2}/users/update-admin", _user("nobody", is_admin=True)),
-    (ADMIN, "PATCH", f"{V2}/users/update-admin", _user("bob", is_admin=True)),
-    ("bob", "GET", f"{V2}/users/get", _user("ann")),
-    (ADMIN, "PATCH", f"{V2}/users/update-admin", _user("bob", is_admin=False)),
-    ("ann", "PATCH", f"{V2}/users/update-password", _user("ann", password=PASSWORD)),
-    ("ann", "PATCH", f"{V2}/users/update-password", _user("ann", password=PASSWORD, current_password="wrong")),
-    ("ann", "PATCH", f"{V2}/users/update-password", _user("ann", password=PASSWORD, current_password=PASSWORD)),
-    ("ann", "PATCH", f"{V2}/users/update-password", _user("bob", password=PASSWORD)),
-    (ADMIN, "PATCH", f"{V2}/users/update-password", _user("ann", password="short")),
-    (ADMIN, "PATCH", f"{V2}/users/update-password", _user("ann", password=PASSWORD)),
+    (ADMIN, "PATCH", f"{V2}/users/update-admin", _user("emil", is_admin=True)),
+    ("emil", "GET", f"{V2}/users/get", _user("dora")),
+    (ADMIN, "PATCH", f"{V2}/users/update-admin", _user("emil", is_admin=False)),
+    ("dora", "PATCH", f"{V2}/users/update-password", _user("dora", password=PASSWORD)),
+    ("dora", "PATCH", f"{V2}/users/update-password", _user("dora", password=PASSWORD, current_password="wrong")),
+    ("dora", "PATCH", f"{V2}/users/update-password", _user("dora", password=PASSWORD, current_password=PASSWORD)),
+    ("dora", "PATCH", f"{V2}/users/update-password", _user("emil", password=PASSWORD)),
+    (ADMIN, "PATCH", f"{V2}/users/update-password", _user("dora", password="short")),
+    (ADMIN, "PATCH", f"{V2}/users/update-password", _user("dora", password=PASSWORD)),
     (ADMIN, "DELETE", f"{V2}/users/delete", _user(ADMIN)),
-    ("ann", "DELETE", f"{V2}/users/delete", _user("bob")),
+    ("dora", "DELETE", f"{V2}/users/delete", _user("emil")),
     (ADMIN, "DELETE", f"{V2}/users/delete", _user("nobody")),
 ]
 
