@@ -1,4 +1,4 @@
-//! `mlflow-serverless admin`: making the first administrator, and granting, for operators who can reach the tables.
+//! `mlflow-serverless admin`: making the first administrator, granting, and letting users in no longer, for operators who can reach the tables.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -6,7 +6,7 @@ use auth::store::Store;
 use clap::{Args, Subcommand};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level};
 use mlflow_api::{ErrorCode, UserName};
-use permissions::Basic;
+use permissions::{Basic, LEASE};
 
 use crate::Failure;
 use crate::connect::Place;
@@ -36,6 +36,22 @@ enum Command {
         /// READ, USE, EDIT, MANAGE or DENY.
         #[arg(long, default_value = "MANAGE", value_parser = level)]
         level: Level,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Let a user in no longer: by no password, session or token.
+    Disable {
+        /// Name of the user.
+        #[arg(value_name = "NAME")]
+        user: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Let a user in again.
+    Enable {
+        /// Name of the user.
+        #[arg(value_name = "NAME")]
+        user: String,
         #[command(flatten)]
         place: Place,
     },
@@ -69,13 +85,30 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
                     outcome => outcome.map_err(|error| error.cause.unwrap_or(error.message))?,
                 }
             }
+            settle().await;
             say(&format!("{name} has {level} of all experiments, scorers, registered models and prompts now."));
         }
+        Command::Disable { user, place } => set_disabled(&user, &place, true).await?,
+        Command::Enable { user, place } => set_disabled(&user, &place, false).await?,
     }
     Ok(())
 }
 
-async fn store(place: &Place) -> Result<Store, Failure> {
+async fn set_disabled(user: &str, place: &Place, is_disabled: bool) -> Result<(), Failure> {
+    let name = user_name(user)?;
+    let set = store(place).await?.user_set_disabled(&name, is_disabled).await;
+    set.map_err(|error| error.cause.unwrap_or(error.message))?;
+    settle().await;
+    say(&format!("{name} is let in {}.", if is_disabled { "no longer" } else { "again" }));
+    Ok(())
+}
+
+/// Waits until every process does as the tables say now.
+pub(crate) async fn settle() {
+    clock::sleep(LEASE).await;
+}
+
+pub(crate) async fn store(place: &Place) -> Result<Store, Failure> {
     let (data, _engine) = place.connect().await?;
     let access = place.access_table(&data);
     place.create(&data, false).await?;
@@ -83,7 +116,7 @@ async fn store(place: &Place) -> Result<Store, Failure> {
     Ok(Store::new(data.clone(), access.clone(), Basic::new(data, access, Level::NoPermissions)))
 }
 
-fn user_name(text: &str) -> Result<UserName, Failure> {
+pub(crate) fn user_name(text: &str) -> Result<UserName, Failure> {
     UserName::new(text).map_err(|error| error.message.into())
 }
 
@@ -108,6 +141,6 @@ fn password(name: &UserName) -> Result<String, Failure> {
 }
 
 #[expect(clippy::print_stdout, reason = "the user started it by hand and looks at the terminal")]
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     println!("{text}");
 }

@@ -56,6 +56,13 @@ fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
     last.rsplit(',').next()?.trim().parse().ok()
 }
 
+/// Whether a proxy says that it speaks TLS with the client.
+fn is_forwarded_from_tls(headers: &HeaderMap) -> bool {
+    let last = headers.get_all("x-forwarded-proto").iter().next_back().and_then(|scheme| scheme.to_str().ok());
+    let last = last.and_then(|schemes| schemes.rsplit(',').next());
+    last.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
+}
+
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: IpAddr,
@@ -65,8 +72,10 @@ async fn connection(
 ) {
     let app = TowerToHyperService::new(app);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let forwarded = (Some(peer) == proxy).then(|| forwarded_for(request.headers())).flatten();
-        request.extensions_mut().insert(Entry { peer: Some(forwarded.unwrap_or(peer)), gateway: None });
+        let is_of_proxy = Some(peer) == proxy;
+        let forwarded = is_of_proxy.then(|| forwarded_for(request.headers())).flatten();
+        let is_secure = is_of_proxy && is_forwarded_from_tls(request.headers());
+        request.extensions_mut().insert(Entry { peer: Some(forwarded.unwrap_or(peer)), gateway: None, is_secure });
         app.call(request)
     });
     let mut connection =

@@ -12,6 +12,7 @@ mod housekeeping;
 mod reindex;
 mod serve;
 mod signals;
+mod token;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -39,8 +40,10 @@ struct Arguments {
 enum Command {
     /// Serve MLflow's API from one process, over an embedded engine or any that speaks DynamoDB's protocol.
     Serve(serve::Options),
-    /// Make the first administrator, and grant users what there is. Servers may go on meanwhile.
+    /// Make the first administrator, grant users what there is, and let users in no longer. Servers may go on meanwhile.
     Admin(admin::Options),
+    /// Make, list and revoke tokens of users and of services. Servers may go on meanwhile.
+    Token(token::Options),
     /// Serve the embedded engine alone, with the table made: for functions that run beside it.
     Engine(engine::Options),
     /// Build the index of searches anew. Servers may go on meanwhile.
@@ -78,9 +81,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is logged: what the variable says, or warnings.
+/// What is logged: what the variable says, or warnings and what is audited.
 fn log_filter(variable: Option<String>) -> Result<EnvFilter, Failure> {
-    let filter = variable.filter(|filter| !filter.is_empty()).unwrap_or_else(|| "warn".to_owned());
+    let filter = variable.filter(|filter| !filter.is_empty()).unwrap_or_else(|| "warn,audit=info".to_owned());
     EnvFilter::try_new(&filter).map_err(|error| format!("{LOG_VARIABLE}={filter} makes no sense: {error}").into())
 }
 
@@ -88,6 +91,7 @@ async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(options) => serve::run(options).await,
         Command::Admin(options) => admin::run(options).await,
+        Command::Token(options) => token::run(options).await,
         Command::Engine(options) => engine::run(options).await,
         Command::Reindex(options) => reindex::run(options).await,
         Command::Gc(options) => gc::run(options).await,

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use access::{
-    Action, Arrived, Ask, Authorizer, Caller, Event, Guarded, Identity, Read, Resource, Restriction, User, Visible,
+    Action, Arrived, Ask, Authorizer, Caller, Event, Guarded, Identity, Only, Read, Resource, Restriction, User,
+    Visible,
 };
 use artifact_store::Artifacts;
 use futures::future::BoxFuture;
@@ -18,7 +19,7 @@ use test_site::{Api, Judge, ROOT, Site};
 use crate::site::mounted;
 
 fn ann() -> Identity {
-    let user = User { name: user_name(), id: 7, is_admin: false, roles: Vec::new() };
+    let user = User { name: user_name(), id: 7, is_admin: false, roles: Vec::new(), version: 1 };
     Identity { caller: Caller::User(Arc::new(user)), ..Identity::somebody() }
 }
 
@@ -170,7 +171,8 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_that_only_read_write_nothing() {
     let site = site().await;
-    let identity = Identity { restriction: Restriction::ReadOnly, ..Identity::somebody() };
+    let identity =
+        Identity { restriction: Restriction { only: Only::Reading, ..Restriction::default() }, ..Identity::somebody() };
     let api = api(&site.table, Judge::of_asks(Visible::Everything, |_| true).knowing(identity)).await;
     let before = site.dump().await;
     assert_eq!(api.post("runs/create", json!({ "experiment_id": "0" })).await.status, 403);
@@ -225,9 +227,15 @@ impl Authorizer for OfAnotherTable {
         Box::pin(async { Ok(ann()) })
     }
 
-    fn keys(&self, identity: &Identity, guards: &[Guarded]) -> Vec<TableKey> {
-        assert_eq!((guards.len(), identity), (1, &ann()));
-        vec![self.key()]
+    fn read<'a>(
+        &'a self,
+        identity: Identity,
+        table: &'a Table,
+        guards: &'a [Guarded],
+    ) -> BoxFuture<'a, Result<(Identity, Read)>> {
+        assert_eq!((guards.len(), &identity), (1, &ann()));
+        let keys = guards.iter().filter_map(Guarded::key).map(TableKey::here).chain([self.key()]).collect::<Vec<_>>();
+        Box::pin(async move { Ok((identity, table.get_together(&keys).await?)) })
     }
 
     fn authorize<'a>(&'a self, _: &'a Identity, asked: &'a [Ask], read: &'a Read) -> BoxFuture<'a, Result<Vec<bool>>> {

@@ -128,7 +128,7 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
         // Users and roles. Whoever manages something may grant it.
         "USER" | "USERS" | "ROLE" | "ROLES" | "COUNTERS" | "SECRETS" => wanted
             .iter()
-            .any(|wanted| matches!(wanted.kind, Resource::User | Resource::Role) || wanted.action == Action::Manage),
+            .any(|wanted| matches!(wanted.kind, Resource::User | Resource::Role) || wanted.action == Action::Share),
         _ => false,
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn all_as_one() -> Arc<dyn Authorizer> {
 
 /// The user who sends the requests of a walk.
 pub(crate) fn walker() -> Identity {
-    let user = User { name: UserName::new(WALKER).unwrap(), id: 1, is_admin: true, roles: Vec::new() };
+    let user = User { name: UserName::new(WALKER).unwrap(), id: 1, is_admin: true, roles: Vec::new(), version: 1 };
     Identity { caller: Caller::User(Arc::new(user)), ..Identity::somebody() }
 }
 

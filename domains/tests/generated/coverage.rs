@@ -59,6 +59,9 @@ fn markdown(endpoints: &[Endpoint], built: &BTreeSet<(String, String)>) -> Strin
     text
 }
 
+/// Pages that MLflow does not have.
+const OWN: [&str; 2] = ["/signin", "/tokens"];
+
 #[test]
 fn the_coverage_table_is_up_to_date() {
     let list = fs::read_to_string(repository("docs/mlflow-endpoints.tsv")).unwrap();
@@ -73,7 +76,7 @@ fn the_coverage_table_is_up_to_date() {
     let built = built();
     for (method, path) in &built {
         let known = endpoints.iter().any(|endpoint| endpoint.method == method && endpoint.path == path);
-        assert!(known, "{method} {path} is no endpoint of MLflow");
+        assert!(known || OWN.contains(&path.as_str()), "{method} {path} is no endpoint of MLflow");
     }
     let expected = markdown(&endpoints, &built);
     check("docs/coverage.md", &expected);

@@ -3,40 +3,24 @@
 use access::{Needs, Resource, Scope};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
 use mlflow_api::{Error, Request, Result, UserName};
 use service::{Answer, Endpoint};
 
+use crate::audit::changed;
+use crate::html::{note, page};
 use crate::store::Store;
 use crate::users::{caller, check_password};
 
-const PAGE: &str = r#"<!doctype html>
-<html lang="en">
-<title>Sign up - MLflow</title>
-<style>
-body { font-family: sans-serif; max-width: 24rem; margin: 4rem auto; }
-label, input { display: block; width: 100%; box-sizing: border-box; margin: 0.5rem 0; padding: 0.4rem; }
-</style>
-<h1>New user</h1>
-<form action="/api/2.0/mlflow/users/create-ui" method="post">
+const FORM: &str = r#"<form class="narrow" action="/api/2.0/mlflow/users/create-ui" method="post">
 <input type="hidden" name="csrf_token" value="TOKEN">
 <label for="username">Username</label>
-<input type="text" id="username" name="username" required>
+<input id="username" name="username" autocomplete="off" required>
 <label for="password">Password</label>
-<input type="password" id="password" name="password" minlength="12" required>
-<input type="submit" value="Sign up">
+<input id="password" name="password" type="password" autocomplete="new-password" minlength="12" required>
+<button type="submit">Sign up</button>
 </form>
 "#;
-
-fn page(status: StatusCode, html: String) -> Answer {
-    let answer = Answer::Foreign { status, content_type: "text/html; charset=utf-8", body: html.into_bytes() };
-    let only_here =
-        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-    answer
-        .with_header(CACHE_CONTROL, HeaderValue::from_static("no-store"))
-        .with_header(CONTENT_SECURITY_POLICY, HeaderValue::from_static(only_here))
-}
 
 pub(crate) struct Show;
 
@@ -54,7 +38,7 @@ impl Endpoint for Show {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         let token = URL_SAFE_NO_PAD.encode(store.form_token(&caller(scope)?).await?);
-        Ok(page(StatusCode::OK, PAGE.replace("TOKEN", &token)))
+        Ok(page(StatusCode::OK, "New user", &FORM.replace("TOKEN", &token)))
     }
 }
 
@@ -87,7 +71,7 @@ impl Endpoint for Submit {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
-        let refused = |text: &str| Ok(page(StatusCode::BAD_REQUEST, text.to_owned()));
+        let refused = |text: &str| Ok(page(StatusCode::BAD_REQUEST, "New user", &note(text)));
         let Self::New { name, password, token } = self else {
             return refused("Invalid content type. Must be application/x-www-form-urlencoded");
         };
@@ -100,9 +84,7 @@ impl Endpoint for Submit {
         let name = UserName::new(&name)?;
         check_password(&password)?;
         store.user_create(&name, password, false).await?;
-        Ok(page(
-            StatusCode::OK,
-            "<!doctype html><title>MLflow</title><p>The user was made. <a href=\"/\">To the experiments</a>".to_owned(),
-        ))
+        changed(scope, "user created", format_args!("{name}"));
+        Ok(page(StatusCode::OK, "New user", "<p>The user was made. <a href=\"/\">To the experiments</a></p>\n"))
     }
 }

@@ -8,6 +8,7 @@ use mlflow_api::{Error, ExperimentId, RegisteredModelName, Request, Result};
 use permissions::scorer_of;
 use service::Endpoint;
 
+use crate::audit::changed;
 use crate::parameters::Parameters;
 use crate::store::Store;
 use crate::users::{Named, caller, sees_all_of};
@@ -30,7 +31,7 @@ fn to_manage(kind: GrantType, pattern: &str) -> Needs {
         _ => None,
     };
     let target = target.unwrap_or(Target::Any(Resource::Workspace));
-    Needs::read(Target::Any(Resource::User)).and(Action::Manage, [target])
+    Needs::read(Target::Any(Resource::User)).and(Action::Share, [target])
 }
 
 pub(crate) struct Grant {
@@ -58,8 +59,10 @@ impl Endpoint for Grant {
         to_manage(self.kind, &self.pattern)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Done> {
-        store.grant(&self.user.name()?, self.kind, &self.pattern, self.level).await?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        let user = self.user.name()?;
+        store.grant(&user, self.kind, &self.pattern, self.level).await?;
+        changed(scope, "granted", format_args!("to {user}: {} for {} {}", self.level, self.kind.name(), self.pattern));
         Ok(Done {})
     }
 }
@@ -88,8 +91,10 @@ impl Endpoint for Revoke {
         to_manage(self.kind, &self.pattern)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Done> {
-        store.revoke(&self.user.name()?, self.kind, &self.pattern).await?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        let user = self.user.name()?;
+        store.revoke(&user, self.kind, &self.pattern).await?;
+        changed(scope, "revoked", format_args!("from {user}: {} {}", self.kind.name(), self.pattern));
         Ok(Done {})
     }
 }

@@ -7,6 +7,7 @@ use mlflow_api::{Error, Request, Result};
 use serde_json::Value;
 use service::Endpoint;
 
+use crate::audit::changed;
 use crate::parameters::{Number, Parameters};
 use crate::store::Store;
 use crate::users::{Named, sees_all_of};
@@ -82,9 +83,11 @@ impl Endpoint for Create {
         managing()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<OneRole> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneRole> {
         let role = store.role_create(&self.name, &self.workspace, self.description.as_deref()).await?;
-        Ok(OneRole { role: role.answer() })
+        let role = role.answer();
+        changed(scope, "role created", format_args!("role {} {}", role.id, role.name));
+        Ok(OneRole { role })
     }
 }
 
@@ -160,9 +163,11 @@ impl Endpoint for Change {
         managing()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<OneRole> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneRole> {
         let role = store.role_change(&self.role, self.name.as_deref(), self.description.as_deref()).await?;
-        Ok(OneRole { role: role.answer() })
+        let role = role.answer();
+        changed(scope, "role changed", format_args!("role {} {}", role.id, role.name));
+        Ok(OneRole { role })
     }
 }
 
@@ -180,8 +185,9 @@ impl Endpoint for Delete {
         managing()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Done> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
         store.role_delete(&self.0).await?;
+        changed(scope, "role deleted", format_args!("role {}", self.0.0));
         Ok(Done {})
     }
 }
@@ -210,8 +216,10 @@ impl Endpoint for AddPermission {
         managing()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<OneRolePermission> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneRolePermission> {
         let role_permission = store.role_grant(&self.role, self.kind, &self.pattern, self.level).await?;
+        let (role, kind) = (&self.role.0, self.kind.name());
+        changed(scope, "granted", format_args!("to role {role}: {} for {kind} {}", self.level, self.pattern));
         Ok(OneRolePermission { role_permission })
     }
 }
@@ -230,8 +238,9 @@ impl Endpoint for RemovePermission {
         managing()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Done> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
         store.role_revoke(&self.0).await?;
+        changed(scope, "revoked", format_args!("grant {} of a role", self.0.0));
         Ok(Done {})
     }
 }
@@ -273,8 +282,10 @@ impl Endpoint for ChangePermission {
         managing()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<OneRolePermission> {
-        Ok(OneRolePermission { role_permission: store.role_change_grant(&self.grant, &self.level).await? })
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneRolePermission> {
+        let role_permission = store.role_change_grant(&self.grant, &self.level).await?;
+        changed(scope, "granted", format_args!("by grant {} of a role: {}", self.grant.0, self.level));
+        Ok(OneRolePermission { role_permission })
     }
 }
 
@@ -296,8 +307,11 @@ impl Endpoint for Assign {
         managing()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<OneAssignment> {
-        Ok(OneAssignment { assignment: store.role_assign(&self.user.name()?, &self.role).await? })
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssignment> {
+        let user = self.user.name()?;
+        let assignment = store.role_assign(&user, &self.role).await?;
+        changed(scope, "role assigned", format_args!("role {} to {user}", self.role.0));
+        Ok(OneAssignment { assignment })
     }
 }
 
@@ -319,8 +333,10 @@ impl Endpoint for Unassign {
         managing()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Done> {
-        store.role_unassign(&self.user.name()?, &self.role).await?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        let user = self.user.name()?;
+        store.role_unassign(&user, &self.role).await?;
+        changed(scope, "role unassigned", format_args!("role {} of {user}", self.role.0));
         Ok(Done {})
     }
 }

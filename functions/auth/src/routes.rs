@@ -5,7 +5,7 @@ use access::Resource::{Role, User};
 use service::{Paths, Route};
 
 use crate::store::Store;
-use crate::{form, grants, roles, users};
+use crate::{form, grants, roles, signin, tokens, users};
 
 /// The rows of this function.
 #[must_use]
@@ -14,6 +14,11 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<users::Create>("POST", "users/create", Create(User)),
         Route::to::<form::Submit>("POST", "/api/2.0/mlflow/users/create-ui", Create(User)).under(Paths::Bare),
         Route::to::<form::Show>("GET", "/signup", Create(User)).under(Paths::Bare),
+        Route::open("GET", "/signin", signin::show),
+        Route::open("POST", "/signin", signin::submit),
+        Route::to::<tokens::Show>("GET", "/tokens", SignedIn).under(Paths::Bare),
+        Route::to::<tokens::Submit>("POST", "/tokens", SignedIn).under(Paths::Bare),
+        //
         Route::to::<users::Current>("GET", "users/current", SignedIn),
         Route::to::<users::Get>("GET", "users/get", Read(User)),
         Route::to::<users::List>("GET", "users/list", Read(User)),

@@ -2,7 +2,7 @@
 
 use domain::{Api, Domain, Failure, Function, Indexes, Mounted, Surroundings, TableActions, TableRights};
 use futures::future::BoxFuture;
-use service::{Calls, Frame, Route};
+use service::{Calls, Route};
 
 use crate::store::Store;
 
@@ -20,6 +20,8 @@ pub const DOMAIN: Domain = Domain::with_router(
             "/api/3.0/mlflow/roles/{*path}",
             "/ajax-api/3.0/mlflow/roles/{*path}",
             "/signup",
+            "/signin",
+            "/tokens",
         ],
         table: Some(TableRights {
             actions: TableActions::Write,
@@ -61,7 +63,7 @@ fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
         if around.basic.is_none() {
             return Ok(Mounted { router: service::no_rows(), calls: Calls::default() });
         }
-        let frame = Frame::guarded(Auth::store(&around)?, around.authorizer.clone());
-        Ok(Mounted { router: service::router(crate::routes(), &frame), calls: Calls::default() })
+        let router = crate::router(&Auth::store(&around)?, around.authorizer.clone());
+        Ok(Mounted { router, calls: Calls::default() })
     })
 }

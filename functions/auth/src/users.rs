@@ -1,12 +1,13 @@
 //! Users: who they are, their passwords, and who administers.
 
-use access::{Action, Caller, Needs, Resource, Scope, Target};
+use access::{Action, Caller, Credentials, Needs, Resource, Scope, Target};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::auth::{CurrentUser, Done, ListedUser, OneUser, Users};
 use mlflow_api::{Error, ErrorCode, Request, Result, UserName, python};
 use serde_json::Value;
 use service::{Answer, Endpoint, IntoAnswer};
 
+use crate::audit::changed;
 use crate::parameters::{Parameters, is_json};
 use crate::store::Store;
 
@@ -84,10 +85,11 @@ impl Endpoint for Create {
         Needs::create(Resource::User)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         match self {
             Self::New { name, password } => {
                 let user = store.user_create(&name, password, false).await?;
+                changed(scope, "user created", format_args!("{name}"));
                 OneUser { user }.into_answer()
             }
             Self::Refused(text) => Ok(Answer::Foreign {
@@ -216,7 +218,14 @@ impl Endpoint for UpdatePassword {
             }
         }
         check_password(&self.password)?;
-        store.user_set_password(&name, self.password).await?;
+        match scope.identity().sent.as_ref().map(|sent| &sent.credentials) {
+            // All sessions end with the password but the one in which it is changed.
+            Some(Credentials::Session(user, digest)) if *user == name => {
+                store.user_set_password_in(&name, self.password, digest).await?;
+            }
+            _ => store.user_set_password(&name, self.password).await?,
+        }
+        changed(scope, "password changed", format_args!("{name}"));
         Ok(Done {})
     }
 }
@@ -245,8 +254,11 @@ impl Endpoint for UpdateAdmin {
         self.user.needs(Action::Manage)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Done> {
-        store.user_set_admin(&self.user.name()?, self.is_admin).await?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        let name = self.user.name()?;
+        store.user_set_admin(&name, self.is_admin).await?;
+        let event = if self.is_admin { "made administrator" } else { "no longer administrator" };
+        changed(scope, event, format_args!("{name}"));
         Ok(Done {})
     }
 }
@@ -274,6 +286,7 @@ impl Endpoint for Delete {
             ));
         }
         store.user_delete(&name).await?;
+        changed(scope, "user deleted", format_args!("{name}"));
         Ok(Done {})
     }
 }

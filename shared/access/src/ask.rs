@@ -18,19 +18,24 @@ pub(crate) struct Asked {
     pub(crate) asks: Vec<Ask>,
 }
 
-/// What is asked about each need, in their order, and what was read for the answer, if guards are looked at.
+/// What is asked about each need, in their order, who asks, and what was read for the answer, if guards are looked at.
 pub(crate) async fn ask(
     authorizer: &dyn Authorizer,
     looks: bool,
-    identity: &Identity,
+    identity: Identity,
     table: &Table,
     needs: &Needs,
     places: Vec<Option<Place>>,
-) -> Result<(Vec<Asked>, Read)> {
+) -> Result<(Vec<Asked>, Identity, Read)> {
     let listed = if looks { experiments_of_datasets(table, &places).await? } else { HashMap::new() };
     let guards: Vec<Vec<Guarded>> =
         needs.iter().zip(&places).map(|(need, place)| guards(need, place.as_ref(), &listed)).collect();
-    let read = if looks { read(authorizer, identity, table, guards.concat()).await? } else { Read::new() };
+    let (identity, read) = if looks {
+        let guards: Vec<_> = guards.concat().into_iter().collect::<HashSet<_>>().into_iter().collect();
+        authorizer.read(identity, table, &guards).await?
+    } else {
+        (identity, Read::new())
+    };
     let stored = |guard: &Guarded| {
         let item = guard.key().and_then(|key| read.get(&TableKey::here(key)));
         item.map(Stored::of).transpose()
@@ -47,7 +52,7 @@ pub(crate) async fn ask(
         };
         asked.push(Asked { place, asks });
     }
-    Ok((asked, read))
+    Ok((asked, identity, read))
 }
 
 fn one(need: &Need, guard: Guarded, stored: Option<Stored>) -> Ask {
@@ -96,15 +101,4 @@ async fn experiments_of_datasets(
         (dataset, experiments)
     });
     Ok(listed.collect())
-}
-
-/// The items of guards, and what else the authorizer wants. One request.
-async fn read(authorizer: &dyn Authorizer, identity: &Identity, table: &Table, guards: Vec<Guarded>) -> Result<Read> {
-    let guards: Vec<_> = guards.into_iter().collect::<HashSet<_>>().into_iter().collect();
-    let mut keys: Vec<_> = guards.iter().filter_map(Guarded::key).map(TableKey::here).collect();
-    keys.extend(authorizer.keys(identity, &guards));
-    if keys.is_empty() {
-        return Ok(Read::new());
-    }
-    Ok(table.get_together(&keys).await?)
 }

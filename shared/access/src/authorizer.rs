@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use mlflow_api::Result;
-use table::{TableKey, Write};
+use table::{Table, TableKey, Write};
 
 use crate::guard::{Ask, Guarded, Read};
 use crate::identity::{Arrived, Identity};
@@ -100,7 +100,8 @@ pub enum Event<'a> {
 
 /// Decides who is calling and what they may do. One a process.
 pub trait Authorizer: Send + Sync {
-    /// Who sent a request.
+    /// Who sent a request, as far as the process knows. What it was told a while ago counts only once [`read`](Self::read) or
+    /// [`confirm`](Self::confirm) has looked again.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, where nobody known did.
@@ -112,10 +113,30 @@ pub trait Authorizer: Send + Sync {
         true
     }
 
-    /// What it wants to read with the guards of a request, in the same request to DynamoDB.
-    fn keys(&self, identity: &Identity, guards: &[Guarded]) -> Vec<TableKey> {
-        let _ = (identity, guards);
-        Vec::new()
+    /// The caller as the tables say it now, and what they say of guards and of what else it wants to know of him: with one request to
+    /// DynamoDB, two where the caller has changed.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`, where the caller's credentials count no longer.
+    fn read<'a>(
+        &'a self,
+        identity: Identity,
+        table: &'a Table,
+        guards: &'a [Guarded],
+    ) -> BoxFuture<'a, Result<(Identity, Read)>> {
+        Box::pin(async move {
+            let keys: Vec<_> = guards.iter().filter_map(Guarded::key).map(TableKey::here).collect();
+            let read = if keys.is_empty() { Read::new() } else { table.get_together(&keys).await? };
+            Ok((identity, read))
+        })
+    }
+
+    /// The caller as the tables say it now, where there is nothing else to read.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn confirm(&self, identity: Identity) -> BoxFuture<'_, Result<Identity>> {
+        Box::pin(async { Ok(identity) })
     }
 
     /// For each of these, whether the caller may do it.

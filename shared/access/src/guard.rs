@@ -45,7 +45,8 @@ impl Guarded {
     }
 
     /// The key of the item that says of it what [`Stored`] holds.
-    pub(crate) fn key(&self) -> Option<Key> {
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
         match self {
             Self::Workspace(_) | Self::Absent(_) | Self::User(_) => None,
             Self::Experiment(experiment) | Self::Scorer(experiment, _) => Some(rows::Experiment::key(experiment)),

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use http::{HeaderMap, Method};
 use mlflow_api::{UserName, Workspace};
 
+use crate::credentials::Sent;
+use crate::restriction::Restriction;
+
 /// A user, as the table said when the request began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -17,6 +20,8 @@ pub struct User {
     pub is_admin: bool,
     /// Ids of his roles.
     pub roles: Vec<u32>,
+    /// How often what the table says of him has changed.
+    pub version: u32,
 }
 
 /// Who is calling.
@@ -39,16 +44,6 @@ impl Caller {
     }
 }
 
-/// What the credentials of a request leave out of what its caller may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Restriction {
-    /// Nothing: the caller may do with them whatever he may do.
-    #[default]
-    None,
-    /// Everything but reading and listing.
-    ReadOnly,
-}
-
 /// Who is calling, where, and with which credentials. Calls within the server carry it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -58,13 +53,20 @@ pub struct Identity {
     pub workspace: Workspace,
     /// What the credentials leave out.
     pub restriction: Restriction,
+    /// What the request was sent with, where the authorizer may have to look at it again.
+    pub sent: Option<Arc<Sent>>,
 }
 
 impl Identity {
     /// Somebody in the default workspace: who has been admitted by others, and rows that are open to everybody.
     #[must_use]
     pub fn somebody() -> Self {
-        Self { caller: Caller::Somebody, workspace: Workspace::default(), restriction: Restriction::None }
+        Self {
+            caller: Caller::Somebody,
+            workspace: Workspace::default(),
+            restriction: Restriction::default(),
+            sent: None,
+        }
     }
 }
 
@@ -87,15 +89,19 @@ pub struct Entry {
     pub peer: Option<IpAddr>,
     /// Who signed it, where the gateway asked for that.
     pub gateway: Option<GatewayIdentity>,
+    /// Whether it came over TLS: to the gateway, or to a proxy whose word counts.
+    pub is_secure: bool,
 }
 
-/// A request as it arrived, but for its body and its query.
+/// A request as it arrived, but for its body.
 #[derive(Clone, Debug)]
 pub struct Arrived {
     /// Method.
     pub method: Method,
     /// Path, as it was sent.
     pub path: String,
+    /// What stands behind the `?`, if there is one.
+    pub query: Option<String>,
     /// Headers. Whoever sent the request has written them all.
     pub headers: HeaderMap,
     /// What is known of it beside them.
@@ -109,6 +115,7 @@ impl Arrived {
         Self {
             method: parts.method.clone(),
             path: parts.uri.path().to_owned(),
+            query: parts.uri.query().map(str::to_owned),
             headers: parts.headers.clone(),
             entry: parts.extensions.get().cloned().unwrap_or_default(),
         }

@@ -4,21 +4,26 @@
 //! named to what is stored, asks the [`Authorizer`], and hands the endpoint a [`Scope`]. The stores take [`Granted`] entities, and a
 //! scope is the only source of them: a handler cannot act on what its needs did not name.
 //!
-//! So far there is one authorizer, [`AdmitEverybody`]: in AWS the gateway's IAM authorizer decides who gets here, on a laptop the loopback
-//! address does.
+//! [`AdmitEverybody`] is for servers without users: in AWS the gateway's IAM authorizer decides who gets here, on a laptop the loopback
+//! address does. The authorizer of users is in the crate `permissions`.
 
 mod along;
 mod ask;
 mod authorizer;
+mod credentials;
 mod guard;
 mod identity;
 mod needs;
+mod reach;
 mod resolve;
+mod restriction;
 mod scope;
 
 pub use along::Along;
 pub use authorizer::{AdmitEverybody, Authorizer, Event, Sight, Visible};
+pub use credentials::{Credentials, Sent};
 pub use guard::{Ask, Guarded, Read, Stored};
-pub use identity::{Arrived, Caller, Entry, GatewayIdentity, Identity, Restriction, User};
+pub use identity::{Arrived, Caller, Entry, GatewayIdentity, Identity, User};
 pub use needs::{Action, Need, Needs, Permission, Resource, Target};
+pub use restriction::{Only, Restriction};
 pub use scope::{Granted, Scope};

@@ -19,13 +19,15 @@ pub enum Action {
     Delete,
     /// Change what only those may who may delete it.
     Manage,
+    /// Say what others may do with it. Whoever may manage it may, unless his credentials are narrowed.
+    Share,
 }
 
 impl Action {
     /// Whether it may change what is stored.
     #[must_use]
     pub const fn writes(self) -> bool {
-        matches!(self, Self::Create | Self::Update | Self::Delete | Self::Manage)
+        matches!(self, Self::Create | Self::Update | Self::Delete | Self::Manage | Self::Share)
     }
 }
 

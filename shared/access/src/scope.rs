@@ -14,8 +14,8 @@ use table::Table;
 use crate::along::Along;
 use crate::ask::{Asked, ask};
 use crate::authorizer::{Authorizer, Visible};
-use crate::identity::{Caller, Identity, Restriction};
-use crate::needs::{Action, Needs, Target};
+use crate::identity::{Caller, Identity};
+use crate::needs::{Action, Need, Needs, Target};
 use crate::resolve::{Place, resolve};
 
 /// An entity that the needs of a request named and that its caller was allowed to act on. Only a [`Scope`] makes one.
@@ -61,22 +61,21 @@ impl Scope {
         table: &Table,
         needs: &Needs,
     ) -> Result<Self> {
-        let is_narrowed = identity.restriction == Restriction::ReadOnly;
-        if is_narrowed && needs.iter().any(|need| !matches!(need.action, Action::List | Action::Read)) {
-            return Err(denied());
-        }
         // Ids say nothing about workspaces: who is in another than the default one has to be kept to it.
         let looks = authorizer.looks() || identity.workspace != Workspace::default();
         let needs = &needs.counting(looks);
         let places = resolve(table, &identity.workspace, needs.iter().map(|need| &need.target).collect()).await?;
-        let (asked, read) = ask(authorizer.as_ref(), looks, &identity, table, needs, places).await?;
+        let (asked, identity, read) = ask(authorizer.as_ref(), looks, identity, table, needs, places).await?;
         let all: Vec<_> = asked.iter().flat_map(|one| &one.asks).cloned().collect();
         let mut allowed = authorizer.authorize(&identity, &all, &read).await?.into_iter();
         let mut found = HashMap::new();
         let mut may_list = true;
         for (need, Asked { place, asks }) in needs.iter().zip(asked) {
             // All answers are taken, so that the next need gets its own.
-            let is_allowed = asks.iter().fold(true, |all, _| allowed.next().unwrap_or(false) && all);
+            let mut is_allowed = true;
+            for ask in &asks {
+                is_allowed &= allowed.next().unwrap_or(false) && identity.restriction.admits(ask);
+            }
             let outcome = match (is_allowed, need.action, place) {
                 (true, _, Some(place)) => Outcome::Granted(place),
                 (true, _, None) => Outcome::Absent,
@@ -84,7 +83,7 @@ impl Scope {
                     may_list &= place != Some(Place::Workspace);
                     Outcome::Hidden
                 }
-                (false, _, _) => return Err(denied()),
+                (false, _, _) => return Err(denied(&identity, need)),
             };
             // What is hidden stays so, though another need names it, too.
             match found.get_mut(&need.target) {
@@ -94,7 +93,11 @@ impl Scope {
             }
         }
         let lists = needs.iter().any(|need| need.action == Action::List);
-        let visible = if lists && may_list { authorizer.visible(&identity).await? } else { Visible::nothing() };
+        let visible = if lists && may_list {
+            identity.restriction.narrow(authorizer.visible(&identity).await?)
+        } else {
+            Visible::nothing()
+        };
         Ok(Self { along: Along::of(authorizer, &identity), identity, visible, found })
     }
 
@@ -279,6 +282,10 @@ impl Scope {
     }
 }
 
-fn denied() -> Error {
+/// The refusal, which stands in the log, too. What clients have chosen is escaped there.
+fn denied(identity: &Identity, need: &Need) -> Error {
+    let by = identity.caller.user().map_or("", |user| user.name.as_str());
+    let Need { action, kind, target, .. } = need;
+    tracing::info!(target: "audit", event = "denied", ?by, ?action, ?kind, ?target);
     Error::new(ErrorCode::PermissionDenied, "Permission denied")
 }

@@ -26,7 +26,9 @@ fn entry_of(context: &RequestContext) -> Entry {
         let user = iam.user_id.as_deref()?.split(':').next()?.to_owned();
         Some(GatewayIdentity { account: iam.account_id.clone()?, arn: iam.user_arn.clone()?, user })
     });
-    Entry { peer: context.http.source_ip.as_deref().and_then(|address| address.parse().ok()), gateway }
+    let peer = context.http.source_ip.as_deref().and_then(|address| address.parse().ok());
+    // The gateway speaks nothing else.
+    Entry { peer, gateway, is_secure: true }
 }
 
 #[cfg(test)]
@@ -74,7 +76,7 @@ mod tests {
             arn: "arn:aws:sts::123456789012:assumed-role/train/chosen".to_owned(),
             user: "AROAX".to_owned(),
         };
-        assert_eq!(entry(iam).await, Entry { peer, gateway: Some(signed) });
-        assert_eq!(entry(json!({})).await, Entry { peer, gateway: None });
+        assert_eq!(entry(iam).await, Entry { peer, gateway: Some(signed), is_secure: true });
+        assert_eq!(entry(json!({})).await, Entry { peer, gateway: None, is_secure: true });
     }
 }

@@ -12,11 +12,28 @@ rows! {
     /// A user.
     User = "USER#" <user: UserName> / "U#META" {
         USER_ID: Count required "the user's id, which no other user ever gets",
-        PASSWORD: Text required "the hash of the password (Argon2id), with its salt and its cost",
+        PASSWORD: Text "the hash of the password (Argon2id), with its salt and its cost; missing of one who has tokens only",
         IS_ADMIN: Count required "1, if the user may do everything",
         VERSION: Count required "how often the item has changed: what was found out about the user with an older one counts no longer",
         ROLES: Counts required "by the id of a role that the user has: the id of the assignment",
+        DISABLED: Count "1, if the user is let in no longer",
         ..CREATION
+    };
+    /// A browser that has signed in as a user, by the digest of its secret.
+    Session = "USER#" <user: UserName> / "U#SESSION#" <digest: Field> {
+        USER_ID: Count required "the user's id: the session of one of the same name who came earlier is none",
+        OPENED_WITH: Text required "a digest of the hash of the password: another password ends the session",
+        EXPIRES: Number required "when it ends, in seconds"
+    };
+    /// A token of a user, by the digest of its secret.
+    Token = "USER#" <user: UserName> / "U#TOKEN#" <digest: Field> {
+        USER_ID: Count required "the user's id: the token of one of the same name who came earlier is none",
+        TOKEN: Count required "the token's id",
+        NAME: Text required "what the user calls it",
+        ONLY: Text required "what may be done with it: everything, read, or ingest",
+        EXPERIMENT: ExperimentId "the one experiment that it is for",
+        CREATION_TIME: Number required "when it was made, in ms",
+        EXPIRES: Number "when it ends, in seconds; missing, if it does not"
     };
     /// Lists all users, in the order of their ids.
     ListedUser = "USERS" / "UID#" <user_id: Ordinal> { USER: Text required "the user's name" };
@@ -60,6 +77,8 @@ mod tests {
         let user = UserName::named("a#b").unwrap();
         let keys = [
             User::key(&user),
+            Session::key(&user, &"d".into()),
+            Token::key(&user, &"d".into()),
             ListedUser::key(&Ordinal(1)),
             Role::key(&Ordinal(1)),
             RoleMember::key(&Ordinal(1), &user),

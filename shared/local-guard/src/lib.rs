@@ -74,7 +74,10 @@ fn origin_of(url: &str) -> Option<&str> {
     Some(&url[..end])
 }
 
-/// Whether the user follows a link to this server's own page: it shows nothing to the page the link was on.
+/// The pages of this server that a link may lead to: its own, where one signs in, and where one's tokens are.
+const VISITED: [&str; 3] = ["", "signin", "tokens"];
+
+/// Whether the user follows a link to a page of this server: it shows nothing to the page the link was on.
 fn is_visit(request: &Request) -> bool {
     let headers = request.headers();
     // Of neither is anything known over plain HTTP to another machine; the page itself says that it may not be framed.
@@ -83,7 +86,7 @@ fn is_visit(request: &Request) -> bool {
         None => !headers.contains_key(SEC_FETCH_SITE) && !headers.contains_key(header),
     };
     request.method() == Method::GET
-        && path(request).is_empty()
+        && VISITED.contains(&path(request))
         && !headers.contains_key(ORIGIN)
         && is(SEC_FETCH_MODE, "navigate")
         && is(SEC_FETCH_DEST, "document")
@@ -178,8 +181,10 @@ mod tests {
             ("sec-fetch-mode", "navigate"),
             ("sec-fetch-dest", "document"),
         ];
-        assert_eq!(status("GET", "/", &link).await, StatusCode::OK);
-        assert_eq!(status("POST", "/", &link).await, StatusCode::FORBIDDEN);
+        for page in ["/", "/signin", "/signin?next=%2Ftokens", "/tokens"] {
+            assert_eq!(status("GET", page, &link).await, StatusCode::OK, "{page}");
+            assert_eq!(status("POST", page, &link).await, StatusCode::FORBIDDEN, "{page}");
+        }
         assert_eq!(status("GET", "/api/2.0/mlflow/runs/get", &link).await, StatusCode::FORBIDDEN);
         let frame = [link[0], link[1], link[2], ("sec-fetch-dest", "iframe")];
         assert_eq!(status("GET", "/", &frame).await, StatusCode::FORBIDDEN);

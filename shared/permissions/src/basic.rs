@@ -1,39 +1,54 @@
-//! MLflow's basic authentication: users with passwords, and what they are granted.
+//! The authorizer of users: who they are, and whether they may do what they want to.
+//!
+//! A request says who sent it by a name and a password, by the cookie of a session, or by a token. The process remembers whom it has found
+//! that way. What it remembers is only where it begins: the user's item, and that of the session or the token, are read with the guards of
+//! the request and the grants on them, in one `BatchGetItem`. What was read counts for [`LEASE`](crate::LEASE).
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
-use access::{Action, Arrived, Ask, Authorizer, Caller, Event, Guarded, Identity, Read, Resource, User, Visible};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use access::{
+    Action, Arrived, Ask, Authorizer, Caller, Credentials, Event, Guarded, Identity, Read, Resource, Restriction, Sent,
+    User, Visible,
+};
+use clock::Moment;
 use futures::future::BoxFuture;
-use http::header::AUTHORIZATION;
-use key_schema::attributes::{HOME, ID, NAME, SCORER};
-use key_schema::{Key, Name, rows};
-use mlflow_api::auth::{EVERYTHING, GrantType, Level};
-use mlflow_api::{Error, ErrorCode, Result, UserName};
-use table::{Condition, Item, Query, Table, TableKey, Write};
+use key_schema::{access_rows, rows};
+use mlflow_api::auth::Level;
+use mlflow_api::{Error, ErrorCode, Result};
+use table::{Condition, Table, TableKey, Write};
 
-use crate::grants::Grants;
-use crate::keep::{Kept, KeptGrant, granted_key, type_levels};
+use crate::keep::{Kept, KeptGrant, granted_key};
+use crate::known::Known;
+use crate::page::{is_of_foreign_page, is_of_own_page, is_page, unauthenticated};
 use crate::passwords::Passwords;
-use crate::rules::{rule_of, scorer_of, scorer_pattern};
+use crate::recent::{Recent, Seen};
+use crate::resources::{item_of, resources};
+use crate::rules::rule_of;
+use crate::sent::credentials;
 use crate::sight::visible;
-use crate::users::{Account, RoleGrant, grants_of_roles, role_grants, role_key};
+use crate::signed::{Token, is_session_of, session_key, token_key};
+use crate::users::{Account, role_key};
 
-/// Users sign in with a name and a password in each request, and may do what they are granted.
+/// How often the tables are read for a request whose caller changes at the same time.
+const ATTEMPTS: usize = 4;
+
+/// Users sign in, and may do what they are granted.
 #[derive(Clone)]
 pub struct Basic {
-    data: Table,
-    access: Table,
+    pub(crate) data: Table,
+    pub(crate) access: Table,
     default: Level,
     passwords: Passwords,
+    known: Arc<Known>,
+    recent: Arc<Recent>,
 }
 
 impl Basic {
     /// Over the table of data and that of access. Who is granted nothing for a resource has this level.
     #[must_use]
     pub fn new(data: Table, access: Table, default: Level) -> Self {
-        Self { data, access, default, passwords: Passwords::default() }
+        let (passwords, known, recent) = (Passwords::default(), Arc::default(), Arc::default());
+        Self { data, access, default, passwords, known, recent }
     }
 
     /// The level of those who are granted nothing for a resource.
@@ -48,113 +63,163 @@ impl Basic {
         &self.passwords
     }
 
-    /// Everything that a user is granted, as far as it counts. Two requests, one more for roles, and one for each hundred models and
-    /// scorers, of which it is looked up whether they are those for which it was granted.
-    ///
-    /// # Errors
-    /// The tables cannot be read.
-    pub async fn grants_of(&self, user: &User) -> Result<Grants> {
-        let own = self.data.query(Query::of(rows::TypePermissions::partition(&user.name))).await?;
-        let of_roles = grants_of_roles(&self.access, &user.roles).await?;
-        let mut grants = Grants::default();
-        for item in &own {
-            add_types(&mut grants, item, user);
-        }
-        let own: Vec<_> = own.iter().filter_map(KeptGrant::of).filter(|grant| grant.user_id == user.id).collect();
-        for (grant, pattern) in own.iter().zip(self.names_of(&own).await?) {
-            if let Some(pattern) = pattern {
-                grants.add(grant.on.kind(), &pattern, grant.level);
-            }
-        }
-        let keys: Vec<_> = of_roles.iter().filter_map(item_granted).collect();
-        let items = self.data.get_many(&keys).await?;
-        for grant in of_roles {
-            if counts(&grant, item_granted(&grant).and_then(|key| items.get(&key))) {
-                grants.add(grant.kind, &grant.pattern, grant.level);
-            }
-        }
-        Ok(grants)
+    pub(crate) fn in_access(&self, key: key_schema::Key) -> TableKey {
+        TableKey { table: Some(self.access.name().to_owned()), key }
     }
 
-    /// What the resources are called now for which these were granted, in their order; `None` for what is gone, whatever has its name now.
-    /// One request for each hundred models and scorers.
-    ///
-    /// # Errors
-    /// The table cannot be read.
-    pub async fn names_of(&self, granted: &[KeptGrant]) -> Result<Vec<Option<String>>> {
-        let keys: Vec<_> = granted.iter().map(|grant| home_of(&grant.on)).collect();
-        let items = self.data.get_many(&keys.iter().flatten().cloned().collect::<Vec<_>>()).await?;
-        let name = |(grant, key): (&KeptGrant, &Option<Key>)| {
-            let item = key.as_ref().and_then(|key| items.get(key));
-            is_that(&grant.resource, &grant.on, item).then(|| match &grant.on {
-                Kept::RegisteredModel(_) | Kept::Prompt(_) => item?.text(NAME).map(str::to_owned),
-                on => Some(pattern(on)),
-            })?
+    /// The keys of what says who has these credentials.
+    fn keys_of(&self, credentials: &Credentials) -> (TableKey, Option<TableKey>) {
+        let signed = match credentials {
+            Credentials::Password(..) => None,
+            Credentials::Session(user, digest) => Some(session_key(user, digest)),
+            Credentials::Token(user, digest) => Some(token_key(user, digest)),
         };
-        Ok(granted.iter().zip(&keys).map(name).collect())
+        (self.in_access(access_rows::User::key(credentials.user())), signed.map(|key| self.in_access(key)))
     }
 
-    /// What of a user's grants says something about the guards of a request, from what was read with them.
-    async fn grants_in(&self, user: &User, asked: &[Ask], read: &Read) -> Result<Grants> {
-        let mut grants = Grants::default();
-        let here = |key: Key| read.get(&TableKey::here(key));
-        if let Some(item) = here(rows::TypePermissions::key(&user.name)) {
-            add_types(&mut grants, item, user);
-        }
-        let guards: HashSet<_> = asked.iter().map(|ask| &ask.guard).collect();
-        for resource in guards.iter().flat_map(|guard| resources(guard)) {
-            let item = item_of(&resource).and_then(here);
-            // What is granted for a model that was renamed is kept under its home.
-            let kept = match item.and_then(|item| item.text(HOME)) {
-                Some(home) => self.data.get(&granted_key(&user.name, &at_home(&resource, home))).await?,
-                None => here(granted_key(&user.name, &resource)).cloned(),
-            };
-            let Some(grant) = kept.as_ref().and_then(KeptGrant::of).filter(|grant| grant.user_id == user.id) else {
-                continue;
-            };
-            if is_that(&grant.resource, &resource, item) {
-                grants.add(resource.kind(), &pattern(&resource), grant.level);
-            }
-        }
-        for role in &user.roles {
-            let key = TableKey { table: Some(self.access.name().to_owned()), key: role_key(*role) };
-            for grant in read.get(&key).map(role_grants).transpose()?.into_iter().flatten() {
-                if counts(&grant, item_granted(&grant).and_then(here)) {
-                    grants.add(grant.kind, &grant.pattern, grant.level);
+    /// Reads items: those that were not read a moment ago. One request, or none.
+    ///
+    /// `lasting` are such as nobody takes away without waiting for the lease; of `others`, a name may be another's at once.
+    pub(crate) async fn read_items(&self, lasting: Vec<TableKey>, others: Vec<TableKey>) -> Result<Read> {
+        let (mut read, mut wanted) = (Read::new(), others);
+        let mut missing = Vec::new();
+        for key in lasting {
+            match self.recent.get(&key) {
+                Some(Seen::Item(item)) => drop(read.insert(key, item)),
+                Some(Seen::Nothing) => {}
+                None => {
+                    missing.push(key.clone());
+                    wanted.push(key);
                 }
             }
         }
-        Ok(grants)
+        if wanted.is_empty() {
+            return Ok(read);
+        }
+        let begin = Moment::now();
+        let found = self.data.get_together(&wanted).await?;
+        self.recent.keep(begin, missing.into_iter().map(|key| (key.clone(), Seen::of(found.get(&key)))));
+        read.extend(found);
+        Ok(read)
     }
 
-    async fn user_of(&self, arrived: &Arrived) -> Result<User> {
-        let (name, password) = credentials(arrived).ok_or_else(unauthenticated)?;
-        let account = Account::find(&self.access, &name).await?;
-        if !self.passwords.check(&name, account.as_ref().map(|account| &account.password), password).await? {
-            return Err(unauthenticated());
+    /// Who has these credentials, as the items say that were read. A password is hashed, unless that was done before.
+    ///
+    /// # Errors
+    /// The refusal that goes with the credentials, if they are nobody's.
+    async fn caller_of(&self, sent: Arc<Sent>, read: &Read) -> Result<Identity> {
+        let (user, signed) = self.keys_of(&sent.credentials);
+        let account = read.get(&user).map(Account::of).transpose()?;
+        let signed = signed.and_then(|key| read.get(&key));
+        let restriction = match &sent.credentials {
+            Credentials::Password(name, password) => {
+                let stored = account.as_ref().and_then(|account| account.password.as_ref());
+                let is_right = self.passwords.check(name, stored, password.clone(), sent.from).await?;
+                is_right.then(Restriction::default)
+            }
+            Credentials::Session(..) => {
+                let is_open = signed
+                    .zip(account.as_ref())
+                    .is_some_and(|(item, account)| is_session_of(item, &account.user, account.password.as_ref()));
+                is_open.then(Restriction::default)
+            }
+            Credentials::Token(..) => {
+                let token = signed.map(Token::of).transpose()?.filter(|token| !token.is_over());
+                let is_of = |token: &Token| account.as_ref().is_some_and(|account| account.user.id == token.user_id);
+                token.filter(is_of).map(|token| token.restriction)
+            }
+        };
+        let account = account.filter(|account| !account.is_disabled);
+        let Some((restriction, account)) = restriction.zip(account) else {
+            tracing::warn!(target: "audit", event = "not signed in", with = ?sent.credentials, from = ?sent.from);
+            return Err(sent.refusal.clone());
+        };
+        let caller = Caller::User(account.user.into());
+        Ok(Identity { caller, restriction, sent: Some(sent), ..Identity::somebody() })
+    }
+
+    /// What is to be read for a caller and the guards of his request: what lasts for the lease, and the rest.
+    fn keys(&self, identity: &Identity, guards: &[Guarded]) -> (Vec<TableKey>, Vec<TableKey>) {
+        let (mut lasting, mut others) = (Vec::new(), Vec::new());
+        if let Some(sent) = &identity.sent {
+            let (user, signed) = self.keys_of(&sent.credentials);
+            lasting.push(user);
+            lasting.extend(signed);
         }
-        account.map(|account| account.user).ok_or_else(unauthenticated)
+        for guard in guards {
+            let key = guard.key().map(TableKey::here);
+            // The ids of experiments are never used again.
+            let is_lasting = matches!(guard, Guarded::Experiment(_) | Guarded::Scorer(..));
+            if is_lasting { lasting.extend(key) } else { others.extend(key) }
+        }
+        let Some(user) = identity.caller.user().filter(|user| !user.is_admin) else { return (lasting, others) };
+        lasting.push(TableKey::here(rows::TypePermissions::key(&user.name)));
+        lasting.extend(user.roles.iter().map(|role| self.in_access(role_key(*role))));
+        for resource in guards.iter().flat_map(resources) {
+            let key = TableKey::here(granted_key(&user.name, &resource));
+            if matches!(resource, Kept::Experiment(_)) {
+                lasting.push(key);
+            } else {
+                others.push(key);
+            }
+            others.extend(item_of(&resource).map(TableKey::here));
+        }
+        (lasting, others)
+    }
+
+    async fn read_for(&self, mut identity: Identity, guards: &[Guarded]) -> Result<(Identity, Read)> {
+        for _ in 0..ATTEMPTS {
+            let (lasting, others) = self.keys(&identity, guards);
+            let read = self.read_items(lasting, others).await?;
+            let Some(sent) = identity.sent.clone() else { return Ok((identity, read)) };
+            let found = self.caller_of(Arc::clone(&sent), &read).await;
+            let found = found.inspect_err(|_| self.known.forget(&sent.credentials))?;
+            let found = Identity { workspace: identity.workspace.clone(), ..found };
+            let is_as_known = found.caller == identity.caller && found.restriction == identity.restriction;
+            if is_as_known {
+                return Ok((found, read));
+            }
+            // His roles are others now, or he has become an administrator.
+            self.known.keep(&sent.credentials, &found);
+            identity = found;
+        }
+        Err(Error::unavailable("the caller kept changing"))
     }
 }
 
 impl Authorizer for Basic {
     fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
         Box::pin(async move {
-            let user = self.user_of(arrived).await?;
-            Ok(Identity { caller: Caller::User(user.into()), ..Identity::somebody() })
+            let refusal = || unauthenticated(arrived);
+            let credentials = credentials(arrived).ok_or_else(refusal)?;
+            if !may_be_meant(&credentials, arrived) {
+                return Err(Error::new(ErrorCode::PermissionDenied, "Cross-origin request blocked"));
+            }
+            let sent = Arc::new(Sent { credentials, from: arrived.entry.peer, refusal: refusal() });
+            if let Some(known) = self.known.get(&sent.credentials) {
+                return Ok(Identity { sent: Some(sent), ..known });
+            }
+            let (user, signed) = self.keys_of(&sent.credentials);
+            let read = self.read_items(std::iter::once(user).chain(signed).collect(), Vec::new()).await?;
+            let found = self.caller_of(Arc::clone(&sent), &read).await?;
+            self.known.keep(&sent.credentials, &found);
+            // Once in each process: each request signs in anew.
+            tracing::info!(target: "audit", event = "known", with = ?sent.credentials, from = ?sent.from);
+            Ok(found)
         })
     }
 
-    fn keys(&self, identity: &Identity, guards: &[Guarded]) -> Vec<TableKey> {
-        let Some(user) = identity.caller.user().filter(|user| !user.is_admin) else { return Vec::new() };
-        let access = |key| TableKey { table: Some(self.access.name().to_owned()), key };
-        let mut keys = vec![TableKey::here(rows::TypePermissions::key(&user.name))];
-        keys.extend(user.roles.iter().map(|role| access(role_key(*role))));
-        for resource in guards.iter().flat_map(resources) {
-            keys.push(TableKey::here(granted_key(&user.name, &resource)));
-            keys.extend(item_of(&resource).map(TableKey::here));
-        }
-        keys
+    fn read<'a>(
+        &'a self,
+        identity: Identity,
+        _: &'a Table,
+        guards: &'a [Guarded],
+    ) -> BoxFuture<'a, Result<(Identity, Read)>> {
+        Box::pin(self.read_for(identity, guards))
+    }
+
+    fn confirm(&self, identity: Identity) -> BoxFuture<'_, Result<Identity>> {
+        Box::pin(async move { Ok(self.read_for(identity, &[]).await?.0) })
     }
 
     fn authorize<'a>(
@@ -200,28 +265,14 @@ impl Authorizer for Basic {
     }
 }
 
-/// The refusal of a request whose sender is not known.
-#[must_use]
-pub fn unauthenticated() -> Error {
-    let mut error = Error::new(
-        ErrorCode::Unauthenticated,
-        "You are not authenticated. Please see \
-         https://www.mlflow.org/docs/latest/auth/index.html#authenticating-to-mlflow on how to authenticate.",
-    );
-    error.headers.push(("www-authenticate", "Basic realm=\"mlflow\"".to_owned()));
-    error
-}
-
-/// The name and the password that a request was sent with, by HTTP's Basic scheme.
-fn credentials(arrived: &Arrived) -> Option<(UserName, String)> {
-    let header = arrived.headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, encoded) = header.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("basic") {
-        return None;
+/// Whether whoever holds the credentials may have meant to send the request. A browser sends cookies, and passwords that it has asked for,
+/// with what any page asks for.
+fn may_be_meant(credentials: &Credentials, arrived: &Arrived) -> bool {
+    match credentials {
+        Credentials::Token(..) => true,
+        Credentials::Password(..) => is_page(arrived) || !is_of_foreign_page(arrived),
+        Credentials::Session(..) => is_page(arrived) || is_of_own_page(arrived),
     }
-    let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
-    let (name, password) = decoded.split_once(':')?;
-    Some((UserName::named(name)?, password.to_owned()))
 }
 
 /// What users may do with themselves: read what is kept of them, and change their password. Who has a role may look at roles.
@@ -230,128 +281,5 @@ fn is_own(user: &User, ask: &Ask) -> bool {
         Guarded::User(name) => *name == user.name && matches!(ask.action, Action::Read | Action::Update),
         Guarded::Workspace(Resource::Role) => ask.action == Action::Read && !user.roles.is_empty(),
         _ => false,
-    }
-}
-
-/// Adds what a user is granted for all of a type.
-fn add_types(grants: &mut Grants, item: &Item, user: &User) {
-    for (kind, level) in type_levels(item, user.id) {
-        grants.add(kind, EVERYTHING, level);
-    }
-}
-
-/// The resources of which a grant may say something about a guard.
-fn resources(guard: &Guarded) -> Vec<Kept> {
-    match guard {
-        Guarded::Experiment(experiment) => vec![Kept::Experiment(*experiment)],
-        Guarded::Scorer(experiment, name) => {
-            vec![Kept::Experiment(*experiment), Kept::Scorer(*experiment, name.clone())]
-        }
-        Guarded::RegisteredModel(name) => {
-            vec![Kept::RegisteredModel(name.as_str().to_owned()), Kept::Prompt(name.as_str().to_owned())]
-        }
-        Guarded::Workspace(_) | Guarded::EvaluationDataset(_) | Guarded::User(_) | Guarded::Absent(_) => Vec::new(),
-    }
-}
-
-/// The item that says whether a resource is the one that something was granted for. None for experiments, whose ids are never used again.
-fn item_of(resource: &Kept) -> Option<Key> {
-    match resource {
-        Kept::Experiment(_) => None,
-        Kept::RegisteredModel(name) | Kept::Prompt(name) => {
-            Some(rows::RegisteredModel::key(&Name::from(name.as_str())))
-        }
-        Kept::Scorer(experiment, name) => Some(rows::Scorer::key(experiment, &Name::from(name.as_str()))),
-    }
-}
-
-/// The item that says what a resource is called that has this home, and which it is.
-fn home_of(resource: &Kept) -> Option<Key> {
-    match resource {
-        Kept::RegisteredModel(home) | Kept::Prompt(home) => Some(rows::ModelHome::key(&Name::from(home.as_str()))),
-        other => item_of(other),
-    }
-}
-
-/// The item of the model or the scorer for which a role grants something.
-fn item_granted(grant: &RoleGrant) -> Option<Key> {
-    if grant.pattern == EVERYTHING {
-        return None;
-    }
-    match grant.kind {
-        GrantType::RegisteredModel | GrantType::Prompt => {
-            Some(rows::RegisteredModel::key(&Name::from(grant.pattern.as_str())))
-        }
-        GrantType::Scorer => {
-            let (experiment, name) = scorer_of(&grant.pattern)?;
-            Some(rows::Scorer::key(&experiment, &Name::from(name.as_str())))
-        }
-        _ => None,
-    }
-}
-
-fn at_home(resource: &Kept, home: &str) -> Kept {
-    match resource {
-        Kept::RegisteredModel(_) => Kept::RegisteredModel(home.to_owned()),
-        Kept::Prompt(_) => Kept::Prompt(home.to_owned()),
-        other => other.clone(),
-    }
-}
-
-/// Whether a resource, whose item this is, is the one that something was granted for.
-fn is_that(granted_for: &str, resource: &Kept, item: Option<&Item>) -> bool {
-    let id = match resource {
-        Kept::Experiment(experiment) => return granted_for == experiment.to_string(),
-        Kept::RegisteredModel(_) | Kept::Prompt(_) => item.and_then(|item| item.text(ID)),
-        Kept::Scorer(..) => item.and_then(|item| item.text(SCORER)),
-    };
-    id == Some(granted_for)
-}
-
-/// Whether what a role grants is granted for all of a type, or for what has its name now, whose item is this.
-fn counts(grant: &RoleGrant, item: Option<&Item>) -> bool {
-    if grant.pattern == EVERYTHING {
-        return true;
-    }
-    match grant.kind {
-        GrantType::RegisteredModel | GrantType::Prompt => {
-            item.and_then(|item| item.text(ID)) == Some(grant.resource.as_str())
-        }
-        GrantType::Scorer => item.and_then(|item| item.text(SCORER)) == Some(grant.resource.as_str()),
-        // The ids of experiments are never used again.
-        _ => !grant.resource.is_empty(),
-    }
-}
-
-/// A resource, as MLflow's patterns name it.
-fn pattern(resource: &Kept) -> String {
-    match resource {
-        Kept::Scorer(experiment, name) => scorer_pattern(*experiment, name),
-        other => other.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sent(header: &str) -> Option<(String, String)> {
-        let request = http::Request::builder().header(AUTHORIZATION, header).body(()).unwrap();
-        let (name, password) = credentials(&Arrived::of(&request.into_parts().0))?;
-        Some((name.as_str().to_owned(), password))
-    }
-
-    #[test]
-    fn names_and_passwords_are_read() {
-        let basic = |text: &str| sent(&format!("Basic {}", STANDARD.encode(text)));
-        let of = |name: &str, password: &str| Some((name.to_owned(), password.to_owned()));
-        assert_eq!(basic("ann:a:b"), of("ann", "a:b"));
-        assert_eq!(basic("anné:"), of("anné", ""));
-        assert_eq!(sent(&format!("bAsIc  {}", STANDARD.encode("ann:x"))), of("ann", "x"));
-        for wrong in ["Basic", "Basic !", "Bearer abc", &format!("Basic {}", STANDARD.encode("ann"))] {
-            assert_eq!(sent(wrong), None, "{wrong}");
-        }
-        assert_eq!(basic(":x"), None);
-        assert_eq!(basic(&format!("{}:x", "a".repeat(300))), None);
     }
 }

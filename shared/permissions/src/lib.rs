@@ -1,18 +1,33 @@
 //! Who users are, what they are granted, and what follows from that: MLflow's basic authentication (`mlflow/server/auth`).
 //!
-//! [`Basic`] is the authorizer. It finds a user by his name and password ([`Passwords`]), reads what he is granted with the guards of his
-//! request, and decides by rules that know no table: [`rules`] says what an operation requires, [`grants`] what grants say of that.
+//! [`Basic`] is the authorizer. It finds a user by a name and a password ([`Passwords`]), or by a session or a token ([`Secret`]). It reads
+//! what he is granted with the guards of his request, and decides by rules that know no table: [`rules`] says what an operation requires,
+//! [`grants`] what grants say of that.
 
+mod attempts;
 mod basic;
+pub mod cookies;
 pub mod grants;
+mod held;
 mod keep;
+mod known;
+pub mod page;
 mod passwords;
+mod recent;
+mod resources;
 mod rules;
+mod secret;
+mod sent;
 mod sight;
+mod signed;
 mod users;
 
-pub use basic::{Basic, unauthenticated};
+pub use basic::Basic;
+pub use cookies::Cookies;
 pub use keep::{Kept, KeptGrant, granted_key, type_levels, unknown_key};
 pub use passwords::{PasswordHash, Passwords};
+pub use recent::LEASE;
 pub use rules::{Act, Requirement, Rule, rule_of, scorer_of};
+pub use secret::Secret;
+pub use signed::{Token, session_key, token_key};
 pub use users::{Account, RoleGrant, role_grants};

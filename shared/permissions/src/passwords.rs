@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine;
@@ -12,6 +13,8 @@ use rand::RngExt;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
+
+use crate::attempts::Attempts;
 
 /// Memory of a hash in KiB, rounds, and lanes: the least that OWASP recommends of Argon2id. 19 MiB is little beside the 512 MB of a function.
 const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
@@ -41,6 +44,12 @@ impl PasswordHash {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// What a session keeps of it, to end with the password.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        STANDARD_NO_PAD.encode(Sha256::digest(&self.0))
     }
 
     /// The hash of a password, with a new salt. It takes a processor for some 30 ms.
@@ -97,6 +106,9 @@ struct State {
     /// Of users whose password was checked: the stored hash, and a digest of the password by this process's own key. No two stored hashes are
     /// alike, as each has a salt: another password, or another user of the same name, has another hash.
     checked: Mutex<HashMap<UserName, (PasswordHash, [u8; 32])>>,
+    /// Of passwords that are being checked: what those hold who do.
+    checking: Mutex<HashMap<[u8; 32], Weak<tokio::sync::Mutex<()>>>>,
+    attempts: Attempts,
     key: [u8; 32],
     made: std::sync::atomic::AtomicUsize,
 }
@@ -107,6 +119,8 @@ impl Default for Passwords {
             places: Semaphore::new(WAITING),
             turns: Semaphore::new(AT_ONCE),
             checked: Mutex::default(),
+            checking: Mutex::default(),
+            attempts: Attempts::default(),
             key: rand::rng().random(),
             made: std::sync::atomic::AtomicUsize::new(0),
         }))
@@ -122,16 +136,43 @@ impl Passwords {
         self.in_turn(move || PasswordHash::make(&password)).await
     }
 
-    /// Whether this is the password of a user, of whom this hash is stored. Whether there is such a user makes no difference to the time that
-    /// it takes.
+    /// Whether this is the password of a user, of whom this hash is stored, as somebody at an address says. Whether there is such a user makes
+    /// no difference to the time that it takes.
     ///
     /// # Errors
-    /// An internal one.
-    pub async fn check(&self, name: &UserName, stored: Option<&PasswordHash>, password: String) -> Result<bool> {
-        let digest = self.digest(&password);
-        if stored.is_some_and(|hash| self.has_checked(name, hash, &digest)) {
+    /// `RESOURCE_EXHAUSTED` after too many wrong ones, and where too many wait; an internal one.
+    pub async fn check(
+        &self,
+        name: &UserName,
+        stored: Option<&PasswordHash>,
+        password: String,
+        from: Option<IpAddr>,
+    ) -> Result<bool> {
+        let digest = self.digest(name, &password);
+        let is_checked = || stored.is_some_and(|hash| self.has_checked(name, hash, &digest));
+        if is_checked() {
             return Ok(true);
         }
+        // A hundred workers begin at once: the first finds out for all.
+        let _alone = self.alone(digest).lock_owned().await;
+        if is_checked() {
+            return Ok(true);
+        }
+        let attempt = self.0.attempts.take(name, from).ok_or_else(too_many)?;
+        let is_right = self.is_right(name, stored, password, digest).await?;
+        if is_right {
+            attempt.give_back();
+        }
+        Ok(is_right)
+    }
+
+    async fn is_right(
+        &self,
+        name: &UserName,
+        stored: Option<&PasswordHash>,
+        password: String,
+        digest: [u8; 32],
+    ) -> Result<bool> {
         let Some(hash) = stored.cloned() else {
             // As much work as for a user who is there.
             self.in_turn(move || PasswordHash::make(&password)).await?;
@@ -160,21 +201,38 @@ impl Passwords {
         checked.get(name).is_some_and(|(of, known)| of == hash && bool::from(known.ct_eq(digest)))
     }
 
-    fn digest(&self, password: &str) -> [u8; 32] {
+    /// What those hold who find out about the same password of the same user.
+    fn alone(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
+        let mut checking = self.0.checking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = checking.get(&digest).and_then(Weak::upgrade) {
+            return lock;
+        }
+        if checking.len() >= 2 * WAITING {
+            checking.retain(|_, lock| lock.strong_count() > 0);
+        }
+        let lock = Arc::default();
+        checking.insert(digest, Arc::downgrade(&lock));
+        lock
+    }
+
+    fn digest(&self, name: &UserName, password: &str) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.0.key);
-        hash.update(password.as_bytes());
+        // No name has this byte.
+        hash.update(format!("{name}\0{password}"));
         hash.finalize().into()
     }
 
     async fn in_turn<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-        let _place = self.0.places.try_acquire().map_err(|_| {
-            Error::new(ErrorCode::ResourceExhausted, "Too many people sign in at this time. Try again later.")
-        })?;
+        let _place = self.0.places.try_acquire().map_err(|_| too_many())?;
         let _turn = self.0.turns.acquire().await.map_err(Error::internal)?;
         self.0.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         clock::aside(work).await.map_err(Error::internal)?
     }
+}
+
+fn too_many() -> Error {
+    Error::new(ErrorCode::ResourceExhausted, "There were too many attempts to sign in. Try again later.")
 }
 
 #[cfg(test)]
@@ -196,7 +254,7 @@ mod tests {
         let name = UserName::named("ann").unwrap();
         let hash = passwords.hash("correct horse battery".to_owned()).await.unwrap();
         let check = async |stored: Option<&PasswordHash>, password: &str| {
-            let is_right = passwords.check(&name, stored, password.to_owned()).await.unwrap();
+            let is_right = passwords.check(&name, stored, password.to_owned(), None).await.unwrap();
             (is_right, passwords.made())
         };
         assert_eq!(check(Some(&hash), "correct horse battery").await, (true, 2));
@@ -208,12 +266,49 @@ mod tests {
         assert_eq!(check(Some(&other), "correct horse battery").await, (false, 6));
         assert_eq!(check(Some(&other), "another horse battery").await, (true, 7));
     }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn many_who_begin_at_once_with_one_password_take_one_hash() {
+        let passwords = Passwords::default();
+        let name = UserName::named("ann").unwrap();
+        let hash = passwords.hash("correct horse battery".to_owned()).await.unwrap();
+        let all = (0..100).map(|_| passwords.check(&name, Some(&hash), "correct horse battery".to_owned(), None));
+        let right = futures::future::join_all(all).await;
+        assert!(right.into_iter().all(|is_right| is_right.unwrap()));
+        assert_eq!(passwords.made(), 2);
+    }
+
+    /// At a hash in each 3 seconds and 50 at once, an hour makes 1,250 of them.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn ten_thousand_wrong_passwords_take_some_fifty_hashes_and_hold_nobody_up() {
+        let passwords = Passwords::default();
+        let [ann, bob] = ["ann", "bob"].map(|name| UserName::named(name).unwrap());
+        let hash = passwords.hash("correct horse battery".to_owned()).await.unwrap();
+        let stranger = Some("192.0.2.1".parse().unwrap());
+        let home = Some("198.51.100.1".parse().unwrap());
+        let right = |name| passwords.check(name, Some(&hash), "correct horse battery".to_owned(), home);
+        assert!(right(&ann).await.unwrap());
+        let begin = clock::Moment::now();
+        for number in 0..10_000 {
+            let name = UserName::named(&format!("user {}", number % 100)).unwrap();
+            let name = if number % 2 == 0 { &ann } else { &name };
+            let _ = passwords.check(name, Some(&hash), format!("wrong {number}"), stranger).await;
+        }
+        let hashes = passwords.made() as u64 - 2;
+        assert!(hashes <= 50 + begin.age().as_secs() / 3 + 1, "{hashes}");
+        // Neither whoever was in nor whoever comes from elsewhere notices.
+        let made = passwords.made();
+        assert!(right(&ann).await.unwrap());
+        assert_eq!(passwords.made(), made);
+        assert!(right(&bob).await.unwrap());
+    }
+
     #[tokio::test]
     async fn what_waits_for_a_hash_is_bounded_and_a_checked_password_waits_for_nothing() {
         let passwords = Passwords::default();
         let name = UserName::named("ann").unwrap();
         let hash = passwords.hash("correct horse battery".to_owned()).await.unwrap();
-        let check = |password: &str| passwords.check(&name, Some(&hash), password.to_owned());
+        let check = |password: &str| passwords.check(&name, Some(&hash), password.to_owned(), None);
         assert!(check("correct horse battery").await.unwrap());
         let all = passwords.0.places.acquire_many(u32::try_from(WAITING).unwrap()).await.unwrap();
         assert_eq!(check("wrong horse battery").await.unwrap_err().code, ErrorCode::ResourceExhausted);

@@ -232,7 +232,7 @@ const fn act(action: Action) -> Act {
         Action::Use => Act::Use,
         Action::Create | Action::Update => Act::Update,
         Action::Delete => Act::Delete,
-        Action::Manage => Act::Manage,
+        Action::Manage | Action::Share => Act::Manage,
     }
 }
 

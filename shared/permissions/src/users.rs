@@ -2,10 +2,10 @@
 
 use access::User;
 use entities::unreadable;
-use key_schema::attributes::{GRANTS, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION};
+use key_schema::attributes::{DISABLED, GRANTS, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION};
 use key_schema::{Ordinal, access_rows};
 use mlflow_api::auth::{GrantType, Level};
-use mlflow_api::{Error, Result, UserName};
+use mlflow_api::{Result, UserName};
 use table::{Item, Table};
 
 use crate::passwords::PasswordHash;
@@ -15,10 +15,10 @@ use crate::passwords::PasswordHash;
 pub struct Account {
     /// The user.
     pub user: User,
-    /// The hash of the password.
-    pub password: PasswordHash,
-    /// How often the item has changed.
-    pub version: u32,
+    /// The hash of the password; `None` for one who has tokens only.
+    pub password: Option<PasswordHash>,
+    /// Whether the user is let in no longer.
+    pub is_disabled: bool,
     /// By role: the id of the assignment.
     pub assignments: Vec<(u32, u32)>,
 }
@@ -53,9 +53,10 @@ impl Account {
                 id: count(USER_ID)?,
                 is_admin: count(IS_ADMIN)? == 1,
                 roles: assignments.iter().map(|(role, _)| *role).collect(),
+                version: count(VERSION)?,
             },
-            password: PasswordHash::stored(item.text(PASSWORD).ok_or_else(unreadable)?),
-            version: count(VERSION)?,
+            password: item.text(PASSWORD).map(PasswordHash::stored),
+            is_disabled: item.number(DISABLED) == Some(1),
             assignments,
         })
     }
@@ -116,17 +117,6 @@ pub fn role_grants(role: &Item) -> Result<Vec<RoleGrant>> {
 #[must_use]
 pub(crate) fn role_key(role: u32) -> key_schema::Key {
     access_rows::Role::key(&Ordinal(role))
-}
-
-/// The grants of roles that are there.
-pub(crate) async fn grants_of_roles(access: &Table, roles: &[u32]) -> Result<Vec<RoleGrant>> {
-    let keys: Vec<_> = roles.iter().copied().map(role_key).collect();
-    let items = access.get_many(&keys).await.map_err(Error::from)?;
-    let mut grants = Vec::new();
-    for item in items.values() {
-        grants.extend(role_grants(item)?);
-    }
-    Ok(grants)
 }
 
 #[cfg(test)]

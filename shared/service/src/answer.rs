@@ -28,6 +28,8 @@ pub enum Answer {
     Attachment(Attachment),
     /// No body, status 307: what was asked for is at this URL, for a few minutes.
     Elsewhere(String),
+    /// No body, status 303: what was asked for is at this path of the server.
+    SeeOther(String),
     /// No body, status 200.
     Empty,
     /// A body of another protocol than MLflow's.
@@ -61,7 +63,8 @@ impl Answer {
             Self::Json(body) => response(StatusCode::OK, "application/json", body.into()),
             Self::Text(text) => response(StatusCode::OK, "text/plain; charset=utf-8", text.into()),
             Self::Attachment(attachment) => attachment.into_response(asked),
-            Self::Elsewhere(url) => elsewhere(&url),
+            Self::Elsewhere(url) => elsewhere(StatusCode::TEMPORARY_REDIRECT, &url),
+            Self::SeeOther(path) => elsewhere(StatusCode::SEE_OTHER, &path),
             Self::Empty => Response::default(),
             Self::Foreign { status, content_type, body } => response(status, content_type, body.into()),
             Self::WithHeader(answer, name, value) => {
@@ -74,12 +77,12 @@ impl Answer {
 }
 
 /// The URL may be used by whoever has it, so nobody is to keep it.
-fn elsewhere(url: &str) -> Response {
+fn elsewhere(status: StatusCode, url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
         return error_response(&Error::internal("a URL that is no header"));
     };
     let mut response = Response::default();
-    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    *response.status_mut() = status;
     response.headers_mut().insert(LOCATION, location);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
@@ -134,6 +137,10 @@ pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u1
     }
     let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = match error.code {
+        // Whoever wants to see a page is led to where one signs in.
+        ErrorCode::Unauthenticated if error.headers.iter().any(|(name, _)| *name == "location") => {
+            response(StatusCode::SEE_OTHER, "text/html; charset=utf-8", Body::empty())
+        }
         // As MLflow's basic authentication answers.
         ErrorCode::Unauthenticated | ErrorCode::PermissionDenied => {
             response(status, "text/html; charset=utf-8", error.message.clone().into())
@@ -143,6 +150,10 @@ pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u1
             response(status, "application/json", body.into())
         }
     };
+    if matches!(error.code, ErrorCode::Unauthenticated | ErrorCode::PermissionDenied) {
+        // Neither is true of whoever asks next.
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     for (name, value) in &error.headers {
         if let Ok(value) = HeaderValue::from_str(value) {
             response.headers_mut().append(*name, value);

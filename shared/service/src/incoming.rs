@@ -94,6 +94,19 @@ impl Incoming {
         Ok((Request { body: read, ..self.request }, room))
     }
 
+    /// The request with a body of at most so many bytes, for those of whom nothing is known: it takes nobody's room.
+    ///
+    /// # Errors
+    /// A body that is longer, or does not come.
+    pub(crate) async fn short(self, most: usize) -> Result<Request> {
+        let mut arriving = Arriving::new(self.body, None, STILL, SLOWEST);
+        if !arriving.collect(most).await? {
+            let message = format!("The request body is longer than {most} bytes.");
+            return Err(Error::new(ErrorCode::RequestTooLarge, message));
+        }
+        Ok(Request { body: arriving.read, ..self.request })
+    }
+
     /// The body alone.
     ///
     /// # Errors

@@ -3,13 +3,16 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use access::{Identity, Permission};
+use access::{Arrived, Identity, Permission};
 use futures::future::BoxFuture;
 use mlflow_api::{Request, Result};
 
 use crate::answer::{Answer, COME_BACK_AFTER};
 use crate::endpoint::{Endpoint, Frame, Store, Upload, call, serve, serve_upload};
 use crate::incoming::Incoming;
+
+/// Longest body of a form that anybody may send, in bytes.
+const LONGEST_FORM: usize = 8 << 10;
 
 type Handler<S> = Arc<dyn Fn(Frame<S>, Incoming) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
@@ -65,6 +68,25 @@ impl<S: Store> Route<S> {
         let handler: Handler<S> =
             Arc::new(move |frame, incoming| Box::pin(serve_upload::<E>(frame, permission, incoming)));
         Self::new(method, path, Paths::V2, permission, handler, None)
+    }
+
+    /// A row that is open to everybody and has to know how the request arrived: where one signs in. Its body is a short form.
+    #[must_use]
+    pub fn open<F, Answering>(method: &'static str, path: &'static str, answer: F) -> Self
+    where
+        F: Fn(S, Arrived, Request) -> Answering + Send + Sync + 'static,
+        Answering: Future<Output = Result<Answer>> + Send + 'static,
+    {
+        let answer = Arc::new(answer);
+        let handler: Handler<S> = Arc::new(move |frame, incoming| {
+            let answer = Arc::clone(&answer);
+            Box::pin(async move {
+                let arrived = incoming.arrived.clone();
+                let request = incoming.short(LONGEST_FORM).await?;
+                answer(frame.store, arrived, request).await
+            })
+        });
+        Self::new(method, path, Paths::Bare, Permission::Open, handler, None)
     }
 
     /// A row that always answers with the same text.

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use mlflow_api::Result;
 
 use crate::answer::error_response;
 
@@ -21,10 +22,15 @@ pub fn signed_in(router: Router, authorizer: Arc<dyn Authorizer>) -> Router {
     }))
 }
 
+async fn known(authorizer: &dyn Authorizer, arrived: &Arrived) -> Result<()> {
+    let identity = authorizer.authenticate(arrived).await?;
+    authorizer.confirm(identity).await.map(drop)
+}
+
 async fn answer(authorizer: &dyn Authorizer, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let is_open = OPEN.iter().any(|open| parts.uri.path().starts_with(open));
-    if !is_open && let Err(error) = authorizer.authenticate(&Arrived::of(&parts)).await {
+    if !is_open && let Err(error) = known(authorizer, &Arrived::of(&parts)).await {
         return error_response(&error);
     }
     next.run(Request::from_parts(parts, body)).await.into_response()

@@ -14,6 +14,7 @@ pub(super) enum Kind {
     Roles,
     Grants,
     Assignments,
+    Tokens,
 }
 
 impl Kind {
@@ -23,6 +24,7 @@ impl Kind {
             Self::Roles => "roles",
             Self::Grants => "grants",
             Self::Assignments => "assignments",
+            Self::Tokens => "tokens",
         }
     }
 }

@@ -4,12 +4,16 @@ mod form;
 mod grants;
 mod ids;
 mod roles;
+mod sessions;
+mod tokens;
 mod users;
 
 use permissions::{Basic, Passwords};
 use table::Table;
 
 pub use roles::StoredRole;
+pub use sessions::SESSION;
+pub use tokens::NewToken;
 pub use users::Found;
 
 /// The store.

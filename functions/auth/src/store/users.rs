@@ -1,10 +1,10 @@
 //! Users.
 
-use key_schema::attributes::{IS_ADMIN, PASSWORD, ROLES, USER, USER_ID, VERSION};
+use key_schema::attributes::{DISABLED, IS_ADMIN, PASSWORD, ROLES, USER, USER_ID, VERSION};
 use key_schema::{Key, Ordinal, access_rows, rows};
 use mlflow_api::auth::User;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
-use permissions::Account;
+use permissions::{Account, PasswordHash};
 use table::{Condition, Failure, Item, Map, Plan, Query, Update, Write, map, number, text};
 
 use super::Store;
@@ -37,13 +37,28 @@ impl Store {
     /// `RESOURCE_ALREADY_EXISTS`.
     pub async fn user_create(&self, name: &UserName, password: String, is_admin: bool) -> Result<User> {
         let hash = self.passwords().hash(password).await?;
+        self.user_make(name, Some(&hash), is_admin).await
+    }
+
+    /// Makes a user who has no password, and signs in with tokens only: a service. Two requests.
+    ///
+    /// # Errors
+    /// `RESOURCE_ALREADY_EXISTS`.
+    pub async fn service_create(&self, name: &UserName) -> Result<User> {
+        self.user_make(name, None, false).await
+    }
+
+    async fn user_make(&self, name: &UserName, hash: Option<&PasswordHash>, is_admin: bool) -> Result<User> {
         let id = self.next_id(Kind::Users).await?;
         let item = Item::new(access_rows::User::key(name))
             .with(USER_ID, number(id))
-            .with(PASSWORD, text(hash.as_str()))
             .with(IS_ADMIN, number(u32::from(is_admin)))
             .with(VERSION, number(1))
             .with(ROLES, map(Map::new()));
+        let item = match hash {
+            Some(hash) => item.with(PASSWORD, text(hash.as_str())),
+            None => item,
+        };
         let listed = Item::new(access_rows::ListedUser::key(&Ordinal(id))).with(USER, text(name.as_str()));
         let mut others = vec![Write::Put(listed, Condition::Always)];
         others.extend(is_admin.then(one_administrator_more));
@@ -97,7 +112,8 @@ impl Store {
     /// The table cannot be read.
     pub async fn has_password(&self, name: &UserName, password: String) -> Result<bool> {
         let account = Account::find(&self.access, name).await?;
-        self.passwords().check(name, account.as_ref().map(|account| &account.password), password).await
+        let hash = account.as_ref().and_then(|account| account.password.as_ref());
+        self.passwords().check(name, hash, password, None).await
     }
 
     /// Gives a user another password: the one before is refused from now on, in every process. One request.
@@ -108,6 +124,19 @@ impl Store {
         let hash = self.passwords().hash(password).await?;
         let update = Update::new(access_rows::User::key(name));
         let update = update.set(PASSWORD, text(hash.as_str())).add(VERSION, number(1));
+        match self.access.apply(&update).await {
+            Err(Failure::Refused { .. }) => Err(UserName::not_found(name.as_str())),
+            outcome => Ok(outcome?),
+        }
+    }
+
+    /// Lets a user in no longer, or again: by no password, session or token. One request.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`.
+    pub async fn user_set_disabled(&self, name: &UserName, is_disabled: bool) -> Result<()> {
+        let update = Update::new(access_rows::User::key(name));
+        let update = update.set(DISABLED, number(u32::from(is_disabled))).add(VERSION, number(1));
         match self.access.apply(&update).await {
             Err(Failure::Refused { .. }) => Err(UserName::not_found(name.as_str())),
             outcome => Ok(outcome?),
@@ -138,7 +167,7 @@ impl Store {
             .await
     }
 
-    /// Deletes what a user was granted, and the user: then his password is refused in every process. A call that is cut off has taken some of
+    /// Deletes what a user was granted, his sessions and tokens, and the user: then his password is refused in every process. A call that is cut off has taken some of
     /// it, and another one goes on. What he is granted meanwhile is left, and grants nothing to anybody.
     ///
     /// # Errors
@@ -152,6 +181,9 @@ impl Store {
         let member = |role: &u32| access_rows::RoleMember::key(&Ordinal(*role), name);
         let members: Vec<_> = found.user.roles.iter().map(member).collect();
         self.access.write_many(Vec::new(), &members).await?;
+        let signed = self.access.query(Query::of(access_rows::User::partition(name))).await?;
+        let signed = signed.iter().filter_map(Item::key).filter(|key| *key != access_rows::User::key(name));
+        self.access.write_many(Vec::new(), &signed.collect::<Vec<_>>()).await?;
         self.access
             .change("a user", async |refusal: table::Refusal| {
                 let found = self.user_get(name).await?;
@@ -172,7 +204,7 @@ impl Store {
 /// The user's item is as it was read.
 pub(super) fn unchanged(found: &Found) -> Condition {
     let is = |attribute: &str, value: u32| Condition::Equals(attribute.into(), number(value));
-    is(USER_ID, found.user.id).and(is(VERSION, found.version))
+    is(USER_ID, found.user.id).and(is(VERSION, found.user.version))
 }
 
 fn last_administrator() -> Error {

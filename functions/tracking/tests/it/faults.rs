@@ -99,7 +99,7 @@ async fn one_client(server: &Server, experiment: &str, run: &str, task: i64) {
 
 #[tokio::test]
 async fn experiments_and_runs_are_made_and_changed_once() {
-    for (refuse, lose) in [(3, 0), (0, 2)] {
+    for (refuse, lose) in [(5, 0), (0, 5)] {
         let site = Site::new().await;
         site.faults.refuse_every(refuse);
         site.faults.lose_answer_every(lose);

@@ -1,0 +1,102 @@
+//! `mlflow-serverless token`: tokens of users and of services, for operators who can reach the tables.
+
+use auth::store::Store;
+use clap::{Args, Subcommand};
+use mlflow_api::{Error, ErrorCode};
+
+use crate::Failure;
+use crate::admin::{say, settle, store, user_name};
+use crate::connect::Place;
+
+/// Options of `token`.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a token, and write it to the standard output. It is not shown again.
+    Create {
+        /// Name of the user.
+        #[arg(value_name = "USER")]
+        user: String,
+        /// What the token is called.
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// What may be done with it: everything that the user may do, read, or ingest (sending traces).
+        #[arg(long, default_value = "everything")]
+        only: String,
+        /// The id of the one experiment that it is for.
+        #[arg(long, value_name = "ID")]
+        experiment: Option<String>,
+        /// After how many days it ends [default: it does not].
+        #[arg(long)]
+        days: Option<String>,
+        /// Make the user if he is not there: a service, which has no password.
+        #[arg(long)]
+        service: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List the tokens of a user.
+    List {
+        /// Name of the user.
+        #[arg(value_name = "USER")]
+        user: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Revoke a token.
+    Revoke {
+        /// Name of the user.
+        #[arg(value_name = "USER")]
+        user: String,
+        /// Id of the token, as it is listed.
+        #[arg(value_name = "ID")]
+        id: u32,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    match options.command {
+        Command::Create { user, name, only, experiment, days, service, place } => {
+            let user = user_name(&user)?;
+            let new = auth::new_token(&name, &only, &experiment.unwrap_or_default(), &days.unwrap_or_default())
+                .map_err(failure)?;
+            let store = store(&place).await?;
+            if service {
+                match store.service_create(&user).await {
+                    Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {}
+                    made => drop(made.map_err(failure)?),
+                }
+            }
+            let (secret, _) = store.token_create(&user, new).await.map_err(failure)?;
+            settle().await;
+            say(&secret.token());
+        }
+        Command::List { user, place } => list(&store(&place).await?, &user).await?,
+        Command::Revoke { user, id, place } => {
+            store(&place).await?.token_revoke(&user_name(&user)?, id).await.map_err(failure)?;
+            settle().await;
+            say("The token is revoked.");
+        }
+    }
+    Ok(())
+}
+
+async fn list(store: &Store, user: &str) -> Result<(), Failure> {
+    for token in store.tokens(&user_name(user)?).await.map_err(failure)? {
+        let end = token.expires.map_or_else(|| "never".to_owned(), auth::day);
+        let made = auth::day(token.creation_time / 1_000);
+        say(&format!("{}\t{}\t{}\tmade {made}\tends {end}", token.id, token.name, auth::reach(&token.restriction)));
+    }
+    Ok(())
+}
+
+fn failure(error: Error) -> Failure {
+    error.cause.unwrap_or(error.message).into()
+}

@@ -1,0 +1,235 @@
+//! Browsers: signing in on a page, and out as MLflow's page does.
+
+use axum::body::Body;
+use http::header::{CACHE_CONTROL, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE, WWW_AUTHENTICATE};
+use http::{HeaderMap, Request};
+use http_body_util::BodyExt;
+use mlflow_api::UserName;
+use mlflow_api::auth::Level;
+use serde_json::json;
+use test_site::Api;
+use tower::ServiceExt;
+
+use crate::people::{PASSWORD, Server, process};
+
+const HOST_NAME: &str = "ml.example:5000";
+const CURRENT: &str = "/ajax-api/2.0/mlflow/users/current";
+
+/// A browser, with the cookies that it was told to keep.
+#[derive(Clone)]
+struct Browser {
+    api: Api,
+    cookies: Vec<(String, String)>,
+}
+
+struct Shown {
+    status: u16,
+    headers: HeaderMap,
+    text: String,
+}
+
+impl Shown {
+    fn header(&self, name: http::HeaderName) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl Browser {
+    fn new(api: &Api) -> Self {
+        Self { api: api.clone(), cookies: Vec::new() }
+    }
+
+    /// The same browser, whose next requests another process answers.
+    fn elsewhere(&self, api: &Api) -> Self {
+        Self { api: api.clone(), cookies: self.cookies.clone() }
+    }
+
+    async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Shown {
+        let cookies: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let request =
+            Request::builder().method(method).uri(path).header(HOST, HOST_NAME).header(COOKIE, cookies.join("; "));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let response = self.api.0.clone().oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        for cookie in headers.get_all(SET_COOKIE) {
+            let (name, value) = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap();
+            self.cookies.retain(|(other, _)| other != name);
+            self.cookies.push((name.to_owned(), value.to_owned()));
+        }
+        Shown { status, headers, text: String::from_utf8_lossy(&text).into_owned() }
+    }
+
+    async fn get(&mut self, path: &str) -> Shown {
+        self.send("GET", path, &[], "").await
+    }
+
+    async fn sign_in(&mut self, path: &str, name: &str, password: &str) -> Shown {
+        let form = format!("username={name}&password={}", password.replace(' ', "+"));
+        self.send("POST", path, &[(ORIGIN.as_str(), &format!("http://{HOST_NAME}"))], &form).await
+    }
+
+    /// As MLflow's page does it, before it asks who is signed in.
+    fn delete_companion(&mut self) {
+        self.cookies.retain(|(name, _)| name != "mlflow_user");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_is_led_to_a_form_and_back() {
+    let server = Server::new(Level::Read).await;
+    let ann = server.user("ann").await;
+    let there = process(&server.site.table, &server.access, Level::Read).await;
+    let mut browser = Browser::new(&ann.api);
+    let led = browser.get("/tokens").await;
+    assert_eq!((led.status, led.header(LOCATION)), (303, "/signin?next=%2Ftokens"));
+    let form = browser.get("/signin?next=%2Ftokens").await;
+    assert!(form.status == 200 && form.text.contains("<form class=\"narrow\" method=\"post\">"), "{}", form.text);
+    assert_eq!(form.header(CACHE_CONTROL), "no-store");
+    let wrong = browser.sign_in("/signin?next=%2Ftokens", "%3Cann", "wrong").await;
+    assert!(wrong.status == 401 && wrong.text.contains("value=\"&lt;ann\""), "{}", wrong.text);
+    assert_eq!(browser.cookies, []);
+    let inside = browser.sign_in("/signin?next=%2Ftokens", "ann", PASSWORD).await;
+    assert_eq!((inside.status, inside.header(LOCATION)), (303, "/tokens"));
+    assert_eq!(browser.cookies.len(), 2);
+    // It is so in another process, too.
+    let mut elsewhere = browser.elsewhere(&there);
+    assert_eq!((browser.get(CURRENT).await.status, elsewhere.get(CURRENT).await.status), (200, 200));
+    assert_eq!(elsewhere.get("/signin?next=%2Ftokens").await.header(LOCATION), "/tokens");
+    // Who is sent elsewhere by a link stays here.
+    let mut other = Browser::new(&ann.api);
+    let led = other.sign_in("/signin?next=%2F%2Fevil.example", "ann", PASSWORD).await;
+    assert_eq!((led.status, led.header(LOCATION)), (303, "/"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_clients_of_the_api_are_asked_for_a_password() {
+    let server = Server::new(Level::Read).await;
+    let mut browser = Browser::new(&server.admin.api);
+    for (path, status, asks) in [
+        ("/api/2.0/mlflow/users/current", 401, true),
+        (CURRENT, 401, false),
+        ("/graphql", 401, false),
+        ("/get-artifact?run_uuid=x&path=y", 401, false),
+    ] {
+        let method = if path == "/graphql" { "POST" } else { "GET" };
+        let refused = browser.send(method, path, &[], "").await;
+        assert_eq!((refused.status, refused.headers.contains_key(WWW_AUTHENTICATE)), (status, asks), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_signs_out_by_the_page_is_out_everywhere() {
+    let server = Server::new(Level::Read).await;
+    let ann = server.user("ann").await;
+    let there = process(&server.site.table, &server.access, Level::Read).await;
+    for asked in [CURRENT, "/signin"] {
+        let mut browser = Browser::new(&ann.api);
+        browser.sign_in("/signin", "ann", PASSWORD).await;
+        let mut kept = browser.elsewhere(&there);
+        assert_eq!(kept.get(CURRENT).await.status, 200);
+        let mut signed_out = browser.clone();
+        signed_out.delete_companion();
+        let without = signed_out.get("/ajax-api/2.0/mlflow/experiments/get?experiment_id=0").await;
+        assert_eq!((without.status, without.headers.contains_key(SET_COOKIE)), (401, false));
+        // Without it the session is not used, and it still counts for whoever has both.
+        assert_eq!(kept.get(CURRENT).await.status, 200);
+        let out = signed_out.get(asked).await;
+        assert_eq!(
+            (out.status, out.headers.contains_key(WWW_AUTHENTICATE)),
+            (if asked == CURRENT { 401 } else { 200 }, false)
+        );
+        assert_eq!((kept.get(CURRENT).await.status, browser.get(CURRENT).await.status), (401, 401));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_page_of_another_origin_does_anything_with_a_session() {
+    let server = Server::new(Level::NoPermissions).await;
+    let ann = server.user("ann").await;
+    let mut browser = Browser::new(&ann.api);
+    let form = format!("username=ann&password={}", PASSWORD.replace(' ', "+"));
+    for headers in [
+        &[][..],
+        &[("origin", "https://evil.example")],
+        &[("origin", "null")],
+        &[("sec-fetch-site", "cross-site"), ("origin", "http://ml.example:5000")],
+        &[("sec-fetch-site", "same-site")],
+    ] {
+        let refused = browser.send("POST", "/signin", headers, &form).await;
+        assert_eq!((refused.status, browser.cookies.len()), (403, 0), "{headers:?}");
+    }
+    browser.sign_in("/signin", "ann", PASSWORD).await;
+    let create = "/ajax-api/2.0/mlflow/experiments/create";
+    for (headers, status) in [
+        (&[][..], 403),
+        (&[("origin", "https://evil.example")], 403),
+        (&[("sec-fetch-site", "cross-site")], 403),
+        (&[("sec-fetch-site", "same-site")], 403),
+        (&[("sec-fetch-site", "same-origin")], 200),
+        (&[("origin", "http://ml.example:5000")], 200),
+    ] {
+        let body = json!({ "name": format!("{headers:?}") }).to_string();
+        let headers: Vec<_> = headers.iter().copied().chain([("content-type", "application/json")]).collect();
+        assert_eq!(browser.send("POST", create, &headers, &body).await.status, status, "{headers:?}");
+    }
+    // A link leads to a page, and to nothing else.
+    let link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+    assert_eq!(browser.send("GET", "/tokens", &link, "").await.status, 200);
+    assert_eq!(browser.send("GET", CURRENT, &link, "").await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_password_ends_all_sessions_but_the_one_it_is_changed_in() {
+    let server = Server::new(Level::Read).await;
+    let ann = server.user("ann").await;
+    let there = process(&server.site.table, &server.access, Level::Read).await;
+    let [mut first, mut second] = [Browser::new(&ann.api), Browser::new(&there)];
+    for browser in [&mut first, &mut second] {
+        browser.sign_in("/signin", "ann", PASSWORD).await;
+        assert_eq!(browser.get(CURRENT).await.status, 200);
+    }
+    let own = [("sec-fetch-site", "same-origin"), ("content-type", "application/json")];
+    let path = "/ajax-api/2.0/mlflow/users/update-password";
+    let body = json!({ "username": "ann", "password": "another horse battery", "current_password": PASSWORD });
+    assert_eq!(first.send("PATCH", path, &own, &body.to_string()).await.status, 200);
+    assert_eq!((second.get(CURRENT).await.status, first.get(CURRENT).await.status), (401, 200));
+    assert_eq!(first.elsewhere(&there).get(CURRENT).await.status, 200);
+    // An administrator's word ends this one, too.
+    let by_admin = json!({ "username": "ann", "password": "third horse battery" });
+    server.admin.v2("PATCH", "users/update-password", by_admin).await.ok();
+    assert_eq!((first.get(CURRENT).await.status, first.elsewhere(&there).get(CURRENT).await.status), (401, 401));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_disabled_or_deleted_is_out_and_the_next_of_the_name_is_not_in() {
+    let server = Server::new(Level::Read).await;
+    let ann = server.user("ann").await;
+    let name = UserName::new("ann").unwrap();
+    let mut browser = Browser::new(&ann.api);
+    browser.sign_in("/signin", "ann", PASSWORD).await;
+    for (is_disabled, status) in [(true, 401), (false, 200)] {
+        server.users.user_set_disabled(&name, is_disabled).await.unwrap();
+        clock::sleep(permissions::LEASE).await;
+        assert_eq!((browser.get(CURRENT).await.status, ann.reads("0").await), (status, status));
+    }
+    let mut new = Browser::new(&ann.api);
+    server.users.user_set_disabled(&name, true).await.unwrap();
+    assert_eq!(new.sign_in("/signin", "ann", PASSWORD).await.status, 401);
+    server.admin.v2("DELETE", "users/delete", json!({ "username": "ann" })).await.ok();
+    server.user("ann").await;
+    assert_eq!((browser.get(CURRENT).await.status, ann.reads("0").await), (401, 200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_can_sign_in_yet_the_page_says_what_to_do() {
+    let server = Server::new(Level::Read).await;
+    let nobody = server.site.table.beside("nobody".to_owned());
+    nobody.create_access_if_missing().await.unwrap();
+    let api = process(&server.site.table, &nobody, Level::Read).await;
+    let page = Browser::new(&api).get("/signin").await;
+    assert!(page.status == 200 && page.text.contains("mlflow-serverless admin create NAME"), "{}", page.text);
+    let long = "x".repeat(9 << 10);
+    let refused = Browser::new(&api).sign_in("/signin", &long, "x").await;
+    assert_eq!(refused.status, 413);
+}

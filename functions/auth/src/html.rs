@@ -1,0 +1,62 @@
+//! Pages of this function's own: without scripts, and in the style of MLflow's user interface.
+
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_FRAME_OPTIONS};
+use http::{HeaderName, HeaderValue, StatusCode};
+use service::Answer;
+
+const STYLE: &str = include_str!("html.css");
+/// A page loads nothing, is in no frame, and sends its form to this server only.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+/// A page with this title and this body, of which everything that somebody has chosen was [escaped](escape).
+pub(crate) fn page(status: StatusCode, title: &str, body: &str) -> Answer {
+    let html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title} - MLflow</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</body>\n</html>\n"
+    );
+    let answer = Answer::Foreign { status, content_type: "text/html; charset=utf-8", body: html.into_bytes() };
+    [
+        (CACHE_CONTROL, "no-store"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_FRAME_OPTIONS, "DENY"),
+        // A form without it would not say where it comes from.
+        (REFERRER_POLICY, "same-origin"),
+        (CROSS_ORIGIN_OPENER_POLICY, "same-origin"),
+    ]
+    .into_iter()
+    .fold(answer, |answer, (name, value)| answer.with_header(name, HeaderValue::from_static(value)))
+}
+
+/// A line that says that something went wrong, or right.
+pub(crate) fn note(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("<p class=\"note\" role=\"alert\">{}</p>\n", escape(text)) }
+}
+
+/// A text as it stands in HTML, also within quotes.
+pub(crate) fn escape(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut escaped, character| {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+        escaped
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_has_chosen_is_text() {
+        assert_eq!(escape("<b a=\"'&"), "&lt;b a=&quot;&#39;&amp;");
+        assert_eq!(note("<script>"), "<p class=\"note\" role=\"alert\">&lt;script&gt;</p>\n");
+    }
+}

@@ -1,0 +1,110 @@
+//! Signing in on a page, and signing out.
+//!
+//! The form has no address of its own, so that a browser keeps what stands behind the `#` of the address on its way there and back.
+
+use access::Arrived;
+use axum::Router;
+use axum::extract::Request as HttpRequest;
+use axum::middleware::{Next, from_fn};
+use http::header::SET_COOKIE;
+use http::{HeaderValue, Method, StatusCode};
+use mlflow_api::{ErrorCode, Request, Result, UserName};
+use permissions::page::{back, is_of_own_page};
+use permissions::{Cookies, cookies};
+use service::Answer;
+
+use crate::html::{escape, note, page};
+use crate::store::{SESSION, Store};
+
+const FORM: &str = r#"<form class="narrow" method="post">
+<label for="username">Username</label>
+<input id="username" name="username" autocomplete="username" value="NAME" required autofocus>
+<label for="password">Password</label>
+<input id="password" name="password" type="password" autocomplete="current-password" required>
+<button type="submit">Sign in</button>
+</form>
+"#;
+/// What is said where nobody can sign in yet.
+const NOBODY: &str = "<p>Nobody can sign in yet. Whoever runs this server makes the first administrator:</p>\n\
+                      <code>mlflow-serverless admin create NAME</code>\n";
+
+fn form(status: StatusCode, text: &str, name: &str) -> Answer {
+    page(status, "Sign in", &format!("{}{}", note(text), FORM.replace("NAME", &escape(name))))
+}
+
+fn with_cookies(answer: Answer, cookies: [String; 2]) -> Answer {
+    cookies.into_iter().fold(answer, |answer, cookie| match HeaderValue::from_str(&cookie) {
+        Ok(cookie) => answer.with_header(SET_COOKIE, cookie),
+        Err(_) => answer,
+    })
+}
+
+/// Where the request wants to go then.
+fn next(request: &Request) -> String {
+    let next = request.query.iter().find(|(name, _)| name == "next").map(|(_, next)| next.as_str());
+    back(next.unwrap_or("/")).to_owned()
+}
+
+/// Shows the form. Whoever has signed in is led on, and whoever has signed out is so in every process.
+pub(crate) async fn show(store: Store, arrived: Arrived, request: Request) -> Result<Answer> {
+    match Cookies::of(&arrived) {
+        Cookies::SignedOut(secret) => store.session_end(&secret).await?,
+        Cookies::SignedIn(_) if store.is_known(&arrived).await? => return Ok(Answer::SeeOther(next(&request))),
+        Cookies::SignedIn(_) | Cookies::None => {}
+    }
+    if !store.has_users().await? {
+        return Ok(page(StatusCode::OK, "Sign in", NOBODY));
+    }
+    Ok(form(StatusCode::OK, "", ""))
+}
+
+/// Takes the form. Each session has a new secret: none that somebody else has put into the browser becomes one.
+pub(crate) async fn submit(store: Store, arrived: Arrived, request: Request) -> Result<Answer> {
+    if !is_of_own_page(&arrived) {
+        return Ok(form(StatusCode::FORBIDDEN, "This form was sent by a page of another server.", ""));
+    }
+    let fields = fields(&request);
+    let field = |name| fields.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value.as_str());
+    let (name, password) = (field("username"), field("password"));
+    let Some(user) = UserName::named(name).filter(|_| !password.is_empty()) else {
+        return Ok(form(StatusCode::UNAUTHORIZED, "Enter your username and your password.", name));
+    };
+    match store.session_open(&user, password.to_owned(), arrived.entry.peer).await {
+        Ok(Some(secret)) => {
+            if let Cookies::SignedIn(old) | Cookies::SignedOut(old) = Cookies::of(&arrived) {
+                store.session_end(&old).await?;
+            }
+            Ok(with_cookies(Answer::SeeOther(next(&request)), cookies::opened(&arrived, &secret, SESSION)))
+        }
+        Ok(None) => Ok(form(StatusCode::UNAUTHORIZED, "The username or the password is wrong.", name)),
+        Err(error) if error.code == ErrorCode::ResourceExhausted => {
+            Ok(form(StatusCode::TOO_MANY_REQUESTS, &error.message, name))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The fields of a form that was sent.
+pub(crate) fn fields(request: &Request) -> Vec<(String, String)> {
+    Request::parse_query(&String::from_utf8_lossy(&request.body))
+}
+
+/// Ends the session of a browser whose page has signed out: MLflow's deletes a cookie and asks who is signed in.
+pub(crate) fn ending_sessions(router: Router, store: Store) -> Router {
+    router.layer(from_fn(move |request: HttpRequest, next: Next| {
+        let store = store.clone();
+        async move {
+            let (parts, body) = request.into_parts();
+            if parts.method == Method::GET && parts.uri.path().ends_with("/users/current") {
+                let arrived = Arrived::of(&parts);
+                if let Cookies::SignedOut(secret) = Cookies::of(&arrived)
+                    && let Err(error) = store.session_end(&secret).await
+                {
+                    // The browser has none of its cookies any more, and the session ends by itself.
+                    tracing::error!(%error, "a session could not be ended");
+                }
+            }
+            next.run(HttpRequest::from_parts(parts, body)).await
+        }
+    }))
+}

@@ -1,0 +1,88 @@
+//! Sessions of browsers.
+
+use std::net::IpAddr;
+
+use access::{Arrived, Authorizer};
+use key_schema::access_rows;
+use key_schema::attributes::{EXPIRES, OPENED_WITH, USER_ID, VERSION};
+use mlflow_api::{Result, UserName};
+use permissions::{Account, LEASE, Secret, session_key};
+use table::{Condition, Failure, Item, Update, Write, number, text};
+
+use super::Store;
+
+/// For how long one stays signed in, in seconds: a day of work, however long it takes.
+pub const SESSION: u64 = 24 * 3_600;
+
+impl Store {
+    /// Opens a session for whoever, at an address, knows a user's password; `None` for whoever does not. Two requests.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED`, where too many sign in at a time.
+    pub async fn session_open(
+        &self,
+        name: &UserName,
+        password: String,
+        from: Option<IpAddr>,
+    ) -> Result<Option<Secret>> {
+        let account = Account::find(&self.access, name).await?;
+        let hash = account.as_ref().and_then(|account| account.password.clone());
+        let is_right = self.passwords().check(name, hash.as_ref(), password, from).await?;
+        let account = account.filter(|account| is_right && !account.is_disabled);
+        let Some((account, hash)) = account.zip(hash) else {
+            tracing::warn!(target: "audit", event = "not signed in", by = ?name.as_str(), from = ?from);
+            return Ok(None);
+        };
+        let secret = Secret::new(name.clone());
+        let end = clock::now_ms() / 1_000 + i64::try_from(SESSION).unwrap_or(i64::MAX);
+        let session = Item::new(session_key(name, &secret.digest()))
+            .with(USER_ID, number(account.user.id))
+            .with(OPENED_WITH, text(hash.mark()))
+            .with(EXPIRES, number(end));
+        self.access.put(session, &Condition::Always).await?;
+        tracing::info!(target: "audit", event = "signed in", by = ?name.as_str(), from = ?from);
+        Ok(Some(secret))
+    }
+
+    /// Ends a session, in every process. One request.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn session_end(&self, secret: &Secret) -> Result<()> {
+        self.access.delete(&session_key(secret.user(), &secret.digest()), &Condition::Always).await?;
+        tracing::info!(target: "audit", event = "signed out", by = ?secret.user().as_str());
+        clock::sleep(LEASE).await;
+        Ok(())
+    }
+
+    /// Whether a request was sent by somebody who is known.
+    ///
+    /// # Errors
+    /// The tables cannot be read.
+    pub async fn is_known(&self, arrived: &Arrived) -> Result<bool> {
+        let known = match self.basic.authenticate(arrived).await {
+            Ok(identity) => self.basic.confirm(identity).await,
+            refused => refused,
+        };
+        match known {
+            Ok(_) => Ok(true),
+            Err(error) if error.code.http_status() < 500 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives a user another password and keeps this session of his: all others end, in every process. One request.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user, or his session has ended.
+    pub(crate) async fn user_set_password_in(&self, name: &UserName, password: String, digest: &str) -> Result<()> {
+        let hash = self.passwords().hash(password).await?;
+        let user = Update::new(access_rows::User::key(name));
+        let user = user.set(key_schema::attributes::PASSWORD, text(hash.as_str())).add(VERSION, number(1));
+        let session = Update::new(session_key(name, digest)).set(OPENED_WITH, text(hash.mark()));
+        match self.access.transact(&[Write::Update(user), Write::Update(session)]).await {
+            Err(Failure::Cancelled(_)) => Err(UserName::not_found(name.as_str())),
+            outcome => Ok(outcome?),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What a request says to prove who sent it.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use mlflow_api::{Error, UserName};
+
+/// Credentials of a request. What is shown of them for debugging holds no secret.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Credentials {
+    /// A user's name and password.
+    Password(UserName, String),
+    /// A session that a browser has opened for a user, by the digest of its secret.
+    Session(UserName, String),
+    /// A token of a user, by the digest of its secret.
+    Token(UserName, String),
+}
+
+/// What a request was sent with.
+#[derive(Debug)]
+pub struct Sent {
+    /// The credentials.
+    pub credentials: Credentials,
+    /// The address that it came from.
+    pub from: Option<IpAddr>,
+    /// What is answered if they are nobody's.
+    pub refusal: Error,
+}
+
+impl PartialEq for Sent {
+    fn eq(&self, other: &Self) -> bool {
+        self.credentials == other.credentials
+    }
+}
+
+impl Eq for Sent {}
+
+impl Credentials {
+    /// The user whom they name. Whether they are his has to be looked at.
+    #[must_use]
+    pub fn user(&self) -> &UserName {
+        match self {
+            Self::Password(user, _) | Self::Session(user, _) | Self::Token(user, _) => user,
+        }
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::Password(..) => "Password",
+            Self::Session(..) => "Session",
+            Self::Token(..) => "Token",
+        };
+        formatter.debug_tuple(kind).field(self.user()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_is_shown() {
+        let credentials = Credentials::Password(UserName::named("ann").unwrap(), "correct horse battery".to_owned());
+        assert!(!format!("{credentials:?}").contains("horse"), "{credentials:?}");
+    }
+}

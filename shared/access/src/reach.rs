@@ -1,0 +1,119 @@
+//! What narrowed credentials reach.
+
+use std::sync::Arc;
+
+use mlflow_api::ExperimentId;
+
+use crate::authorizer::{Sight, Visible};
+use crate::guard::{Ask, Guarded};
+use crate::needs::{Action, Resource};
+use crate::restriction::{Only, Restriction};
+
+impl Restriction {
+    /// Whether it leaves this in. Narrowed credentials never change users, roles and grants: else they could be made wider.
+    pub(crate) fn admits(&self, ask: &Ask) -> bool {
+        if self.is_none() {
+            return true;
+        }
+        let is_in_reach = match (&self.experiment, &ask.guard) {
+            (None, _) => true,
+            (Some(experiment), Guarded::Experiment(other) | Guarded::Scorer(other, _)) => experiment == other,
+            // A list leaves out what is not in reach.
+            (Some(_), Guarded::Workspace(_)) => ask.action == Action::List,
+            (Some(_), _) => false,
+        };
+        let is_about_users = matches!(ask.kind, Resource::User | Resource::Role) || ask.action == Action::Share;
+        is_in_reach
+            && match self.only {
+                Only::Everything => !(is_about_users && ask.action.writes()),
+                Only::Reading => matches!(ask.action, Action::List | Action::Read),
+                Only::Ingest => (ask.action, ask.kind) == (Action::Create, Resource::Trace),
+            }
+    }
+
+    /// What lists may show of what they may show to the user.
+    pub(crate) fn narrow(&self, visible: Visible) -> Visible {
+        match (self.only, self.experiment) {
+            (Only::Ingest, _) => Visible::nothing(),
+            (_, None) => visible,
+            (_, Some(experiment)) => Visible::Which(Arc::new(InReach { experiment, visible })),
+        }
+    }
+}
+
+/// What may be shown of one experiment.
+#[derive(Debug)]
+struct InReach {
+    experiment: ExperimentId,
+    visible: Visible,
+}
+
+impl InReach {
+    fn has(&self, guarded: &Guarded) -> bool {
+        matches!(guarded, Guarded::Experiment(other) | Guarded::Scorer(other, _) if *other == self.experiment)
+    }
+}
+
+impl Sight for InReach {
+    fn shows(&self, kind: Resource, guarded: &Guarded) -> bool {
+        self.has(guarded) && self.visible.shows_as(kind, guarded)
+    }
+
+    fn all(&self, kind: Resource) -> Option<Vec<Guarded>> {
+        let experiment = Guarded::Experiment(self.experiment);
+        match kind {
+            Resource::Experiment => Some(Some(experiment).filter(|it| self.visible.shows(it)).into_iter().collect()),
+            Resource::RegisteredModel | Resource::Prompt => Some(Vec::new()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(action: Action, kind: Resource, guard: Guarded) -> Ask {
+        Ask { action, kind, guard, stored: None }
+    }
+
+    fn experiment(number: u64) -> ExperimentId {
+        ExperimentId::from_number(number).unwrap()
+    }
+
+    #[test]
+    fn credentials_for_an_experiment_reach_nothing_else() {
+        let narrow = Restriction { experiment: Some(experiment(7)), only: Only::Everything };
+        let of = |number| Guarded::Experiment(experiment(number));
+        assert!(narrow.admits(&ask(Action::Delete, Resource::Run, of(7))));
+        assert!(narrow.admits(&ask(Action::List, Resource::Experiment, Guarded::Workspace(Resource::Experiment))));
+        for refused in [
+            ask(Action::Read, Resource::Run, of(8)),
+            ask(Action::Create, Resource::Experiment, Guarded::Workspace(Resource::Experiment)),
+            ask(Action::Share, Resource::Experiment, of(7)),
+            ask(Action::Read, Resource::Run, Guarded::Absent(Resource::Run)),
+        ] {
+            assert!(!narrow.admits(&refused), "{refused:?}");
+        }
+        let visible = narrow.narrow(Visible::Everything);
+        assert!(visible.shows(&of(7)) && !visible.shows(&of(8)));
+        assert_eq!(visible.few(Resource::Experiment), Some(vec![of(7)]));
+        assert_eq!(visible.few(Resource::RegisteredModel), Some(Vec::new()));
+    }
+
+    #[test]
+    fn credentials_for_one_thing_do_nothing_else() {
+        let guard = Guarded::Experiment(experiment(7));
+        let only = |only| Restriction { experiment: None, only };
+        for action in [Action::Create, Action::List, Action::Read, Action::Update, Action::Delete, Action::Share] {
+            for kind in [Resource::Run, Resource::Trace] {
+                let ask = ask(action, kind, guard.clone());
+                assert!(Restriction::default().admits(&ask));
+                assert_eq!(only(Only::Reading).admits(&ask), matches!(action, Action::List | Action::Read), "{ask:?}");
+                let is_ingest = (action, kind) == (Action::Create, Resource::Trace);
+                assert_eq!(only(Only::Ingest).admits(&ask), is_ingest, "{ask:?}");
+            }
+        }
+        assert!(!only(Only::Ingest).narrow(Visible::Everything).shows(&guard));
+    }
+}

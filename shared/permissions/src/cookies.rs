@@ -1,0 +1,140 @@
+//! Cookies of browsers that have signed in.
+//!
+//! The session's own cookie is out of reach of scripts. Beside it stands one that the page's script can read and delete: MLflow's user
+//! interface signs out by deleting it. Only that it is missing counts, never what it says.
+
+use access::Arrived;
+use http::header::{COOKIE, HOST};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::secret::Secret;
+
+/// The session over TLS. No other host, and no page without TLS, can set a cookie of this name.
+const SECURE: &str = "__Host-mlflow_session";
+/// The session without TLS, and the port behind it: browsers send cookies of one port to all.
+const PLAIN: &str = "mlflow_session_";
+/// Says that somebody has signed in, and has not signed out (`mlflow/server/js/src/account`).
+const COMPANION: &str = "mlflow_user";
+/// What `encodeURIComponent` leaves as it is: the page decodes every cookie.
+const PLAIN_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
+
+/// What the cookies of a request say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cookies {
+    /// Nobody has signed in.
+    None,
+    /// Somebody has.
+    SignedIn(Secret),
+    /// Somebody has, and has signed out: the session is to be removed.
+    SignedOut(Secret),
+}
+
+impl Cookies {
+    /// Those of a request.
+    #[must_use]
+    pub fn of(arrived: &Arrived) -> Self {
+        let Some(secret) = value(arrived, &session(arrived)).and_then(Secret::of_cookie) else { return Self::None };
+        if value(arrived, COMPANION).is_some() { Self::SignedIn(secret) } else { Self::SignedOut(secret) }
+    }
+}
+
+/// The headers that set the cookies of a session, of so many seconds, for the browser that has sent this request.
+#[must_use]
+pub fn opened(arrived: &Arrived, secret: &Secret, seconds: u64) -> [String; 2] {
+    let user = utf8_percent_encode(secret.user().as_str(), PLAIN_CHARACTERS).to_string();
+    set(arrived, &secret.cookie(), &user, seconds)
+}
+
+/// The headers that delete them.
+#[must_use]
+pub fn closed(arrived: &Arrived) -> [String; 2] {
+    set(arrived, "", "", 0)
+}
+
+fn set(arrived: &Arrived, session_value: &str, user: &str, seconds: u64) -> [String; 2] {
+    let rest =
+        format!("Path=/; Max-Age={seconds}; SameSite=Lax{}", if arrived.entry.is_secure { "; Secure" } else { "" });
+    [format!("{}={session_value}; {rest}; HttpOnly", session(arrived)), format!("{COMPANION}={user}; {rest}")]
+}
+
+/// The name of the session's cookie.
+fn session(arrived: &Arrived) -> String {
+    if arrived.entry.is_secure {
+        return SECURE.to_owned();
+    }
+    let host = arrived.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let port = host.rsplit_once(':').map_or("80", |(_, port)| port);
+    let is_port = !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
+    format!("{PLAIN}{}", if is_port { port } else { "80" })
+}
+
+/// The value of a cookie that is there once. What another host has put beside it makes both count for nothing.
+fn value<'a>(arrived: &'a Arrived, name: &str) -> Option<&'a str> {
+    let cookies = arrived.headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+    let mut values = cookies
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|cookie| cookie.trim().split_once('='))
+        .filter_map(|(other, value)| (other == name).then_some(value));
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use access::Entry;
+    use mlflow_api::UserName;
+
+    use super::*;
+
+    fn arrived(is_secure: bool, host: &str, cookies: &str) -> Arrived {
+        let request = http::Request::builder().header(HOST, host).header(COOKIE, cookies).body(()).unwrap();
+        let mut arrived = Arrived::of(&request.into_parts().0);
+        arrived.entry = Entry { is_secure, ..Entry::default() };
+        arrived
+    }
+
+    /// The cookies as a browser sends them back.
+    fn back(headers: &[String; 2]) -> String {
+        headers.iter().map(|header| header.split(';').next().unwrap()).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn a_session_is_what_was_set_until_the_page_deletes_the_companion() {
+        let secret = Secret::new(UserName::named("anné %").unwrap());
+        for (is_secure, host) in [(true, "ml.example"), (false, "127.0.0.1:5000"), (false, "localhost")] {
+            let headers = opened(&arrived(is_secure, host, ""), &secret, 60);
+            let both = back(&headers);
+            let of = |cookies: &str| Cookies::of(&arrived(is_secure, host, cookies));
+            assert_eq!(of(&both), Cookies::SignedIn(secret.clone()), "{both}");
+            assert_eq!(of(both.split(';').next().unwrap()), Cookies::SignedOut(secret.clone()));
+            assert_eq!(of(both.split(';').nth(1).unwrap()), Cookies::None);
+            assert_eq!(of(&format!("{both}; {both}")), Cookies::None);
+            assert!(headers[1].starts_with("mlflow_user=ann%C3%A9%20%25; Path=/; Max-Age=60; SameSite=Lax"));
+            assert!(headers[0].contains("HttpOnly") && !headers[1].contains("HttpOnly"));
+            assert_eq!(
+                headers.iter().filter(|header| header.contains("; Secure")).count(),
+                if is_secure { 2 } else { 0 }
+            );
+        }
+    }
+
+    #[test]
+    fn ports_have_their_own_and_tls_takes_none_of_theirs() {
+        let secret = Secret::new(UserName::named("ann").unwrap());
+        let both = back(&opened(&arrived(false, "localhost:5000", ""), &secret, 60));
+        assert_eq!(Cookies::of(&arrived(false, "localhost:5001", &both)), Cookies::None);
+        assert_eq!(Cookies::of(&arrived(true, "localhost:5000", &both)), Cookies::None);
+        let both = back(&opened(&arrived(true, "ml.example", ""), &secret, 60));
+        assert!(both.starts_with("__Host-mlflow_session="));
+        assert_eq!(Cookies::of(&arrived(false, "ml.example", &both)), Cookies::None);
+    }
+}

@@ -1,0 +1,56 @@
+//! Callers of whom a process has heard before.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use access::{Credentials, Identity};
+use rand::RngExt;
+use sha2::{Digest, Sha256};
+
+/// As many are kept.
+const MOST: usize = 10_000;
+
+/// Who callers were when they were looked up last, by a digest of their credentials that is this process's own. It spares the request that
+/// finds them; whether it still holds is read with what they want to do.
+pub(crate) struct Known {
+    callers: Mutex<HashMap<[u8; 32], Identity>>,
+    key: [u8; 32],
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { callers: Mutex::default(), key: rand::rng().random() }
+    }
+}
+
+impl Known {
+    pub(crate) fn get(&self, credentials: &Credentials) -> Option<Identity> {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner).get(&self.digest(credentials)).cloned()
+    }
+
+    /// Keeps who somebody is, without the credentials.
+    pub(crate) fn keep(&self, credentials: &Credentials, identity: &Identity) {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if callers.len() >= MOST {
+            callers.clear();
+        }
+        callers.insert(self.digest(credentials), Identity { sent: None, ..identity.clone() });
+    }
+
+    pub(crate) fn forget(&self, credentials: &Credentials) {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.digest(credentials));
+    }
+
+    fn digest(&self, credentials: &Credentials) -> [u8; 32] {
+        let (kind, secret) = match credentials {
+            Credentials::Password(_, password) => ("password", password),
+            Credentials::Session(_, digest) => ("session", digest),
+            Credentials::Token(_, digest) => ("token", digest),
+        };
+        let mut hash = Sha256::new();
+        hash.update(self.key);
+        // No name has this byte.
+        hash.update(format!("{kind}\0{}\0{secret}", credentials.user()));
+        hash.finalize().into()
+    }
+}

@@ -1,0 +1,73 @@
+//! What a process has read of users and their grants a moment ago, and relies on.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use clock::Moment;
+use table::{Item, TableKey};
+
+/// For how long a process relies on what it has read, counted from before the read was sent. Whoever takes something away waits so long before
+/// he answers: from then on, no process relies on what was before (`docs/adr/0004-leases.md`). Every process on the tables has the same.
+pub const LEASE: Duration = Duration::from_millis(300);
+
+/// As many items are kept.
+const MOST: usize = 10_000;
+
+/// What was found under a key.
+#[derive(Clone, Debug)]
+pub(crate) enum Seen {
+    Item(Item),
+    Nothing,
+}
+
+impl Seen {
+    pub(crate) fn of(item: Option<&Item>) -> Self {
+        item.cloned().map_or(Self::Nothing, Self::Item)
+    }
+}
+
+/// What was found, with the moment before it was read.
+#[derive(Default)]
+pub(crate) struct Recent(Mutex<HashMap<TableKey, (Moment, Seen)>>);
+
+impl Recent {
+    /// What was found under a key less than [`LEASE`] ago.
+    pub(crate) fn get(&self, key: &TableKey) -> Option<Seen> {
+        let items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (read_at, seen) = items.get(key)?;
+        (read_at.age() < LEASE).then(|| seen.clone())
+    }
+
+    /// Keeps what was read of keys after this moment.
+    pub(crate) fn keep(&self, read_at: Moment, read: impl Iterator<Item = (TableKey, Seen)>) {
+        let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if items.len() >= MOST {
+            items.retain(|_, (read_at, _)| read_at.age() < LEASE);
+        }
+        for (key, seen) in read {
+            if items.len() < MOST || items.contains_key(&key) {
+                items.insert(key, (read_at, seen));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use key_schema::Ordinal;
+    use key_schema::access_rows::Role;
+
+    use super::*;
+
+    #[test]
+    fn what_was_read_counts_for_a_moment() {
+        let recent = Recent::default();
+        let key = |role| TableKey::here(Role::key(&Ordinal(role)));
+        recent.keep(Moment::now(), [(key(1), Seen::Item(Item::new(key(1).key))), (key(2), Seen::Nothing)].into_iter());
+        assert!(matches!((recent.get(&key(1)), recent.get(&key(2))), (Some(Seen::Item(_)), Some(Seen::Nothing))));
+        assert!(recent.get(&key(3)).is_none());
+        std::thread::sleep(LEASE);
+        assert!(recent.get(&key(1)).is_none() && recent.get(&key(2)).is_none());
+    }
+}

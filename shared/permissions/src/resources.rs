@@ -1,0 +1,102 @@
+//! The resources that grants are about, and the items that say which they are.
+
+use access::Guarded;
+use key_schema::attributes::{ID, SCORER};
+use key_schema::{Key, Name, rows};
+use mlflow_api::auth::{EVERYTHING, GrantType};
+use table::Item;
+
+use crate::keep::Kept;
+use crate::rules::{scorer_of, scorer_pattern};
+use crate::users::RoleGrant;
+
+/// The resources of which a grant may say something about a guard.
+pub(crate) fn resources(guard: &Guarded) -> Vec<Kept> {
+    match guard {
+        Guarded::Experiment(experiment) => vec![Kept::Experiment(*experiment)],
+        Guarded::Scorer(experiment, name) => {
+            vec![Kept::Experiment(*experiment), Kept::Scorer(*experiment, name.clone())]
+        }
+        Guarded::RegisteredModel(name) => {
+            vec![Kept::RegisteredModel(name.as_str().to_owned()), Kept::Prompt(name.as_str().to_owned())]
+        }
+        Guarded::Workspace(_) | Guarded::EvaluationDataset(_) | Guarded::User(_) | Guarded::Absent(_) => Vec::new(),
+    }
+}
+
+/// The item that says whether a resource is the one that something was granted for. None for experiments, whose ids are never used again.
+pub(crate) fn item_of(resource: &Kept) -> Option<Key> {
+    match resource {
+        Kept::Experiment(_) => None,
+        Kept::RegisteredModel(name) | Kept::Prompt(name) => {
+            Some(rows::RegisteredModel::key(&Name::from(name.as_str())))
+        }
+        Kept::Scorer(experiment, name) => Some(rows::Scorer::key(experiment, &Name::from(name.as_str()))),
+    }
+}
+
+/// The item that says what a resource is called that has this home, and which it is.
+pub(crate) fn home_of(resource: &Kept) -> Option<Key> {
+    match resource {
+        Kept::RegisteredModel(home) | Kept::Prompt(home) => Some(rows::ModelHome::key(&Name::from(home.as_str()))),
+        other => item_of(other),
+    }
+}
+
+/// The item of the model or the scorer for which a role grants something.
+pub(crate) fn item_granted(grant: &RoleGrant) -> Option<Key> {
+    if grant.pattern == EVERYTHING {
+        return None;
+    }
+    match grant.kind {
+        GrantType::RegisteredModel | GrantType::Prompt => {
+            Some(rows::RegisteredModel::key(&Name::from(grant.pattern.as_str())))
+        }
+        GrantType::Scorer => {
+            let (experiment, name) = scorer_of(&grant.pattern)?;
+            Some(rows::Scorer::key(&experiment, &Name::from(name.as_str())))
+        }
+        _ => None,
+    }
+}
+
+pub(crate) fn at_home(resource: &Kept, home: &str) -> Kept {
+    match resource {
+        Kept::RegisteredModel(_) => Kept::RegisteredModel(home.to_owned()),
+        Kept::Prompt(_) => Kept::Prompt(home.to_owned()),
+        other => other.clone(),
+    }
+}
+
+/// Whether a resource, whose item this is, is the one that something was granted for.
+pub(crate) fn is_that(granted_for: &str, resource: &Kept, item: Option<&Item>) -> bool {
+    let id = match resource {
+        Kept::Experiment(experiment) => return granted_for == experiment.to_string(),
+        Kept::RegisteredModel(_) | Kept::Prompt(_) => item.and_then(|item| item.text(ID)),
+        Kept::Scorer(..) => item.and_then(|item| item.text(SCORER)),
+    };
+    id == Some(granted_for)
+}
+
+/// Whether what a role grants is granted for all of a type, or for what has its name now, whose item is this.
+pub(crate) fn counts(grant: &RoleGrant, item: Option<&Item>) -> bool {
+    if grant.pattern == EVERYTHING {
+        return true;
+    }
+    match grant.kind {
+        GrantType::RegisteredModel | GrantType::Prompt => {
+            item.and_then(|item| item.text(ID)) == Some(grant.resource.as_str())
+        }
+        GrantType::Scorer => item.and_then(|item| item.text(SCORER)) == Some(grant.resource.as_str()),
+        // The ids of experiments are never used again.
+        _ => !grant.resource.is_empty(),
+    }
+}
+
+/// A resource, as MLflow's patterns name it.
+pub(crate) fn pattern(resource: &Kept) -> String {
+    match resource {
+        Kept::Scorer(experiment, name) => scorer_pattern(*experiment, name),
+        other => other.to_string(),
+    }
+}

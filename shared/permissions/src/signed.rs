@@ -1,0 +1,86 @@
+//! Sessions and tokens, as the table of access has them.
+
+use access::{Only, Restriction, User};
+use entities::unreadable;
+use key_schema::attributes::{CREATION_TIME, EXPERIMENT, EXPIRES, NAME, ONLY, OPENED_WITH, TOKEN, USER_ID};
+use key_schema::{Key, access_rows};
+use mlflow_api::{ExperimentId, Result, UserName};
+use table::Item;
+
+use crate::passwords::PasswordHash;
+
+/// The key of a session, by the digest of its secret.
+#[must_use]
+pub fn session_key(user: &UserName, digest: &str) -> Key {
+    access_rows::Session::key(user, &digest.into())
+}
+
+/// The key of a token, by the digest of its secret.
+#[must_use]
+pub fn token_key(user: &UserName, digest: &str) -> Key {
+    access_rows::Token::key(user, &digest.into())
+}
+
+/// Whether an item is that of a session that counts: of this user, opened with the password that he has now, and not over.
+pub(crate) fn is_session_of(item: &Item, user: &User, password: Option<&PasswordHash>) -> bool {
+    let is_of = item.number(USER_ID) == Some(i64::from(user.id));
+    let is_with = password.is_some_and(|password| item.text(OPENED_WITH) == Some(&password.mark()));
+    is_of && is_with && item.number(EXPIRES).is_some_and(|end| !is_over(end))
+}
+
+/// Whether a time in seconds has come.
+fn is_over(seconds: i64) -> bool {
+    clock::now_ms() >= seconds.saturating_mul(1_000)
+}
+
+/// A token, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Id.
+    pub id: u32,
+    /// Id of its user.
+    pub user_id: u32,
+    /// The digest of its secret.
+    pub digest: String,
+    /// What its user calls it.
+    pub name: String,
+    /// What it is not for.
+    pub restriction: Restriction,
+    /// When it was made, in ms.
+    pub creation_time: i64,
+    /// When it ends, in seconds; `None`, if it does not.
+    pub expires: Option<i64>,
+}
+
+impl Token {
+    /// What an item says.
+    ///
+    /// # Errors
+    /// An internal one, if it cannot be read.
+    pub fn of(item: &Item) -> Result<Self> {
+        let read = || {
+            let key = access_rows::Token::parse(&item.key()?)?;
+            let count = |attribute| item.number(attribute).and_then(|number| u32::try_from(number).ok());
+            let experiment = match item.text(EXPERIMENT) {
+                Some(text) => Some(ExperimentId::parse(text).ok()?),
+                None => None,
+            };
+            Some(Self {
+                id: count(TOKEN)?,
+                user_id: count(USER_ID)?,
+                digest: key.digest.0,
+                name: item.text(NAME)?.to_owned(),
+                restriction: Restriction { experiment, only: Only::from_name(item.text(ONLY)?)? },
+                creation_time: item.number(CREATION_TIME)?,
+                expires: item.number(EXPIRES),
+            })
+        };
+        read().ok_or_else(|| unreadable(item, "a token"))
+    }
+
+    /// Whether it is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.expires.is_some_and(is_over)
+    }
+}
