@@ -39,6 +39,25 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Take the requests that a principal of AWS has signed for those of a user.
+    Map {
+        /// ARN of the user or the role.
+        #[arg(value_name = "ARN")]
+        principal: String,
+        /// Name of the user.
+        #[arg(value_name = "NAME")]
+        user: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Take them for those of a user no longer.
+    Unmap {
+        /// ARN of the user or the role.
+        #[arg(value_name = "ARN")]
+        principal: String,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Let a user in no longer: by no password, session or token.
     Disable {
         /// Name of the user.
@@ -88,6 +107,20 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             settle().await;
             say(&format!("{name} has {level} of all experiments, scorers, registered models and prompts now."));
         }
+        Command::Map { principal, user, place } => {
+            let (principal, name) = (principal_of(&principal)?, user_name(&user)?);
+            let mapped = store(&place).await?.principal_map(&principal, &name).await;
+            mapped.map_err(|error| error.cause.unwrap_or(error.message))?;
+            settle().await;
+            say(&format!("{principal} is {name} now."));
+        }
+        Command::Unmap { principal, place } => {
+            let principal = principal_of(&principal)?;
+            let unmapped = store(&place).await?.principal_unmap(&principal).await;
+            unmapped.map_err(|error| error.cause.unwrap_or(error.message))?;
+            settle().await;
+            say(&format!("{principal} is no user now."));
+        }
         Command::Disable { user, place } => set_disabled(&user, &place, true).await?,
         Command::Enable { user, place } => set_disabled(&user, &place, false).await?,
     }
@@ -114,6 +147,10 @@ pub(crate) async fn store(place: &Place) -> Result<Store, Failure> {
     place.create(&data, false).await?;
     place.create_access(&access, false).await?;
     Ok(Store::new(data.clone(), access.clone(), Basic::new(data, access, Level::NoPermissions)))
+}
+
+fn principal_of(arn: &str) -> Result<String, Failure> {
+    access::principal_of(arn).ok_or_else(|| format!("{arn} is no ARN of a user or a role").into())
 }
 
 pub(crate) fn user_name(text: &str) -> Result<UserName, Failure> {

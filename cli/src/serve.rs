@@ -70,6 +70,9 @@ pub(crate) struct Options {
     /// The address of a proxy that speaks TLS with clients, and whose word is believed about where requests come from.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "plain_http")]
     trusted_proxy: Option<IpAddr>,
+    /// With users: let experiments keep artifacts where clients write and read them with rights of their own, which pass by all grants.
+    #[arg(long)]
+    artifacts_past_users: bool,
     /// Answer other machines without TLS: whoever is between them and this one can read passwords and data.
     #[arg(long)]
     plain_http: bool,
@@ -129,6 +132,14 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         return Err("--artifacts-presigned-only needs artifacts in a bucket: a directory has no presigned URLs".into());
     }
     let artifacts = artifacts.presigned_only(options.artifacts_presigned_only).completing_within(COMPLETION);
+    let is_direct = !artifact_root.starts_with("mlflow-artifacts:");
+    if mode == Mode::Basic && is_direct && !options.artifacts_past_users {
+        return Err(format!(
+            "clients write and read {artifact_root} with rights of their own, whatever users are granted: keep artifacts in this server \
+             (--artifacts-destination), or say --artifacts-past-users"
+        )
+        .into());
+    }
     // Found out now, and not when the first file is sent.
     let elsewhere = match artifacts.prefix() {
         Some(prefix) => Some(prefix.origin().await.map_err(|error| error.cause.unwrap_or(error.message))?),

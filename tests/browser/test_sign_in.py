@@ -58,7 +58,7 @@ def _furnish(url: str) -> World:
 def served(tmp_path: Path) -> Iterator[World]:
     """One process."""
     _administrator("--data", str(tmp_path / "server/data"))
-    server = ServerlessMlflow(tmp_path / "server", options=("--auth", "basic", "--ui", str(ui.DIRECTORY)))
+    server = ServerlessMlflow(tmp_path / "server", options=("--auth", "basic", "--ui", str(ui.DIRECTORY)), artifact_root="mlflow-artifacts:/")
     try:
         yield _furnish(server.url)
     finally:

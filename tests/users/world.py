@@ -76,7 +76,7 @@ def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Ser
         data = directory / "ours" / "data"
         command = [str(binary()), "admin", "create", ADMIN, "--data", str(data)]
         subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, capture_output=True, timeout=120)
-        options = ["--auth", "basic", "--default-permission", default_permission, "--no-ui"]
+        options = ["--auth", "basic", "--default-permission", default_permission, "--no-ui", "--artifacts-past-users"]
         ours = ServerlessMlflow(directory / "ours", options=options)
         try:
             yield Server(stock.url), Server(ours.url)

@@ -12,6 +12,7 @@ mod memory;
 mod needs;
 mod people;
 mod power_cut;
+mod principals;
 mod probe;
 mod program;
 mod sessions;

@@ -8,6 +8,7 @@ use domains::functions;
 use crate::check_between;
 
 const API: &str = "generated from the list of all domains by `make docs`: the API";
+const USERS_API: &str = "generated from the list of all domains by `make docs`: the API of users";
 const FUNCTIONS: &str = "generated from the list of all domains by `make docs`: functions";
 const ALARMS: &str = "generated from the list of all domains by `make docs`: alarms";
 
@@ -42,7 +43,7 @@ fn gateway_path(path: &str) -> String {
     }
 }
 
-fn api() -> String {
+fn api(is_signed: bool) -> String {
     let mut text = String::new();
     for function in functions() {
         for path in function.paths {
@@ -56,7 +57,9 @@ fn api() -> String {
                     "              parameters: [{ name: proxy, in: path, required: true, schema: { type: string } }]\n",
                 );
             }
-            text.push_str("              security: !If [IsSigned, [{ sigv4: [] }], !Ref AWS::NoValue]\n");
+            if is_signed {
+                text.push_str("              security: !If [IsSigned, [{ sigv4: [] }], !Ref AWS::NoValue]\n");
+            }
             text.push_str("              responses: { default: { description: What the function answers. } }\n");
             text.push_str("              x-amazon-apigateway-integration:\n");
             text.push_str("                type: aws_proxy\n");
@@ -80,9 +83,10 @@ fn variables(function: &Function) -> String {
         text.push_str("          TABLE_NAME: !Ref Table\n");
     }
     if !function.paths.is_empty() {
-        text.push_str("          ACCESS_MODE: !Ref AccessMode\n");
+        text.push_str("          ACCESS_MODE: !If [HasUsersApi, both, !Ref AccessMode]\n");
         text.push_str("          ACCESS_TABLE_NAME: !Ref AccessTable\n");
         text.push_str("          DEFAULT_PERMISSION: !Ref DefaultPermission\n");
+        text.push_str("          SIGNED_USER: !Ref SignedUser\n");
     }
     for setting in function.settings {
         let lines = match setting {
@@ -208,12 +212,14 @@ fn function(function: &Function) -> String {
         policies(function)
     );
     if !function.paths.is_empty() {
-        let _ = write!(
-            text,
-            "  {resource}Permission:\n    Type: AWS::Lambda::Permission\n    Properties:\n      Action: lambda:InvokeFunction\n      \
-             FunctionName: !Ref {resource}Function\n      Principal: apigateway.amazonaws.com\n      \
-             SourceArn: !Sub arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{Api}}/*\n\n"
-        );
+        for (of, api, condition) in [("", "Api", ""), ("Users", "UsersApi", "    Condition: HasUsersApi\n")] {
+            let _ = write!(
+                text,
+                "  {resource}{of}Permission:\n    Type: AWS::Lambda::Permission\n{condition}    Properties:\n      Action: lambda:InvokeFunction\n      \
+                 FunctionName: !Ref {resource}Function\n      Principal: apigateway.amazonaws.com\n      \
+                 SourceArn: !Sub arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{{api}}}/*\n\n"
+            );
+        }
     }
     let _ = write!(
         text,
@@ -262,7 +268,8 @@ fn between(mark: &str, expected: &str) {
 
 #[test]
 fn the_template_says_what_the_list_of_all_domains_says() {
-    between(API, &api());
+    between(API, &api(true));
+    between(USERS_API, &api(false));
     between(FUNCTIONS, &functions().map(function).collect::<String>());
     between(ALARMS, &alarms());
 }

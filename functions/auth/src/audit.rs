@@ -6,6 +6,6 @@ use access::Scope;
 
 /// Says in the log that the caller has done this. What is said holds no secret, and is escaped: clients have chosen names in it.
 pub(crate) fn changed(scope: &Scope, event: &'static str, what: fmt::Arguments<'_>) {
-    let by = scope.caller().user().map_or("", |user| user.name.as_str());
+    let by = scope.caller().name();
     tracing::info!(target: "audit", event, ?by, what = ?what.to_string());
 }

@@ -87,7 +87,7 @@ fn may_make_tokens(scope: &Scope) -> Result<()> {
     let sent = scope.identity().sent.as_ref().map(|sent| &sent.credentials);
     match sent {
         Some(Credentials::Password(..) | Credentials::Session(..)) => Ok(()),
-        Some(Credentials::Token(..)) | None => {
+        Some(Credentials::Token(..) | Credentials::Signature(_)) | None => {
             Err(Error::new(ErrorCode::PermissionDenied, "Tokens are made with a password, and not with a token."))
         }
     }

@@ -14,6 +14,8 @@ pub enum Credentials {
     Session(UserName, String),
     /// A token of a user, by the digest of its secret.
     Token(UserName, String),
+    /// The signature of a principal of AWS, which the gateway has checked.
+    Signature(String),
 }
 
 /// What a request was sent with.
@@ -36,23 +38,25 @@ impl PartialEq for Sent {
 impl Eq for Sent {}
 
 impl Credentials {
-    /// The user whom they name. Whether they are his has to be looked at.
+    /// The user whom they name, if they name one. Whether they are his has to be looked at.
     #[must_use]
-    pub fn user(&self) -> &UserName {
+    pub fn user(&self) -> Option<&UserName> {
         match self {
-            Self::Password(user, _) | Self::Session(user, _) | Self::Token(user, _) => user,
+            Self::Password(user, _) | Self::Session(user, _) | Self::Token(user, _) => Some(user),
+            Self::Signature(_) => None,
         }
     }
 }
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self {
-            Self::Password(..) => "Password",
-            Self::Session(..) => "Session",
-            Self::Token(..) => "Token",
+        let (kind, of): (_, &str) = match self {
+            Self::Password(user, _) => ("Password", user.as_str()),
+            Self::Session(user, _) => ("Session", user.as_str()),
+            Self::Token(user, _) => ("Token", user.as_str()),
+            Self::Signature(principal) => ("Signature", principal),
         };
-        formatter.debug_tuple(kind).field(self.user()).finish()
+        formatter.debug_tuple(kind).field(&of).finish()
     }
 }
 

@@ -29,6 +29,8 @@ pub struct User {
 pub enum Caller {
     /// Somebody whom the gateway or the loopback address has admitted, and of whom nothing else is known.
     Somebody,
+    /// A principal of AWS that has signed the request, and is no user: whoever the gateway admits may do everything.
+    Principal(Arc<str>),
     /// A user.
     User(Arc<User>),
 }
@@ -38,8 +40,18 @@ impl Caller {
     #[must_use]
     pub fn user(&self) -> Option<&User> {
         match self {
-            Self::Somebody => None,
+            Self::Somebody | Self::Principal(_) => None,
             Self::User(user) => Some(user),
+        }
+    }
+
+    /// As the log calls the caller.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Somebody => "",
+            Self::Principal(principal) => principal,
+            Self::User(user) => user.name.as_str(),
         }
     }
 }
@@ -108,6 +120,31 @@ pub struct Arrived {
     pub entry: Entry,
 }
 
+impl GatewayIdentity {
+    /// The account with the user or the role, such as `123456789012:role/train`. `None` for what has no name of its own.
+    ///
+    /// The name of a role's session is not in it, as its user chooses that; nor is the path of a role, which sessions do not tell.
+    #[must_use]
+    pub fn principal(&self) -> Option<String> {
+        principal_of(&self.arn)
+    }
+}
+
+/// The principal that an ARN names: of a user, of a role, or of a role's session.
+#[must_use]
+pub fn principal_of(arn: &str) -> Option<String> {
+    let [_, _, service, _, account, resource] = arn.splitn(6, ':').collect::<Vec<_>>().try_into().ok()?;
+    let mut parts = resource.split('/');
+    let (kind, name) = match (service, parts.next()?) {
+        ("sts", "assumed-role") => ("role", parts.next()?),
+        ("iam", kind @ ("role" | "user")) => (kind, parts.next_back()?),
+        ("iam", "root") => return Some(format!("{account}:root")),
+        _ => return None,
+    };
+    let is_plain = |text: &str| !text.is_empty() && text.len() <= 128 && !text.contains(char::is_whitespace);
+    (is_plain(account) && is_plain(name)).then(|| format!("{account}:{kind}/{name}"))
+}
+
 impl Arrived {
     /// A request with these parts.
     #[must_use]
@@ -118,6 +155,27 @@ impl Arrived {
             query: parts.uri.query().map(str::to_owned),
             headers: parts.headers.clone(),
             entry: parts.extensions.get().cloned().unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_principal_is_no_name_that_its_user_chooses() {
+        for (arn, expected) in [
+            ("arn:aws:sts::123456789012:assumed-role/train/chosen", Some("123456789012:role/train")),
+            ("arn:aws:iam::123456789012:role/team/a/train", Some("123456789012:role/train")),
+            ("arn:aws-cn:iam::123456789012:user/team/ann", Some("123456789012:user/ann")),
+            ("arn:aws:iam::123456789012:root", Some("123456789012:root")),
+            ("arn:aws:sts::123456789012:federated-user/chosen", None),
+            ("arn:aws:sts::123456789012:assumed-role", None),
+            ("train", None),
+            ("", None),
+        ] {
+            assert_eq!(principal_of(arn).as_deref(), expected, "{arn}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub use along::Along;
 pub use authorizer::{AdmitEverybody, Authorizer, Event, Sight, Visible};
 pub use credentials::{Credentials, Sent};
 pub use guard::{Ask, Guarded, Read, Stored};
-pub use identity::{Arrived, Caller, Entry, GatewayIdentity, Identity, User};
+pub use identity::{Arrived, Caller, Entry, GatewayIdentity, Identity, User, principal_of};
 pub use needs::{Action, Need, Needs, Permission, Resource, Target};
 pub use restriction::{Only, Restriction};
 pub use scope::{Granted, Scope};

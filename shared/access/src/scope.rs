@@ -284,7 +284,7 @@ impl Scope {
 
 /// The refusal, which stands in the log, too. What clients have chosen is escaped there.
 fn denied(identity: &Identity, need: &Need) -> Error {
-    let by = identity.caller.user().map_or("", |user| user.name.as_str());
+    let by = identity.caller.name();
     let Need { action, kind, target, .. } = need;
     tracing::info!(target: "audit", event = "denied", ?by, ?action, ?kind, ?target);
     Error::new(ErrorCode::PermissionDenied, "Permission denied")

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use access::{AdmitEverybody, Authorizer};
 use artifact_store::Artifacts;
+use mlflow_api::UserName;
 use mlflow_api::auth::Level;
-use permissions::Basic;
+use permissions::{Basic, Signed};
 use service::Calls;
 use table::Table;
 
@@ -14,6 +15,8 @@ use crate::{Failure, Function, Setting};
 
 /// Who is admitted by the server itself.
 const ACCESS_VARIABLE: &str = "ACCESS_MODE";
+/// The user that a principal of AWS is whom nobody has mapped to one.
+const SIGNED_USER_VARIABLE: &str = "SIGNED_USER";
 /// Where users have names and passwords: the level of those who are granted nothing for a resource.
 const DEFAULT_VARIABLE: &str = "DEFAULT_PERMISSION";
 /// The name of the table of access.
@@ -92,7 +95,20 @@ impl Surroundings {
     #[must_use]
     pub fn with_users(self, data: Table, access: Table, default: Level) -> Self {
         let basic = Basic::new(data, access.clone(), default);
-        Self { authorizer: Arc::new(basic.clone()), access: Some(access), basic: Some(basic), ..self }
+        Self { access: Some(access), ..self.with_basic(basic) }
+    }
+
+    fn with_basic(self, basic: Basic) -> Self {
+        Self { authorizer: Arc::new(basic.clone()), basic: Some(basic), ..self }
+    }
+
+    /// The same behind a gateway that has checked who signed some of the requests.
+    #[must_use]
+    pub fn with_signed(self, signed: Signed) -> Self {
+        match self.basic.clone() {
+            Some(basic) => self.with_basic(basic.with_signed(signed)),
+            None => self,
+        }
     }
 
     /// The same with artifacts that the server keeps, and the URI below which new experiments keep theirs.
@@ -124,12 +140,15 @@ impl Surroundings {
     pub async fn from_environment(functions: &[&Function]) -> Result<Self, Failure> {
         let mode = Mode::of(variable(ACCESS_VARIABLE).as_deref())?;
         let mut around = Self { is_lambda: true, ..Self::bare(Arc::new(AdmitEverybody)) };
-        if mode == Mode::Basic {
+        if mode != Mode::None {
             let data = Table::from_environment().await?;
             let access =
                 variable(ACCESS_TABLE_VARIABLE).ok_or("the environment variable ACCESS_TABLE_NAME is not set")?;
             let access = data.beside(access);
             around = around.with_users(data, access, default_level(variable(DEFAULT_VARIABLE).as_deref())?);
+            if mode == Mode::Both {
+                around = around.with_signed(signed(variable(SIGNED_USER_VARIABLE).as_deref())?);
+            }
         }
         let have = |setting| functions.iter().any(|function| function.settings.contains(&setting));
         if have(Setting::Artifacts) {
@@ -165,6 +184,8 @@ enum Mode {
     None,
     /// Users have names and passwords.
     Basic,
+    /// Of two gateways one admits who signs, and to the other users sign in. Which one a request came through, the gateway itself says.
+    Both,
 }
 
 impl Mode {
@@ -173,7 +194,8 @@ impl Mode {
         match variable {
             Some("none") => Ok(Self::None),
             Some("basic") => Ok(Self::Basic),
-            Some(other) => Err(format!("{ACCESS_VARIABLE} is none or basic, and not {other}")),
+            Some("both") => Ok(Self::Both),
+            Some(other) => Err(format!("{ACCESS_VARIABLE} is none, basic or both, and not {other}")),
             None => Err(format!("the environment variable {ACCESS_VARIABLE} is not set")),
         }
     }
@@ -184,6 +206,12 @@ fn default_level(variable: Option<&str>) -> Result<Level, String> {
     let Some(name) = variable else { return Ok(Level::NoPermissions) };
     let level = Level::from_name(name).filter(|level| *level != Level::Deny);
     level.ok_or_else(|| format!("{DEFAULT_VARIABLE} is READ, USE, EDIT, MANAGE or NO_PERMISSIONS, and not {name}"))
+}
+
+/// Who principals are whom nobody has mapped to a user.
+fn signed(variable: Option<&str>) -> Result<Signed, String> {
+    let user = variable.map(|name| UserName::named(name).ok_or(format!("{SIGNED_USER_VARIABLE} is no name: {name}")));
+    Ok(Signed { unmapped: user.transpose()? })
 }
 
 /// The limit that the variable sets: none where it is missing or empty.
@@ -207,10 +235,11 @@ mod tests {
 
     #[test]
     fn nobody_is_admitted_unless_it_is_said() {
-        assert_eq!((Mode::of(Some("none")), Mode::of(Some("basic"))), (Ok(Mode::None), Ok(Mode::Basic)));
+        let modes = ["none", "basic", "both"].map(|mode| Mode::of(Some(mode)));
+        assert_eq!(modes, [Ok(Mode::None), Ok(Mode::Basic), Ok(Mode::Both)]);
         let refusal = |mode| Mode::of(mode).err();
         assert_eq!(refusal(None).as_deref(), Some("the environment variable ACCESS_MODE is not set"));
-        assert_eq!(refusal(Some("NONE")).as_deref(), Some("ACCESS_MODE is none or basic, and not NONE"));
+        assert_eq!(refusal(Some("NONE")).as_deref(), Some("ACCESS_MODE is none, basic or both, and not NONE"));
         assert_eq!((default_level(None), default_level(Some("READ"))), (Ok(Level::NoPermissions), Ok(Level::Read)));
         assert!(default_level(Some("DENY")).is_err() && default_level(Some("read")).is_err());
     }

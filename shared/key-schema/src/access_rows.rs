@@ -38,6 +38,12 @@ rows! {
     /// Lists all users, in the order of their ids.
     ListedUser = "USERS" / "UID#" <user_id: Ordinal> { USER: Text required "the user's name" };
 
+    /// A principal of AWS whose signed requests are those of a user.
+    Principal = "PRINCIPALS" / "PRI#" <principal: Field> {
+        USER: Text required "the user's name",
+        USER_ID: Count required "the user's id: one of the same name who came later is not meant"
+    };
+
     /// A role, with all that it grants.
     Role = "ROLE#" <role: Ordinal> / "R#META" {
         NAME: Text required "name",
@@ -80,6 +86,7 @@ mod tests {
             Session::key(&user, &"d".into()),
             Token::key(&user, &"d".into()),
             ListedUser::key(&Ordinal(1)),
+            Principal::key(&"p".into()),
             Role::key(&Ordinal(1)),
             RoleMember::key(&Ordinal(1), &user),
             RoleName::key(&"w".into(), &"n".into()),

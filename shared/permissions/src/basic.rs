@@ -7,16 +7,17 @@
 use std::sync::Arc;
 
 use access::{
-    Action, Arrived, Ask, Authorizer, Caller, Credentials, Event, Guarded, Identity, Read, Resource, Restriction, Sent,
-    User, Visible,
+    Action, Arrived, Ask, Authorizer, Caller, Credentials, Event, Guarded, Identity, Read, Resource, Sent, User,
+    Visible,
 };
 use clock::Moment;
 use futures::future::BoxFuture;
-use key_schema::{access_rows, rows};
+use key_schema::rows;
 use mlflow_api::auth::Level;
-use mlflow_api::{Error, ErrorCode, Result};
+use mlflow_api::{Error, ErrorCode, Result, UserName};
 use table::{Condition, Table, TableKey, Write};
 
+use crate::found::{Found, Signed};
 use crate::keep::{Kept, KeptGrant, granted_key};
 use crate::known::Known;
 use crate::page::{is_of_foreign_page, is_of_own_page, is_page, unauthenticated};
@@ -24,10 +25,8 @@ use crate::passwords::Passwords;
 use crate::recent::{Recent, Seen};
 use crate::resources::{item_of, resources};
 use crate::rules::rule_of;
-use crate::sent::credentials;
 use crate::sight::visible;
-use crate::signed::{Token, is_session_of, session_key, token_key};
-use crate::users::{Account, role_key};
+use crate::users::role_key;
 
 /// How often the tables are read for a request whose caller changes at the same time.
 const ATTEMPTS: usize = 4;
@@ -41,6 +40,7 @@ pub struct Basic {
     passwords: Passwords,
     known: Arc<Known>,
     recent: Arc<Recent>,
+    pub(crate) signed: Option<Signed>,
 }
 
 impl Basic {
@@ -48,7 +48,13 @@ impl Basic {
     #[must_use]
     pub fn new(data: Table, access: Table, default: Level) -> Self {
         let (passwords, known, recent) = (Passwords::default(), Arc::default(), Arc::default());
-        Self { data, access, default, passwords, known, recent }
+        Self { data, access, default, passwords, known, recent, signed: None }
+    }
+
+    /// The same behind a gateway that checks the signatures of some requests: those are of the principals who have signed.
+    #[must_use]
+    pub fn with_signed(self, signed: Signed) -> Self {
+        Self { signed: Some(signed), ..self }
     }
 
     /// The level of those who are granted nothing for a resource.
@@ -65,16 +71,6 @@ impl Basic {
 
     pub(crate) fn in_access(&self, key: key_schema::Key) -> TableKey {
         TableKey { table: Some(self.access.name().to_owned()), key }
-    }
-
-    /// The keys of what says who has these credentials.
-    fn keys_of(&self, credentials: &Credentials) -> (TableKey, Option<TableKey>) {
-        let signed = match credentials {
-            Credentials::Password(..) => None,
-            Credentials::Session(user, digest) => Some(session_key(user, digest)),
-            Credentials::Token(user, digest) => Some(token_key(user, digest)),
-        };
-        (self.in_access(access_rows::User::key(credentials.user())), signed.map(|key| self.in_access(key)))
     }
 
     /// Reads items: those that were not read a moment ago. One request, or none.
@@ -103,48 +99,11 @@ impl Basic {
         Ok(read)
     }
 
-    /// Who has these credentials, as the items say that were read. A password is hashed, unless that was done before.
-    ///
-    /// # Errors
-    /// The refusal that goes with the credentials, if they are nobody's.
-    async fn caller_of(&self, sent: Arc<Sent>, read: &Read) -> Result<Identity> {
-        let (user, signed) = self.keys_of(&sent.credentials);
-        let account = read.get(&user).map(Account::of).transpose()?;
-        let signed = signed.and_then(|key| read.get(&key));
-        let restriction = match &sent.credentials {
-            Credentials::Password(name, password) => {
-                let stored = account.as_ref().and_then(|account| account.password.as_ref());
-                let is_right = self.passwords.check(name, stored, password.clone(), sent.from).await?;
-                is_right.then(Restriction::default)
-            }
-            Credentials::Session(..) => {
-                let is_open = signed
-                    .zip(account.as_ref())
-                    .is_some_and(|(item, account)| is_session_of(item, &account.user, account.password.as_ref()));
-                is_open.then(Restriction::default)
-            }
-            Credentials::Token(..) => {
-                let token = signed.map(Token::of).transpose()?.filter(|token| !token.is_over());
-                let is_of = |token: &Token| account.as_ref().is_some_and(|account| account.user.id == token.user_id);
-                token.filter(is_of).map(|token| token.restriction)
-            }
-        };
-        let account = account.filter(|account| !account.is_disabled);
-        let Some((restriction, account)) = restriction.zip(account) else {
-            tracing::warn!(target: "audit", event = "not signed in", with = ?sent.credentials, from = ?sent.from);
-            return Err(sent.refusal.clone());
-        };
-        let caller = Caller::User(account.user.into());
-        Ok(Identity { caller, restriction, sent: Some(sent), ..Identity::somebody() })
-    }
-
     /// What is to be read for a caller and the guards of his request: what lasts for the lease, and the rest.
     fn keys(&self, identity: &Identity, guards: &[Guarded]) -> (Vec<TableKey>, Vec<TableKey>) {
         let (mut lasting, mut others) = (Vec::new(), Vec::new());
         if let Some(sent) = &identity.sent {
-            let (user, signed) = self.keys_of(&sent.credentials);
-            lasting.push(user);
-            lasting.extend(signed);
+            lasting.extend(self.keys_of(&sent.credentials, identity.caller.user()));
         }
         for guard in guards {
             let key = guard.key().map(TableKey::here);
@@ -167,14 +126,32 @@ impl Basic {
         (lasting, others)
     }
 
+    /// Who has sent this. One request; two for a principal of AWS that is a user.
+    async fn find(&self, sent: &Arc<Sent>) -> Result<Identity> {
+        let mut user: Option<User> = None;
+        for _ in 0..ATTEMPTS {
+            let read = self.read_items(self.keys_of(&sent.credentials, user.as_ref()), Vec::new()).await?;
+            match self.caller_of(sent, user.as_ref(), &read).await? {
+                Found::Caller(found) => return Ok(found),
+                Found::User(found) => user = Some(unread(found)),
+            }
+        }
+        Err(Error::unavailable("the caller kept changing"))
+    }
+
     async fn read_for(&self, mut identity: Identity, guards: &[Guarded]) -> Result<(Identity, Read)> {
         for _ in 0..ATTEMPTS {
             let (lasting, others) = self.keys(&identity, guards);
             let read = self.read_items(lasting, others).await?;
             let Some(sent) = identity.sent.clone() else { return Ok((identity, read)) };
-            let found = self.caller_of(Arc::clone(&sent), &read).await;
-            let found = found.inspect_err(|_| self.known.forget(&sent.credentials))?;
-            let found = Identity { workspace: identity.workspace.clone(), ..found };
+            let found = self.caller_of(&sent, identity.caller.user(), &read).await;
+            let found = match found.inspect_err(|_| self.known.forget(&sent.credentials))? {
+                Found::Caller(found) => Identity { workspace: identity.workspace.clone(), ..found },
+                Found::User(user) => {
+                    identity.caller = Caller::User(Arc::new(unread(user)));
+                    continue;
+                }
+            };
             let is_as_known = found.caller == identity.caller && found.restriction == identity.restriction;
             if is_as_known {
                 return Ok((found, read));
@@ -191,7 +168,7 @@ impl Authorizer for Basic {
     fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
         Box::pin(async move {
             let refusal = || unauthenticated(arrived);
-            let credentials = credentials(arrived).ok_or_else(refusal)?;
+            let credentials = self.credentials(arrived).ok_or_else(refusal)?;
             if !may_be_meant(&credentials, arrived) {
                 return Err(Error::new(ErrorCode::PermissionDenied, "Cross-origin request blocked"));
             }
@@ -199,9 +176,7 @@ impl Authorizer for Basic {
             if let Some(known) = self.known.get(&sent.credentials) {
                 return Ok(Identity { sent: Some(sent), ..known });
             }
-            let (user, signed) = self.keys_of(&sent.credentials);
-            let read = self.read_items(std::iter::once(user).chain(signed).collect(), Vec::new()).await?;
-            let found = self.caller_of(Arc::clone(&sent), &read).await?;
+            let found = self.find(&sent).await?;
             self.known.keep(&sent.credentials, &found);
             // Once in each process: each request signs in anew.
             tracing::info!(target: "audit", event = "known", with = ?sent.credentials, from = ?sent.from);
@@ -229,7 +204,11 @@ impl Authorizer for Basic {
         read: &'a Read,
     ) -> BoxFuture<'a, Result<Vec<bool>>> {
         Box::pin(async move {
-            let Some(user) = identity.caller.user() else { return Ok(vec![false; asked.len()]) };
+            let user = match &identity.caller {
+                Caller::Somebody => return Ok(vec![false; asked.len()]),
+                Caller::Principal(_) => return Ok(vec![true; asked.len()]),
+                Caller::User(user) => user,
+            };
             if user.is_admin {
                 return Ok(vec![true; asked.len()]);
             }
@@ -240,10 +219,11 @@ impl Authorizer for Basic {
 
     fn visible<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visible>> {
         Box::pin(async move {
-            match identity.caller.user() {
-                None => Ok(Visible::nothing()),
-                Some(user) if user.is_admin => Ok(Visible::Everything),
-                Some(user) => Ok(visible(self.grants_of(user).await?, self.default)),
+            match &identity.caller {
+                Caller::Somebody => Ok(Visible::nothing()),
+                Caller::Principal(_) => Ok(Visible::Everything),
+                Caller::User(user) if user.is_admin => Ok(Visible::Everything),
+                Caller::User(user) => Ok(visible(self.grants_of(user).await?, self.default)),
             }
         })
     }
@@ -265,11 +245,16 @@ impl Authorizer for Basic {
     }
 }
 
+/// A user of whom nothing was read yet.
+fn unread(name: UserName) -> User {
+    User { name, id: 0, is_admin: false, roles: Vec::new(), version: 0 }
+}
+
 /// Whether whoever holds the credentials may have meant to send the request. A browser sends cookies, and passwords that it has asked for,
 /// with what any page asks for.
 fn may_be_meant(credentials: &Credentials, arrived: &Arrived) -> bool {
     match credentials {
-        Credentials::Token(..) => true,
+        Credentials::Token(..) | Credentials::Signature(_) => true,
         Credentials::Password(..) => is_page(arrived) || !is_of_foreign_page(arrived),
         Credentials::Session(..) => is_page(arrived) || is_of_own_page(arrived),
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use access::{Credentials, Identity};
+use mlflow_api::UserName;
 use rand::RngExt;
 use sha2::{Digest, Sha256};
 
@@ -46,11 +47,12 @@ impl Known {
             Credentials::Password(_, password) => ("password", password),
             Credentials::Session(_, digest) => ("session", digest),
             Credentials::Token(_, digest) => ("token", digest),
+            Credentials::Signature(principal) => ("signature", principal),
         };
         let mut hash = Sha256::new();
         hash.update(self.key);
         // No name has this byte.
-        hash.update(format!("{kind}\0{}\0{secret}", credentials.user()));
+        hash.update(format!("{kind}\0{}\0{secret}", credentials.user().map_or("", UserName::as_str)));
         hash.finalize().into()
     }
 }

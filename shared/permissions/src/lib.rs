@@ -6,7 +6,9 @@
 
 mod attempts;
 mod basic;
+mod callers;
 pub mod cookies;
+mod found;
 pub mod grants;
 mod held;
 mod keep;
@@ -24,6 +26,7 @@ mod users;
 
 pub use basic::Basic;
 pub use cookies::Cookies;
+pub use found::Signed;
 pub use keep::{Kept, KeptGrant, granted_key, type_levels, unknown_key};
 pub use passwords::{PasswordHash, Passwords};
 pub use recent::LEASE;

@@ -3,6 +3,7 @@
 mod form;
 mod grants;
 mod ids;
+mod principals;
 mod roles;
 mod sessions;
 mod tokens;

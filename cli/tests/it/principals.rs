@@ -1,0 +1,81 @@
+//! Requests that a principal of AWS has signed, at a gateway that checks that.
+
+use access::{Entry, GatewayIdentity};
+use artifact_store::Artifacts;
+use axum::body::Body;
+use domain::Surroundings;
+use http::Request;
+use http::header::AUTHORIZATION;
+use mlflow_api::UserName;
+use mlflow_api::auth::Level;
+use permissions::{LEASE, Signed};
+use serde_json::json;
+use test_site::{Api, ROOT};
+
+use crate::people::{Client, Server};
+use crate::site::of_table;
+
+const ARN: &str = "arn:aws:sts::123456789012:assumed-role/train/chosen-by-the-caller";
+const PRINCIPAL: &str = "123456789012:role/train";
+
+async fn behind_gateways(server: &Server, unmapped: Option<&str>) -> Api {
+    let signed = Signed { unmapped: unmapped.map(|name| UserName::named(name).unwrap()) };
+    let around = Surroundings::new(access::AdmitEverybody::shared(), server.site.table.clone());
+    let around = around.with_artifacts(ROOT, Artifacts::below(ROOT));
+    let around = around.with_users(server.site.table.clone(), server.access.clone(), Level::NoPermissions);
+    Api(domain::mount(&of_table(), &[], &around.with_signed(signed)).await.unwrap())
+}
+
+/// What is answered to whoever reads an experiment by a request that this principal has signed.
+async fn signed(api: &Api, arn: &str, experiment: &str) -> u16 {
+    let gateway = GatewayIdentity { account: "123456789012".to_owned(), arn: arn.to_owned(), user: "AROAX".to_owned() };
+    let entry = Entry { peer: None, gateway: Some(gateway), is_secure: true };
+    let uri = format!("/api/2.0/mlflow/experiments/get?experiment_id={experiment}");
+    // What stands in headers counts for nothing, whoever it names.
+    let request = Request::get(uri).header(AUTHORIZATION, "Basic YWRtaW46Y29ycmVjdCBob3JzZSBiYXR0ZXJ5");
+    api.send(request.extension(entry).body(Body::empty()).unwrap()).await.status
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_signs_is_the_user_that_an_operator_has_said() {
+    let server = Server::new(Level::NoPermissions).await;
+    let (ann, bob) = (server.user("ann").await, server.user("bob").await);
+    let (of_ann, of_bob) = (ann.experiment("of ann").await, bob.experiment("of bob").await);
+    let api = behind_gateways(&server, None).await;
+    let as_bob = behind_gateways(&server, Some("bob")).await;
+    let both = async |api: &Api| (signed(api, ARN, &of_ann).await, signed(api, ARN, &of_bob).await);
+    // As before there were users, or as the one user whom the stack names.
+    assert_eq!((both(&api).await, both(&as_bob).await), ((200, 200), (403, 200)));
+    let name = UserName::new("ann").unwrap();
+    server.users.principal_map(PRINCIPAL, &name).await.unwrap();
+    clock::sleep(LEASE).await;
+    assert_eq!((both(&api).await, both(&as_bob).await), ((200, 403), (200, 403)));
+    // Another session of the role is the same one, and another role is not.
+    assert_eq!(signed(&api, "arn:aws:sts::123456789012:assumed-role/train/other", &of_bob).await, 403);
+    assert_eq!(signed(&api, "arn:aws:sts::123456789012:assumed-role/other/chosen", &of_bob).await, 200);
+    // Whoever has no name of its own is nobody.
+    assert_eq!(signed(&api, "arn:aws:sts::123456789012:federated-user/ann", &of_ann).await, 401);
+    // At the other gateway nobody has signed: there, users sign in.
+    let at_users = Client { api: api.clone(), ..ann.clone() };
+    assert_eq!((at_users.reads(&of_ann).await, at_users.reads(&of_bob).await), (200, 403));
+    // Who was mapped is meant, and nobody who has the name later.
+    server.admin.v2("DELETE", "users/delete", json!({ "username": "ann" })).await.ok();
+    assert_eq!(signed(&api, ARN, &of_bob).await, 401);
+    server.user("ann").await;
+    assert_eq!(signed(&api, ARN, &of_bob).await, 401);
+    server.users.principal_unmap(PRINCIPAL).await.unwrap();
+    clock::sleep(LEASE).await;
+    assert_eq!(both(&api).await, (200, 200));
+}
+
+/// Where users sign in and no gateway checks signatures, what looks like one's word is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_such_a_gateway_nobody_has_signed() {
+    let server = Server::new(Level::NoPermissions).await;
+    let experiment = server.admin.experiment("e").await;
+    let api = crate::people::process(&server.site.table, &server.access, Level::NoPermissions).await;
+    // The header names the administrator, and is what counts here.
+    assert_eq!(signed(&api, ARN, &experiment).await, 200);
+    let ann = server.user("ann").await;
+    assert_eq!(ann.reads(&experiment).await, 403);
+}

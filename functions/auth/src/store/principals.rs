@@ -1,0 +1,29 @@
+//! Principals of AWS who are users.
+
+use key_schema::access_rows;
+use key_schema::attributes::{USER, USER_ID};
+use mlflow_api::{Result, UserName};
+use table::{Condition, Item, number, text};
+
+use super::Store;
+
+impl Store {
+    /// Says that a principal ([`access::principal_of`]) is a user. Two requests.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user.
+    pub async fn principal_map(&self, principal: &str, user: &UserName) -> Result<()> {
+        let id = self.user_get(user).await?.user.id;
+        let item = Item::new(access_rows::Principal::key(&principal.into()));
+        let item = item.with(USER, text(user.as_str())).with(USER_ID, number(id));
+        Ok(self.access.put(item, &Condition::Always).await?)
+    }
+
+    /// Says that a principal is no user. One request.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn principal_unmap(&self, principal: &str) -> Result<()> {
+        Ok(self.access.delete(&access_rows::Principal::key(&principal.into()), &Condition::Always).await?)
+    }
+}

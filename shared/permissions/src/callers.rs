@@ -1,0 +1,124 @@
+//! Whose credentials are.
+
+use std::sync::Arc;
+
+use access::{Arrived, Caller, Credentials, Identity, Read, Restriction, Sent, User};
+use entities::unreadable;
+use key_schema::access_rows;
+use key_schema::attributes::{USER, USER_ID};
+use mlflow_api::{Result, UserName};
+use table::{Item, TableKey};
+
+use crate::basic::Basic;
+use crate::found::Found;
+use crate::sent::credentials;
+use crate::signed::{Token, is_session_of, session_key, token_key};
+use crate::users::Account;
+
+impl Basic {
+    /// What a request was sent with. What a gateway has checked counts before all that stands in headers.
+    pub(crate) fn credentials(&self, arrived: &Arrived) -> Option<Credentials> {
+        match arrived.entry.gateway.as_ref().filter(|_| self.signed.is_some()) {
+            Some(signed) => signed.principal().map(Credentials::Signature),
+            None => credentials(arrived),
+        }
+    }
+
+    /// The keys of what says whose these credentials are: of the user whom they name, or of whom they were a while ago; and of what proves it.
+    pub(crate) fn keys_of(&self, credentials: &Credentials, known: Option<&User>) -> Vec<TableKey> {
+        let user = credentials.user().or(known.map(|user| &user.name));
+        user.map(|user| self.user_key(user)).into_iter().chain(self.proof_key(credentials)).collect()
+    }
+
+    fn user_key(&self, user: &UserName) -> TableKey {
+        self.in_access(access_rows::User::key(user))
+    }
+
+    /// The key of what proves it, where that is not the user's item.
+    fn proof_key(&self, credentials: &Credentials) -> Option<TableKey> {
+        let key = match credentials {
+            Credentials::Password(..) => return None,
+            Credentials::Session(user, digest) => session_key(user, digest),
+            Credentials::Token(user, digest) => token_key(user, digest),
+            Credentials::Signature(principal) => access_rows::Principal::key(&principal.as_str().into()),
+        };
+        Some(self.in_access(key))
+    }
+
+    /// Whose credentials a request was sent with, as the items of [`keys_of`](Self::keys_of) say. A password is hashed, unless that was done
+    /// before.
+    ///
+    /// # Errors
+    /// The refusal that goes with the credentials, if they are nobody's.
+    pub(crate) async fn caller_of(&self, sent: &Arc<Sent>, known: Option<&User>, read: &Read) -> Result<Found> {
+        let proof = self.proof_key(&sent.credentials).and_then(|key| read.get(&key));
+        let user = match &sent.credentials {
+            Credentials::Signature(principal) => match self.mapped(proof)? {
+                Some(user) if known.is_some_and(|known| known.name == user) => user,
+                Some(user) => return Ok(Found::User(user)),
+                None => {
+                    let caller = Caller::Principal(principal.as_str().into());
+                    return Ok(Found::Caller(found(sent, caller, Restriction::default())));
+                }
+            },
+            Credentials::Password(user, _) | Credentials::Session(user, _) | Credentials::Token(user, _) => {
+                user.clone()
+            }
+        };
+        let account = read.get(&self.user_key(&user)).map(Account::of).transpose()?;
+        let restriction = self.restriction_of(sent, proof, account.as_ref()).await?;
+        let account = account.filter(|account| !account.is_disabled);
+        let Some((restriction, account)) = restriction.zip(account) else {
+            tracing::warn!(target: "audit", event = "not signed in", with = ?sent.credentials, from = ?sent.from);
+            return Err(sent.refusal.clone());
+        };
+        Ok(Found::Caller(found(sent, Caller::User(account.user.into()), restriction)))
+    }
+
+    /// The user that a principal is, whose item this is.
+    fn mapped(&self, item: Option<&Item>) -> Result<Option<UserName>> {
+        match item {
+            Some(item) => {
+                let user = item.text(USER).and_then(UserName::named);
+                user.map(Some).ok_or_else(|| unreadable(item, "the user of a principal"))
+            }
+            None => Ok(self.signed.as_ref().and_then(|signed| signed.unmapped.clone())),
+        }
+    }
+
+    /// What the credentials leave out; `None`, if they are not those of the user who has this account.
+    async fn restriction_of(
+        &self,
+        sent: &Sent,
+        proof: Option<&Item>,
+        account: Option<&Account>,
+    ) -> Result<Option<Restriction>> {
+        Ok(match &sent.credentials {
+            Credentials::Password(name, password) => {
+                let stored = account.and_then(|account| account.password.as_ref());
+                let is_right = self.passwords().check(name, stored, password.clone(), sent.from).await?;
+                is_right.then(Restriction::default)
+            }
+            Credentials::Session(..) => {
+                let is_open = proof
+                    .zip(account)
+                    .is_some_and(|(session, account)| is_session_of(session, &account.user, account.password.as_ref()));
+                is_open.then(Restriction::default)
+            }
+            Credentials::Token(..) => {
+                let token = proof.map(Token::of).transpose()?.filter(|token| !token.is_over());
+                let is_of = |token: &Token| account.is_some_and(|account| account.user.id == token.user_id);
+                token.filter(is_of).map(|token| token.restriction)
+            }
+            Credentials::Signature(_) => {
+                let id = proof.and_then(|mapping| mapping.number(USER_ID));
+                let is_of = account.is_some_and(|account| id.is_none_or(|id| id == i64::from(account.user.id)));
+                is_of.then(Restriction::default)
+            }
+        })
+    }
+}
+
+fn found(sent: &Arc<Sent>, caller: Caller, restriction: Restriction) -> Identity {
+    Identity { caller, restriction, sent: Some(Arc::clone(sent)), ..Identity::somebody() }
+}
