@@ -4,6 +4,11 @@
 //! named to what is stored, asks the [`Authorizer`], and hands the endpoint a [`Scope`]. The stores take [`Granted`] entities, and a
 //! scope is the only source of them: a handler cannot act on what its needs did not name.
 //!
+//! An answer may hold more than what it is about: the assessments of a trace, or the run that a model version names. Whether the caller may
+//! see that, too, is a need of its own ([`Needs::showing`]), which is asked along with the others. Where it is refused, the request is not: its
+//! scope says what has to be left out ([`Scope::shows`]). What a filter selects by, or an order sorts by, is needed like everything else,
+//! since rows that are found tell of it.
+//!
 //! So far there is one authorizer, [`AdmitEverybody`]: in AWS the gateway's IAM authorizer decides who gets here, on a laptop the loopback
 //! address does.
 
@@ -12,6 +17,7 @@ mod ask;
 mod authorizer;
 mod guard;
 mod identity;
+mod kind;
 mod needs;
 mod resolve;
 mod scope;
@@ -20,5 +26,6 @@ pub use along::Along;
 pub use authorizer::{AdmitEverybody, Authorizer, Event, Sight, Visible};
 pub use guard::{Ask, Guarded, Read, Stored};
 pub use identity::{Arrived, Caller, Entry, GatewayIdentity, Identity, Restriction, User};
-pub use needs::{Action, Need, Needs, Permission, Resource, Target};
+pub use kind::{Action, Permission, Resource};
+pub use needs::{Need, Needs, Target};
 pub use scope::{Granted, Scope};
