@@ -1,5 +1,7 @@
 //! Users with names and passwords: who is let in, what is granted, and from when on.
 
+mod withheld;
+
 use std::sync::Arc;
 
 use access::Authorizer;
