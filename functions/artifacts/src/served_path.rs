@@ -66,16 +66,16 @@ mod tests {
     #[test]
     fn a_path_is_its_experiments_or_everybodys() {
         let whole = Needs::of(Action::Read, [Target::Any(Resource::Experiment)]);
-        let of = |path| needs(Action::Read, &ArtifactPath::parse(path).unwrap());
+        let of = |path: &str| needs(Action::Read, &ArtifactPath::parse(path).unwrap());
         let seven = |kind| Needs::of_in(Action::Read, kind, Target::Experiment(ExperimentId::parse("7").unwrap()));
         for path in ["7", "7/x", "./7//x", "%37/x", "7/x/y/artifacts"] {
             assert_eq!(of(path), seven(Resource::Experiment), "{path}");
         }
-        let run = "0123456789abcdef0123456789abcdef";
+        let run = format!("7/{}", "0123456789abcdef".repeat(2));
         for (path, kind) in [
             ("7/run/artifacts", Resource::Run),
             ("7/run/artifacts/x", Resource::Run),
-            (&format!("7/{run}"), Resource::Run),
+            (&run, Resource::Run),
             ("7/models", Resource::LoggedModel),
             ("7/models/m-1/artifacts/x", Resource::LoggedModel),
             ("7/traces/tr-1/artifacts/x", Resource::Trace),

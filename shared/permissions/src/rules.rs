@@ -273,3 +273,78 @@ pub(crate) fn type_of(kind: Resource) -> GrantType {
         Resource::Workspace | Resource::User | Resource::Role => GrantType::Workspace,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::RegisteredModelName;
+    use mlflow_api::auth::Level;
+
+    use super::*;
+    use crate::grants::Grants;
+
+    /// Whether somebody with these grants may do this, where nothing granted is `READ`.
+    fn may(grants: &[(GrantType, &str, Level)], action: Action, kind: Resource, guard: Guarded) -> bool {
+        let mut all = Grants::default();
+        for (kind, pattern, level) in grants {
+            all.add(*kind, pattern, *level);
+        }
+        let stored = access::Stored {
+            workspace: mlflow_api::Workspace::default(),
+            is_prompt: false,
+            owner: None,
+            id: None,
+            home: None,
+        };
+        all.meet(&rule_of(&Ask { action, kind, guard, stored: Some(stored) }), Level::Read)
+    }
+
+    fn seven() -> Guarded {
+        Guarded::Experiment(ExperimentId::from_number(7).unwrap())
+    }
+
+    #[test]
+    fn what_is_denied_may_not_be_shown_nor_looked_for() {
+        let denied = [(GrantType::Run, EVERYTHING, Level::Deny)];
+        let (run, model) = (Resource::Run, Resource::LoggedModel);
+        for action in [Action::Show, Action::Read] {
+            assert!(!may(&denied, action, run, Guarded::Workspace(run)), "{action:?}");
+            assert!(may(&[], action, run, Guarded::Workspace(run)), "{action:?}");
+        }
+        assert!(may(&denied, Action::Show, model, Guarded::Workspace(model)));
+        // All traces at once are for administrators.
+        assert!(!may(&[], Action::Read, Resource::Trace, Guarded::Workspace(Resource::Trace)));
+    }
+
+    #[test]
+    fn assessments_are_shown_to_those_who_may_read_them() {
+        let shows = |grants: &[(GrantType, &str, Level)]| may(grants, Action::Show, Resource::Assessment, seven());
+        assert!(shows(&[]));
+        assert!(!shows(&[(GrantType::Assessment, EVERYTHING, Level::Deny)]));
+        assert!(!shows(&[(GrantType::Experiment, "7", Level::Deny)]));
+        assert!(!shows(&[(GrantType::Trace, EVERYTHING, Level::Deny)]));
+    }
+
+    #[test]
+    fn versions_are_shown_to_those_who_are_not_denied_them() {
+        let name = Guarded::RegisteredModel(RegisteredModelName::named("m"));
+        let shows =
+            |grants: &[(GrantType, &str, Level)]| may(grants, Action::Show, Resource::ModelVersion, name.clone());
+        assert!(shows(&[]) && shows(&[(GrantType::PromptVersion, EVERYTHING, Level::Deny)]));
+        assert!(!shows(&[(GrantType::RegisteredModelVersion, EVERYTHING, Level::Deny)]));
+    }
+
+    #[test]
+    fn an_assessment_is_made_by_who_may_change_the_experiment_or_traces() {
+        let makes = |grants: &[(GrantType, &str, Level)]| may(grants, Action::Create, Resource::Assessment, seven());
+        let (experiment, traces) = ((GrantType::Experiment, "7"), (GrantType::Trace, EVERYTHING));
+        let of = |(kind, pattern): (GrantType, &'static str), level| (kind, pattern, level);
+        assert!(!makes(&[]));
+        assert!(makes(&[of(experiment, Level::Edit)]) && makes(&[of(traces, Level::Edit)]));
+        // What is granted for traces does not weaken what the experiment allows, unless it denies.
+        assert!(makes(&[of(experiment, Level::Edit), of(traces, Level::Read)]));
+        assert!(!makes(&[of(experiment, Level::Edit), of(traces, Level::Deny)]));
+        assert!(!makes(&[of(experiment, Level::Deny), of(traces, Level::Edit)]));
+        let denied = (GrantType::Assessment, EVERYTHING, Level::Deny);
+        assert!(!makes(&[of(experiment, Level::Manage), denied]));
+    }
+}
