@@ -87,6 +87,60 @@ _LISTS = [
 ]
 
 
+def _metadata(*parts: Any) -> list[tuple[Any, ...]]:
+    return [(*parts, "trace_metadata", key) for key in ("mlflow.sourceRun", "mlflow.modelId")]
+
+
+def _shown_of_experiment(number: int) -> list[tuple[str, str, dict[str, Any], list[tuple[Any, ...]]]]:
+    experiment, run, model, trace = f"$experiment{number}", f"$run{number}", f"$logged{number}", f"$trace{number}"
+    asked = {"locations": [_location(experiment)]}
+    of_trace = [("trace", "trace_info", "assessments"), *_metadata("trace", "trace_info")]
+    of_traces = [("traces", 0, "assessments"), *_metadata("traces", 0)]
+    return [
+        ("GET", f"{V2}/runs/get", {"run_id": run}, [("run", "outputs", "model_outputs")]),
+        ("POST", f"{V2}/runs/search", {"experiment_ids": [experiment]}, [("runs", 0, "outputs", "model_outputs")]),
+        ("GET", f"{V2}/logged-models/{model}", {}, [("model", "info", "source_run_id")]),
+        ("POST", f"{V2}/logged-models/search", {"experiment_ids": [experiment]}, [("models", 0, "info", "source_run_id")]),
+        ("POST", f"{V2}/logged-models/search", {"experiment_ids": [experiment], "filter": f"source_run_id = '{run}'"}, [("models", 0)]),
+        ("GET", f"{V3}/traces/{trace}", {}, of_trace),
+        ("POST", f"{V3}/traces/search", asked, of_traces),
+        ("POST", f"{V3}/traces/search", {**asked, "filter": "feedback.f = 'true'"}, [("traces", 0)]),
+        ("POST", f"{V3}/traces/search", {**asked, "filter": f"run_id = '{run}'"}, of_traces),
+        ("POST", f"{V3}/traces/search", {**asked, "order_by": ["run_id DESC"]}, of_traces),
+        ("POST", f"{V3}/traces/search", {**asked, "filter": f"metadata.`mlflow.modelId` = '{model}'"}, of_traces),
+        ("POST", f"{V3}/traces/delete-traces", {"experiment_id": experiment, "request_ids": ["tr-0"]}, []),
+    ]
+
+
+def _shown_of_model(name: str) -> list[tuple[str, str, dict[str, Any], list[tuple[Any, ...]]]]:
+    latest = ("registered_model", "latest_versions")
+    return [
+        ("GET", f"{V2}/registered-models/get", {"name": name}, [latest, (*latest, 0, "run_id")]),
+        ("GET", f"{V2}/model-versions/get", {"name": name, "version": "1"}, [("model_version", "run_id")]),
+    ]
+
+
+#: Requests, and the parts of their answers that are left out where they are denied.
+_SHOWN = [
+    *(request for number in (1, 2) for request in _shown_of_experiment(number)),
+    *(request for name in ("model1", "prompt1") for request in _shown_of_model(name)),
+    ("GET", f"{V2}/registered-models/search", {"filter": "name = 'model1'"}, [("registered_models", 0, "latest_versions", 0, "run_id")]),
+    ("GET", f"{V2}/model-versions/search", {"filter": "name = 'model1'"}, [("model_versions", 0, "run_id")]),
+    ("GET", f"{V2}/model-versions/search", {"filter": "run_id = '$run1'"}, [("model_versions", 0)]),
+    ("GET", f"{V3}/scorers/list", {"experiment_id": "$experiment1"}, [("scorers", 0)]),
+    ("GET", f"{V3}/scorers/list", {}, [("scorers", 0)]),
+]
+
+
+def _has(body: Any, parts: tuple[Any, ...]) -> bool:
+    for part in parts:
+        try:
+            body = body[part]
+        except (KeyError, IndexError):
+            return False
+    return bool(body)
+
+
 def _administer(server: Server, method: str, path: str, content: dict[str, Any]) -> dict[str, Any]:
     answer = server.ask(ADMIN, method, path, content)
     assert answer.status_code == 200, f"{path} {content}: {answer.text}"
@@ -125,6 +179,16 @@ def _decisions(pair: tuple[Server, Server], seed: int, users: int, requests: int
             for server, answer in zip(pair, (stock, ours), strict=True):
                 if answer.status_code == 200 and path.endswith("s/delete"):
                     _administer(server, "POST", path.replace("delete", "restore"), content)
+        for method, path, content, parts in choice.sample(_SHOWN, requests):
+            stock, ours = (server.ask(user, method, path, content) for server in pair)
+            said = f"{method} {path} {content}"
+            if (stock.status_code == 403) != (ours.status_code == 403):
+                different.append(f"{said}: stock {stock.status_code}, ours {ours.status_code}; {told}")
+            elif stock.status_code == 200 and ours.status_code == 200:
+                for part in parts:
+                    has = tuple(_has(answer.json(), part) for answer in (stock, ours))
+                    if has[0] != has[1]:
+                        different.append(f"{said}: {part} is there: stock {has[0]}, ours {has[1]}; {told}")
         for method, path, content, field, name in _LISTS:
             stock, ours = (sorted(row[name] for row in server.ask(user, method, path, content).json().get(field, [])) for server in pair)
             if stock != ours:
@@ -151,5 +215,5 @@ def test_many_decisions(default_permission: str, tmp_path_factory: pytest.TempPa
     with both(tmp_path_factory.mktemp(default_permission), default_permission) as pair:
         for server in pair:
             furnish(server)
-        different = _decisions(pair, seed=2, users=40, requests=45)
+        different = _decisions(pair, seed=2, users=40, requests=30)
     assert not different, f"{len(different)}:\n" + "\n".join(different)

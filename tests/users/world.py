@@ -95,23 +95,31 @@ def furnish(server: Server) -> None:
         server.make(f"run{number}", "POST", f"{V2}/runs/create", run, "run", "info", "run_id")
         model = {"experiment_id": f"${experiment}", "name": "logged", "source_run_id": f"$run{number}"}
         server.make(f"logged{number}", "POST", f"{V2}/logged-models", model, "model", "info", "model_id")
+        outputs = {"run_id": f"$run{number}", "models": [{"model_id": f"$logged{number}", "step": 1}]}
+        answer = server.ask(ADMIN, "POST", f"{V2}/runs/outputs", outputs)
+        assert answer.status_code == 200, answer.text
         trace = f"tr-{number:032x}"
         info = {
             "trace_id": trace,
             "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": f"${experiment}"}},
             "request_time": "2026-01-01T00:00:00Z",
             "state": "OK",
+            "trace_metadata": {"mlflow.sourceRun": f"$run{number}", "mlflow.modelId": f"$logged{number}"},
         }
         answer = server.ask(ADMIN, "POST", f"{V3}/traces", {"trace": {"trace_info": info}})
         assert answer.status_code == 200, answer.text
         server.ids[f"trace{number}"] = trace
+        source = {"source_type": "HUMAN", "source_id": "x"}
+        feedback = {"assessment_name": "f", "feedback": {"value": True}, "source": source}
+        answer = server.ask(ADMIN, "POST", f"{V3}/traces/{trace}/assessments", {"assessment": feedback})
+        assert answer.status_code == 200, answer.text
     prompt = [{"key": "mlflow.prompt.is_prompt", "value": "true"}]
     for name, tags in (("model1", []), ("model2", []), ("prompt1", prompt)):
         answer = server.ask(ADMIN, "POST", f"{V2}/registered-models/create", {"name": name, "tags": tags})
         assert answer.status_code == 200, answer.text
         text = [{"key": "mlflow.prompt.text", "value": "of a prompt"}] if tags else []
         source = "prompt-template" if tags else "s3://bucket/x"
-        version = {"name": name, "source": source, "tags": [*tags, *text]}
+        version = {"name": name, "source": source, "tags": [*tags, *text], "run_id": "$run1"}
         answer = server.ask(ADMIN, "POST", f"{V2}/model-versions/create", version)
         assert answer.status_code == 200, answer.text
     scorer = {"experiment_id": "$experiment1", "name": "scorer1", "serialized_scorer": '{"instructions_judge_pydantic_data": {}}'}

@@ -21,4 +21,5 @@ mod throttling;
 mod tokens;
 mod unreadable;
 mod users;
+mod withheld;
 mod workspaces;

@@ -9,7 +9,7 @@ use mlflow_api::{Request, Result};
 use serde::Serialize;
 use service::{Answer, BodyStream, Endpoint, Upload};
 
-use crate::served_path::{check, needs};
+use crate::served_path::{check, needs, shows, with_runs};
 use crate::store::Store;
 
 /// `GET mlflow-artifacts/artifacts`: each file by its name.
@@ -31,7 +31,7 @@ impl Endpoint for List {
     }
 
     fn needs(&self) -> Needs {
-        needs(Action::Read, &self.0)
+        with_runs(needs(Action::Read, &self.0), &self.0)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Files> {
@@ -40,6 +40,7 @@ impl Endpoint for List {
         for file in &mut files {
             file.path = file.path.rsplit('/').next().unwrap_or_default().to_owned();
         }
+        files.retain(|file| shows(scope, &self.0, &file.path));
         Ok(Files { files })
     }
 }

@@ -270,7 +270,7 @@ async fn scorers(ledger: &mut Ledger) {
             bench,
             scorers,
             async |store, scorer| {
-                store.scorer_list(&scorer.experiment).await.unwrap();
+                store.scorer_list(&scorer.experiment, &access::Visible::Everything).await.unwrap();
             },
         )
         .await;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use access::{Action, Authorizer, Guarded, Visible};
+use access::{Action, Authorizer, Guarded, Resource, Visible};
 use artifact_store::Artifacts;
 use mlflow_api::ExperimentId;
 use serde_json::{Value, json};
@@ -50,10 +50,11 @@ async fn a_query_shows_what_its_caller_may_read() {
         made.push((id, run));
     }
     let open = Guarded::Experiment(ExperimentId::parse(&made[0].0).unwrap());
-    // May be read and listed, and nothing else.
+    // May be read and listed, and nothing else; and versions may be looked for by their runs.
     let open = Arc::new(HashSet::from([open]));
+    let runs = Guarded::Workspace(Resource::Run);
     let guard = Judge::new(Visible::Only(Arc::clone(&open)), move |(action, what)| {
-        matches!(action, Action::Read | Action::List) && open.contains(what)
+        matches!(action, Action::Read | Action::List) && (open.contains(what) || *what == runs)
     });
     let guard: Arc<dyn Authorizer> = Arc::new(guard);
     let api = api(&site, &guard);

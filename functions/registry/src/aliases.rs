@@ -7,6 +7,7 @@ use mlflow_api::tracking::Empty;
 use mlflow_api::{Request, Result};
 use service::Endpoint;
 
+use crate::shown;
 use crate::store::Store;
 
 pub(crate) struct Get(message::ModelAlias);
@@ -20,12 +21,12 @@ impl Endpoint for Get {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
+        let model = Target::RegisteredModel(self.0.name.clone());
+        Needs::of_in(Action::Read, Resource::ModelVersion, model).showing([Resource::Run])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
-        let model_version = store.alias_get(&scope.registered_model(&self.0.name)?, &self.0.alias).await?;
-        Ok(OneVersion { model_version })
+        Ok(shown::version(scope, store.alias_get(&scope.registered_model(&self.0.name)?, &self.0.alias).await?))
     }
 }
 

@@ -7,6 +7,7 @@ mod aliases;
 mod models;
 mod routes;
 mod row;
+mod shown;
 mod source;
 pub mod store;
 mod versions;

@@ -2,12 +2,13 @@
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::key_value::pairs;
-use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, Models, OneModel, Versions};
+use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, Models, OneModel, Versions};
 use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{RegisteredModelName, Request, Result};
 use service::Endpoint;
 
+use crate::shown::{self, with_versions};
 use crate::store::{NewModel, Search as Asked, Store};
 
 /// Registered models on a page where the request does not say (`SearchRegisteredModels` in `model_registry.proto`).
@@ -51,11 +52,11 @@ impl Endpoint for Get {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::RegisteredModel(self.0.clone()))
+        with_versions(Needs::read(Target::RegisteredModel(self.0.clone())), &self.0)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        Ok(OneModel { registered_model: store.model_get(&scope.registered_model(&self.0)?).await? })
+        Ok(shown::model(scope, &self.0, store.model_get(&scope.registered_model(&self.0)?).await?))
     }
 }
 
@@ -67,14 +68,21 @@ impl Endpoint for Search {
 
     fn read(request: &Request) -> Result<Self> {
         let message::SearchModels { filter, max_results, order_by, page_token } = request.read()?;
-        Ok(Self(Asked { filter, order_by, max_results: max_results.unwrap_or(DEFAULT_PAGE), page_token }))
+        Ok(Self(Asked {
+            filter,
+            order_by,
+            max_results: max_results.unwrap_or(DEFAULT_PAGE),
+            page_token,
+            hides_runs: false,
+        }))
     }
 
     fn needs(&self) -> Needs {
-        Needs::list(Resource::RegisteredModel)
+        Needs::list(Resource::RegisteredModel).showing([Resource::Run])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Models> {
+    async fn act(mut self, scope: &Scope, store: &Store) -> Result<Models> {
+        self.0.hides_runs = !scope.shows(Resource::Run);
         store.model_search(scope.workspace(), scope.visible(), &self.0).await
     }
 }
@@ -94,12 +102,13 @@ impl Endpoint for Update {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.name.clone()))
+        with_versions(Needs::update(Target::RegisteredModel(self.name.clone())), &self.name)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
         let name = scope.registered_model(&self.name)?;
-        Ok(OneModel { registered_model: store.model_update(scope.workspace(), &name, &self.description).await? })
+        let model = store.model_update(scope.workspace(), &name, &self.description).await?;
+        Ok(shown::model(scope, &self.name, model))
     }
 }
 
@@ -119,14 +128,13 @@ impl Endpoint for Rename {
 
     /// The model alone, as in MLflow: the transaction refuses a name that another has.
     fn needs(&self) -> Needs {
-        Needs::update(Target::RegisteredModel(self.name.clone()))
+        with_versions(Needs::update(Target::RegisteredModel(self.name.clone())), &self.name)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
         let name = scope.registered_model(&self.name)?;
-        Ok(OneModel {
-            registered_model: store.along(scope.along()).model_rename(scope.workspace(), &name, &self.new_name).await?,
-        })
+        let model = store.along(scope.along()).model_rename(scope.workspace(), &name, &self.new_name).await?;
+        Ok(shown::model(scope, &self.name, model))
     }
 }
 
@@ -216,13 +224,17 @@ impl Endpoint for LatestVersions {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
+        let versions = Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()));
+        versions.showing([Resource::Run])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Versions> {
         // MLflow looks for the model before it looks at the stages.
         let stages = || self.0.stages.iter().map(|stage| ModelStage::parse(stage)).collect();
-        let model_versions = store.model_latest_versions(&scope.registered_model(&self.0.name)?, stages).await?;
+        let mut model_versions = store.model_latest_versions(&scope.registered_model(&self.0.name)?, stages).await?;
+        if !scope.shows(Resource::Run) {
+            model_versions.iter_mut().for_each(ModelVersion::hide_run);
+        }
         Ok(Versions { model_versions })
     }
 }

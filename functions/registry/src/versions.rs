@@ -7,12 +7,19 @@ use mlflow_api::registry::{DownloadUri, FoundVersions, IS_PROMPT_TAG, OneVersion
 use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Request, Result, RunId};
+use search::parse_version_search;
 use service::{Answer, Endpoint};
 
+use crate::shown;
 use crate::store::{NewVersion, Owners, Search as Asked, Store, VersionSource};
 
 /// Model versions on a page where the request does not say (`SearchModelVersions` in `model_registry.proto`).
 const DEFAULT_PAGE: i64 = 200_000;
+
+/// What is needed to act on a version of a model.
+fn of_version(action: Action, model: &RegisteredModelName) -> Needs {
+    Needs::of_in(action, Resource::ModelVersion, Target::RegisteredModel(model.clone()))
+}
 
 pub(crate) struct Create {
     name: RegisteredModelName,
@@ -60,7 +67,8 @@ impl Endpoint for Create {
         let needs = Needs::create_in(model.clone(), Resource::ModelVersion)
             .and(Action::Read, run)
             .and(Action::Read, model_id.as_ref().map(|_| logged))
-            .and(Action::Read, self.new.source.registered_model().map(Target::RegisteredModel));
+            .and(Action::Read, self.new.source.registered_model().map(Target::RegisteredModel))
+            .showing([Resource::Run]);
         if self.new.is_prompt { needs.and_in(Action::Create, Resource::PromptVersion, [model]) } else { needs }
     }
 
@@ -71,8 +79,7 @@ impl Endpoint for Create {
         let registered_model = registered.map(|name| scope.registered_model(&name)).transpose()?;
         let owners = Owners { run, logged_model, registered_model };
         let name = scope.registered_model(&self.name)?;
-        let model_version = store.version_create(scope.workspace(), &name, &self.new, &owners).await?;
-        Ok(OneVersion { model_version })
+        Ok(shown::version(scope, store.version_create(scope.workspace(), &name, &self.new, &owners).await?))
     }
 }
 
@@ -87,12 +94,11 @@ impl Endpoint for Get {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
+        of_version(Action::Read, &self.0.name).showing([Resource::Run])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
-        let model_version = store.version_get(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
-        Ok(OneVersion { model_version })
+        Ok(shown::version(scope, store.version_get(&scope.registered_model(&self.0.name)?, &self.0.version).await?))
     }
 }
 
@@ -107,7 +113,7 @@ impl Endpoint for GetDownloadUri {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
+        of_version(Action::Read, &self.0.name)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUri> {
@@ -141,7 +147,7 @@ impl Endpoint for GetArtifact {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Read, Resource::ModelVersion, Target::RegisteredModel(self.name.clone()))
+        of_version(Action::Read, &self.name)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
@@ -158,14 +164,25 @@ impl Endpoint for Search {
 
     fn read(request: &Request) -> Result<Self> {
         let message::SearchVersions { filter, max_results, order_by, page_token } = request.read()?;
-        Ok(Self(Asked { filter, order_by, max_results: max_results.unwrap_or(DEFAULT_PAGE), page_token }))
+        Ok(Self(Asked {
+            filter,
+            order_by,
+            max_results: max_results.unwrap_or(DEFAULT_PAGE),
+            page_token,
+            hides_runs: false,
+        }))
     }
 
+    /// What is found would tell of the runs by which it was looked for. Of a filter that cannot be read, nobody knows by what; the store
+    /// refuses it afterwards.
     fn needs(&self) -> Needs {
-        Needs::list(Resource::ModelVersion)
+        let versions = Needs::list(Resource::ModelVersion).showing([Resource::Run]);
+        let by_runs = parse_version_search(&self.0.filter, &[]).map_or(true, |(filter, _)| !filter.runs.is_empty());
+        versions.and(Action::Read, by_runs.then_some(Target::Any(Resource::Run)))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<FoundVersions> {
+    async fn act(mut self, scope: &Scope, store: &Store) -> Result<FoundVersions> {
+        self.0.hides_runs = !scope.shows(Resource::Run);
         store.version_search(scope.workspace(), scope.visible(), &self.0).await
     }
 }
@@ -181,13 +198,13 @@ impl Endpoint for Update {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Update, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
+        of_version(Action::Update, &self.0.name).showing([Resource::Run])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
         let message::UpdateVersion { name, version, description } = &self.0;
         let name = scope.registered_model(name)?;
-        Ok(OneVersion { model_version: store.version_update(&name, version, description.as_deref()).await? })
+        Ok(shown::version(scope, store.version_update(&name, version, description.as_deref()).await?))
     }
 }
 
@@ -202,14 +219,13 @@ impl Endpoint for TransitionStage {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Update, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
+        of_version(Action::Update, &self.0.name).showing([Resource::Run])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
         let message::TransitionStage { name, version, stage, archive_existing_versions: archive } = &self.0;
         let name = scope.registered_model(name)?;
-        let model_version = store.version_transition(scope.workspace(), &name, version, stage, *archive).await?;
-        Ok(OneVersion { model_version })
+        Ok(shown::version(scope, store.version_transition(scope.workspace(), &name, version, stage, *archive).await?))
     }
 }
 
@@ -224,7 +240,7 @@ impl Endpoint for Delete {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Delete, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
+        of_version(Action::Delete, &self.0.name)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
@@ -245,7 +261,7 @@ impl Endpoint for SetTag {
     }
 
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Update, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
+        of_version(Action::Update, &self.0.name)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
@@ -267,7 +283,7 @@ impl Endpoint for DeleteTag {
 
     /// As MLflow has it, who takes away a tag has to have the right to delete the version.
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Delete, Resource::ModelVersion, Target::RegisteredModel(self.0.name.clone()))
+        of_version(Action::Delete, &self.0.name)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {

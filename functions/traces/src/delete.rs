@@ -51,8 +51,11 @@ impl Endpoint for Delete {
         Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, which })
     }
 
+    /// The assessments of the traces go, too.
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Delete, Resource::Trace, Target::Experiment(self.experiment))
+        let experiment = Target::Experiment(self.experiment);
+        let traces = Needs::of_in(Action::Delete, Resource::Trace, experiment.clone());
+        traces.and_in(Action::Delete, Resource::Assessment, [experiment])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DeletedTraces> {

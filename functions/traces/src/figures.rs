@@ -9,7 +9,7 @@ use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuest
 use search::trace::parse_trace_filter;
 use service::Endpoint;
 
-use crate::search::of_traces_in;
+use crate::shown::of_traces_in;
 use crate::store::{Correlation, Store, known_experiments};
 
 /// Points of an answer where the request does not say (`MAX_RESULTS_QUERY_TRACE_METRICS`).
@@ -83,7 +83,7 @@ impl Endpoint for Query {
     }
 
     fn needs(&self) -> Needs {
-        of_traces_in(&self.experiments)
+        of_traces_in(&self.experiments, self.question.related())
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<TraceMetrics> {
@@ -115,7 +115,7 @@ impl Endpoint for Correlate {
     }
 
     fn needs(&self) -> Needs {
-        of_traces_in(&self.experiments)
+        of_traces_in(&self.experiments, self.correlation.related())
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<TraceCorrelation> {

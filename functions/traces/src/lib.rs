@@ -14,6 +14,7 @@ mod read;
 mod routes;
 mod row;
 mod search;
+mod shown;
 mod start;
 pub mod store;
 mod tags;

@@ -3,10 +3,11 @@
 use access::{Action, Granted, Needs, Resource, Scope, Target};
 use entities::StoredTrace;
 use mlflow_api::requests::traces as message;
-use mlflow_api::traces::{OneTrace, OneTraceInfo, TraceInfos, Traces};
+use mlflow_api::traces::{OneTrace, OneTraceInfo, TraceInfo, TraceInfos, Traces};
 use mlflow_api::{Error, ExperimentId, Request, Result, TraceId};
 use service::Endpoint;
 
+use crate::shown::{self, with_traces};
 use crate::store::Store;
 
 /// Traces that one request may name.
@@ -17,6 +18,17 @@ const MOST_WITH_SPANS: usize = 100;
 /// Refuses a request that names too many traces.
 pub(crate) fn check_number(traces: usize) -> Result<()> {
     if traces <= MOST { Ok(()) } else { Err(Error::invalid(format!("A request names at most {MOST} traces."))) }
+}
+
+/// To read a trace, and what it tells of.
+fn readable(trace: &TraceId) -> Needs {
+    let trace = Target::Trace(trace.clone());
+    with_traces(Needs::read(trace.clone()), [trace])
+}
+
+/// A trace that the needs named, without what its caller may not see.
+fn shown(scope: &Scope, info: TraceInfo) -> TraceInfo {
+    shown::trace(scope, &Target::Trace(info.id.clone()), info)
 }
 
 pub(crate) struct GetInfo(TraceId);
@@ -30,11 +42,11 @@ impl Endpoint for GetInfo {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::Trace(self.0.clone()))
+        readable(&self.0)
     }
 
     async fn act(self, scope: &Scope, _: &Store) -> Result<OneTrace> {
-        Ok(OneTrace::without_spans(&scope.trace(&self.0)?.info()?))
+        Ok(OneTrace::without_spans(&shown(scope, scope.trace(&self.0)?.info()?)))
     }
 }
 
@@ -49,11 +61,11 @@ impl Endpoint for GetInfoV2 {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::Trace(self.0.clone()))
+        readable(&self.0)
     }
 
     async fn act(self, scope: &Scope, _: &Store) -> Result<OneTraceInfo> {
-        Ok(OneTraceInfo { trace_info: scope.trace(&self.0)?.info()?.json_v2() })
+        Ok(OneTraceInfo { trace_info: shown(scope, scope.trace(&self.0)?.info()?).json_v2() })
     }
 }
 
@@ -78,12 +90,14 @@ impl Endpoint for Get {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::Trace(self.trace.clone()))
+        readable(&self.trace)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
         let trace = scope.known_trace(&self.trace)?.ok_or_else(|| is_not_found(self.trace.as_str()))?;
-        Ok(OneTrace { trace: store.trace_get(&trace, self.allow_partial).await?.parts()? })
+        let mut whole = store.trace_get(&trace, self.allow_partial).await?;
+        whole.info = shown(scope, whole.info);
+        Ok(OneTrace { trace: whole.parts()? })
     }
 }
 
@@ -111,8 +125,9 @@ impl Batch {
     }
 
     fn needs(&self) -> Needs {
-        let needs = Needs::of(Action::Read, self.traces.iter().cloned().map(Target::Trace));
-        needs.or(Needs::read(Target::Any(Resource::Trace)))
+        let traces = || self.traces.iter().cloned().map(Target::Trace);
+        let needs = Needs::of(Action::Read, traces()).or(Needs::read(Target::Any(Resource::Trace)));
+        with_traces(needs, traces())
     }
 
     fn found(&self, scope: &Scope) -> Result<Vec<Granted<StoredTrace>>> {
@@ -143,7 +158,8 @@ impl Endpoint for BatchGet {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Traces> {
         let found = self.0.found(scope)?;
-        let traces = store.trace_get_many(&found.iter().map(|trace| &**trace).collect::<Vec<_>>()).await?;
+        let found: Vec<_> = found.iter().map(|trace| &**trace).collect();
+        let traces = store.trace_get_many(&found, |info| shown(scope, info)).await?;
         Ok(Traces { traces })
     }
 }
@@ -163,7 +179,8 @@ impl Endpoint for BatchGetInfos {
     }
 
     async fn act(self, scope: &Scope, _: &Store) -> Result<TraceInfos> {
-        let infos = self.0.found(scope)?.iter().map(|trace| Ok(trace.info()?.json())).collect::<Result<_>>()?;
+        let info = |trace: &Granted<StoredTrace>| Ok(shown(scope, trace.info()?).json());
+        let infos = self.0.found(scope)?.iter().map(info).collect::<Result<_>>()?;
         Ok(TraceInfos { trace_infos: infos })
     }
 }

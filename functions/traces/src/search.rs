@@ -1,22 +1,17 @@
 //! Searching traces.
 
-use access::{Action, Needs, Resource, Scope, Target};
+use access::{Needs, Scope, Target};
 use mlflow_api::requests::traces as message;
 use mlflow_api::traces::{FoundTraces, TraceInfo};
-use mlflow_api::{ExperimentId, Request, Result};
+use mlflow_api::{Request, Result};
 use service::Endpoint;
 
+use crate::shown::{self, of_traces_in, with_traces};
 use crate::store::{Store, TraceSearch};
 
 fn needs(search: &TraceSearch) -> Needs {
-    of_traces_in(&search.experiments)
-}
-
-/// To read the traces of experiments. One that may not be read is an error, as in MLflow, and so is to name none, unless all may be read.
-pub(crate) fn of_traces_in(experiments: &[ExperimentId]) -> Needs {
-    let experiments = experiments.iter().copied().map(Target::Experiment);
-    let needs = Needs::nothing().and_in(Action::Read, Resource::Trace, experiments);
-    needs.or(Needs::read(Target::Any(Resource::Trace)))
+    let needs = of_traces_in(&search.experiments, search.related());
+    with_traces(needs, search.experiments.iter().copied().map(Target::Experiment))
 }
 
 async fn found(
@@ -25,7 +20,12 @@ async fn found(
     store: &Store,
     json: fn(&TraceInfo) -> serde_json::Value,
 ) -> Result<FoundTraces> {
-    store.trace_search(&scope.listed_experiments(&search.experiments)?, search, json).await
+    let experiments = scope.listed_experiments(&search.experiments)?;
+    let shown = |info: TraceInfo| {
+        let experiment = Target::Experiment(info.experiment);
+        json(&shown::trace(scope, &experiment, info))
+    };
+    store.trace_search(&experiments, search, shown).await
 }
 
 pub(crate) struct Search(TraceSearch);

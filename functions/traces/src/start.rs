@@ -13,6 +13,7 @@ use rand::RngExt;
 use serde_json::{Map, Value};
 use service::Endpoint;
 
+use crate::shown::{self, with_traces};
 use crate::store::{EndedTrace, StartedTrace, Store};
 
 pub(crate) struct Start {
@@ -72,7 +73,7 @@ impl Endpoint for Start {
     /// Clients log assessments of a trace that they are making here, too.
     fn needs(&self) -> Needs {
         let experiment = Target::Experiment(self.experiment);
-        let trace = Needs::create_in(experiment.clone(), Resource::Trace);
+        let trace = with_traces(Needs::create_in(experiment.clone(), Resource::Trace), [experiment.clone()]);
         if self.started.assessments.is_empty() {
             return trace;
         }
@@ -81,7 +82,8 @@ impl Endpoint for Start {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
         let info = store.trace_start(&scope.experiment(self.experiment)?, &self.started).await?;
-        Ok(OneTrace::without_spans(&info))
+        let experiment = Target::Experiment(self.experiment);
+        Ok(OneTrace::without_spans(&shown::trace(scope, &experiment, info)))
     }
 }
 
@@ -116,12 +118,14 @@ impl Endpoint for StartV2 {
     }
 
     fn needs(&self) -> Needs {
-        Needs::create_in(Target::Experiment(self.experiment), Resource::Trace)
+        let experiment = Target::Experiment(self.experiment);
+        with_traces(Needs::create_in(experiment.clone(), Resource::Trace), [experiment])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTraceInfo> {
         let info = store.trace_start_v2(&scope.experiment(self.experiment)?, &self.started).await?;
-        Ok(OneTraceInfo { trace_info: info.json_v2() })
+        let experiment = Target::Experiment(self.experiment);
+        Ok(OneTraceInfo { trace_info: shown::trace(scope, &experiment, info).json_v2() })
     }
 }
 
@@ -146,11 +150,12 @@ impl Endpoint for EndV2 {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::Trace(self.trace.clone()))
+        let trace = Target::Trace(self.trace.clone());
+        with_traces(Needs::update(trace.clone()), [trace])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTraceInfo> {
         let info = store.trace_end_v2(&scope.trace(&self.trace)?, &self.ended).await?;
-        Ok(OneTraceInfo { trace_info: info.json_v2() })
+        Ok(OneTraceInfo { trace_info: shown::trace(scope, &Target::Trace(self.trace), info).json_v2() })
     }
 }

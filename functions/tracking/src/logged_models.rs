@@ -3,7 +3,7 @@
 use access::{Action, Needs, Resource, Scope, Target};
 use artifact_store::ArtifactPath;
 use mlflow_api::key_value::pairs;
-use mlflow_api::logged_models::{Artifacts, LoggedModels, ModelStatus, OneModel, check_name};
+use mlflow_api::logged_models::{Artifacts, LoggedModel, LoggedModels, ModelStatus, OneModel, check_name};
 use mlflow_api::requests::logged_models as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Request, Result, RunId};
@@ -37,11 +37,12 @@ impl Endpoint for Create {
     fn needs(&self) -> Needs {
         let run = Some(&self.new.source_run_id).filter(|run| !run.is_empty());
         let run = run.map(|run| RunId::parse(run).map_or(Target::Nothing(Resource::Run), Target::Run));
-        Needs::create_in(Target::Experiment(self.experiment), Resource::LoggedModel).and_naming(Action::Read, run)
+        let model = Needs::create_in(Target::Experiment(self.experiment), Resource::LoggedModel);
+        model.and_naming(Action::Read, run).showing([Resource::Run])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        Ok(OneModel { model: store.logged_model_create(&scope.experiment(self.experiment)?, &self.new).await? })
+        Ok(shown(scope, store.logged_model_create(&scope.experiment(self.experiment)?, &self.new).await?))
     }
 }
 
@@ -60,12 +61,11 @@ impl Endpoint for Get {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::LoggedModel(self.model.clone()))
+        Needs::read(Target::LoggedModel(self.model.clone())).showing([Resource::Run])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        let model = store.logged_model_get(&scope.logged_model(&self.model)?, self.allow_deleted).await?;
-        Ok(OneModel { model })
+        Ok(shown(scope, store.logged_model_get(&scope.logged_model(&self.model)?, self.allow_deleted).await?))
     }
 }
 
@@ -85,12 +85,11 @@ impl Endpoint for Finalize {
     }
 
     fn needs(&self) -> Needs {
-        Needs::update(Target::LoggedModel(self.model.clone()))
+        Needs::update(Target::LoggedModel(self.model.clone())).showing([Resource::Run])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        let model = store.logged_model_finalize(&scope.logged_model(&self.model)?, self.status).await?;
-        Ok(OneModel { model })
+        Ok(shown(scope, store.logged_model_finalize(&scope.logged_model(&self.model)?, self.status).await?))
     }
 }
 
@@ -199,11 +198,16 @@ impl Endpoint for Search {
 
     fn needs(&self) -> Needs {
         let experiments = self.0.experiments.iter().copied().map(Target::Experiment);
-        Needs::nothing().and_in(Action::List, Resource::LoggedModel, experiments).or(Needs::list(Resource::LoggedModel))
+        let models = Needs::nothing().and_in(Action::List, Resource::LoggedModel, experiments);
+        let models = models.or(Needs::list(Resource::LoggedModel)).showing([Resource::Run]);
+        // What is found would tell of the runs by which it was looked for.
+        models.and(Action::Read, self.0.asks_for_runs().then_some(Target::Any(Resource::Run)))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<LoggedModels> {
-        store.logged_model_search(&scope.listed_experiments(&self.0.experiments)?, self.0).await
+        let experiments = scope.listed_experiments(&self.0.experiments)?;
+        let search = if scope.shows(Resource::Run) { self.0 } else { self.0.hiding_runs() };
+        store.logged_model_search(&experiments, search).await
     }
 }
 
@@ -263,6 +267,14 @@ impl Endpoint for GetArtifact {
         let location = store.logged_model_artifact_uri(&scope.logged_model(&self.model)?).await?;
         store.artifacts().at(&location)?.answer(&self.path, self.presigned).await
     }
+}
+
+/// The answer about a model, without its runs where the caller may not see any.
+fn shown(scope: &Scope, mut model: LoggedModel) -> OneModel {
+    if !scope.shows(Resource::Run) {
+        model.hide_runs();
+    }
+    OneModel { model }
 }
 
 fn model_of_path(request: &Request) -> Result<ModelId> {

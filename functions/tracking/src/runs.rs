@@ -54,11 +54,15 @@ impl Endpoint for Get {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::Run(self.0.clone()))
+        Needs::read(Target::Run(self.0.clone())).showing([Resource::LoggedModel])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneRun> {
-        Ok(OneRun { run: store.run_get(&scope.run(&self.0)?).await? })
+        let mut run = store.run_get(&scope.run(&self.0)?).await?;
+        if !scope.shows(Resource::LoggedModel) {
+            run.hide_models();
+        }
+        Ok(OneRun { run })
     }
 }
 
@@ -74,10 +78,12 @@ impl Endpoint for Search {
 
     fn needs(&self) -> Needs {
         let experiments = self.0.experiments.iter().copied().map(Target::Experiment);
-        Needs::nothing().and_in(Action::List, Resource::Run, experiments).or(Needs::list(Resource::Run))
+        let runs = Needs::nothing().and_in(Action::List, Resource::Run, experiments).or(Needs::list(Resource::Run));
+        runs.showing([Resource::LoggedModel])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Runs> {
+    async fn act(mut self, scope: &Scope, store: &Store) -> Result<Runs> {
+        self.0.hides_models = !scope.shows(Resource::LoggedModel);
         store.run_search(&scope.listed_experiments(&self.0.experiments)?, self.0).await
     }
 }

@@ -9,7 +9,7 @@ use table::{Item, Write, text};
 use crate::authorizer::{Authorizer, Event};
 use crate::guard::Guarded;
 use crate::identity::{Caller, Identity};
-use crate::needs::Resource;
+use crate::kind::Resource;
 
 /// Says what is to be written in the transactions of one request beside what the request is about, such as its caller's grant on what he
 /// creates.

@@ -10,7 +10,7 @@ use table::{Table, TableKey, Write};
 
 use crate::guard::{Ask, Guarded, Read};
 use crate::identity::{Arrived, Identity};
-use crate::needs::Resource;
+use crate::kind::Resource;
 
 /// As many of what a list may show are few: they are read with one request.
 const FEW: usize = 100;

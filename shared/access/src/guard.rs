@@ -9,7 +9,7 @@ use mlflow_api::registry::IS_PROMPT_TAG;
 use mlflow_api::{EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, UserName, Workspace};
 use table::{Item, TableKey};
 
-use crate::needs::{Action, Resource};
+use crate::kind::{Action, Resource};
 
 /// What permissions are kept for: what guards the entities that a request names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

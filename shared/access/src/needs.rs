@@ -2,130 +2,7 @@
 
 use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, RunId, TraceId, UserName};
 
-/// What is done to an entity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// Create one: in the workspace, or in what guards it.
-    Create,
-    /// Show it among others. What the caller may not read is left out of the answer and is no error.
-    List,
-    /// Read it.
-    Read,
-    /// Use it, without reading or changing it.
-    Use,
-    /// Change it.
-    Update,
-    /// Delete or restore it.
-    Delete,
-    /// Change what only those may who may delete it.
-    Manage,
-    /// Say what others may do with it. Whoever may manage it may, unless his credentials are narrowed.
-    Share,
-}
-
-impl Action {
-    /// Whether it may change what is stored.
-    #[must_use]
-    pub const fn writes(self) -> bool {
-        matches!(self, Self::Create | Self::Update | Self::Delete | Self::Manage | Self::Share)
-    }
-}
-
-/// A kind of entity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Resource {
-    /// An experiment, named by its id or its name.
-    Experiment,
-    /// A run; its experiment guards it.
-    Run,
-    /// A trace; its experiment guards it.
-    Trace,
-    /// An assessment of a trace; the trace's experiment guards it.
-    Assessment,
-    /// A logged model; its experiment guards it.
-    LoggedModel,
-    /// A scorer of an experiment, named by its name.
-    Scorer,
-    /// A version of a scorer, which guards it.
-    ScorerVersion,
-    /// A registered model, named by its name. It guards its versions.
-    RegisteredModel,
-    /// A registered model that is a prompt.
-    Prompt,
-    /// A version of a registered model.
-    ModelVersion,
-    /// A version of a prompt.
-    PromptVersion,
-    /// An evaluation dataset, named by its id. Its experiments guard it.
-    EvaluationDataset,
-    /// A workspace.
-    Workspace,
-    /// A user, named by his name.
-    User,
-    /// A role, with what it grants and who has it.
-    Role,
-}
-
-impl Resource {
-    /// The kind of entity that guards it.
-    const fn guard(self) -> Self {
-        match self {
-            Self::Run | Self::LoggedModel | Self::Trace | Self::Assessment | Self::Scorer => Self::Experiment,
-            Self::ScorerVersion => Self::Scorer,
-            Self::Prompt | Self::ModelVersion | Self::PromptVersion => Self::RegisteredModel,
-            other => other,
-        }
-    }
-
-    /// The same kind of what is a prompt.
-    pub(crate) const fn of_prompt(self) -> Self {
-        match self {
-            Self::RegisteredModel => Self::Prompt,
-            Self::ModelVersion => Self::PromptVersion,
-            other => other,
-        }
-    }
-}
-
-/// What a row of a route table needs at least, for its reader: every request has to need that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permission {
-    /// Open to everybody, who need not say who they are.
-    Open,
-    /// Open to all who are known: the answer says no word about anybody's data, or asks for itself what may be seen.
-    SignedIn,
-    /// Create an entity of this kind.
-    Create(Resource),
-    /// List entities of this kind; the answer holds those the caller may read.
-    List(Resource),
-    /// Read the entity the request names.
-    Read(Resource),
-    /// Use it.
-    Use(Resource),
-    /// Change it.
-    Update(Resource),
-    /// Delete or restore it.
-    Delete(Resource),
-    /// Change what only those may who may delete it.
-    Manage(Resource),
-}
-
-impl Permission {
-    /// The action and the kind of entity; `None` for a row that nothing guards.
-    #[must_use]
-    pub const fn action(self) -> Option<(Action, Resource)> {
-        match self {
-            Self::Open | Self::SignedIn => None,
-            Self::Create(resource) => Some((Action::Create, resource)),
-            Self::List(resource) => Some((Action::List, resource)),
-            Self::Read(resource) => Some((Action::Read, resource)),
-            Self::Use(resource) => Some((Action::Use, resource)),
-            Self::Update(resource) => Some((Action::Update, resource)),
-            Self::Delete(resource) => Some((Action::Delete, resource)),
-            Self::Manage(resource) => Some((Action::Manage, resource)),
-        }
-    }
-}
+use crate::kind::{Action, Permission, Resource};
 
 /// What an endpoint acts on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -271,6 +148,19 @@ impl Needs {
         });
         self.0.extend(needs);
         self
+    }
+
+    /// These needs, and to show entities of some kinds in the answer, or their ids, whatever is in it: the scope says which it may
+    /// ([`Scope::shows`](crate::Scope::shows)). A refusal of that fails no request.
+    #[must_use]
+    pub fn showing(self, kinds: impl IntoIterator<Item = Resource>) -> Self {
+        self.with(kinds.into_iter().map(|kind| (Action::Show, kind, Target::Any(kind))))
+    }
+
+    /// The same of entities of a kind that are in those that are named ([`Scope::shows_in`](crate::Scope::shows_in)).
+    #[must_use]
+    pub fn showing_in(self, kind: Resource, targets: impl IntoIterator<Item = Target>) -> Self {
+        self.and_in(Action::Show, kind, targets)
     }
 
     fn with(mut self, needs: impl Iterator<Item = (Action, Resource, Target)>) -> Self {

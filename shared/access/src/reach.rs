@@ -6,7 +6,7 @@ use mlflow_api::ExperimentId;
 
 use crate::authorizer::{Sight, Visible};
 use crate::guard::{Ask, Guarded};
-use crate::needs::{Action, Resource};
+use crate::kind::{Action, Resource};
 use crate::restriction::{Only, Restriction};
 
 impl Restriction {
@@ -26,7 +26,7 @@ impl Restriction {
         is_in_reach
             && match self.only {
                 Only::Everything => !(is_about_users && ask.action.writes()),
-                Only::Reading => matches!(ask.action, Action::List | Action::Read),
+                Only::Reading => matches!(ask.action, Action::List | Action::Read | Action::Show),
                 Only::Ingest => (ask.action, ask.kind) == (Action::Create, Resource::Trace),
             }
     }

@@ -1,6 +1,7 @@
 //! From what a request names to what is stored.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use entities::{ModelLocation, RunLocation, StoredTrace, locate_model, locate_run, read_traces};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -24,7 +25,7 @@ pub(crate) enum Place {
     Experiment(ExperimentId),
     Run(RunLocation),
     LoggedModel(ModelLocation),
-    Trace(StoredTrace),
+    Trace(Arc<StoredTrace>),
     Scorer(ExperimentId, String),
     RegisteredModel(RegisteredModelName),
     EvaluationDataset(EvaluationDatasetId),
@@ -49,19 +50,25 @@ impl Place {
 }
 
 /// Resolves targets, in their order; `None` where there is no such entity. Ids made by this server say where their entity is: no request.
-/// One request for each run or logged model whose id was made elsewhere, one for each name of an experiment, and one for each hundred traces.
-pub(crate) async fn resolve(table: &Table, workspace: &Workspace, targets: Vec<&Target>) -> Result<Vec<Option<Place>>> {
+/// One request for each run or logged model whose id was made elsewhere, one for each name of an experiment, and one for each hundred traces;
+/// none for what is named again.
+pub(crate) async fn resolve(table: &Table, workspace: &Workspace, targets: &[&Target]) -> Result<Vec<Option<Place>>> {
+    let mut seen = HashSet::new();
+    let once: Vec<_> = targets.iter().copied().filter(|target| seen.insert(*target)).collect();
     let traces: Vec<_> =
-        targets.iter().filter_map(|target| if let Target::Trace(id) = target { Some(id) } else { None }).collect();
+        once.iter().filter_map(|target| if let Target::Trace(id) = target { Some(id) } else { None }).collect();
     let traces = read_traces(table, &traces).await?;
-    let places: Vec<_> = targets.into_iter().map(|target| place(table, workspace, &traces, target)).collect();
-    stream::iter(places).buffered(AT_ONCE).try_collect().await
+    let traces = traces.into_iter().map(|(id, trace)| (id, Arc::new(trace))).collect();
+    let places: Vec<_> = once.iter().map(|target| place(table, workspace, &traces, target)).collect();
+    let places: Vec<_> = stream::iter(places).buffered(AT_ONCE).try_collect().await?;
+    let places: HashMap<_, _> = once.into_iter().zip(places).collect();
+    Ok(targets.iter().map(|target| places.get(target).cloned().flatten()).collect())
 }
 
 async fn place(
     table: &Table,
     workspace: &Workspace,
-    traces: &HashMap<TraceId, StoredTrace>,
+    traces: &HashMap<TraceId, Arc<StoredTrace>>,
     target: &Target,
 ) -> Result<Option<Place>> {
     Ok(match target {

@@ -1,6 +1,6 @@
 //! What a request may touch.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::along::Along;
 use crate::ask::{Asked, ask};
 use crate::authorizer::{Authorizer, Visible};
 use crate::identity::{Caller, Identity};
-use crate::needs::{Action, Need, Needs, Target};
+use crate::kind::{Action, Resource};
+use crate::needs::{Need, Needs, Target};
 use crate::resolve::{Place, resolve};
 
 /// An entity that the needs of a request named and that its caller was allowed to act on. Only a [`Scope`] makes one.
@@ -37,6 +38,8 @@ pub struct Scope {
     along: Along,
     visible: Visible,
     found: HashMap<Target, Outcome>,
+    /// What the answer may show of entities of a kind that are in a target.
+    shown: HashSet<(Resource, Target)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +57,8 @@ impl Scope {
     /// of them, and one before that for evaluation datasets.
     ///
     /// # Errors
-    /// `PERMISSION_DENIED`, where the caller may not do something that is no listing, or may not know that something is not there.
+    /// `PERMISSION_DENIED`, where the caller may not do something that is no listing and no showing, or may not know that something is not
+    /// there.
     pub async fn enter(
         authorizer: &Arc<dyn Authorizer>,
         identity: Identity,
@@ -64,11 +68,12 @@ impl Scope {
         // Ids say nothing about workspaces: who is in another than the default one has to be kept to it.
         let looks = authorizer.looks() || identity.workspace != Workspace::default();
         let needs = &needs.counting(looks);
-        let places = resolve(table, &identity.workspace, needs.iter().map(|need| &need.target).collect()).await?;
+        let places =
+            resolve(table, &identity.workspace, &needs.iter().map(|need| &need.target).collect::<Vec<_>>()).await?;
         let (asked, identity, read) = ask(authorizer.as_ref(), looks, identity, table, needs, places).await?;
         let all: Vec<_> = asked.iter().flat_map(|one| &one.asks).cloned().collect();
         let mut allowed = authorizer.authorize(&identity, &all, &read).await?.into_iter();
-        let mut found = HashMap::new();
+        let (mut found, mut shown) = (HashMap::new(), HashSet::new());
         let mut may_list = true;
         for (need, Asked { place, asks }) in needs.iter().zip(asked) {
             // All answers are taken, so that the next need gets its own.
@@ -77,6 +82,12 @@ impl Scope {
                 is_allowed &= allowed.next().unwrap_or(false) && identity.restriction.admits(ask);
             }
             let outcome = match (is_allowed, need.action, place) {
+                (_, Action::Show, place) => {
+                    if is_allowed && place.is_some() {
+                        shown.insert((need.kind, need.target.clone()));
+                    }
+                    continue;
+                }
                 (true, _, Some(place)) => Outcome::Granted(place),
                 (true, _, None) => Outcome::Absent,
                 (false, Action::List, place) => {
@@ -98,7 +109,7 @@ impl Scope {
         } else {
             Visible::nothing()
         };
-        Ok(Self { along: Along::of(authorizer, &identity), identity, visible, found })
+        Ok(Self { along: Along::of(authorizer, &identity), identity, visible, found, shown })
     }
 
     /// Who is calling, where, and with which credentials.
@@ -129,6 +140,18 @@ impl Scope {
     #[must_use]
     pub fn visible(&self) -> &Visible {
         &self.visible
+    }
+
+    /// Whether the answer may show entities of a kind, or their ids, whatever is in it. Not unless the needs said so.
+    #[must_use]
+    pub fn shows(&self, kind: Resource) -> bool {
+        self.shows_in(kind, &Target::Any(kind))
+    }
+
+    /// The same of entities of a kind that are in this one.
+    #[must_use]
+    pub fn shows_in(&self, kind: Resource, target: &Target) -> bool {
+        self.shown.contains(&(kind, target.clone()))
     }
 
     /// An experiment by its id. It need not be there.
@@ -203,7 +226,7 @@ impl Scope {
     /// A trace; `None` where there is none of this id, or none that the caller may see.
     pub fn known_trace(&self, trace: &TraceId) -> Result<Option<Granted<StoredTrace>>> {
         self.granted(&Target::Trace(trace.clone()), |place| match place {
-            Place::Trace(trace) => Some(trace.clone()),
+            Place::Trace(trace) => Some(StoredTrace::clone(trace)),
             _ => None,
         })
     }
@@ -211,7 +234,7 @@ impl Scope {
     /// All traces that the needs named and that are there.
     pub fn traces(&self) -> impl Iterator<Item = &StoredTrace> {
         self.found.values().filter_map(|outcome| match outcome {
-            Outcome::Granted(Place::Trace(trace)) => Some(trace),
+            Outcome::Granted(Place::Trace(trace)) => Some(&**trace),
             _ => None,
         })
     }

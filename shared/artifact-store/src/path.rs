@@ -108,7 +108,9 @@ impl ArtifactPath {
         self.0.split_last().map(|(last, before)| (last.as_str(), before))
     }
 
-    pub(crate) fn parts(&self) -> &[String] {
+    /// Its parts.
+    #[must_use]
+    pub fn parts(&self) -> &[String] {
         &self.0
     }
 }

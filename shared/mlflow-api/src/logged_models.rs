@@ -144,6 +144,14 @@ pub struct LoggedModel {
     pub data: ModelData,
 }
 
+impl LoggedModel {
+    /// Leaves out which runs made it and logged its metrics.
+    pub fn hide_runs(&mut self) {
+        self.info.source_run_id.clear();
+        self.data.metrics.iter_mut().for_each(|metric| metric.run_id.clear());
+    }
+}
+
 /// `POST logged-models`, `GET` and `PATCH logged-models/{model_id}`
 #[derive(Serialize)]
 pub struct OneModel {

@@ -163,6 +163,20 @@ pub struct ModelVersion {
     pub aliases: Vec<String>,
 }
 
+impl RegisteredModel {
+    /// Leaves out which runs made its versions.
+    pub fn hide_runs(&mut self) {
+        self.latest_versions.iter_mut().for_each(ModelVersion::hide_run);
+    }
+}
+
+impl ModelVersion {
+    /// Leaves out which run made it.
+    pub fn hide_run(&mut self) {
+        (self.run_id, self.run_link) = (None, None);
+    }
+}
+
 /// `registered-models/create`, `get`, `update`, `rename`
 #[derive(Serialize)]
 pub struct OneModel {

@@ -30,6 +30,10 @@ pub const TOKEN_USAGE: &str = "mlflow.trace.tokenUsage";
 pub const COST: &str = "mlflow.trace.cost";
 /// Metadata: the session it belongs to.
 pub const SESSION: &str = "mlflow.trace.session";
+/// Metadata: the run in which it was made.
+pub const SOURCE_RUN: &str = "mlflow.sourceRun";
+/// Metadata: the logged model that made it.
+pub const MODEL_ID: &str = "mlflow.modelId";
 /// Metadata: its user.
 pub const TRACE_USER: &str = "mlflow.trace.user";
 /// Metadata: its size, and how many spans it has, as JSON.
@@ -153,6 +157,16 @@ impl TraceInfo {
     pub fn announced_spans(&self) -> u64 {
         let stats = self.metadata(SIZE_STATS).and_then(|stats| read_value(stats.as_bytes()).ok());
         stats.and_then(|stats| stats.get("num_spans")?.as_u64()).unwrap_or_default()
+    }
+
+    /// Leaves out its assessments.
+    pub fn hide_assessments(&mut self) {
+        self.assessments.clear();
+    }
+
+    /// Leaves out which run it was made in, or which logged model made it: an entry of its metadata.
+    pub fn hide_metadata(&mut self, key: &str) {
+        self.metadata.retain(|(name, _)| name != key);
     }
 
     /// Its JSON in the third version.

@@ -250,6 +250,16 @@ pub struct Run {
     pub outputs: Option<RunOutputs>,
 }
 
+impl Run {
+    /// Leaves out the logged models that it read and put out.
+    pub fn hide_models(&mut self) {
+        self.inputs.model_inputs.clear();
+        if let Some(outputs) = &mut self.outputs {
+            outputs.model_outputs.clear();
+        }
+    }
+}
+
 /// Empty answer.
 #[derive(Serialize)]
 pub struct Empty {}

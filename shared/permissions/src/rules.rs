@@ -127,7 +127,11 @@ fn in_workspace(action: Action, kind: Resource) -> Rule {
         // Whoever administers the workspace makes users for it, gives them roles, and grants what is for all of a type.
         (Action::Create, Resource::User) | (_, Resource::Role | Resource::Workspace) => Rule::WorkspaceAdministrators,
         (_, Resource::EvaluationDataset | Resource::User) => Rule::Administrators,
-        (Action::Create, kind) => Rule::needs([Requirement::of(type_of(kind), EVERYTHING, Act::NotDenied)]),
+        (Action::Create | Action::Show, kind) => {
+            Rule::needs([Requirement::of(type_of(kind), EVERYTHING, Act::NotDenied)])
+        }
+        // Whoever selects others by their runs, whichever these are.
+        (Action::Read, Resource::Run) => Rule::needs([Requirement::of(GrantType::Run, EVERYTHING, Act::NotDenied)]),
         (Action::List, _) => Rule::needs([]),
         _ => Rule::Administrators,
     }
@@ -135,6 +139,7 @@ fn in_workspace(action: Action, kind: Resource) -> Rule {
 
 fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
     let of = |action| Requirement::of(GrantType::Experiment, experiment, action);
+    let listed = || in_list(GrantType::Experiment, experiment);
     match kind {
         Resource::Experiment if action == Action::Delete => {
             let tier = |tier| {
@@ -142,6 +147,7 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
             };
             Rule::needs(std::iter::once(of(Act::Delete)).chain(IN_EXPERIMENT.map(tier)))
         }
+        Resource::Experiment | Resource::Scorer if action == Action::List => Rule::needs([listed()]),
         // Of scorers, what is set for the experiment.
         Resource::Experiment | Resource::EvaluationDataset | Resource::Scorer => Rule::needs([of(act(action))]),
         Resource::Assessment => of_assessment(action, experiment),
@@ -149,12 +155,17 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
             let tier = type_of(kind);
             match action {
                 Action::Create => Rule::needs([of(Act::Update), Requirement::of(tier, EVERYTHING, Act::NotDenied)]),
-                Action::List => Rule::needs([of(Act::Read), Requirement::of(tier, EVERYTHING, Act::NotDenied)]),
+                Action::List => Rule::needs([listed(), Requirement::of(tier, EVERYTHING, Act::NotDenied)]),
                 _ => Rule::needs([of(Act::Read), in_tier(tier, experiment, act(action))]),
             }
         }
         _ => Rule::Administrators,
     }
+}
+
+/// What is listed of a type. Where nothing is granted for it, a grant for the workspace shows it, although that does not admit to it.
+fn in_list(kind: GrantType, id: &str) -> Requirement {
+    Requirement::of(kind, id, Act::Read).or(GrantType::Workspace, EVERYTHING, Act::Read)
 }
 
 /// What is granted for a tier, else for the experiment.
@@ -195,7 +206,12 @@ fn of_scorer(action: Action, kind: Resource, experiment: &str, scorer: &str) -> 
             of(Act::NotDenied),
             Requirement::of(GrantType::ScorerVersion, EVERYTHING, Act::NotDenied),
         ]),
-        (Action::Read | Action::List, _) => Rule::needs([of(Act::Read), version(Act::NotDenied)]),
+        (Action::List, _) => Rule::needs([
+            in_list(GrantType::Experiment, experiment),
+            in_list(GrantType::Scorer, scorer),
+            Requirement::of(GrantType::ScorerVersion, EVERYTHING, Act::NotDenied),
+        ]),
+        (Action::Read, _) => Rule::needs([of(Act::Read), version(Act::NotDenied)]),
         (Action::Delete, Resource::ScorerVersion) => Rule::needs([of(Act::Read), version(Act::Delete)]),
         (Action::Delete, _) => Rule::needs([of(Act::Delete), version(Act::Delete)]),
         _ => Rule::needs([of(act(action))]),
@@ -217,18 +233,20 @@ fn of_model(ask: &Ask, name: &str) -> Rule {
         (Resource::ModelVersion | Resource::PromptVersion, _) if ask.stored.is_none() => Rule::Administrators,
         (Resource::ModelVersion | Resource::PromptVersion, action) => match action {
             Action::Create => Rule::needs([of(Act::Update), not_denied]),
-            Action::Read | Action::List => Rule::needs([of(Act::Read), not_denied]),
+            Action::List => Rule::needs([in_list(container, name), not_denied]),
+            Action::Read | Action::Show => Rule::needs([of(Act::Read), not_denied]),
             _ => Rule::needs([of(Act::Read), version(act(action))]),
         },
         (_, Action::Delete) => Rule::needs([of(Act::Delete), version(Act::Delete)]),
         (_, Action::Create) => Rule::needs([of(Act::NotDenied)]),
+        (_, Action::List) => Rule::needs([in_list(container, name)]),
         (_, action) => Rule::needs([of(act(action))]),
     }
 }
 
 const fn act(action: Action) -> Act {
     match action {
-        Action::List | Action::Read => Act::Read,
+        Action::List | Action::Read | Action::Show => Act::Read,
         Action::Use => Act::Use,
         Action::Create | Action::Update => Act::Update,
         Action::Delete => Act::Delete,
@@ -253,5 +271,80 @@ pub(crate) fn type_of(kind: Resource) -> GrantType {
         Resource::ModelVersion => GrantType::RegisteredModelVersion,
         Resource::PromptVersion => GrantType::PromptVersion,
         Resource::Workspace | Resource::User | Resource::Role => GrantType::Workspace,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::RegisteredModelName;
+    use mlflow_api::auth::Level;
+
+    use super::*;
+    use crate::grants::Grants;
+
+    /// Whether somebody with these grants may do this, where nothing granted is `READ`.
+    fn may(grants: &[(GrantType, &str, Level)], action: Action, kind: Resource, guard: Guarded) -> bool {
+        let mut all = Grants::default();
+        for (kind, pattern, level) in grants {
+            all.add(*kind, pattern, *level);
+        }
+        let stored = access::Stored {
+            workspace: mlflow_api::Workspace::default(),
+            is_prompt: false,
+            owner: None,
+            id: None,
+            home: None,
+        };
+        all.meet(&rule_of(&Ask { action, kind, guard, stored: Some(stored) }), Level::Read)
+    }
+
+    fn seven() -> Guarded {
+        Guarded::Experiment(ExperimentId::from_number(7).unwrap())
+    }
+
+    #[test]
+    fn what_is_denied_may_not_be_shown_nor_looked_for() {
+        let denied = [(GrantType::Run, EVERYTHING, Level::Deny)];
+        let (run, model) = (Resource::Run, Resource::LoggedModel);
+        for action in [Action::Show, Action::Read] {
+            assert!(!may(&denied, action, run, Guarded::Workspace(run)), "{action:?}");
+            assert!(may(&[], action, run, Guarded::Workspace(run)), "{action:?}");
+        }
+        assert!(may(&denied, Action::Show, model, Guarded::Workspace(model)));
+        // All traces at once are for administrators.
+        assert!(!may(&[], Action::Read, Resource::Trace, Guarded::Workspace(Resource::Trace)));
+    }
+
+    #[test]
+    fn assessments_are_shown_to_those_who_may_read_them() {
+        let shows = |grants: &[(GrantType, &str, Level)]| may(grants, Action::Show, Resource::Assessment, seven());
+        assert!(shows(&[]));
+        assert!(!shows(&[(GrantType::Assessment, EVERYTHING, Level::Deny)]));
+        assert!(!shows(&[(GrantType::Experiment, "7", Level::Deny)]));
+        assert!(!shows(&[(GrantType::Trace, EVERYTHING, Level::Deny)]));
+    }
+
+    #[test]
+    fn versions_are_shown_to_those_who_are_not_denied_them() {
+        let name = Guarded::RegisteredModel(RegisteredModelName::named("m"));
+        let shows =
+            |grants: &[(GrantType, &str, Level)]| may(grants, Action::Show, Resource::ModelVersion, name.clone());
+        assert!(shows(&[]) && shows(&[(GrantType::PromptVersion, EVERYTHING, Level::Deny)]));
+        assert!(!shows(&[(GrantType::RegisteredModelVersion, EVERYTHING, Level::Deny)]));
+    }
+
+    #[test]
+    fn an_assessment_is_made_by_who_may_change_the_experiment_or_traces() {
+        let makes = |grants: &[(GrantType, &str, Level)]| may(grants, Action::Create, Resource::Assessment, seven());
+        let (experiment, traces) = ((GrantType::Experiment, "7"), (GrantType::Trace, EVERYTHING));
+        let of = |(kind, pattern): (GrantType, &'static str), level| (kind, pattern, level);
+        assert!(!makes(&[]));
+        assert!(makes(&[of(experiment, Level::Edit)]) && makes(&[of(traces, Level::Edit)]));
+        // What is granted for traces does not weaken what the experiment allows, unless it denies.
+        assert!(makes(&[of(experiment, Level::Edit), of(traces, Level::Read)]));
+        assert!(!makes(&[of(experiment, Level::Edit), of(traces, Level::Deny)]));
+        assert!(!makes(&[of(experiment, Level::Deny), of(traces, Level::Edit)]));
+        let denied = (GrantType::Assessment, EVERYTHING, Level::Deny);
+        assert!(!makes(&[of(experiment, Level::Manage), denied]));
     }
 }

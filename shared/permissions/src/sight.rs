@@ -43,10 +43,8 @@ impl Sight for ByGrants {
     fn all(&self, kind: Resource) -> Option<Vec<Guarded>> {
         let of = type_of(kind);
         // Whoever may read what nothing is granted for cannot name it all.
-        let reads_others = match self.grants.at(of, EVERYTHING) {
-            Some(level) => allows(level.max(self.default), Act::Read) && level != Level::Deny,
-            None => allows(self.default, Act::Read),
-        };
+        let for_all = if self.grants.at(of, EVERYTHING).is_some() { of } else { GrantType::Workspace };
+        let reads_others = allows(self.grants.effective(for_all, EVERYTHING, self.default), Act::Read);
         if reads_others {
             return None;
         }
@@ -96,6 +94,29 @@ mod tests {
         assert_eq!(but.few(Resource::Experiment), None);
         assert!(matches!(seeing(&[], Level::Read), Visible::Everything));
         assert_eq!(seeing(&[], Level::NoPermissions).few(Resource::Experiment), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_grant_for_the_workspace_shows_what_nothing_else_is_granted_for() {
+        let member = (GrantType::Workspace, EVERYTHING, Level::Use);
+        let some = seeing(&[member, (GrantType::Experiment, "7", Level::Deny)], Level::NoPermissions);
+        assert!(!some.shows(&experiment(7)) && some.shows(&experiment(8)));
+        assert_eq!(some.few(Resource::Experiment), None);
+        let denied = seeing(&[member, (GrantType::Experiment, EVERYTHING, Level::Deny)], Level::NoPermissions);
+        assert!(!denied.shows(&experiment(8)));
+        assert_eq!(denied.few(Resource::Experiment), Some(Vec::new()));
+        let named = Guarded::RegisteredModel(RegisteredModelName::named("m"));
+        assert!(some.shows(&named) && some.shows_as(Resource::ModelVersion, &named));
+        let scorer = Guarded::Scorer(ExperimentId::from_number(8).unwrap(), "s".to_owned());
+        assert!(some.shows(&scorer) && !seeing(&[], Level::NoPermissions).shows(&scorer));
+    }
+
+    #[test]
+    fn versions_that_are_denied_are_not_shown_with_their_models() {
+        let some = seeing(&[(GrantType::RegisteredModelVersion, EVERYTHING, Level::Deny)], Level::Read);
+        let named = Guarded::RegisteredModel(RegisteredModelName::named("m"));
+        assert!(some.shows(&named) && !some.shows_as(Resource::ModelVersion, &named));
+        assert!(some.shows_as(Resource::PromptVersion, &named));
     }
 
     #[test]

@@ -53,6 +53,12 @@ impl ModelOrder {
         self.terms == newest_first()
     }
 
+    /// Whether it sorts by the runs that made the models.
+    #[must_use]
+    pub fn asks_for_runs(&self) -> bool {
+        self.terms.iter().any(|term| term.by == ModelSortBy::Text(ModelText::SourceRunId))
+    }
+
     /// Whether it looks at points of metrics.
     #[must_use]
     pub fn asks_for_metrics(&self) -> bool {

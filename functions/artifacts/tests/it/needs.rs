@@ -69,6 +69,37 @@ async fn a_path_needs_the_right_to_its_experiment_or_to_all_of_them() {
     }
 }
 
+#[tokio::test]
+async fn who_may_read_no_runs_is_shown_none_of_their_ids() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = "0123456789abcdef".repeat(2);
+    for place in [format!("7/{run}/artifacts"), "7/models/m-1/artifacts".to_owned()] {
+        std::fs::create_dir_all(directory.path().join(place)).unwrap();
+    }
+    std::fs::write(directory.path().join(format!("7/{run}/artifacts/x")), "x").unwrap();
+    let table = Site::new().await.table;
+    for (kind, expected, statuses) in [
+        (Resource::Trace, vec![run.as_str(), "models"], [200, 200]),
+        (Resource::Run, vec!["models"], [403, 403]),
+        (Resource::LoggedModel, vec![run.as_str(), "models"], [200, 200]),
+    ] {
+        let store = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(directory.path()));
+        let judge = Judge::of_asks(Visible::Everything, move |ask| ask.kind != kind);
+        let api = Api(service::router(artifacts::routes(), &service::Frame::guarded(store, Arc::new(judge))));
+        let listed = api.get_at(PROXY, &[("path", "7")]).await.ok();
+        let mut names: Vec<_> =
+            listed["files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
+        names.sort_unstable();
+        assert_eq!(names, expected, "{kind:?}");
+        let of_run = [
+            api.get_at(PROXY, &[("path", &format!("7/{run}"))]).await.status,
+            api.get_at(&format!("{PROXY}/7/{run}/artifacts/x"), &[]).await.status,
+        ];
+        assert_eq!(of_run, statuses, "{kind:?}");
+        assert_eq!(api.call_at("DELETE", &format!("{PROXY}/7"), String::new()).await.status, 403, "{kind:?}");
+    }
+}
+
 /// The name of what an upload in parts makes is in its body. It cannot lead to another experiment.
 #[tokio::test]
 async fn the_name_of_an_upload_in_parts_changes_nothing_of_whose_it_is() {

@@ -55,10 +55,13 @@ impl Endpoint for List {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Scorers> {
+        let visible = scope.visible();
         let scorers = match self {
-            Self::Everything => store.scorer_list_all(scope.workspace(), scope.visible()).await?,
-            Self::Experiment(experiment) => store.scorer_list(&scope.experiment(experiment)?).await?,
-            Self::Experiments(experiments) => store.scorer_list_of(&scope.listed_experiments(&experiments)?).await?,
+            Self::Everything => store.scorer_list_all(scope.workspace(), visible).await?,
+            Self::Experiment(experiment) => store.scorer_list(&scope.experiment(experiment)?, visible).await?,
+            Self::Experiments(experiments) => {
+                store.scorer_list_of(&scope.listed_experiments(&experiments)?, visible).await?
+            }
         };
         Ok(Scorers { scorers })
     }

@@ -52,6 +52,8 @@ pub struct Search {
     pub max_results: i64,
     /// Token of an earlier page.
     pub page_token: String,
+    /// Whether the runs of versions are left out.
+    pub hides_runs: bool,
 }
 
 impl Store {

@@ -14,7 +14,7 @@ use super::attributes::NAME;
 use super::model_item::{Model, model_entity, model_key};
 use super::model_list::ModelList;
 use super::model_listed::Listed;
-use super::model_wanted::{Candidate, Wanted};
+use super::model_wanted::{Candidate, Wanted, is_visible};
 use super::version_item::version_entity;
 use super::{Search, Store};
 
@@ -30,7 +30,7 @@ impl Store {
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
         let reading = Reading::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
-        let wanted = Wanted { store, workspace, visible, filter, order, after };
+        let wanted = Wanted { store, workspace, visible, filter, order, after, hides_runs: search.hides_runs };
         let page = match kinds(&wanted.filter) {
             [kind] => {
                 let list = ModelList::of(*kind, &wanted);
@@ -74,11 +74,13 @@ impl Store {
         names.iter().zip(&keys).filter_map(of_name).map(Model::of).collect()
     }
 
-    /// Models with their latest versions. One request per 100 of these, and one for each that has tags too big for its document.
-    pub(super) async fn models_whole(&self, found: &[Candidate]) -> Result<Vec<RegisteredModel>> {
+    /// Models with those of their latest versions that may be shown. One request per 100 of these, and one for each that has tags too big for
+    /// its document.
+    pub(super) async fn models_whole(&self, found: &[Candidate], visible: &Visible) -> Result<Vec<RegisteredModel>> {
         let key = |home: &Name, version: u32| rows::ModelVersion::key(home, &Ordinal(version));
         let latest = |model: &Model| {
-            let mut versions: Vec<_> = model.latest().into_values().collect();
+            let shown = is_visible(visible, model, true).then(|| model.latest().into_values());
+            let mut versions: Vec<_> = shown.into_iter().flatten().collect();
             versions.sort_unstable();
             versions
         };

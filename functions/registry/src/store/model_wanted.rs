@@ -74,6 +74,8 @@ pub(super) struct Wanted<'a> {
     pub(super) filter: RegisteredModelFilter,
     pub(super) order: RegisteredModelOrder,
     pub(super) after: Option<SortKey>,
+    /// Whether the runs of versions are left out.
+    pub(super) hides_runs: bool,
 }
 
 impl Wanted<'_> {
@@ -131,6 +133,10 @@ impl Candidates for Wanted<'_> {
     }
 
     async fn complete(&self, found: Vec<Candidate>) -> Result<Vec<RegisteredModel>> {
-        self.store.models_whole(&found).await
+        let mut models = self.store.models_whole(&found, self.visible).await?;
+        if self.hides_runs {
+            models.iter_mut().for_each(RegisteredModel::hide_runs);
+        }
+        Ok(models)
     }
 }

@@ -97,7 +97,10 @@ impl Store {
             None => self.versions_of_models(&wanted).await?,
         };
         let mut page = Page::new(page_size);
-        for (key, version, _) in found.entities {
+        for (key, mut version, _) in found.entities {
+            if search.hides_runs {
+                version.hide_run();
+            }
             page.add(key, &version)?;
         }
         if found.end.is_some() {

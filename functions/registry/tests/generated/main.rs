@@ -84,7 +84,13 @@ async fn model_with_versions(store: &Store, name: &str, versions: u32) {
 
 fn search(filter: &str, order_by: &[&str], page_token: &str) -> Search {
     let order_by = order_by.iter().map(|&clause| clause.to_owned()).collect();
-    Search { filter: filter.to_owned(), order_by, max_results: 100, page_token: page_token.to_owned() }
+    Search {
+        filter: filter.to_owned(),
+        order_by,
+        max_results: 100,
+        page_token: page_token.to_owned(),
+        ..Search::default()
+    }
 }
 
 async fn search_models(store: &Store, search: &Search) -> Models {

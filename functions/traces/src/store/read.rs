@@ -101,11 +101,15 @@ impl Store {
     }
 
     /// The JSON of traces with their spans, without those whose spans have not all come. One request for each. No more is in memory than an
-    /// answer may have, and the spans of some small traces or of a large one.
+    /// answer may have, and the spans of some small traces or of a large one. `shown` is what the answer shows of a trace.
     ///
     /// # Errors
     /// MLflow's, where the spans of one are in a file; [`too_long`](mlflow_api::answer_size::too_long), as soon as they are longer than any answer.
-    pub async fn trace_get_many(&self, traces: &[&StoredTrace]) -> Result<Vec<TraceParts>> {
+    pub async fn trace_get_many(
+        &self,
+        traces: &[&StoredTrace],
+        shown: impl Fn(TraceInfo) -> TraceInfo + Sync,
+    ) -> Result<Vec<TraceParts>> {
         let infos: Vec<_> = traces.iter().map(|trace| trace.info()).collect::<Result<_>>()?;
         if !infos.iter().all(has_spans_here) {
             return Err(elsewhere());
@@ -113,7 +117,7 @@ impl Store {
         let (room, turn) = (AtomicUsize::new(LONGEST), Turn::default());
         let reads = infos.into_iter().map(|info| async {
             let spans = self.trace_spans_in(info.experiment, &info.id, &turn).await?;
-            let whole = WholeTrace { info, spans };
+            let whole = WholeTrace { info: shown(info), spans };
             if whole.spans.is_empty() || !whole.is_complete() {
                 return Ok(None);
             }

@@ -302,7 +302,10 @@ async fn reads(ledger: &mut Ledger) {
             async |store, ()| {
                 let ids: Vec<_> = (1..=10_u32).map(|number| TraceId::new(number.into())).collect();
                 let heads = store.trace_heads(&ids.iter().collect::<Vec<_>>()).await.unwrap();
-                assert_eq!(store.trace_get_many(&heads.values().collect::<Vec<_>>()).await.unwrap().len(), 10);
+                assert_eq!(
+                    store.trace_get_many(&heads.values().collect::<Vec<_>>(), |info| info).await.unwrap().len(),
+                    10
+                );
             },
         )
         .await;
@@ -312,7 +315,7 @@ async fn reads(ledger: &mut Ledger) {
 async fn found(store: &Store, experiment: ExperimentId, filter: &str, order_by: &[String]) -> usize {
     let search = TraceSearch::read(&[&experiment.to_string()], filter, None, order_by, "").unwrap();
     let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
-    store.trace_search(&[experiment], search, TraceInfo::json).await.unwrap().traces.len()
+    store.trace_search(&[experiment], search, |info| TraceInfo::json(&info)).await.unwrap().traces.len()
 }
 
 /// How many there are.

@@ -151,6 +151,15 @@ impl ModelFilter {
         !self.datasets.is_empty() || self.predicates.iter().any(by_metric)
     }
 
+    /// Whether it asks for the run that made a model.
+    #[must_use]
+    pub fn asks_for_runs(&self) -> bool {
+        let by_run = |predicate: &ModelPredicate| {
+            matches!(predicate, ModelPredicate::Text { attribute: ModelText::SourceRunId, .. })
+        };
+        self.predicates.iter().any(by_run)
+    }
+
     /// The run that every model that passes was made by, if the filter names one.
     #[must_use]
     pub fn source_run(&self) -> Option<&str> {

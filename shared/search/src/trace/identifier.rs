@@ -11,7 +11,7 @@ use crate::print;
 pub(crate) mod keys {
     pub(crate) const NAME: &str = "mlflow.traceName";
     pub(crate) const PROMPTS: &str = "mlflow.linkedPrompts";
-    pub(crate) const RUN: &str = "mlflow.sourceRun";
+    pub(crate) const RUN: &str = mlflow_api::traces::SOURCE_RUN;
     pub(crate) const SESSION: &str = "mlflow.trace.session";
     pub(crate) const TOKEN_USAGE: &str = "mlflow.trace.tokenUsage";
     pub(crate) const COST: &str = "mlflow.trace.cost";

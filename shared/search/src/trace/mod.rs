@@ -11,6 +11,7 @@ mod identifier;
 pub mod metrics;
 mod order;
 mod predicate;
+mod related;
 mod requests;
 mod test;
 mod times;
@@ -25,6 +26,7 @@ pub use predicate::{
     AssessmentKind, AssessmentPredicate, AssessmentTest, SpanField, SpanPredicate, TraceNumber, TracePredicate,
     TraceText,
 };
+pub use related::Related;
 pub use test::{KeyTest, NumberTest, Test};
 
 use mlflow_api::Result;
@@ -36,6 +38,13 @@ pub struct TraceSearch {
     pub filter: TraceFilter,
     /// In which order.
     pub order: TraceOrder,
+}
+
+impl TraceSearch {
+    /// What it selects or sorts traces by, beside themselves.
+    pub fn related(&self) -> impl Iterator<Item = Related> {
+        self.filter.related().chain(self.order.related())
+    }
 }
 
 /// Reads filter and ordering of a search of traces. MLflow reads the ordering first; of several mistakes the first is reported.

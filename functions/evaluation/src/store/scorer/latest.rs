@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use access::{Granted, Guarded, Resource, Visible};
+use entities::attributes::NAME;
 use entities::read_all;
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -20,23 +21,31 @@ use crate::store::Store;
 const AT_ONCE: usize = 8;
 
 impl Store {
-    /// The latest versions of an experiment's scorers, by name. A request per MB of them, and one for the experiment where no lease
+    /// The latest versions of those of an experiment's scorers that may be shown, by name. A request per MB of them, and one for the experiment where no lease
     /// lasts.
-    pub async fn scorer_list(&self, experiment: &Granted<ExperimentId>) -> Result<Vec<wire::Scorer>> {
+    pub async fn scorer_list(
+        &self,
+        experiment: &Granted<ExperimentId>,
+        visible: &Visible,
+    ) -> Result<Vec<wire::Scorer>> {
         let experiment = self.scorer_experiment(**experiment).await?;
-        self.scorers_of(&[experiment]).await
+        self.scorers_of(&[experiment], visible).await
     }
 
     /// The same for those of several experiments that are active. Two requests per experiment.
-    pub async fn scorer_list_of(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<wire::Scorer>> {
-        self.scorers_of_active(experiments.iter().map(|experiment| **experiment).collect()).await
+    pub async fn scorer_list_of(
+        &self,
+        experiments: &[Granted<ExperimentId>],
+        visible: &Visible,
+    ) -> Result<Vec<wire::Scorer>> {
+        self.scorers_of_active(experiments.iter().map(|experiment| **experiment).collect(), visible).await
     }
 
     /// The scorers of those of these experiments that are active.
-    async fn scorers_of_active(&self, once: BTreeSet<ExperimentId>) -> Result<Vec<wire::Scorer>> {
+    async fn scorers_of_active(&self, once: BTreeSet<ExperimentId>, visible: &Visible) -> Result<Vec<wire::Scorer>> {
         let states = self.experiments.states(&once.into_iter().collect::<Vec<_>>()).await?;
         let active = states.into_iter().filter(|(_, state)| state.stage == LifecycleStage::Active);
-        self.scorers_of(&active.map(|(id, _)| id).collect::<Vec<_>>()).await
+        self.scorers_of(&active.map(|(id, _)| id).collect::<Vec<_>>(), visible).await
     }
 
     /// The same for all active experiments of the workspace. A request per MB of the list of scorers, and two for each experiment
@@ -47,32 +56,41 @@ impl Store {
                 Guarded::Experiment(experiment) => Some(experiment),
                 _ => None,
             });
-            return self.scorers_of_active(experiments.collect()).await;
+            return self.scorers_of_active(experiments.collect(), visible).await;
         }
         let rows = self.table.query(Query::of(rows::WorkspaceScorer::all(&workspace.as_str().into()))).await?;
         let experiment = |row: &Item| part::experiment_of_listed_scorer(&row.key()?.sk);
         let listed = read_all(&rows, "a place in the list of scorers", experiment)?;
         let shown = |experiment: &ExperimentId| visible.shows(&Guarded::Experiment(*experiment));
-        self.scorers_of_active(listed.into_iter().filter(shown).collect()).await
+        self.scorers_of_active(listed.into_iter().filter(shown).collect(), visible).await
     }
 
-    async fn scorers_of(&self, experiments: &[ExperimentId]) -> Result<Vec<wire::Scorer>> {
+    async fn scorers_of(&self, experiments: &[ExperimentId], visible: &Visible) -> Result<Vec<wire::Scorer>> {
         let mut experiments = experiments.to_vec();
         experiments.sort_unstable();
         let size = ListSize::default();
         let scorers: Vec<_> =
-            experiments.into_iter().map(|experiment| self.scorers_of_one(experiment, &size)).collect();
+            experiments.into_iter().map(|experiment| self.scorers_of_one(experiment, visible, &size)).collect();
         let scorers: Vec<Vec<_>> = stream::iter(scorers).buffered(AT_ONCE).try_collect().await?;
         Ok(scorers.into_iter().flatten().collect())
     }
 
-    async fn scorers_of_one(&self, experiment: ExperimentId, size: &ListSize) -> Result<Vec<wire::Scorer>> {
+    async fn scorers_of_one(
+        &self,
+        experiment: ExperimentId,
+        visible: &Visible,
+        size: &ListSize,
+    ) -> Result<Vec<wire::Scorer>> {
+        let is_shown = |found: &&Found| {
+            let name = found.item.text(NAME).unwrap_or_default().to_owned();
+            visible.shows(&Guarded::Scorer(experiment, name))
+        };
         let mut pages = std::pin::pin!(listing::pages(&self.table, Query::of(rows::Scorer::all(&experiment))));
         let mut scorers = Vec::new();
         while let Some(rows) = pages.try_next().await? {
             rows.iter().try_for_each(|row| size.add(row))?;
             let found = rows.into_iter().map(|row| Found::of(experiment, row)).collect::<Result<Vec<_>>>()?;
-            let with_versions = found.iter().filter(|found| found.latest().is_some());
+            let with_versions = found.iter().filter(is_shown).filter(|found| found.latest().is_some());
             let of_page = try_join_all(with_versions.map(|found| self.scorer_in_list(found, &found.item))).await?;
             scorers.extend(of_page.into_iter().flatten());
         }

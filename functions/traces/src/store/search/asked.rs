@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits};
-use search::trace::{self, parse_trace_search};
+use search::trace::{self, Related, parse_trace_search};
 use search::{Fingerprint, SortKey, decode_page_token};
 
 /// Traces on a page where the request does not say (`SearchTracesV3` in `service.proto`).
@@ -41,6 +41,13 @@ impl TraceSearch {
         let after = decode_page_token(fingerprint, page_token)?;
         let page_size = usize::try_from(max_results).unwrap_or(usize::MAX);
         Ok(Self { experiments, asked, page_size, fingerprint, after })
+    }
+}
+
+impl TraceSearch {
+    /// What traces are selected or sorted by, beside themselves.
+    pub fn related(&self) -> impl Iterator<Item = Related> {
+        self.asked.related()
     }
 }
 

@@ -7,7 +7,7 @@ use mlflow_api::trace_metrics::{MetricDataPoint, TraceCorrelation, TraceMetrics}
 use mlflow_api::{Error, ExperimentId, Result};
 use search::TimeRange;
 use search::trace::metrics::{Metrics, MetricsQuestion};
-use search::trace::{CorrelationCounts, Sessions, TraceFilter};
+use search::trace::{CorrelationCounts, Related, Sessions, TraceFilter};
 use trace_blocks::Turn;
 
 use super::super::store::Store;
@@ -31,6 +31,13 @@ pub struct Correlation {
     pub first: TraceFilter,
     /// The second.
     pub second: TraceFilter,
+}
+
+impl Correlation {
+    /// What traces are selected by, beside themselves.
+    pub fn related(&self) -> impl Iterator<Item = Related> {
+        self.base.iter().chain([&self.first, &self.second]).flat_map(TraceFilter::related)
+    }
 }
 
 impl Store {

@@ -51,12 +51,12 @@ impl Store {
     /// hundred traces that have changed lately and for each 40 blocks; and where the filter asks for spans, one for each hundred items of spans
     /// in blocks, and for each trace that has changed lately and passes all else. A read unit per 30 marks, and per 4 KB of each block and of
     /// each trace that has changed.
-    /// A filter that names clients' requests costs less ([`Store::trace_walks`]).
+    /// A filter that names clients' requests costs less ([`Store::trace_walks`]). `json` makes of a trace what the answer shows of it.
     pub async fn trace_search(
         &self,
         experiments: &[Granted<ExperimentId>],
         search: TraceSearch,
-        json: fn(&TraceInfo) -> Value,
+        json: impl Fn(TraceInfo) -> Value + Sync,
     ) -> Result<FoundTraces> {
         let mut reading = Reading::default();
         let store = self.over(reading.of(&self.table));
@@ -71,9 +71,9 @@ impl Store {
             reading.begins_here();
             let look = Look { store: &store, search: &search, sessions: &sessions };
             if newest_first {
-                look.fill(&mut walks, &mut page, &mut reading, json).await?;
+                look.fill(&mut walks, &mut page, &mut reading, &json).await?;
             } else {
-                look.sort(&mut walks, &mut page, &mut reading, json).await?;
+                look.sort(&mut walks, &mut page, &mut reading, &json).await?;
             }
         }
         // As in MLflow, there may be nothing behind a full page.
@@ -107,7 +107,7 @@ impl Look<'_> {
         walks: &mut Walks,
         page: &mut Page<SortKey>,
         reading: &mut Reading,
-        json: fn(&TraceInfo) -> Value,
+        json: &(impl Fn(TraceInfo) -> Value + Sync),
     ) -> Result<()> {
         let lets_all_pass = self.search.asked.filter.lets_all_pass();
         let mut portion = FIRST_PORTION;
@@ -125,7 +125,7 @@ impl Look<'_> {
             let found = self.at(spots, page.missing()).await?;
             reading.portion_was(read);
             for (key, trace) in found {
-                if !page.add(key, &json(&trace.info))? {
+                if !page.add(key, &json(trace.info))? {
                     return Ok(());
                 }
             }
@@ -142,7 +142,7 @@ impl Look<'_> {
         walks: &mut Walks,
         page: &mut Page<SortKey>,
         reading: &mut Reading,
-        json: fn(&TraceInfo) -> Value,
+        json: &(impl Fn(TraceInfo) -> Value + Sync),
     ) -> Result<()> {
         let mut top = Top::new(page.missing());
         loop {
@@ -160,7 +160,7 @@ impl Look<'_> {
         let found = top.finish();
         let has_more = found.has_more();
         for (key, trace, _) in found.entities {
-            if !page.add(key, &json(&trace.info))? {
+            if !page.add(key, &json(trace.info))? {
                 return Ok(());
             }
         }

@@ -3,6 +3,7 @@
 mod lifecycle;
 mod metrics;
 mod search;
+mod wanted;
 
 pub use lifecycle::NewLoggedModel;
 pub use metrics::ModelMetric;

@@ -7,24 +7,19 @@
 use std::cmp::Reverse;
 
 use access::Granted;
-use entities::{
-    ModelItems, ModelLocation, find, group_by_model, model_whole, read_all, read_model_segments, read_models,
-};
+use entities::{ModelItems, ModelLocation, group_by_model, model_whole, read_all, read_model_segments, read_models};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Field, KeyRange, Stage, place, rows};
 use listing::{Pace, Page, Reading, Top};
-use mlflow_api::logged_models::{LoggedModel, LoggedModels};
+use mlflow_api::logged_models::LoggedModels;
 use mlflow_api::requests::logged_models::SearchLoggedModels;
-use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, ModelId, Result, limits};
-use search::{
-    MeasuredPoint, ModelCode, ModelFields, ModelFilter, ModelOrder, ModelOrderBy, ModelPages, ModelText, ModelTime,
-    SortKey, parse_model_filter, parse_model_order,
-};
+use search::{ModelFilter, ModelOrderBy, ModelPages, SortKey, parse_model_filter, parse_model_order};
 use table::{Item, Query};
 
 use super::lifecycle::{check_answerable, is_deleted};
+use super::wanted::{Found, Searched, Wanted};
 use crate::store::Store;
 use crate::store::run_search::known_experiments;
 
@@ -70,46 +65,27 @@ impl LoggedModelSearch {
         let experiments = known_experiments(&named.0)?;
         let order = parse_model_order(&named.2)?;
         let page_size = page_size(asked.max_results.map_or(UNSAID_PAGE, i64::from))?;
-        Ok(Self { experiments, wanted: Wanted { filter, order, after, page_size }, asked: named })
+        let wanted = Wanted { filter, order, after, page_size, hides_runs: false };
+        Ok(Self { experiments, wanted, asked: named })
+    }
+
+    /// The same, whose models are shown without their runs.
+    #[must_use]
+    pub fn hiding_runs(mut self) -> Self {
+        self.wanted.hides_runs = true;
+        self
+    }
+
+    /// Whether runs decide which models are found, or in which order.
+    #[must_use]
+    pub fn asks_for_runs(&self) -> bool {
+        self.wanted.filter.asks_for_runs() || self.wanted.order.asks_for_runs()
     }
 }
 
 /// The pages of a search.
 fn pages((experiment_ids, filter, order_by): &(Vec<String>, String, Vec<ModelOrderBy>)) -> ModelPages<'_> {
     ModelPages { experiment_ids, filter, order_by }
-}
-
-/// What a model on a page has to be, and where the page begins.
-#[derive(Clone, Debug)]
-struct Wanted {
-    filter: ModelFilter,
-    order: ModelOrder,
-    after: Option<SortKey>,
-    page_size: usize,
-}
-
-impl Wanted {
-    /// Whether points of metrics decide about a model.
-    fn asks_for_metrics(&self) -> bool {
-        self.filter.asks_for_metrics() || self.order.asks_for_metrics()
-    }
-
-    /// Keeps a model if it passes and comes after the page before.
-    fn look_at(&self, at: ModelLocation, items: ModelItems, top: &mut Top<SortKey, Found>) -> Result<()> {
-        if is_deleted(&items.model) {
-            return Ok(());
-        }
-        let model = Searched::of(&at, &items)?;
-        if !self.filter.matches(&model) {
-            return Ok(());
-        }
-        let key = self.order.key(&model);
-        if self.after.as_ref().is_none_or(|after| key > *after) {
-            let bytes = items.size();
-            top.add(key, Found { at, items }, bytes);
-        }
-        Ok(())
-    }
 }
 
 impl Store {
@@ -127,7 +103,6 @@ impl Store {
         let LoggedModelSearch { experiments: _, wanted, asked } = search;
         let experiments: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
         let pages = pages(&asked);
-        let page_size = wanted.page_size;
 
         let reading = Reading::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
@@ -136,13 +111,13 @@ impl Store {
         } else {
             // Models that no run made are in no list.
             let run = wanted.filter.source_run().filter(|run| !run.is_empty());
-            let mut top = Top::new(page_size);
+            let mut top = Top::new(wanted.page_size);
             let of_each: Vec<_> = experiments.iter().map(|id| store.models_that_pass(*id, run, &wanted)).collect();
             let mut of_each = stream::iter(of_each).buffer_unordered(AT_ONCE);
             while let Some(found) = of_each.try_next().await? {
                 top.merge(found);
             }
-            store.models_of_page(top.finish(), page_size).await?
+            store.models_of_page(top.finish(), &wanted).await?
         };
         let (models, next_page_token) = page.finish_with(|key| Ok(pages.token(key)))?;
         Ok(LoggedModels { models, next_page_token })
@@ -186,7 +161,7 @@ impl Store {
             }
             reading.portion_was(portion.len());
             rest = others;
-            self.add_models(found, &mut page).await?;
+            self.add_models(found, &mut page, wanted).await?;
             if reading.is_used_up() && !page.is_empty() {
                 break;
             }
@@ -273,9 +248,9 @@ impl Store {
     }
 
     /// A page of the models that were found.
-    async fn models_of_page(&self, found: listing::Found<SortKey, Found>, page_size: usize) -> Result<Page<SortKey>> {
-        let mut page = Page::new(page_size);
-        self.add_models(found.entities, &mut page).await?;
+    async fn models_of_page(&self, found: listing::Found<SortKey, Found>, wanted: &Wanted) -> Result<Page<SortKey>> {
+        let mut page = Page::new(wanted.page_size);
+        self.add_models(found.entities, &mut page, wanted).await?;
         if found.end.is_some() {
             page.ends_here();
         }
@@ -283,13 +258,22 @@ impl Store {
     }
 
     /// Adds models to a page, as long as they have room.
-    async fn add_models(&self, found: Vec<(SortKey, Found, usize)>, page: &mut Page<SortKey>) -> Result<()> {
+    async fn add_models(
+        &self,
+        found: Vec<(SortKey, Found, usize)>,
+        page: &mut Page<SortKey>,
+        wanted: &Wanted,
+    ) -> Result<()> {
         let found: Vec<_> = found.into_iter().map(|(key, found, _)| self.with_all_points(key, found)).collect();
         let mut found = stream::iter(found).buffered(AT_ONCE);
         while !page.is_full()
             && let Some((key, Found { at, items })) = found.try_next().await?
         {
-            page.add(key, &model_whole(&at, &items)?)?;
+            let mut model = model_whole(&at, &items)?;
+            if wanted.hides_runs {
+                model.hide_runs();
+            }
+            page.add(key, &model)?;
         }
         Ok(())
     }
@@ -311,69 +295,5 @@ fn page_size(max_results: i64) -> Result<usize> {
         0 => Ok(DEFAULT_PAGE),
         1.. => Ok(usize::try_from(max_results.min(LARGEST_PAGE)).unwrap_or(DEFAULT_PAGE)),
         _ => limits::max_results(max_results).map(|()| DEFAULT_PAGE),
-    }
-}
-
-/// A model that passes.
-struct Found {
-    at: ModelLocation,
-    items: ModelItems,
-}
-
-/// A model as a search sees it.
-struct Searched(LoggedModel);
-
-impl Searched {
-    fn of(at: &ModelLocation, items: &ModelItems) -> Result<Self> {
-        model_whole(at, items).map(Self)
-    }
-}
-
-impl ModelFields for Searched {
-    fn text(&self, attribute: ModelText) -> Option<&str> {
-        let info = &self.0.info;
-        match attribute {
-            ModelText::ModelId => Some(&info.model_id),
-            ModelText::Name => Some(&info.name),
-            ModelText::ModelType => Some(&info.model_type),
-            ModelText::SourceRunId => Some(&info.source_run_id),
-            ModelText::ArtifactLocation => Some(&info.artifact_uri),
-            ModelText::LifecycleStage => Some(LifecycleStage::Active.name()),
-            ModelText::StatusMessage => None,
-        }
-    }
-
-    fn code(&self, attribute: ModelCode) -> i64 {
-        match attribute {
-            ModelCode::ExperimentId => self.0.info.experiment_id.parse().unwrap_or_default(),
-            ModelCode::Status => self.0.info.status.number(),
-        }
-    }
-
-    fn time(&self, attribute: ModelTime) -> i64 {
-        match attribute {
-            ModelTime::Created => self.0.info.creation_timestamp_ms,
-            ModelTime::Updated => self.0.info.last_updated_timestamp_ms,
-        }
-    }
-
-    fn param(&self, key: &str) -> Option<&str> {
-        find(&self.0.data.params, key)
-    }
-
-    fn tag(&self, key: &str) -> Option<&str> {
-        find(&self.0.info.tags, key)
-    }
-
-    fn points(&self) -> impl Iterator<Item = MeasuredPoint<'_>> {
-        self.0.data.metrics.iter().map(|point| MeasuredPoint {
-            metric: &point.key,
-            value: point.value,
-            timestamp: point.timestamp,
-            step: point.step,
-            run: &point.run_id,
-            dataset_name: &point.dataset_name,
-            dataset_digest: &point.dataset_digest,
-        })
     }
 }

@@ -23,6 +23,8 @@ pub struct RunSearch {
     pub(super) fingerprint: Fingerprint,
     /// Sort key of the last run of the page before.
     pub(super) after: Option<SortKey>,
+    /// Whether the logged models of the runs are left out.
+    pub hides_models: bool,
 }
 
 impl RunSearch {
@@ -37,7 +39,8 @@ impl RunSearch {
         let fingerprint = Fingerprint::of_run_search(known, &asked.filter, &asked.order_by, view);
         let after = decode_page_token(fingerprint, &asked.page_token)?;
         let page_size = usize::try_from(max_results).unwrap_or(usize::MAX);
-        Ok(Self { experiments: experiments?, filter, order, view, page_size, fingerprint, after })
+        let experiments = experiments?;
+        Ok(Self { experiments, filter, order, view, page_size, fingerprint, after, hides_models: false })
     }
 }
 

@@ -120,13 +120,19 @@ impl Store {
         if uses_lists {
             finder.read_whole(&unindexed).await?;
         }
-        let (runs, next_page_token) = self.run_page(finder.finish(), page_size).await?.finish(search.fingerprint)?;
+        let page = self.run_page(finder.finish(), page_size, search.hides_models).await?;
+        let (runs, next_page_token) = page.finish(search.fingerprint)?;
         Ok(Runs { runs, next_page_token })
     }
 
     /// The runs of a page with their datasets, as far as they have room. A request per 100 datasets, and one for each run that has
     /// big ones.
-    async fn run_page(&self, (mut runs, has_more): (Vec<Found>, bool), page_size: usize) -> Result<Page<SortKey>> {
+    async fn run_page(
+        &self,
+        (mut runs, has_more): (Vec<Found>, bool),
+        page_size: usize,
+        hides_models: bool,
+    ) -> Result<Page<SortKey>> {
         let mut page = Page::new(page_size);
         let mut datasets = RunDatasets::new(&self.table);
         let mut loaded = 0;
@@ -141,6 +147,9 @@ impl Store {
             datasets.fill(run).await?;
             // MLflow's searches tell of the models that runs put out, and not of those they read.
             run.inputs.model_inputs.clear();
+            if hides_models {
+                run.hide_models();
+            }
             page.add(key.clone(), run)?;
             run.inputs.dataset_inputs = Vec::new();
         }

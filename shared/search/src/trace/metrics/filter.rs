@@ -5,6 +5,7 @@ use mlflow_api::{Error, Result};
 use super::super::evaluate::{AssessmentFields, SpanFields, TraceFields};
 use super::super::identifier::keys;
 use super::super::predicate::{AssessmentKind, TraceText};
+use super::super::related::Related;
 use super::kinds::MetricView;
 use crate::comparison::single_comparisons;
 use crate::identifier::{between, unquoted_key};
@@ -121,6 +122,15 @@ impl Field {
 }
 
 impl MetricFilter {
+    /// What it selects by, beside the trace.
+    pub(super) fn related(&self) -> Option<Related> {
+        match &self.field {
+            Field::Metadata(key) => Related::of_metadata(key),
+            Field::AssessmentName | Field::AssessmentType => Some(Related::Assessment),
+            _ => None,
+        }
+    }
+
     /// Whether it asks for the state, the name, the session or the tokens of a trace.
     pub(super) fn is_about_columns(&self) -> bool {
         match &self.field {

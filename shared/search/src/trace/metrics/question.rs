@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use mlflow_api::python::repr_list;
 use mlflow_api::{Error, Result};
 
+use super::super::related::Related;
 use super::filter::{MetricFilter, parse_filter};
 use super::kinds::{Aggregation, Measure, MetricView};
 use crate::range::TimeRange;
@@ -103,6 +104,13 @@ impl MetricsQuestion {
             times: asked.times,
             most: usize::try_from(most).unwrap_or_default(),
         })
+    }
+
+    /// What is counted, or selected by, beside traces and their spans.
+    pub fn related(&self) -> impl Iterator<Item = Related> {
+        let is_of_assessments = matches!(self.measure, Measure::Assessments | Measure::AssessmentValue);
+        let counted = is_of_assessments.then_some(Related::Assessment);
+        counted.into_iter().chain(self.filters.iter().filter_map(MetricFilter::related))
     }
 
     /// Whether spans are counted.

@@ -1,0 +1,109 @@
+//! What a search of logged models wants, and what it sees of a model.
+
+use entities::{ModelItems, ModelLocation, find, model_whole};
+use listing::Top;
+use mlflow_api::Result;
+use mlflow_api::logged_models::LoggedModel;
+use mlflow_api::tracking::LifecycleStage;
+use search::{MeasuredPoint, ModelCode, ModelFields, ModelFilter, ModelOrder, ModelText, ModelTime, SortKey};
+
+use super::lifecycle::is_deleted;
+
+/// What a model on a page has to be, and where the page begins.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) filter: ModelFilter,
+    pub(super) order: ModelOrder,
+    pub(super) after: Option<SortKey>,
+    pub(super) page_size: usize,
+    /// Whether the runs of the models are left out.
+    pub(super) hides_runs: bool,
+}
+
+impl Wanted {
+    /// Whether points of metrics decide about a model.
+    pub(super) fn asks_for_metrics(&self) -> bool {
+        self.filter.asks_for_metrics() || self.order.asks_for_metrics()
+    }
+
+    /// Keeps a model if it passes and comes after the page before.
+    pub(super) fn look_at(&self, at: ModelLocation, items: ModelItems, top: &mut Top<SortKey, Found>) -> Result<()> {
+        if is_deleted(&items.model) {
+            return Ok(());
+        }
+        let model = Searched::of(&at, &items)?;
+        if !self.filter.matches(&model) {
+            return Ok(());
+        }
+        let key = self.order.key(&model);
+        if self.after.as_ref().is_none_or(|after| key > *after) {
+            let bytes = items.size();
+            top.add(key, Found { at, items }, bytes);
+        }
+        Ok(())
+    }
+}
+
+/// A model that passes.
+pub(super) struct Found {
+    pub(super) at: ModelLocation,
+    pub(super) items: ModelItems,
+}
+
+/// A model as a search sees it.
+pub(super) struct Searched(LoggedModel);
+
+impl Searched {
+    pub(super) fn of(at: &ModelLocation, items: &ModelItems) -> Result<Self> {
+        model_whole(at, items).map(Self)
+    }
+}
+
+impl ModelFields for Searched {
+    fn text(&self, attribute: ModelText) -> Option<&str> {
+        let info = &self.0.info;
+        match attribute {
+            ModelText::ModelId => Some(&info.model_id),
+            ModelText::Name => Some(&info.name),
+            ModelText::ModelType => Some(&info.model_type),
+            ModelText::SourceRunId => Some(&info.source_run_id),
+            ModelText::ArtifactLocation => Some(&info.artifact_uri),
+            ModelText::LifecycleStage => Some(LifecycleStage::Active.name()),
+            ModelText::StatusMessage => None,
+        }
+    }
+
+    fn code(&self, attribute: ModelCode) -> i64 {
+        match attribute {
+            ModelCode::ExperimentId => self.0.info.experiment_id.parse().unwrap_or_default(),
+            ModelCode::Status => self.0.info.status.number(),
+        }
+    }
+
+    fn time(&self, attribute: ModelTime) -> i64 {
+        match attribute {
+            ModelTime::Created => self.0.info.creation_timestamp_ms,
+            ModelTime::Updated => self.0.info.last_updated_timestamp_ms,
+        }
+    }
+
+    fn param(&self, key: &str) -> Option<&str> {
+        find(&self.0.data.params, key)
+    }
+
+    fn tag(&self, key: &str) -> Option<&str> {
+        find(&self.0.info.tags, key)
+    }
+
+    fn points(&self) -> impl Iterator<Item = MeasuredPoint<'_>> {
+        self.0.data.metrics.iter().map(|point| MeasuredPoint {
+            metric: &point.key,
+            value: point.value,
+            timestamp: point.timestamp,
+            step: point.step,
+            run: &point.run_id,
+            dataset_name: &point.dataset_name,
+            dataset_digest: &point.dataset_digest,
+        })
+    }
+}

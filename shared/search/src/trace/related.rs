@@ -1,0 +1,88 @@
+//! What a search of traces asks of other entities, of which traces tell.
+
+use mlflow_api::traces::{MODEL_ID, SOURCE_RUN};
+
+use super::filter::TraceFilter;
+use super::order::{TraceOrder, TraceSortBy};
+use super::predicate::TracePredicate;
+
+/// What a trace tells of beside itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Related {
+    /// The run in which it was made.
+    Run,
+    /// The logged model that made it.
+    LoggedModel,
+    /// What was said of it.
+    Assessment,
+}
+
+impl Related {
+    /// What an entry of a trace's metadata tells of.
+    #[must_use]
+    pub fn of_metadata(key: &str) -> Option<Self> {
+        match key {
+            SOURCE_RUN => Some(Self::Run),
+            MODEL_ID => Some(Self::LoggedModel),
+            _ => None,
+        }
+    }
+}
+
+impl TracePredicate {
+    fn related(&self) -> Option<Related> {
+        match self {
+            Self::Run(_) => Some(Related::Run),
+            // A reference to an issue is an assessment.
+            Self::Assessment(_) | Self::Issue(_) => Some(Related::Assessment),
+            Self::Metadata { key, .. } => Related::of_metadata(key),
+            Self::Text { .. } | Self::Number { .. } | Self::Tag { .. } | Self::Prompt(_) => None,
+        }
+    }
+}
+
+impl TraceFilter {
+    /// What it selects traces by, beside themselves.
+    pub fn related(&self) -> impl Iterator<Item = Related> {
+        self.predicates.iter().filter_map(TracePredicate::related)
+    }
+}
+
+impl TraceOrder {
+    /// What it sorts traces by, beside themselves.
+    pub fn related(&self) -> impl Iterator<Item = Related> {
+        self.terms.iter().filter_map(|term| match &term.by {
+            TraceSortBy::Metadata(key) => Related::of_metadata(key),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::filter::parse_trace_filter;
+    use super::super::order::parse_trace_order_by;
+    use super::*;
+
+    #[test]
+    fn searches_say_what_they_ask_of_others() {
+        let of = |filter: &str, order_by: &[&str]| {
+            let order_by: Vec<_> = order_by.iter().map(|clause| (*clause).to_owned()).collect();
+            let filter = parse_trace_filter(filter).unwrap();
+            filter.related().chain(parse_trace_order_by(&order_by).unwrap().related()).collect::<Vec<_>>()
+        };
+        for (filter, order_by, expected) in [
+            ("", &[][..], &[][..]),
+            ("status = 'OK' AND tag.a = 'b' AND metadata.c = 'd'", &["timestamp_ms DESC", "tag.a"], &[]),
+            ("run_id = 'r'", &[], &[Related::Run]),
+            ("metadata.`mlflow.sourceRun` != 'r'", &[], &[Related::Run]),
+            ("metadata.`mlflow.modelId` = 'm'", &[], &[Related::LoggedModel]),
+            ("feedback.f = 'yes'", &[], &[Related::Assessment]),
+            ("expectation.e IS NOT NULL", &[], &[Related::Assessment]),
+            ("", &["run_id DESC"], &[Related::Run]),
+            ("feedback.f = 'yes'", &["metadata.`mlflow.modelId`"], &[Related::Assessment, Related::LoggedModel]),
+        ] {
+            assert_eq!(of(filter, order_by), expected, "{filter} {order_by:?}");
+        }
+    }
+}
