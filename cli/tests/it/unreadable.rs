@@ -16,21 +16,24 @@ use mlflow_api::Workspace;
 use samples::{SAMPLES, Walk};
 use serde_json::{Value as Json, json};
 use table::{Condition, Item, Retry, Table, Value};
+use test_site::all_troubles;
 
 use crate::probe::{probed, queried};
 use crate::site::{ROOT, TABLE, with_files};
 
-/// What an item looks like with one attribute broken, each with a name.
+/// What an item looks like with one attribute broken, each with a name: in each way with all troubles, otherwise in one, attribute after attribute in
+/// another.
 fn broken(item: &Item, row: &RowDescription) -> Vec<(String, Item)> {
     let mut all = Vec::new();
-    for attribute in row.attributes() {
+    for (number, attribute) in row.attributes().enumerate() {
         let names: Vec<_> = item.0.keys().filter(|name| attribute.is_named(name)).cloned().collect();
         for name in names {
+            let mut ways = Vec::new();
             let mut add = |how: &str, value: Option<Value>| {
                 let mut item = item.clone();
                 item.0.remove(&name);
                 item.0.extend(value.map(|value| (name.clone(), value)));
-                all.push((format!("{} {} {how}", row.name, attribute.name), item));
+                ways.push((format!("{} {} {how}", row.name, attribute.name), item));
             };
             add("of another type", Some(Value::Bool(true)));
             if attribute.is_required {
@@ -60,6 +63,8 @@ fn broken(item: &Item, row: &RowDescription) -> Vec<(String, Item)> {
                 }
                 _ => {}
             }
+            let (first, step) = if all_troubles() { (0, 1) } else { (number % ways.len(), ways.len()) };
+            all.extend(ways.into_iter().skip(first).step_by(step));
         }
     }
     all
@@ -206,7 +211,8 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
     // Another item of the same row may be the one that is read.
     unnoticed.retain(|what| !noticed.contains_key(what) && !NOT_ANSWERED.iter().any(|part| what.contains(part)));
     assert_eq!(unnoticed, BTreeSet::new(), "nothing reads these");
-    assert!(noticed.len() > 200, "{} ways to break an item", noticed.len());
+    let least = if all_troubles() { 200 } else { 80 };
+    assert!(noticed.len() > least, "{} ways to break an item", noticed.len());
     for (read, expected, _) in &expected {
         assert_eq!(read.answer(&router).await, (200, expected.clone()), "all is whole again");
     }

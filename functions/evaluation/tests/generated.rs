@@ -21,7 +21,8 @@ the columns mean, and what a million of calls cost, is in [capacity.md](capacity
 [decision 15](adr/0015-evaluation-datasets.md).
 ";
 
-const SECTIONS: &[Section] = &[|ledger| Box::pin(datasets(ledger)), |ledger| Box::pin(scorers(ledger))];
+const SECTIONS: &[Section] =
+    &[Section::Short(|ledger| Box::pin(datasets(ledger))), Section::Short(|ledger| Box::pin(scorers(ledger)))];
 
 /// A table with an experiment, and processes whose leases outlast the test.
 async fn bench() -> (Bench<Store>, ExperimentId) {

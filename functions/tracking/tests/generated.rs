@@ -39,17 +39,20 @@ also cost:
 ";
 
 const SECTIONS: &[Section] = &[
-    |ledger| Box::pin(experiments::measure(ledger)),
-    |ledger| Box::pin(runs::measure(ledger)),
-    |ledger| Box::pin(metrics::measure(ledger)),
-    |ledger| Box::pin(steady::measure(ledger)),
-    |ledger| Box::pin(inputs::measure(ledger)),
-    |ledger| Box::pin(logged_models::measure(ledger)),
-    |ledger| Box::pin(while_time_stands_still(searches::measure(ledger))),
-    |ledger| Box::pin(indexing::measure(ledger)),
-    |ledger| Box::pin(removal::measure(ledger)),
-    |ledger| Box::pin(large::wide(ledger)),
-    |ledger| Box::pin(large::params_and_points(ledger)),
+    Section::Short(|ledger| Box::pin(experiments::measure(ledger))),
+    Section::Short(|ledger| Box::pin(runs::measure(ledger))),
+    Section::Short(|ledger| Box::pin(metrics::measure(ledger))),
+    Section::Short(|ledger| Box::pin(steady::measure(ledger))),
+    Section::Long(|ledger| Box::pin(steady::measure_many_calls(ledger))),
+    Section::Short(|ledger| Box::pin(inputs::measure(ledger))),
+    Section::Short(|ledger| Box::pin(logged_models::measure(ledger))),
+    Section::Long(|ledger| Box::pin(while_time_stands_still(searches::measure(ledger)))),
+    Section::Short(|ledger| Box::pin(while_time_stands_still(searches::measure_few(ledger)))),
+    Section::Short(|ledger| Box::pin(indexing::measure(ledger))),
+    Section::Long(|ledger| Box::pin(indexing::measure_hours(ledger))),
+    Section::Short(|ledger| Box::pin(removal::measure(ledger))),
+    Section::Short(|ledger| Box::pin(large::wide(ledger))),
+    Section::Long(|ledger| Box::pin(large::params_and_points(ledger))),
 ];
 
 /// A call of the indexer ends after 90 seconds, and what a process knows gets old: a slow machine is to meter what a fast one does.

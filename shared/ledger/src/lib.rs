@@ -10,4 +10,4 @@ mod page;
 
 pub use bench::Bench;
 pub use cost::{AllIn, Budget, budget};
-pub use page::{Ledger, Section};
+pub use page::{Ledger, Meters, Section};

@@ -15,10 +15,25 @@ use crate::cost::{AllIn, Budget, Cost, figure};
 pub struct Ledger {
     rows: String,
     over_budget: Vec<String>,
+    /// Whether long sections were left out.
+    is_sample: bool,
 }
 
 /// Meters a part of a page.
-pub type Section = for<'a> fn(&'a mut Ledger) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub type Meters = for<'a> fn(&'a mut Ledger) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// A part of a page, with its headings.
+#[derive(Clone, Copy, Debug)]
+pub enum Section {
+    /// Every test of the page meters it.
+    Short(Meters),
+    /// It takes a minute or more of a core. Only who writes the page meters it, or who sets `WHOLE_LEDGERS`.
+    Long(Meters),
+}
+
+/// Variables that ask for the whole page.
+const WRITES: &str = "UPDATE_DOCS";
+const WHOLE: &str = "WHOLE_LEDGERS";
 
 impl Ledger {
     /// Meters parts of a page at the same time, each on a thread and a runtime of its own, and puts them one behind the other.
@@ -27,11 +42,16 @@ impl Ledger {
     /// One of them does.
     #[must_use]
     pub fn of(sections: &[Section]) -> Self {
+        let is_whole = [WRITES, WHOLE].into_iter().any(|name| std::env::var_os(name).is_some());
         let metered = std::thread::scope(|scope| {
-            let threads: Vec<_> = sections.iter().map(|section| scope.spawn(|| Self::of_one(*section))).collect();
+            let wanted = sections.iter().filter_map(|section| match section {
+                Section::Short(meters) => Some(*meters),
+                Section::Long(meters) => is_whole.then_some(*meters),
+            });
+            let threads: Vec<_> = wanted.map(|meters| scope.spawn(move || Self::of_one(meters))).collect();
             threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
         });
-        let mut whole = Self::default();
+        let mut whole = Self { is_sample: !is_whole, ..Self::default() };
         for part in metered {
             let part = part.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             whole.rows.push_str(&part.rows);
@@ -41,11 +61,11 @@ impl Ledger {
     }
 
     #[expect(clippy::expect_used, reason = "a test ends by it")]
-    fn of_one(section: Section) -> Self {
+    fn of_one(meters: Meters) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime starts");
         let mut ledger = Self::default();
-        runtime.block_on(section(&mut ledger));
+        runtime.block_on(meters(&mut ledger));
         ledger
     }
 
@@ -145,19 +165,35 @@ impl Ledger {
     }
 
     /// Compares with the committed page in `docs`, which begins with `head`; with `UPDATE_DOCS` in the environment, writes it.
+    /// Where long sections were left out, the page has to have all others as they were metered.
     ///
     /// # Panics
     /// A call is over its budget, or the page is not what was metered.
     pub fn check(&self, page: &str, head: &str) {
         let expected = format!("{head}{}", self.rows);
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
-        let written = std::env::var_os("UPDATE_DOCS").map(|_| fs::write(&path, &expected));
+        let written = std::env::var_os(WRITES).map(|_| fs::write(&path, &expected));
         assert!(matches!(written, None | Some(Ok(()))), "{}: {written:?}", path.display());
         assert!(self.over_budget.is_empty(), "over budget: {:#?}", self.over_budget);
         let found = fs::read_to_string(&path).unwrap_or_default();
+        let found = if self.is_sample { only_sections_of(&found, &expected) } else { found };
         let differs = differences(&found, &expected);
         assert!(found == expected, "docs/{page} is not what was metered; run `make docs`.\n{differs}");
     }
+}
+
+/// What stands before the title of a section.
+const BEFORE_TITLE: &str = "\n## ";
+
+/// A page without the sections that another has not, by their titles.
+fn only_sections_of(page: &str, other: &str) -> String {
+    fn title(section: &str) -> &str {
+        section.lines().next().unwrap_or_default()
+    }
+    let titles: Vec<_> = other.split(BEFORE_TITLE).skip(1).map(title).collect();
+    let (head, sections) = page.split_once(BEFORE_TITLE).unwrap_or((page, ""));
+    let kept = sections.split(BEFORE_TITLE).filter(|section| titles.contains(&title(section)));
+    kept.fold(head.to_owned(), |page, section| page + BEFORE_TITLE + section)
 }
 
 /// The lines that only one of the pages has: those of the committed one after a `-`, those that were metered after a `+`.

@@ -13,9 +13,11 @@ pub mod colliding;
 pub mod creations;
 mod dump;
 mod judge;
+mod sample;
 mod site;
 
 pub use api::{Answer, Api};
 pub use dump::{Changes, Dump, key_of};
 pub use judge::{Judge, everybody};
+pub use sample::{all_troubles, is_tried};
 pub use site::{ROOT, Site, TABLE};

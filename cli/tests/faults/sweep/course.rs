@@ -9,7 +9,7 @@ use axum::extract::Request;
 use embedded_engine::faults::Trouble;
 use serde_json::Value;
 use table::Table;
-use test_site::{Answer, Api, ROOT, Site};
+use test_site::{Answer, Api, ROOT, Site, is_tried};
 use tower::ServiceExt;
 
 use super::same::{Known, difference};
@@ -101,8 +101,9 @@ pub(super) enum Course {
 }
 
 impl Course {
-    /// All of a write that makes these requests to the table. Servers make two attempts at each. A trouble that a request does not meet is none.
-    fn all(requests: &[String]) -> Vec<Self> {
+    /// Those of a write that makes these requests to the table. Servers make two attempts at each. A trouble that a request does not meet is none.
+    /// Each request is cut off; of the others a sample is tried, which is another one for each number of a write.
+    fn of(requests: &[String], write: usize) -> Vec<Self> {
         let at = |(nth, operation): (u64, &String)| {
             let troubles = [
                 (Trouble::AnswerLost, 1),
@@ -113,8 +114,9 @@ impl Course {
                 (Trouble::Conflict, 1),
                 (Trouble::Halved, 1),
             ];
-            let met = troubles.into_iter().filter(|(trouble, _)| trouble.is_met_by(operation));
-            let met = met.map(|(trouble, calls)| Self::Troubled(trouble, nth, calls)).collect::<Vec<_>>();
+            let met = (write..).zip(troubles).filter(|(_, (trouble, _))| trouble.is_met_by(operation));
+            let tried = met.filter(|(place, _)| is_tried(nth, *place));
+            let met = tried.map(|(_, (trouble, calls))| Self::Troubled(trouble, nth, calls)).collect::<Vec<_>>();
             std::iter::once(Self::CutOff(nth)).chain(met)
         };
         (1..).zip(requests).flat_map(at).collect()
@@ -229,8 +231,9 @@ impl Written {
         Some(Self { call, path, site, known, seen, before, after, requests, met: Mutex::default() })
     }
 
-    pub(super) fn courses(&self) -> Vec<Course> {
-        Course::all(&self.requests)
+    /// What is tried of it, the writes being numbered.
+    pub(super) fn courses(&self, write: usize) -> Vec<Course> {
+        Course::of(&self.requests, write)
     }
 
     /// What clients find in a copy, where all that they find agrees.

@@ -21,7 +21,7 @@ use futures::StreamExt;
 use futures::stream;
 use mlflow_api::Workspace;
 use samples::{SAMPLES, Walk};
-use test_site::{ROOT, Site};
+use test_site::{ROOT, Site, all_troubles};
 use tokio::task::spawn_blocking;
 
 use crate::packing::timed;
@@ -58,7 +58,8 @@ impl Sweep {
         let is_new = move |kind| findings.lock().unwrap().tried.insert(kind);
         let written = spawn_blocking(move || timed(Written::new(&site, write, is_new))).await.unwrap();
         let Some(written) = written.map(Arc::new) else { return };
-        let courses = stream::iter(written.courses()).map(|course| {
+        let number = self.findings.lock().unwrap().tried.len();
+        let courses = stream::iter(written.courses(number)).map(|course| {
             let written = Arc::clone(&written);
             async move { spawn_blocking(move || timed(written.goes(course))).await.unwrap() }
         });
@@ -103,6 +104,7 @@ async fn every_write_survives_a_fault_at_each_of_its_requests() {
     let unswept: Vec<_> = writes.into_iter().filter(|route| !walk.endpoints.contains(route)).collect();
     assert_eq!(unswept, Vec::<String>::new(), "no write is sent to these");
     let findings = sweep.findings.lock().unwrap();
-    assert!(findings.courses > 8 * walk.endpoints.len(), "{} courses", findings.courses);
+    let least = if all_troubles() { 8 } else { 4 };
+    assert!(findings.courses > least * walk.endpoints.len(), "{} courses", findings.courses);
     assert!(findings.wrong.is_empty(), "{}\n{} wrong", findings.wrong.join("\n"), findings.wrong.len());
 }

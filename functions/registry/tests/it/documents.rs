@@ -57,13 +57,13 @@ async fn a_description_comes_and_goes() {
 }
 
 #[tokio::test]
-async fn thousands_of_tags() {
+async fn hundreds_of_tags() {
     let site = Site::new().await;
     let server = &site.server;
     server.model("m").await;
     server.version("m").await;
     let mut expected = BTreeMap::new();
-    for number in 0..1_000 {
+    for number in 0..400 {
         let (key, value) = (format!("k{number}"), format!("{number}").repeat(200));
         server.set_version_tag("m", 1, &key, &value).await.ok();
         server.set_tag("m", &key, &value).await.ok();
@@ -72,7 +72,7 @@ async fn thousands_of_tags() {
     let model = server.model_of("m").await.ok()["registered_model"].clone();
     assert_eq!(tags(&model), expected);
     assert_eq!(tags(&model["latest_versions"][0]), expected);
-    let found = server.get("model-versions/search", &[("filter", "tags.k999 LIKE '999%' AND tags.k0 LIKE '0%'")]).await;
+    let found = server.get("model-versions/search", &[("filter", "tags.k399 LIKE '399%' AND tags.k0 LIKE '0%'")]).await;
     assert_eq!(tags(&found.ok()["model_versions"][0]), expected);
     // Neither document has become much larger than it may.
     for (key, item) in site.dump().await {

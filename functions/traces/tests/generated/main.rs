@@ -38,12 +38,12 @@ Each question of an overview of a day reads all its blocks: of 100,000 traces te
 ";
 
 const SECTIONS: &[Section] = &[
-    |ledger| Box::pin(writes(ledger)),
-    |ledger| Box::pin(whole::all_in(ledger)),
-    |ledger| Box::pin(reads(ledger)),
-    |ledger| Box::pin(while_time_stands_still(searches(ledger))),
-    |ledger| Box::pin(while_time_stands_still(packed::searches(ledger))),
-    |ledger| Box::pin(packed::packing(ledger)),
+    Section::Short(|ledger| Box::pin(writes(ledger))),
+    Section::Short(|ledger| Box::pin(whole::all_in(ledger))),
+    Section::Short(|ledger| Box::pin(reads(ledger))),
+    Section::Short(|ledger| Box::pin(while_time_stands_still(searches(ledger)))),
+    Section::Short(|ledger| Box::pin(while_time_stands_still(packed::searches(ledger)))),
+    Section::Short(|ledger| Box::pin(packed::packing(ledger))),
 ];
 
 /// A search ends after 20 seconds, and what a process knows gets old: a slow machine is to meter what a fast one does.

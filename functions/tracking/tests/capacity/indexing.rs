@@ -1,5 +1,6 @@
 //! What the indexer does for a run.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -16,21 +17,34 @@ use super::filled::index;
 use super::{TIME, experiment, metrics, process, run, table};
 use crate::calls::Calls;
 
-/// The clock of the indexers here.
-static CLOCK: AtomicI64 = AtomicI64::new(TIME);
+/// The clock of the indexers of a section.
+#[derive(Clone)]
+struct Clock(Arc<AtomicI64>);
 
-fn indexer(table: Table) -> Indexer {
-    Indexer::new(table).with_clock(|| CLOCK.load(Ordering::Relaxed))
-}
+impl Clock {
+    fn new() -> Self {
+        Self(Arc::new(AtomicI64::new(TIME)))
+    }
 
-fn passes(time: Duration) {
-    CLOCK.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
+    fn passes(&self, time: Duration) {
+        self.0.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+
+    /// Processes that serve requests, and processes that index by this clock, over one table.
+    async fn benches(&self) -> (Bench<Calls>, Bench<Indexer>) {
+        let (table, clock) = (table(&Engine::memory().unwrap()).await, self.clone());
+        let indexer = move |table: Table| {
+            let clock = clock.clone();
+            Indexer::new(table).with_clock(move || clock.0.load(Ordering::Relaxed))
+        };
+        (Bench::new(table.clone(), process), Bench::new(table, indexer))
+    }
 }
 
 pub(crate) async fn measure(ledger: &mut Ledger) {
     ledger.section("The indexer, beside the requests");
-    let table = table(&Engine::memory().unwrap()).await;
-    let (requests, indexing) = (Bench::new(table.clone(), process), Bench::new(table, indexer));
+    let clock = Clock::new();
+    let (requests, indexing) = clock.benches().await;
     let experiment = experiment(&requests.store, "one").await;
     let tags = [("mlflow.user", "somebody"), ("mlflow.source.name", "train.py"), ("mlflow.source.type", "LOCAL")];
     let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
@@ -52,14 +66,14 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         act(indexer, run).await;
     };
     ledger.row(call, budget([4.0, 1.0, 3.0], [4.0, 1.0, 3.0]), &indexing, runs, again).await;
-    passes(INTERVAL);
+    clock.passes(INTERVAL);
     ledger.row("its first 10 metrics", budget([8.0, 23.0, 4.0], [6.0, 13.0, 3.0]), &indexing, runs, act).await;
     for step in 1..100 {
         for run in runs {
             store.run_log_batch(run, &metrics(10, step)).await.unwrap();
         }
     }
-    passes(INTERVAL);
+    clock.passes(INTERVAL);
     let call = "100 further values of each, in one batch of the stream, packed";
     ledger.row(call, budget([36.0, 70.0, 10.0], [35.0, 70.0, 9.0]), &indexing, runs, act).await;
     ledger.row("the same batch again", budget([5.0, 1.0, 4.0], [5.0, 1.0, 4.0]), &indexing, runs, act).await;
@@ -67,20 +81,28 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         let params = (0..5).map(|number| (format!("param_{number}"), "value".to_owned())).collect();
         store.run_log_batch(run, &Batch { params, ..Batch::default() }).await.unwrap();
     }
-    passes(INTERVAL);
+    clock.passes(INTERVAL);
     ledger.row("5 params", budget([10.0, 14.0, 5.0], [8.0, 9.0, 4.0]), &indexing, runs, act).await;
     for run in runs {
         let change = RunChange { status: Some(RunStatus::Finished), end_time: Some(TIME + 9_000), name: None };
         store.run_update(run, &change).await.unwrap();
     }
     ledger.row("its end", budget([7.0, 6.0, 4.0], [7.0, 6.0, 4.0]), &indexing, runs, act).await;
+}
+
+/// Hours of runs.
+pub(crate) async fn measure_hours(ledger: &mut Ledger) {
+    ledger.section("The indexer, for an hour of a run");
+    let time = Clock::new();
+    let (requests, indexing) = time.benches().await;
+    let experiment = experiment(&requests.store, "one").await;
     let (ten, cold_ten) = ([2412.0, 3455.0, 1170.0], [2413.0, 3455.0, 1171.0]);
     let (hundred, cold_hundred) = ([2988.0, 23978.0, 3795.0], [2993.0, 24068.0, 3796.0]);
     // What a process knows of the table gets old, and is read again. Here time stands still, so that a slow machine meters what a fast one does.
     let clock = Simulation::begin();
     let hours = async {
-        hour(ledger, &requests, &indexing, experiment, 10, budget(cold_ten, ten)).await;
-        hour(ledger, &requests, &indexing, experiment, 100, budget(cold_hundred, hundred)).await;
+        hour(ledger, &requests, &indexing, &time, experiment, 10, budget(cold_ten, ten)).await;
+        hour(ledger, &requests, &indexing, &time, experiment, 100, budget(cold_hundred, hundred)).await;
     };
     tokio::select! { () = hours => {}, () = clock.drive() => {} }
 }
@@ -90,6 +112,7 @@ async fn hour(
     ledger: &mut Ledger,
     requests: &Bench<Calls>,
     indexing: &Bench<Indexer>,
+    time: &Clock,
     experiment: ExperimentId,
     count: usize,
     budget: Budget,
@@ -100,7 +123,7 @@ async fn hour(
     let call = format!("an hour of a run that logs {count} metrics a second");
     let act = async |indexer: &Indexer, run: &&String| {
         // What was put off of other runs is looked at with this one's, or by itself, as their random ids will have it: not here.
-        passes(INTERVAL * 2);
+        time.passes(INTERVAL * 2);
         indexing.store.tick().await.unwrap();
         for batch in 0..720_i64 {
             for step in batch * 5..(batch + 1) * 5 {
@@ -110,7 +133,7 @@ async fn hour(
                 indexer.tick().await.unwrap();
             }
             index(indexer, experiment, std::slice::from_ref(*run)).await;
-            passes(DELAY);
+            time.passes(DELAY);
         }
     };
     ledger.row(&call, budget, indexing, runs.each_ref(), act).await;

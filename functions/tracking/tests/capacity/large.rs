@@ -71,6 +71,7 @@ pub(crate) async fn wide(ledger: &mut Ledger) {
 }
 
 pub(crate) async fn params_and_points(ledger: &mut Ledger) {
+    ledger.section("Large runs: long params, and a million points of one metric");
     let (bench, experiment) = with_experiment().await;
     let runs = two_runs(&bench, experiment).await;
     let runs = runs.each_ref();

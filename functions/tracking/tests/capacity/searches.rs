@@ -1,5 +1,5 @@
 //! What searches cost in an experiment with 10,000 runs: where none of them is indexed yet, what it then costs to index them, and
-//! where all of them are.
+//! where all of them are. And what the same costs with 1,000 runs, for tests that leave out what takes long.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -16,6 +16,7 @@ use super::{experiment, process, search};
 use crate::calls::Calls;
 
 const RUNS: i64 = 10_000;
+const FEW: i64 = 1_000;
 
 /// A search, how many runs its page has (0: any number), and what it is called in the ledger.
 struct Search {
@@ -200,6 +201,23 @@ impl Search {
         let on = [(), ()];
         ledger.row(self.name, budget, &filled.requests, on, async |store, ()| self.run(store, experiment).await).await;
     }
+
+    /// Among so few runs that its page has any number of them.
+    async fn measure_few(
+        &self,
+        ledger: &mut Ledger,
+        among: &str,
+        budget: Budget,
+        filled: &Filled,
+        experiment: ExperimentId,
+    ) {
+        let (call, wanted) = (format!("{among}: {}", self.name), self.of(experiment));
+        ledger
+            .row(&call, budget, &filled.requests, [(), ()], async |store, ()| {
+                store.run_search(&wanted).await.unwrap();
+            })
+            .await;
+    }
 }
 
 pub(crate) async fn measure(ledger: &mut Ledger) {
@@ -241,6 +259,43 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         pages(ledger, &SEARCHES[*place], *budgets, &filled, large).await;
     }
     running(ledger, &filled, large).await;
+}
+
+/// Which searches cost more in an experiment of few runs, where fewer match before a page is full, and what they may cost then.
+const FEW_BUDGETS: &[(usize, Budget)] = &[(12, budget([9.0, 0.0, 209.0], [7.0, 0.0, 207.0]))];
+/// The latest, where all that are running are on the page.
+const FEW_LATEST: Budget = budget([106.0, 0.0, 560.0], [105.0, 0.0, 559.0]);
+
+/// With a tenth of the runs, of which a tenth as many match: most searches cost no more than with all.
+pub(crate) async fn measure_few(ledger: &mut Ledger) {
+    ledger.section("Searches and the indexer, in an experiment with 1,000 such runs");
+    let filled = Filled::on(&Engine::memory().unwrap()).await;
+    let small = experiment(&filled.requests.store, "small").await;
+    let make = move |store, number| async move { filled::run(&store, small, number).await };
+    let runs = filled.runs(0..FEW, make).await;
+    let (first, second) = runs.split_at(runs.len() / 2);
+    let call = "the indexer catches up, a run, in a batch of the stream about 500 (mean over 500)";
+    let most = budget([3.49, 41.55, 2.02], [3.49, 41.55, 2.02]);
+    ledger
+        .mean(call, most, &filled.indexing, [first, second], 500, async |indexer, runs, number| {
+            if number == 0 {
+                index(indexer, small, runs).await;
+            }
+        })
+        .await;
+    for (place, search) in SEARCHES.iter().enumerate() {
+        let own = FEW_BUDGETS.iter().find(|(of, _)| *of == place);
+        let budget = own.map_or(search.budget, |(_, budget)| *budget);
+        search.measure_few(ledger, "of 1,000 runs", budget, &filled, small).await;
+    }
+    let make = move |store, number| async move { filled::running_run(&store, small, number).await };
+    let runs = filled.runs(FEW..FEW + FEW / 10, make).await;
+    index(&filled.indexing.store, small, &runs).await;
+    filled.log_a_minute(small, &runs).await;
+    for (place, budget) in RUNNING {
+        let budget = if *place == 0 { FEW_LATEST } else { *budget };
+        SEARCHES[*place].measure_few(ledger, "with 100 more that are running", budget, &filled, small).await;
+    }
 }
 
 /// A part of a name over more experiments than are asked for all of their lists.

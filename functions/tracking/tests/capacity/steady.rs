@@ -1,6 +1,7 @@
 //! What a run costs whose metrics are logged once a second, each time with other values: its calls, and with all that follows from them, which
 //! is packing, deletions, ticks and indexing. And what it then costs to get the run.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use embedded_engine::Engine;
@@ -25,6 +26,8 @@ struct Job {
     /// Without leases: as if each call came to another sandbox.
     store: Calls,
     indexer: Indexer,
+    /// That of the indexer.
+    clock: Arc<AtomicI64>,
     own: Meter,
     following: Meter,
     seconds: u64,
@@ -37,9 +40,6 @@ struct Job {
 /// Seconds between two batches of the stream.
 const BATCHES: u64 = 5;
 
-/// The clock of the indexers here.
-static CLOCK: AtomicI64 = AtomicI64::new(TIME);
-
 impl Job {
     async fn new() -> Self {
         let table = table(&Engine::memory().unwrap()).await;
@@ -47,18 +47,20 @@ impl Job {
         let experiment = experiment(&unmetered, "e").await;
         let run = run(&unmetered, experiment, TIME).await;
         let (own, following) = (Meter::default(), Meter::default());
-        let indexer = Indexer::new(table.metered(following.clone())).with_clock(|| CLOCK.load(Ordering::Relaxed));
+        let clock = Arc::new(AtomicI64::new(TIME));
+        let time = Arc::clone(&clock);
+        let indexer = Indexer::new(table.metered(following.clone())).with_clock(move || time.load(Ordering::Relaxed));
         // Its creation has been indexed.
         index(&indexer, experiment, std::slice::from_ref(&run)).await;
         following.take();
         let store = without_leases(table.metered(own.clone()));
         let (told, dearest_look) = (None, Usage::default());
-        Self { table, experiment, run, store, indexer, own, following, seconds: 0, told, dearest_look }
+        Self { table, experiment, run, store, indexer, clock, own, following, seconds: 0, told, dearest_look }
     }
 
     /// A second passes. Ticks come every minute, and batches of the stream every few seconds.
     async fn second(&mut self) {
-        CLOCK.fetch_add(1_000, Ordering::Relaxed);
+        self.clock.fetch_add(1_000, Ordering::Relaxed);
         self.seconds += 1;
         if self.seconds.is_multiple_of(INTERVAL.as_secs()) {
             self.indexer.tick().await.unwrap();
@@ -95,7 +97,7 @@ impl Job {
         self.store.run_update(&self.run, &change).await.unwrap();
         // Looked at for its end, and when it may be no longer relied on that its mark stays.
         for _ in 0..2 {
-            CLOCK.fetch_add(120_000, Ordering::Relaxed);
+            self.clock.fetch_add(120_000, Ordering::Relaxed);
             self.indexer.tick().await.unwrap();
             self.stream().await;
         }
@@ -131,6 +133,11 @@ fn names(count: usize) -> Vec<String> {
 pub(crate) async fn measure(ledger: &mut Ledger) {
     ledger.section_all_in("Runs whose metrics are logged once a second");
     in_batches(ledger).await;
+}
+
+/// Of tens of thousands of calls.
+pub(crate) async fn measure_many_calls(ledger: &mut Ledger) {
+    ledger.section_all_in("Runs whose metrics are logged once a second, each by a call, and long jobs");
     singly(ledger).await;
     let (names, mut job) = (names(100), Job::new().await);
     for step in 0..1_200 {

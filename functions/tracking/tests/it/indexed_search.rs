@@ -306,14 +306,24 @@ impl Corpus {
     }
 }
 
-/// How many searches a test makes; more with `RANDOM_SEARCHES`.
+/// How many searches a test makes, where they are many.
+fn many() -> Option<usize> {
+    std::env::var("RANDOM_SEARCHES").ok().and_then(|count| count.parse().ok())
+}
+
+/// How many searches a test makes; more with `RANDOM_SEARCHES`, as in `make test-slow`.
 fn searches() -> usize {
-    std::env::var("RANDOM_SEARCHES").ok().and_then(|count| count.parse().ok()).unwrap_or(40)
+    many().unwrap_or(24)
+}
+
+/// How many runs, or rounds, a test has: so many with many searches, and half of them with few.
+fn size(most: usize) -> usize {
+    if many().is_some() { most } else { most / 2 }
 }
 
 #[tokio::test]
 async fn with_everything_indexed() {
-    let mut corpus = Corpus::new(1, 2, 400).await;
+    let mut corpus = Corpus::new(1, 2, size(400)).await;
     index(&corpus.site).await;
     assert!(changes(&corpus.site).await.is_empty(), "all marks are off");
     corpus.compare(searches()).await;
@@ -321,14 +331,14 @@ async fn with_everything_indexed() {
 
 #[tokio::test]
 async fn with_the_indexer_stopped() {
-    Corpus::new(2, 2, 300).await.compare(searches()).await;
+    Corpus::new(2, 2, size(300)).await.compare(searches()).await;
 }
 
 #[tokio::test]
 async fn with_the_indexer_behind() {
-    let mut corpus = Corpus::new(3, 2, 350).await;
+    let mut corpus = Corpus::new(3, 2, size(350)).await;
     index(&corpus.site).await;
-    for _ in 0..8 {
+    for _ in 0..size(8) {
         for _ in 0..30 {
             corpus.change().await;
         }
@@ -345,7 +355,7 @@ async fn with_the_indexer_behind() {
 /// Newest first, only the marks of the candidates are read then.
 #[tokio::test]
 async fn with_more_marks_than_are_read_beforehand() {
-    let mut corpus = Corpus::new(6, 1, 450).await;
+    let mut corpus = Corpus::new(6, 1, 400).await;
     index(&corpus.site).await;
     let mut runs = corpus.runs.clone();
     runs.retain(|_| corpus.random.random_range(0..4) > 0);
@@ -359,7 +369,7 @@ async fn with_more_marks_than_are_read_beforehand() {
 
 #[tokio::test]
 async fn with_batches_that_come_twice_and_late() {
-    let mut corpus = Corpus::new(4, 1, 250).await;
+    let mut corpus = Corpus::new(4, 1, size(250)).await;
     let first = changes(&corpus.site).await;
     index_records(&corpus.site, first.clone()).await;
     for _ in 0..60 {
@@ -376,7 +386,7 @@ async fn with_batches_that_come_twice_and_late() {
 
 #[tokio::test]
 async fn with_an_experiment_that_was_deleted_and_restored() {
-    let mut corpus = Corpus::new(5, 2, 250).await;
+    let mut corpus = Corpus::new(5, 2, size(250)).await;
     index(&corpus.site).await;
     let experiment = corpus.experiments[0];
     corpus.site.server.store.experiment_delete(experiment).await.unwrap();

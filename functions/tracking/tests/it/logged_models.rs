@@ -359,14 +359,14 @@ async fn a_search_of_more_than_one_page_of_the_table() {
     let server = &site.server;
     let experiment = server.experiment("models").await;
     let experiment = experiment.as_str();
-    join_all((0..40).map(|number| async move {
+    join_all((0..16).map(|number| async move {
         let params: Vec<_> = (0..40).map(|n| json!({ "key": format!("p{n}"), "value": "v".repeat(3_000) })).collect();
         let new = json!({ "experiment_id": experiment, "name": format!("n{number:02}"), "params": params });
         create(server, new).await
     }))
     .await;
     let search = json!({ "experiment_ids": [experiment], "filter": "params.p39 LIKE 'v%'", "order_by": [{ "field_name": "name" }], "max_results": 7 });
-    let expected: Vec<_> = (0..40).map(|number| format!("n{number:02}")).collect();
+    let expected: Vec<_> = (0..16).map(|number| format!("n{number:02}")).collect();
     assert_eq!(names(server, search).await, expected);
 }
 

@@ -9,7 +9,7 @@ use entities::attributes::{CHARTED, CLOSING, INDEXED, PACKED, SEEN};
 use fts_indexer::{Batch, Indexer};
 use serde_json::{Value, json};
 use table::Table;
-use test_site::Dump;
+use test_site::{Dump, all_troubles, is_tried};
 
 use crate::charts::{charted, check_all, log};
 use crate::indexed::changes;
@@ -142,7 +142,8 @@ async fn a_pass_may_meet_any_fault_anywhere() {
     // What comes of a table follows from what it holds.
     let (mut seen, mut courses) = (HashSet::new(), 0);
     for (nth, operation) in (1..).zip(&requests) {
-        for (trouble, calls) in troubles.into_iter().filter(|(trouble, _)| trouble.is_met_by(operation)) {
+        let met = troubles.into_iter().enumerate().filter(|(_, (trouble, _))| trouble.is_met_by(operation));
+        for (_, (trouble, calls)) in met.filter(|(place, _)| is_tried(nth, *place)) {
             courses += 1;
             let course = format!("{trouble:?} at {nth}, {operation}, for {calls}");
             let copy = site.copy();
@@ -177,5 +178,6 @@ async fn a_pass_may_meet_any_fault_anywhere() {
         }
     }
     println!("{courses} courses, {} tables", seen.len());
-    assert!(requests.len() > 25 && courses > 3 * requests.len() && seen.len() > requests.len() / 2);
+    let (least, tables) = if all_troubles() { (3, 2) } else { (1, 4) };
+    assert!(requests.len() > 25 && courses > least * requests.len() && seen.len() > requests.len() / tables);
 }

@@ -76,7 +76,8 @@ async fn both_ways_to_read_agree_with_a_model() {
         }
         for view in ["ACTIVE_ONLY", "DELETED_ONLY", "ALL"] {
             for among in [vec![0], vec![1], vec![0, 1, 2]] {
-                for page in [1, 7, 1_000] {
+                // Pages of one run take as long as all else: once.
+                for page in [1, 7, 1_000].into_iter().skip(usize::from(round > 0)) {
                     let names: Vec<_> = among.iter().map(|number| &ids[*number]).collect();
                     let mut search = json!({ "experiment_ids": names, "run_view_type": view, "max_results": page });
                     let expected = model(&made, &among, view, false);
