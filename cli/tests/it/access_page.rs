@@ -7,15 +7,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use access::{Action, Ask, Authorizer, Guarded, Permission, Visible};
+use access::{Action, Ask, Authorizer, Guarded, Only, Permission, Restriction, Visible};
 use artifact_store::Artifacts;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use domain::Endpoint;
 use domains::DOMAINS;
 use embedded_engine::Engine;
-use mlflow_api::Workspace;
 use mlflow_api::auth::{EVERYTHING, GrantType, Level};
+use mlflow_api::{ExperimentId, Workspace};
 use permissions::grants::Grants;
 use permissions::rule_of;
 use samples::Walk;
@@ -164,16 +164,24 @@ const LEVELS: &str = "\
 
 Generated from a walk through all routes by `make docs`; do not edit. It is for servers with [users](operator-guide.md#users) whose default is
 `NO_PERMISSIONS`. Columns are callers: without a password, with nothing granted, with one level for all experiments, scorers, registered models and
-prompts, and administrators. A cell says whether the calls of the walk are allowed: all, some, none (403), or without a password 401. Lists are
+prompts, administrators, and tokens of an administrator that are narrowed. A cell says whether the calls of the walk are allowed: all, some, none (403), or without a password 401. Lists are
 answered to everybody who is known, without what the caller may not read. What users may do with themselves (read what is kept of them, change the password) is not in it.
 
-| method | path | no password | nothing | READ | USE | EDIT | MANAGE | DENY | administrator |
-|---|---|---|---|---|---|---|---|---|---|
+| method | path | no password | nothing | READ | USE | EDIT | MANAGE | DENY | administrator | token to read | token for traces | token for another experiment |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
 ";
 
 /// The level that each column's caller has for everything; `None` for nothing granted.
 const COLUMNS: [Option<Level>; 6] =
     [None, Some(Level::Read), Some(Level::Use), Some(Level::Edit), Some(Level::Manage), Some(Level::Deny)];
+
+/// What tokens of each column leave out.
+fn narrowed() -> [Restriction; 3] {
+    let only = |only| Restriction { experiment: None, only };
+    // No request of the walk names it.
+    let another = Restriction { experiment: ExperimentId::from_number(987_654_321), only: Only::Everything };
+    [only(Only::Reading), only(Only::Ingest), another]
+}
 
 fn levels(rows: &[Endpoint], calls: &Asked) -> String {
     let mut text = String::from(LEVELS);
@@ -181,20 +189,23 @@ fn levels(rows: &[Endpoint], calls: &Asked) -> String {
         let path = row.paths[0].replace("{*", "{");
         let of_row = calls.iter().filter(|(request, _)| std::ptr::eq(row_of(rows, request), row));
         let of_row: Vec<_> = of_row.map(|(_, asks)| asks).collect();
-        let cell = |level: &Option<Level>| match row.permission {
+        let cell = |may: &dyn Fn(&[Ask]) -> bool| match row.permission {
             Permission::Open | Permission::SignedIn => "all",
-            _ => {
-                let allowed = of_row.iter().filter(|asks| may(*level, asks)).count();
-                match allowed {
-                    0 => "none",
-                    _ if allowed == of_row.len() => "all",
-                    _ => "some",
-                }
-            }
+            _ => match of_row.iter().filter(|asks| may(asks)).count() {
+                0 => "none",
+                allowed if allowed == of_row.len() => "all",
+                _ => "some",
+            },
         };
-        let of_columns = COLUMNS.iter().map(cell).collect::<Vec<_>>().join(" | ");
+        let of_columns = COLUMNS.map(|level| cell(&|asks| may(level, asks))).join(" | ");
+        // No token makes another.
+        let of_token = |restriction: Restriction| match path.as_str() {
+            "/tokens" => "none",
+            _ => cell(&|asks| refusable(asks).all(|ask| restriction.admits(ask))),
+        };
+        let of_tokens = narrowed().map(of_token).join(" | ");
         let anonymous = if row.permission == Permission::Open { "all" } else { "401" };
-        writeln!(text, "| {} | `{path}` | {anonymous} | {of_columns} | all |", row.method).unwrap();
+        writeln!(text, "| {} | `{path}` | {anonymous} | {of_columns} | all | {of_tokens} |", row.method).unwrap();
     }
     text
 }
@@ -207,8 +218,12 @@ fn may(level: Option<Level>, asks: &[Ask]) -> bool {
             grants.add(kind, EVERYTHING, level);
         }
     }
-    let refusing = asks.iter().filter(|ask| !matches!(ask.action, Action::List | Action::Show));
-    refusing.map(rule_of).all(|rule| grants.meet(&rule, Level::NoPermissions))
+    refusable(asks).map(rule_of).all(|rule| grants.meet(&rule, Level::NoPermissions))
+}
+
+/// What is refused where it is not allowed. The rest is left out of the answer.
+fn refusable(asks: &[Ask]) -> impl Iterator<Item = &Ask> {
+    asks.iter().filter(|ask| !matches!(ask.action, Action::List | Action::Show))
 }
 
 fn check(page: &str, expected: &str) {

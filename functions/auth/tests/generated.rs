@@ -31,9 +31,9 @@ what the other pages say. Cold is a caller of whom the process has not heard, wa
 ";
 
 const SECTIONS: &[Section] = &[
-    |ledger| Box::pin(one_experiment(ledger)),
-    |ledger| Box::pin(within_the_lease(ledger)),
-    |ledger| Box::pin(lists(ledger)),
+    Section::Short(|ledger| Box::pin(one_experiment(ledger))),
+    Section::Short(|ledger| Box::pin(within_the_lease(ledger))),
+    Section::Short(|ledger| Box::pin(lists(ledger))),
 ];
 
 const DATA: &str = "capacity";

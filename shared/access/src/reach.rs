@@ -11,7 +11,8 @@ use crate::restriction::{Only, Restriction};
 
 impl Restriction {
     /// Whether it leaves this in. Narrowed credentials never change users, roles and grants: else they could be made wider.
-    pub(crate) fn admits(&self, ask: &Ask) -> bool {
+    #[must_use]
+    pub fn admits(&self, ask: &Ask) -> bool {
         if self.is_none() {
             return true;
         }
