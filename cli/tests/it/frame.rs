@@ -126,11 +126,14 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     assert!(asked().iter().all(|ask| ask.kind == Resource::Prompt && ask.stored.is_none()));
     api.get("registered-models/get", &[("name", "p")]).await.ok();
     let of_prompt = asked();
-    let [ask] = of_prompt.as_slice() else { panic!("{of_prompt:?}") };
+    let [ask, shown @ ..] = of_prompt.as_slice() else { panic!("{of_prompt:?}") };
     let stored = ask.stored.as_ref().unwrap();
     assert_eq!((ask.action, ask.kind, stored.is_prompt), (Action::Read, Resource::Prompt, true));
     assert_eq!((stored.owner.as_deref(), stored.id.is_some()), (Some("ann"), true));
     assert_eq!(stored.workspace, Workspace::default());
+    // Its versions are a prompt's, and name runs.
+    let shown: Vec<_> = shown.iter().map(|ask| (ask.action, ask.kind)).collect();
+    assert_eq!(shown, [(Action::Show, Resource::Run), (Action::Show, Resource::PromptVersion)]);
 
     // A dataset is its experiments'; one without any is asked about itself.
     let experiment = Guarded::Experiment(ExperimentId::DEFAULT);
@@ -233,7 +236,8 @@ impl Authorizer for OfAnotherTable {
         table: &'a Table,
         guards: &'a [Guarded],
     ) -> BoxFuture<'a, Result<(Identity, Read)>> {
-        assert_eq!((guards.len(), &identity), (1, &ann()));
+        // The run's experiment, and whether logged models are shown.
+        assert_eq!((guards.len(), &identity), (2, &ann()));
         let keys = guards.iter().filter_map(Guarded::key).map(TableKey::here).chain([self.key()]).collect::<Vec<_>>();
         Box::pin(async move { Ok((identity, table.get_together(&keys).await?)) })
     }
