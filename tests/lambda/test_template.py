@@ -121,6 +121,33 @@ def test_each_path_asks_who_is_calling(template):
     assert template["Parameters"]["Authorization"]["Default"] == "AWS_IAM"
 
 
+def test_users_have_an_api_of_their_own_where_it_is_wanted(template, resources):
+    assert template["Parameters"]["Users"]["Default"] == "off"
+    assert template["Conditions"]["HasUsersApi"] == {"Fn::Equals": [{"Ref": "Users"}, "on"]}
+    body = resources["UsersApi"]["Properties"]["Body"]
+    signed = {path: dict(said["x-amazon-apigateway-any-method"]) for path, said in paths(template).items()}
+    for said in signed.values():
+        del said["security"]
+    assert {path: said["x-amazon-apigateway-any-method"] for path, said in body["paths"].items()} == signed
+    # Each function that one API may call, the other may call, too, and only where it is there.
+    permissions = of_type(resources, "AWS::Lambda::Permission").values()
+    sources: dict[str, set] = {}
+    for permission in permissions:
+        of = permission["Properties"].get("SourceArn", {}).get("Fn::Sub", "")
+        sources.setdefault("UsersApi" if "${UsersApi}" in of else "Api" if "${Api}" in of else "", set()).add(
+            (permission["Properties"]["FunctionName"]["Ref"], permission.get("Condition"))
+        )
+    assert {name for name, _ in sources["Api"]} == {name for name, _ in sources["UsersApi"]}
+    assert {condition for _, condition in sources["UsersApi"]} == {"HasUsersApi"}
+    for name in ["UsersApi", "UsersApiStage", "UsersServerErrors"]:
+        assert resources[name]["Condition"] == "HasUsersApi"
+    for function in of_type(resources, "AWS::Serverless::Function").values():
+        mode = function["Properties"]["Environment"]["Variables"].get("ACCESS_MODE")
+        assert mode in (None, {"Fn::If": ["HasUsersApi", "both", {"Ref": "AccessMode"}]})
+    # What would open routes, or leave users out, is refused before anything is changed.
+    assert set(template["Rules"]) == {"UsersBesideSignedCallers", "PasswordsAreNotSigned"}
+
+
 #: What functions may do, to what. Nothing else, and no scan.
 TABLE = [{"Fn::GetAtt": ["Table", "Arn"]}, {"Fn::Sub": "${Table.Arn}/index/*"}]
 #: The registry looks aliases and stages up, and runs whose ids were made elsewhere.
@@ -190,7 +217,7 @@ def test_functions_may_do_only_what_they_do(resources):
 
 
 #: Who is asked for a name and a password.
-SIGN_IN = {"ACCESS_MODE", "ACCESS_TABLE_NAME", "DEFAULT_PERMISSION"}
+SIGN_IN = {"ACCESS_MODE", "ACCESS_TABLE_NAME", "DEFAULT_PERMISSION", "SIGNED_USER"}
 
 
 def test_functions_know_only_what_they_need(resources):
@@ -343,7 +370,9 @@ def test_the_bucket_is_closed_but_to_pages_of_the_interface(resources):
     [encryption] = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert encryption["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
     [rule] = bucket["CorsConfiguration"]["CorsRules"]
-    assert (rule["AllowedOrigins"], rule["AllowedMethods"]) == ([{"Fn::GetAtt": ["Api", "ApiEndpoint"]}], ["GET", "PUT"])
+    signed, users = ({"Fn::GetAtt": [api, "ApiEndpoint"]} for api in ("Api", "UsersApi"))
+    assert rule["AllowedOrigins"] == {"Fn::If": ["HasUsersApi", [signed, users], [signed]]}
+    assert rule["AllowedMethods"] == ["GET", "PUT"]
     # Without it, pages of MLflow 3.18 cannot complete what they have sent.
     assert rule["ExposedHeaders"] == ["ETag"]
     lifecycle, of_answers = bucket["LifecycleConfiguration"]["Rules"]
