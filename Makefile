@@ -22,7 +22,7 @@ export SAM_CLI_TELEMETRY := 0
 # Every server of MLflow, and every client in a process of its own, takes 4 seconds of a core to import it; 10, if Python may not keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run ui watch watch-bucket test lint test-rust test-ledgers test-others test-python test-browser test-slow test-dynamodb validate deny docs scale build deploy clean
+.PHONY: help run ui watch watch-bucket test lint test-rust test-ledgers test-others test-python test-browser test-slow test-dynamodb validate deny advisories docs scale build deploy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +129,9 @@ validate: $(VENV_READY) ## Check template.yaml
 
 deny: $(VENV_READY) ## Check the licences and sources of the dependencies
 	cargo deny check licenses bans sources
+
+advisories: ## Look whether a hole was found in a dependency: a job does once a week (.github/workflows)
+	cargo deny check advisories
 
 docs: ## Write what is generated from the code: table reference, coverage, capacity, the table in template.yaml
 	UPDATE_DOCS=1 cargo test --workspace --test generated

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, IsTerminal};
 
+use access::Along;
 use auth::store::Store;
 use clap::{Args, Subcommand};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level};
@@ -50,11 +51,14 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Take them for those of a user no longer.
+    /// Take them for those of a user no longer: whoever signs as this principal is refused.
     Unmap {
         /// ARN of the user or the role.
         #[arg(value_name = "ARN")]
         principal: String,
+        /// Forget the principal: it is whoever the stack's parameter `SignedUser` names, and may do everything if that is empty.
+        #[arg(long)]
+        forget: bool,
         #[command(flatten)]
         place: Place,
     },
@@ -93,12 +97,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             let name = user_name(&user)?;
             let store = store(&place).await?;
             for kind in TYPES {
-                match store.grant(&name, kind, EVERYTHING, level).await {
+                match store.grant(&Along::nothing(), &name, kind, EVERYTHING, level).await {
                     // What was granted before is replaced, so that the command can be repeated.
                     Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {
-                        let revoked = store.revoke(&name, kind, EVERYTHING).await;
+                        let revoked = store.revoke(&Along::nothing(), &name, kind, EVERYTHING).await;
                         revoked.map_err(|error| error.cause.unwrap_or(error.message))?;
-                        let granted = store.grant(&name, kind, EVERYTHING, level).await;
+                        let granted = store.grant(&Along::nothing(), &name, kind, EVERYTHING, level).await;
                         granted.map_err(|error| error.cause.unwrap_or(error.message))?;
                     }
                     outcome => outcome.map_err(|error| error.cause.unwrap_or(error.message))?,
@@ -114,12 +118,17 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             settle().await;
             say(&format!("{principal} is {name} now."));
         }
-        Command::Unmap { principal, place } => {
-            let principal = principal_of(&principal)?;
-            let unmapped = store(&place).await?.principal_unmap(&principal).await;
-            unmapped.map_err(|error| error.cause.unwrap_or(error.message))?;
+        Command::Unmap { principal, forget, place } => {
+            let (principal, store) = (principal_of(&principal)?, store(&place).await?);
+            let done = if forget {
+                store.principal_forget(&principal).await
+            } else {
+                store.principal_refuse(&principal).await
+            };
+            done.map_err(|error| error.cause.unwrap_or(error.message))?;
             settle().await;
-            say(&format!("{principal} is no user now."));
+            let is = if forget { "whoever SignedUser names, or may do everything" } else { "refused" };
+            say(&format!("{principal} is {is} now."));
         }
         Command::Disable { user, place } => set_disabled(&user, &place, true).await?,
         Command::Enable { user, place } => set_disabled(&user, &place, false).await?,

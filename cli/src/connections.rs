@@ -38,7 +38,7 @@ pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
         tokio::select! {
             () = &mut end => break,
             (stream, peer) = listener.accept() => {
-                let served = connection(stream, peer.ip(), proxy, app.clone(), ending.subscribe());
+                let served = connection(stream, peer.ip().to_canonical(), proxy.map(|proxy| proxy.to_canonical()), app.clone(), ending.subscribe());
                 connections.spawn(served);
             }
             // Those that have ended are forgotten.
@@ -53,7 +53,8 @@ pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
 /// The address that a proxy has added: the last one, as everything before it was sent by the client.
 fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
     let last = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
-    last.rsplit(',').next()?.trim().parse().ok()
+    let last = last.rsplit(',').next()?.trim();
+    last.parse().ok().or_else(|| last.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }
 
 /// Whether a proxy says that it speaks TLS with the client.
@@ -104,6 +105,8 @@ mod tests {
         assert_eq!(forwarded_for(&headers), Some([2, 2, 2, 2].into()));
         headers.append("x-forwarded-for", "3.3.3.3".parse().unwrap());
         assert_eq!(forwarded_for(&headers), Some([3, 3, 3, 3].into()));
+        headers.append("x-forwarded-for", "4.4.4.4:1234".parse().unwrap());
+        assert_eq!(forwarded_for(&headers), Some([4, 4, 4, 4].into()));
         headers.append("x-forwarded-for", "nowhere".parse().unwrap());
         assert_eq!(forwarded_for(&headers), None);
     }

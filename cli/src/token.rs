@@ -24,7 +24,7 @@ enum Command {
         user: String,
         /// What the token is called.
         #[arg(value_name = "NAME")]
-        name: String,
+        called: String,
         /// What may be done with it: everything that the user may do, read, or ingest (sending traces).
         #[arg(long, default_value = "everything")]
         only: String,
@@ -63,9 +63,9 @@ enum Command {
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     match options.command {
-        Command::Create { user, name, only, experiment, days, service, place } => {
+        Command::Create { user, called, only, experiment, days, service, place } => {
             let user = user_name(&user)?;
-            let new = auth::new_token(&name, &only, &experiment.unwrap_or_default(), &days.unwrap_or_default())
+            let new = auth::new_token(&called, &only, &experiment.unwrap_or_default(), &days.unwrap_or_default())
                 .map_err(failure)?;
             let store = store(&place).await?;
             if service {

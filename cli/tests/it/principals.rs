@@ -63,7 +63,11 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
     assert_eq!(signed(&api, ARN, &of_bob).await, 401);
     server.user("ann").await;
     assert_eq!(signed(&api, ARN, &of_bob).await, 401);
-    server.users.principal_unmap(PRINCIPAL).await.unwrap();
+    // Taking the right away from a principal makes it nobody, until it is forgotten.
+    server.users.principal_refuse(PRINCIPAL).await.unwrap();
+    clock::sleep(LEASE).await;
+    assert_eq!((both(&api).await, both(&as_bob).await), ((401, 401), (401, 401)));
+    server.users.principal_forget(PRINCIPAL).await.unwrap();
     clock::sleep(LEASE).await;
     assert_eq!(both(&api).await, (200, 200));
 }

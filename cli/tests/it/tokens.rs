@@ -128,6 +128,9 @@ async fn a_narrowed_token_does_what_it_is_for_and_shares_nothing() {
         (200, 403)
     );
 
+    for (holder, status) in [(&narrow, 403), (&reader, 200), (&ingest, 403)] {
+        assert_eq!(holder.v3("GET", "users/current/permissions", json!({})).await, status);
+    }
     for holder in [&narrow, &reader, &ingest] {
         assert_eq!(holder.v3("POST", "users/permissions/grant", share.clone()).await, 403);
         let password = json!({ "username": "ann", "password": "another horse battery", "current_password": PASSWORD });

@@ -5,7 +5,8 @@ use axum::body::Body;
 use domain::Surroundings;
 use embedded_engine::faults::Trouble;
 use http::Request;
-use mlflow_api::auth::Level;
+use mlflow_api::UserName;
+use mlflow_api::auth::{GrantType, Level};
 use serde_json::{Value, json};
 use test_site::{Api, ROOT, TABLE};
 
@@ -309,4 +310,34 @@ async fn one_lost_answer_is_outlived_by_every_write_of_users() {
         assert_eq!(granted["permissions"].as_array().unwrap().len(), 1, "{granted}");
     }
     assert!(lost > 60, "{lost} answers were lost");
+}
+/// A search among many experiments of which somebody may see a few: the page is full, and costs what these few cost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_among_many_experiments_reads_those_that_may_be_seen() {
+    let server = Server::new(Level::NoPermissions).await;
+    let ann = server.user("ann").await;
+    let name = UserName::new("ann").unwrap();
+    for number in 0..600 {
+        let experiment = server.admin.experiment(&format!("experiment {number}")).await;
+        if number % 12 == 0 {
+            let granted = server
+                .users
+                .grant(&access::Along::nothing(), &name, GrantType::Experiment, &experiment, Level::Read)
+                .await;
+            granted.unwrap();
+        }
+    }
+    let faulty = server.site.faulty();
+    let access = faulty.beside(server.access.name().to_owned());
+    let api = process(&faulty, &access, Level::NoPermissions).await;
+    let requests = async |by: &Client| {
+        let client = Client { api: api.clone(), ..by.clone() };
+        server.site.faults.reset_calls();
+        let found = client.v2("POST", "experiments/search", json!({ "max_results": 50 })).await.ok();
+        let calls: u64 = server.site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+        (found["experiments"].as_array().unwrap().len(), calls)
+    };
+    let (of_admin, of_ann) = (requests(&server.admin).await, requests(&ann).await);
+    assert_eq!((of_admin.0, of_ann.0), (50, 50));
+    assert!(of_ann.1 <= 10 * of_admin.1, "{of_admin:?} {of_ann:?}");
 }

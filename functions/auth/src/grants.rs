@@ -11,7 +11,7 @@ use service::Endpoint;
 use crate::audit::changed;
 use crate::parameters::Parameters;
 use crate::store::Store;
-use crate::users::{Named, caller, sees_all_of};
+use crate::users::{Named, caller, may_read_oneself, sees_all_of};
 
 const NO_WORKSPACE: &str = "resource_type 'workspace' is not supported by the per-user permission convenience APIs. \
                             Use set_workspace_permission / delete_workspace_permission for workspace-wide grants.";
@@ -61,7 +61,7 @@ impl Endpoint for Grant {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
         let user = self.user.name()?;
-        store.grant(&user, self.kind, &self.pattern, self.level).await?;
+        store.grant(scope.along(), &user, self.kind, &self.pattern, self.level).await?;
         changed(scope, "granted", format_args!("to {user}: {} for {} {}", self.level, self.kind.name(), self.pattern));
         Ok(Done {})
     }
@@ -93,7 +93,7 @@ impl Endpoint for Revoke {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
         let user = self.user.name()?;
-        store.revoke(&user, self.kind, &self.pattern).await?;
+        store.revoke(scope.along(), &user, self.kind, &self.pattern).await?;
         changed(scope, "revoked", format_args!("from {user}: {} {}", self.kind.name(), self.pattern));
         Ok(Done {})
     }
@@ -176,6 +176,7 @@ impl Endpoint for Current {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<UserPermissions> {
+        may_read_oneself(scope)?;
         let account = store.user_get(&caller(scope)?).await?;
         let permissions = store.permissions_of(&account).await?;
         Ok(UserPermissions { is_admin: account.user.is_admin, permissions })

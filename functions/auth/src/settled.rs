@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use http::Method;
+use http::{Method, StatusCode};
 use permissions::LEASE;
 
 /// The same router, which answers a change when no process relies any more on what was before.
@@ -11,7 +11,10 @@ pub(crate) fn settled(router: Router) -> Router {
     router.layer(from_fn(|request: Request, next: Next| async move {
         let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer = next.run(request).await;
-        if changes && answer.status().is_success() {
+        // Whoever is told that something is not there, or is not told, may be the second who takes it away.
+        let status = answer.status();
+        let is_settled = status.is_client_error() && status != StatusCode::NOT_FOUND;
+        if changes && !is_settled {
             clock::sleep(LEASE).await;
         }
         answer

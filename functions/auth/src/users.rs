@@ -1,6 +1,6 @@
 //! Users: who they are, their passwords, and who administers.
 
-use access::{Action, Caller, Credentials, Needs, Resource, Scope, Target};
+use access::{Action, Caller, Credentials, Needs, Only, Resource, Restriction, Scope, Target};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::auth::{CurrentUser, Done, ListedUser, OneUser, Users};
 use mlflow_api::{Error, ErrorCode, Request, Result, UserName, python};
@@ -135,6 +135,7 @@ impl Endpoint for Current {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<CurrentUser> {
+        may_read_oneself(scope)?;
         let user = store.user_get(&caller(scope)?).await?.answer();
         Ok(CurrentUser { user, is_basic_auth: true })
     }
@@ -148,6 +149,18 @@ pub(crate) fn caller(scope: &Scope) -> Result<UserName> {
         Caller::Principal(principal) => Err(UserName::not_found(principal)),
         Caller::Somebody => Err(Error::internal("a call of nobody in particular")),
     }
+}
+
+/// Refuses credentials that are for one experiment or for sending traces: what else their user has is not told to them.
+///
+/// # Errors
+/// `PERMISSION_DENIED`.
+pub(crate) fn may_read_oneself(scope: &Scope) -> Result<()> {
+    let Restriction { experiment, only } = scope.identity().restriction;
+    if experiment.is_none() && only != Only::Ingest {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"))
 }
 
 /// Whether the caller may see everything of this user.
@@ -212,11 +225,12 @@ impl Endpoint for UpdatePassword {
     /// Whoever changes his own has to know it: a browser that somebody left open is not enough.
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
         let name = self.user.name()?;
+        let from = scope.identity().sent.as_ref().and_then(|sent| sent.from);
         if scope.caller().user().is_some_and(|user| user.name == name) {
             let Some(current) = self.current else {
                 return Err(Error::invalid("Current password is required when changing your own password."));
             };
-            if !store.has_password(&name, current.clone()).await? {
+            if !store.has_password(&name, current.clone(), from).await? {
                 return Err(Error::invalid("Current password does not match."));
             }
             if self.password == current {

@@ -81,7 +81,10 @@ async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'stat
     let name = UserName::new("ann").unwrap();
     store.user_create(&name, PASSWORD.to_owned(), false).await.unwrap();
     for number in 1..=grants {
-        store.grant(&name, GrantType::Experiment, &number.to_string(), Level::Edit).await.unwrap();
+        store
+            .grant(&access::Along::nothing(), &name, GrantType::Experiment, &number.to_string(), Level::Edit)
+            .await
+            .unwrap();
     }
     for number in 0..roles {
         role(&store, &name, &format!("role {number}")).await;

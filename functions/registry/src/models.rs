@@ -34,10 +34,9 @@ impl Endpoint for Create {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        let store = &store.along(scope.along());
         let name = scope.registered_model(&self.name)?;
-        Ok(OneModel {
-            registered_model: store.along(scope.along()).model_create(scope.workspace(), &name, &self.new).await?,
-        })
+        Ok(OneModel { registered_model: store.model_create(scope.workspace(), &name, &self.new).await? })
     }
 }
 
@@ -56,6 +55,7 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        let store = &store.along(scope.along());
         Ok(shown::model(scope, &self.0, store.model_get(&scope.registered_model(&self.0)?).await?))
     }
 }
@@ -82,6 +82,7 @@ impl Endpoint for Search {
     }
 
     async fn act(mut self, scope: &Scope, store: &Store) -> Result<Models> {
+        let store = &store.along(scope.along());
         self.0.hides_runs = !scope.shows(Resource::Run);
         store.model_search(scope.workspace(), scope.visible(), &self.0).await
     }
@@ -106,6 +107,7 @@ impl Endpoint for Update {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        let store = &store.along(scope.along());
         let name = scope.registered_model(&self.name)?;
         let model = store.model_update(scope.workspace(), &name, &self.description).await?;
         Ok(shown::model(scope, &self.name, model))
@@ -132,8 +134,9 @@ impl Endpoint for Rename {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+        let store = &store.along(scope.along());
         let name = scope.registered_model(&self.name)?;
-        let model = store.along(scope.along()).model_rename(scope.workspace(), &name, &self.new_name).await?;
+        let model = store.model_rename(scope.workspace(), &name, &self.new_name).await?;
         Ok(shown::model(scope, &self.name, model))
     }
 }
@@ -153,7 +156,8 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        store.along(scope.along()).model_delete(scope.workspace(), &scope.registered_model(&self.0)?).await?;
+        let store = &store.along(scope.along());
+        store.model_delete(scope.workspace(), &scope.registered_model(&self.0)?).await?;
         Ok(Empty {})
     }
 }
@@ -186,6 +190,7 @@ impl Endpoint for SetTag {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let store = &store.along(scope.along());
         let message::SetModelTag { name, key, value } = &self.0;
         store.model_set_tag(scope.workspace(), &scope.registered_model(name)?, key, value).await?;
         Ok(Empty {})
@@ -207,6 +212,7 @@ impl Endpoint for DeleteTag {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let store = &store.along(scope.along());
         let message::DeleteModelTag { name, key } = &self.0;
         store.model_delete_tag(scope.workspace(), &scope.registered_model(name)?, key).await?;
         Ok(Empty {})
@@ -229,6 +235,7 @@ impl Endpoint for LatestVersions {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Versions> {
+        let store = &store.along(scope.along());
         // MLflow looks for the model before it looks at the stages.
         let stages = || self.0.stages.iter().map(|stage| ModelStage::parse(stage)).collect();
         let mut model_versions = store.model_latest_versions(&scope.registered_model(&self.0.name)?, stages).await?;

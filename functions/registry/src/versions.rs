@@ -73,6 +73,7 @@ impl Endpoint for Create {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+        let store = &store.along(scope.along());
         let run = self.run().map(|run| scope.known_run(&run)).transpose()?.flatten();
         let logged_model = self.logged_model().map(|model| scope.known_logged_model(&model)).transpose()?.flatten();
         let registered = self.new.source.registered_model();
@@ -98,6 +99,7 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+        let store = &store.along(scope.along());
         Ok(shown::version(scope, store.version_get(&scope.registered_model(&self.0.name)?, &self.0.version).await?))
     }
 }
@@ -117,6 +119,7 @@ impl Endpoint for GetDownloadUri {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUri> {
+        let store = &store.along(scope.along());
         let artifact_uri = store.version_download_uri(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
         Ok(DownloadUri { artifact_uri })
     }
@@ -151,6 +154,7 @@ impl Endpoint for GetArtifact {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+        let store = &store.along(scope.along());
         let artifacts = store.version_artifacts(&scope.registered_model(&self.name)?, &self.version).await?;
         artifacts.answer(&self.path, self.presigned).await
     }
@@ -182,6 +186,7 @@ impl Endpoint for Search {
     }
 
     async fn act(mut self, scope: &Scope, store: &Store) -> Result<FoundVersions> {
+        let store = &store.along(scope.along());
         self.0.hides_runs = !scope.shows(Resource::Run);
         store.version_search(scope.workspace(), scope.visible(), &self.0).await
     }
@@ -202,6 +207,7 @@ impl Endpoint for Update {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+        let store = &store.along(scope.along());
         let message::UpdateVersion { name, version, description } = &self.0;
         let name = scope.registered_model(name)?;
         Ok(shown::version(scope, store.version_update(&name, version, description.as_deref()).await?))
@@ -223,6 +229,7 @@ impl Endpoint for TransitionStage {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+        let store = &store.along(scope.along());
         let message::TransitionStage { name, version, stage, archive_existing_versions: archive } = &self.0;
         let name = scope.registered_model(name)?;
         Ok(shown::version(scope, store.version_transition(scope.workspace(), &name, version, stage, *archive).await?))
@@ -244,6 +251,7 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let store = &store.along(scope.along());
         let name = scope.registered_model(&self.0.name)?;
         store.version_delete(scope.workspace(), &name, &self.0.version).await?;
         Ok(Empty {})
@@ -265,6 +273,7 @@ impl Endpoint for SetTag {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let store = &store.along(scope.along());
         let message::SetVersionTag { name, version, key, value } = &self.0;
         store.version_set_tag(&scope.registered_model(name)?, version, key, value).await?;
         Ok(Empty {})
@@ -287,6 +296,7 @@ impl Endpoint for DeleteTag {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+        let store = &store.along(scope.along());
         let message::DeleteVersionTag { name, version, key } = &self.0;
         store.version_delete_tag(&scope.registered_model(name)?, version, key).await?;
         Ok(Empty {})

@@ -25,8 +25,10 @@ impl Endpoint for Create {
         Ok(Self(NewExperiment { name: message.name, artifact_location: message.artifact_location, tags }))
     }
 
+    /// An experiment that keeps its artifacts in the directory of another one writes there.
     fn needs(&self) -> Needs {
-        Needs::create(Resource::Experiment)
+        let other = location::experiment_of(&self.0.artifact_location).map(Target::Experiment);
+        Needs::create(Resource::Experiment).and_naming(Action::Update, other)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<CreatedExperiment> {

@@ -1,5 +1,6 @@
 //! What an authorizer has written along with what a request does.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,12 +15,28 @@ use crate::kind::Resource;
 /// Says what is to be written in the transactions of one request beside what the request is about, such as its caller's grant on what he
 /// creates.
 #[derive(Clone, Default)]
-pub struct Along(Option<(Arc<dyn Authorizer>, Identity)>);
+pub struct Along {
+    by: Option<(Arc<dyn Authorizer>, Identity)>,
+    models: Arc<HashMap<RegisteredModelName, Option<String>>>,
+}
 
 impl Along {
     /// What an authorizer wants written of what this caller does.
-    pub(crate) fn of(authorizer: &Arc<dyn Authorizer>, identity: &Identity) -> Self {
-        Self(Some((Arc::clone(authorizer), identity.clone())))
+    ///
+    /// The models are those that the authorizer was asked about, by their names, with their ids at that time.
+    pub(crate) fn of(
+        authorizer: &Arc<dyn Authorizer>,
+        identity: &Identity,
+        models: HashMap<RegisteredModelName, Option<String>>,
+    ) -> Self {
+        Self { by: Some((Arc::clone(authorizer), identity.clone())), models: models.into() }
+    }
+
+    /// Whether the model that has this name and this id is the one that the authorizer was asked about. Names of models are given to others
+    /// while a request is under way, and what was allowed for one model is not allowed for another.
+    #[must_use]
+    pub fn is_asked_about(&self, name: &str, id: &str) -> bool {
+        self.models.get(&RegisteredModelName::named(name)).is_none_or(|asked| asked.as_deref() == Some(id))
     }
 
     /// Nothing: for what no request does.
@@ -31,7 +48,7 @@ impl Along {
     /// An item that is created, as that of its owner. It says who that is only of a user.
     #[must_use]
     pub fn owned(&self, item: Item) -> Item {
-        match &self.0 {
+        match &self.by {
             Some((_, Identity { caller: Caller::User(user), .. })) => {
                 item.with(entities::attributes::OWNER, text(user.name.as_str()))
             }
@@ -60,12 +77,12 @@ impl Along {
     }
 
     fn of_event(&self, event: Event<'_>) -> Vec<Write> {
-        self.0.as_ref().map(|(authorizer, identity)| authorizer.writes(identity, event)).unwrap_or_default()
+        self.by.as_ref().map(|(authorizer, identity)| authorizer.writes(identity, event)).unwrap_or_default()
     }
 }
 
 impl fmt::Debug for Along {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Along").field(&self.0.as_ref().map(|(_, identity)| identity)).finish()
+        formatter.debug_tuple("Along").field(&self.by.as_ref().map(|(_, identity)| identity)).finish()
     }
 }

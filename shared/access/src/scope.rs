@@ -14,6 +14,7 @@ use table::Table;
 use crate::along::Along;
 use crate::ask::{Asked, ask};
 use crate::authorizer::{Authorizer, Visible};
+use crate::guard::{Ask, Guarded};
 use crate::identity::{Caller, Identity};
 use crate::kind::{Action, Resource};
 use crate::needs::{Need, Needs, Target};
@@ -109,7 +110,8 @@ impl Scope {
         } else {
             Visible::nothing()
         };
-        Ok(Self { along: Along::of(authorizer, &identity), identity, visible, found, shown })
+        let along = Along::of(authorizer, &identity, if looks { models(&all) } else { HashMap::new() });
+        Ok(Self { identity, along, visible, found, shown })
     }
 
     /// Who is calling, where, and with which credentials.
@@ -303,6 +305,17 @@ impl Scope {
             None => Err(Error::internal(format!("{target:?} is not among the needs of this request"))),
         }
     }
+}
+
+/// The registered models that were asked about, with their ids.
+fn models(asked: &[Ask]) -> HashMap<RegisteredModelName, Option<String>> {
+    let model = |ask: &Ask| match &ask.guard {
+        Guarded::RegisteredModel(name) => {
+            Some((name.clone(), ask.stored.as_ref().and_then(|stored| stored.id.clone())))
+        }
+        _ => None,
+    };
+    asked.iter().filter_map(model).collect()
 }
 
 /// The refusal, which stands in the log, too. What clients have chosen is escaped there.

@@ -38,10 +38,10 @@ rows! {
     /// Lists all users, in the order of their ids.
     ListedUser = "USERS" / "UID#" <user_id: Ordinal> { USER: Text required "the user's name" };
 
-    /// A principal of AWS whose signed requests are those of a user.
+    /// A principal of AWS whose signed requests are those of a user, or are refused.
     Principal = "PRINCIPALS" / "PRI#" <principal: Field> {
-        USER: Text required "the user's name",
-        USER_ID: Count required "the user's id: one of the same name who came later is not meant"
+        USER: Text "the user's name; missing, if the principal is refused",
+        USER_ID: Count "the user's id: one of the same name who came later is not meant"
     };
 
     /// A role, with all that it grants.

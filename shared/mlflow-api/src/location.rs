@@ -3,6 +3,7 @@
 use percent_encoding::percent_decode_str;
 
 use crate::error::{Error, Result};
+use crate::ids::ExperimentId;
 use crate::limits::{ARTIFACT_LOCATION, at_most};
 
 /// Schemes that name a host the server would have to connect to (`host_policy.py`).
@@ -38,6 +39,21 @@ fn scheme_of(text: &str) -> Option<&str> {
     let well_formed = characters.next()?.is_ascii_alphabetic()
         && characters.all(|character| character.is_ascii_alphanumeric() || "+-.".contains(character));
     well_formed.then_some(scheme)
+}
+
+/// The experiment whose directory a location is in that this server keeps, as the paths of artifacts begin with the ids of experiments.
+#[must_use]
+pub fn experiment_of(location: &str) -> Option<ExperimentId> {
+    let parts = split(location);
+    if parts.scheme != "mlflow-artifacts" {
+        return None;
+    }
+    let path = match parts.after_scheme.strip_prefix("//") {
+        Some(rest) => rest.split_once('/')?.1,
+        None => parts.after_scheme,
+    };
+    let first = path.split('/').find(|segment| !matches!(*segment, "" | "."))?;
+    ExperimentId::parse(first).ok()
 }
 
 /// Checks the artifact location a client chose for an experiment (`_validate_storage_location_uri`). `root` is the server's
@@ -174,6 +190,22 @@ pub fn append(location: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_location_is_in_the_directory_of_an_experiment() {
+        for (location, expected) in [
+            ("mlflow-artifacts:/7/models", Some(7)),
+            ("mlflow-artifacts://host:5000/7", Some(7)),
+            ("mlflow-artifacts:///./7/x", Some(7)),
+            ("MLFLOW-ARTIFACTS:/7", Some(7)),
+            ("mlflow-artifacts:/team/7", None),
+            ("mlflow-artifacts:/", None),
+            ("s3://bucket/7", None),
+            ("", None),
+        ] {
+            assert_eq!(experiment_of(location), expected.and_then(ExperimentId::from_number), "{location}");
+        }
+    }
 
     #[test]
     fn paths_are_appended_before_the_query() {

@@ -47,8 +47,12 @@ impl Bucket {
     }
 }
 
+/// The same of a site: whoever has many networks does not fill the buckets of all.
+const SITE: Rate = Rate { most: 200, every: Duration::from_secs(1) };
+
 /// The attempts of all.
 pub(crate) struct Attempts {
+    sites: Mutex<Vec<Bucket>>,
     networks: Mutex<Vec<Bucket>>,
     users: Mutex<Vec<Bucket>>,
     place: RandomState,
@@ -57,58 +61,72 @@ pub(crate) struct Attempts {
 impl Default for Attempts {
     fn default() -> Self {
         let all = || Mutex::new(vec![Bucket::new(); BUCKETS]);
-        Self { networks: all(), users: all(), place: RandomState::new() }
+        Self { sites: all(), networks: all(), users: all(), place: RandomState::new() }
     }
 }
 
-/// One attempt, which counts unless it is [given back](Attempt::give_back).
+/// One attempt. It counts if the password [was wrong](Attempt::was_wrong), and is given back if it was right, or nobody found out.
 pub(crate) struct Attempt<'a> {
-    attempts: &'a Attempts,
-    network: usize,
-    user: usize,
+    taken: Vec<(&'a Mutex<Vec<Bucket>>, usize)>,
 }
 
 impl Attempts {
     /// An attempt of a user from an address; `None`, if there were too many.
     pub(crate) fn take(&self, user: &UserName, from: Option<IpAddr>) -> Option<Attempt<'_>> {
-        let network = from.map(network);
-        let at = |hash: u64| usize::try_from(hash % BUCKETS as u64).unwrap_or_default();
-        let (of_network, of_user) = (at(self.place.hash_one(network)), at(self.place.hash_one((network, user))));
-        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        let (network, user) = (networks.get_mut(of_network)?, users.get_mut(of_user)?);
-        network.refill(NETWORK);
-        user.refill(USER);
-        if network.used >= NETWORK.most || user.used >= USER.most {
-            return None;
+        let networks = from.map(networks);
+        let own = networks.map(|[own, _]| own);
+        let mut wanted = vec![(&self.networks, NETWORK, self.place.hash_one(own))];
+        wanted.push((&self.users, USER, self.place.hash_one((own, user))));
+        wanted.extend(networks.map(|[_, site]| (&self.sites, SITE, self.place.hash_one(site))));
+        let mut taken = Attempt { taken: Vec::with_capacity(wanted.len()) };
+        for (buckets, rate, hash) in wanted {
+            let place = usize::try_from(hash % BUCKETS as u64).unwrap_or_default();
+            // What was taken before it is given back with it.
+            if !take(buckets, place, rate) {
+                return None;
+            }
+            taken.taken.push((buckets, place));
         }
-        network.used += 1;
-        user.used += 1;
-        Some(Attempt { attempts: self, network: of_network, user: of_user })
+        Some(taken)
     }
 }
 
+fn take(buckets: &Mutex<Vec<Bucket>>, place: usize, rate: Rate) -> bool {
+    let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(bucket) = buckets.get_mut(place) else { return false };
+    bucket.refill(rate);
+    let has_room = bucket.used < rate.most;
+    bucket.used += u32::from(has_room);
+    has_room
+}
+
 impl Attempt<'_> {
-    /// It was the right password.
-    pub(crate) fn give_back(self) {
-        for (buckets, at) in [(&self.attempts.networks, self.network), (&self.attempts.users, self.user)] {
-            if let Some(bucket) = buckets.lock().unwrap_or_else(PoisonError::into_inner).get_mut(at) {
+    /// It counts.
+    pub(crate) fn was_wrong(mut self) {
+        self.taken.clear();
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        for (buckets, place) in &self.taken {
+            if let Some(bucket) = buckets.lock().unwrap_or_else(PoisonError::into_inner).get_mut(*place) {
                 bucket.used = bucket.used.saturating_sub(1);
             }
         }
     }
 }
 
-/// The network of an address, as one that asks for addresses is given them: 256 of IPv4, and 2^64 of IPv6.
-fn network(address: IpAddr) -> IpAddr {
+/// The network of an address, and what a site is given at most: 256 addresses of IPv4, which are both; 2^64 and 2^80 of IPv6.
+fn networks(address: IpAddr) -> [IpAddr; 2] {
     match address.to_canonical() {
         IpAddr::V4(address) => {
             let [first, second, third, _] = address.octets();
-            [first, second, third, 0].into()
+            [[first, second, third, 0].into(); 2]
         }
         IpAddr::V6(address) => {
             let [first, second, third, fourth, ..] = address.segments();
-            [first, second, third, fourth, 0, 0, 0, 0].into()
+            [[first, second, third, fourth, 0, 0, 0, 0].into(), [first, second, third, 0, 0, 0, 0, 0].into()]
         }
     }
 }
@@ -130,7 +148,9 @@ mod tests {
         let clock = clock::Simulation::begin();
         let attempts = Attempts::default();
         let taken = |name: &str, address: &str, times: usize| {
-            (0..times).filter(|_| attempts.take(&user(name), Some(from(address))).is_some()).count()
+            (0..times)
+                .filter(|_| attempts.take(&user(name), Some(from(address))).map(Attempt::was_wrong).is_some())
+                .count()
         };
         assert_eq!(taken("ann", "192.0.2.1", 100), 10);
         assert_eq!(taken("ann", "192.0.2.200", 1), 0);
@@ -141,10 +161,22 @@ mod tests {
     }
 
     #[test]
+    fn a_site_of_many_networks_leaves_attempts_to_others() {
+        let _clock = clock::Simulation::begin();
+        let attempts = Attempts::default();
+        let taken = (0..10_000_u32).filter(|number| {
+            let address = format!("2001:db8:0:{:x}::1", number % 0x1_0000);
+            attempts.take(&user(&format!("user {number}")), Some(from(&address))).map(Attempt::was_wrong).is_some()
+        });
+        assert_eq!(taken.count(), 200);
+        assert!(attempts.take(&user("ann"), Some(from("2001:db8:1::1"))).is_some());
+    }
+
+    #[test]
     fn right_passwords_count_for_nothing() {
         let attempts = Attempts::default();
         for _ in 0..100 {
-            attempts.take(&user("ann"), Some(from("2001:db8::1"))).unwrap().give_back();
+            drop(attempts.take(&user("ann"), Some(from("2001:db8::1"))).unwrap());
         }
     }
 
@@ -157,7 +189,7 @@ mod tests {
             ("2001:db8::1", "2001:db8::ffff:1", true),
             ("2001:db8::1", "2001:db8:0:1::1", false),
         ] {
-            assert_eq!(network(one.parse().unwrap()) == network(other.parse().unwrap()), same, "{one} {other}");
+            assert_eq!(networks(one.parse().unwrap())[0] == networks(other.parse().unwrap())[0], same, "{one} {other}");
         }
     }
 }

@@ -12,10 +12,11 @@ use access::{
 };
 use clock::Moment;
 use futures::future::BoxFuture;
+use key_schema::attributes::TAGS;
 use key_schema::rows;
 use mlflow_api::auth::Level;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
-use table::{Condition, Table, TableKey, Write};
+use table::{Condition, Item, Table, TableKey, Write};
 
 use crate::found::{Found, Signed};
 use crate::keep::{Kept, KeptGrant, granted_key};
@@ -94,7 +95,8 @@ impl Basic {
         }
         let begin = Moment::now();
         let found = self.data.get_together(&wanted).await?;
-        self.recent.keep(begin, missing.into_iter().map(|key| (key.clone(), Seen::of(found.get(&key)))));
+        self.recent
+            .keep(begin, missing.into_iter().map(|key| (key.clone(), Seen::of(found.get(&key).map(slim).as_ref()))));
         read.extend(found);
         Ok(read)
     }
@@ -243,6 +245,13 @@ impl Authorizer for Basic {
         let grant = KeptGrant { on, user_id: user.id, resource: id.to_owned(), level: Level::Manage };
         vec![Write::Put(grant.item(&user.name), Condition::Always)]
     }
+}
+
+/// What of an item is kept for a moment. An experiment may have tags of 48 KB, which say nothing of access.
+fn slim(item: &Item) -> Item {
+    let mut item = item.clone();
+    item.0.remove(TAGS);
+    item
 }
 
 /// A user of whom nothing was read yet.

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use access::{Arrived, Caller, Credentials, Identity, Read, Restriction, Sent, User};
-use entities::unreadable;
 use key_schema::access_rows;
 use key_schema::attributes::{USER, USER_ID};
-use mlflow_api::{Result, UserName};
+use mlflow_api::{Error, Result, UserName};
 use table::{Item, TableKey};
 
 use crate::basic::Basic;
@@ -53,13 +52,14 @@ impl Basic {
     pub(crate) async fn caller_of(&self, sent: &Arc<Sent>, known: Option<&User>, read: &Read) -> Result<Found> {
         let proof = self.proof_key(&sent.credentials).and_then(|key| read.get(&key));
         let user = match &sent.credentials {
-            Credentials::Signature(principal) => match self.mapped(proof)? {
-                Some(user) if known.is_some_and(|known| known.name == user) => user,
-                Some(user) => return Ok(Found::User(user)),
-                None => {
+            Credentials::Signature(principal) => match self.mapped(proof) {
+                Mapped::User(user) if known.is_some_and(|known| known.name == user) => user,
+                Mapped::User(user) => return Ok(Found::User(user)),
+                Mapped::Everything => {
                     let caller = Caller::Principal(principal.as_str().into());
                     return Ok(Found::Caller(found(sent, caller, Restriction::default())));
                 }
+                Mapped::Nobody => return Err(refused(sent)),
             },
             Credentials::Password(user, _) | Credentials::Session(user, _) | Credentials::Token(user, _) => {
                 user.clone()
@@ -68,21 +68,17 @@ impl Basic {
         let account = read.get(&self.user_key(&user)).map(Account::of).transpose()?;
         let restriction = self.restriction_of(sent, proof, account.as_ref()).await?;
         let account = account.filter(|account| !account.is_disabled);
-        let Some((restriction, account)) = restriction.zip(account) else {
-            tracing::warn!(target: "audit", event = "not signed in", with = ?sent.credentials, from = ?sent.from);
-            return Err(sent.refusal.clone());
-        };
+        let Some((restriction, account)) = restriction.zip(account) else { return Err(refused(sent)) };
         Ok(Found::Caller(found(sent, Caller::User(account.user.into()), restriction)))
     }
 
-    /// The user that a principal is, whose item this is.
-    fn mapped(&self, item: Option<&Item>) -> Result<Option<UserName>> {
-        match item {
-            Some(item) => {
-                let user = item.text(USER).and_then(UserName::named);
-                user.map(Some).ok_or_else(|| unreadable(item, "the user of a principal"))
-            }
-            None => Ok(self.signed.as_ref().and_then(|signed| signed.unmapped.clone())),
+    /// Who a principal is, whose item this is.
+    fn mapped(&self, item: Option<&Item>) -> Mapped {
+        let unmapped = self.signed.as_ref().and_then(|signed| signed.unmapped.clone());
+        match (item, unmapped) {
+            (Some(item), _) => item.text(USER).and_then(UserName::named).map_or(Mapped::Nobody, Mapped::User),
+            (None, Some(user)) => Mapped::User(user),
+            (None, None) => Mapped::Everything,
         }
     }
 
@@ -117,6 +113,20 @@ impl Basic {
             }
         })
     }
+}
+
+/// Who a principal of AWS is.
+enum Mapped {
+    User(UserName),
+    /// The gateway has admitted it, and nobody has said more.
+    Everything,
+    Nobody,
+}
+
+/// The refusal of credentials that are nobody's, which stands in the log, too.
+fn refused(sent: &Sent) -> Error {
+    tracing::warn!(target: "audit", event = "not signed in", with = ?sent.credentials, from = ?sent.from);
+    sent.refusal.clone()
 }
 
 fn found(sent: &Arc<Sent>, caller: Caller, restriction: Restriction) -> Identity {

@@ -13,6 +13,7 @@ use crate::basic::Basic;
 use crate::grants::Grants;
 use crate::keep::{Kept, KeptGrant, granted_key, type_levels};
 use crate::resources::{at_home, counts, home_of, is_that, item_granted, item_of, pattern, resources};
+use crate::rules::canonical;
 use crate::users::{RoleGrant, role_grants, role_key};
 
 impl Basic {
@@ -38,7 +39,7 @@ impl Basic {
         let items = self.data.get_many(&keys).await?;
         for grant in of_roles {
             if counts(&grant, item_granted(&grant).and_then(|key| items.get(&key))) {
-                grants.add(grant.kind, &grant.pattern, grant.level);
+                grants.add(grant.kind, &canonical(grant.kind, &grant.pattern), grant.level);
             }
         }
         Ok(grants)
@@ -98,7 +99,7 @@ impl Basic {
             let key = TableKey { table: Some(self.access.name().to_owned()), key: role_key(*role) };
             for grant in read.get(&key).map(role_grants).transpose()?.into_iter().flatten() {
                 if counts(&grant, item_granted(&grant).and_then(here)) {
-                    grants.add(grant.kind, &grant.pattern, grant.level);
+                    grants.add(grant.kind, &canonical(grant.kind, &grant.pattern), grant.level);
                 }
             }
         }

@@ -30,7 +30,7 @@ pub use found::Signed;
 pub use keep::{Kept, KeptGrant, granted_key, type_levels, unknown_key};
 pub use passwords::{PasswordHash, Passwords};
 pub use recent::LEASE;
-pub use rules::{Act, Requirement, Rule, rule_of, scorer_of};
+pub use rules::{Act, Requirement, Rule, canonical, rule_of, scorer_of};
 pub use secret::Secret;
 pub use signed::{Token, session_key, token_key};
 pub use users::{Account, RoleGrant, role_grants};

@@ -160,8 +160,8 @@ impl Passwords {
         }
         let attempt = self.0.attempts.take(name, from).ok_or_else(too_many)?;
         let is_right = self.is_right(name, stored, password, digest).await?;
-        if is_right {
-            attempt.give_back();
+        if !is_right {
+            attempt.was_wrong();
         }
         Ok(is_right)
     }

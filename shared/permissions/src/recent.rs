@@ -11,7 +11,8 @@ use table::{Item, TableKey};
 /// he answers: from then on, no process relies on what was before (`docs/adr/0004-leases.md`). Every process on the tables has the same.
 pub const LEASE: Duration = Duration::from_millis(300);
 
-/// As many items are kept.
+/// As many items are kept. From the first number on, those that count no longer are thrown away before others are kept.
+const SWEEP: usize = 1_000;
 const MOST: usize = 10_000;
 
 /// What was found under a key.
@@ -42,7 +43,7 @@ impl Recent {
     /// Keeps what was read of keys after this moment.
     pub(crate) fn keep(&self, read_at: Moment, read: impl Iterator<Item = (TableKey, Seen)>) {
         let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if items.len() >= MOST {
+        if items.len() >= SWEEP {
             items.retain(|_, (read_at, _)| read_at.age() < LEASE);
         }
         for (key, seen) in read {

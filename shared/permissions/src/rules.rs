@@ -93,6 +93,17 @@ pub fn scorer_of(pattern: &str) -> Option<(ExperimentId, String)> {
     Some((ExperimentId::parse(experiment).ok()?, name))
 }
 
+/// A pattern as rules ask for it: of an id or a name that is written in several ways, one.
+#[must_use]
+pub fn canonical(kind: GrantType, pattern: &str) -> String {
+    let one = match kind {
+        GrantType::Experiment => ExperimentId::parse(pattern).ok().map(|id| id.to_string()),
+        GrantType::Scorer => scorer_of(pattern).map(|(experiment, name)| scorer_pattern(experiment, &name)),
+        _ => None,
+    };
+    one.unwrap_or_else(|| pattern.to_owned())
+}
+
 /// Tiers whose entities are gone with their experiment (`_EXPERIMENT_CASCADE_TIERS`).
 const IN_EXPERIMENT: [GrantType; 7] = [
     GrantType::Run,

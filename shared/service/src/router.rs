@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::Request as HttpRequest;
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
-use http::header::CONTENT_DISPOSITION;
+use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use http::{Extensions, HeaderMap, StatusCode, Version};
 use mlflow_api::Error;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -50,7 +50,7 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
     without_workspaces(rows)
         .layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(axum::middleware::map_response(no_sniff))
+        .layer(axum::middleware::map_response(protected))
 }
 
 /// A router that knows no path.
@@ -86,9 +86,12 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
     error_response(&Error::internal(text))
 }
 
-async fn no_sniff(mut response: Response<Body>) -> Response<Body> {
+/// What is said to a browser about each answer: that it is what it is called, and that it is not kept.
+async fn protected(mut response: Response<Body>) -> Response<Body> {
     let header = http::HeaderValue::from_static("nosniff");
     response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, header);
+    // What one caller may see is for nobody else, and not for long.
+    response.headers_mut().entry(CACHE_CONTROL).or_insert(http::HeaderValue::from_static("no-store"));
     response
 }
 

@@ -1,4 +1,4 @@
-//! What tells a form that this server has shown from one of another page: a token that only this server can make, of the user and the day.
+//! What tells a form that this server has shown from one of another page: a token that only this server can make, of the user and the hour.
 
 use key_schema::access_rows;
 use key_schema::attributes::SECRET;

@@ -1,5 +1,6 @@
 //! What users are granted themselves: in the partition of each in the table of data.
 
+use access::Along;
 use key_schema::attributes::{HOME, ID, LEVEL, LEVELS, NAME, RESOURCE, SCORER, USER_ID};
 use key_schema::{Key, Name, rows};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level, Role, RolePermission, UserPermission};
@@ -24,7 +25,12 @@ struct Own {
 
 impl Store {
     /// The resource that a pattern names, and what tells it from others of its name. One request, and none for all of a type.
-    pub(super) async fn find_resource(&self, kind: GrantType, pattern: &str) -> Result<Option<(Kept, String)>> {
+    pub(super) async fn find_resource(
+        &self,
+        along: &Along,
+        kind: GrantType,
+        pattern: &str,
+    ) -> Result<Option<(Kept, String)>> {
         if pattern == EVERYTHING {
             return Ok(None);
         }
@@ -53,7 +59,8 @@ impl Store {
             _ if is_named(pattern) => {
                 let home = text(HOME).unwrap_or_else(|| pattern.to_owned());
                 let kept = if kind == GrantType::Prompt { Kept::Prompt(home) } else { Kept::RegisteredModel(home) };
-                text(ID).map(|id| (kept, id))
+                // What whoever shares may share is the model that he was asked about, and no other that has its name now.
+                text(ID).filter(|id| along.is_asked_about(pattern, id)).map(|id| (kept, id))
             }
             _ => None,
         })
@@ -63,7 +70,14 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user; `RESOURCE_ALREADY_EXISTS`, where he is granted anything for it already.
-    pub async fn grant(&self, name: &UserName, kind: GrantType, pattern: &str, level: Level) -> Result<()> {
+    pub async fn grant(
+        &self,
+        along: &Along,
+        name: &UserName,
+        kind: GrantType,
+        pattern: &str,
+        level: Level,
+    ) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let taken = || {
             let message = format!(
@@ -75,7 +89,7 @@ impl Store {
         if pattern == EVERYTHING {
             return self.grant_all(name, user_id, kind, level, taken).await;
         }
-        let item = match self.find_resource(kind, pattern).await? {
+        let item = match self.find_resource(along, kind, pattern).await? {
             Some((on, resource)) => KeptGrant { on, user_id, resource, level }.item(name),
             None => Item::new(unknown_key(name, kind, pattern))
                 .with(USER_ID, number(user_id))
@@ -141,7 +155,7 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user, or nothing is granted.
-    pub async fn revoke(&self, name: &UserName, kind: GrantType, pattern: &str) -> Result<()> {
+    pub async fn revoke(&self, along: &Along, name: &UserName, kind: GrantType, pattern: &str) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let is_his = Condition::Equals(USER_ID.into(), number(user_id));
         let is_revoked = if pattern == EVERYTHING {
@@ -150,7 +164,7 @@ impl Store {
             self.once(Write::Update(update.only_if(is_his).only_if(is_granted))).await?
         } else {
             let unknown = Write::Delete(unknown_key(name, kind, pattern), is_his.clone());
-            let known = self.find_resource(kind, pattern).await?.map(|(on, resource)| {
+            let known = self.find_resource(along, kind, pattern).await?.map(|(on, resource)| {
                 let is_for_it = Condition::Equals(RESOURCE.into(), text(resource));
                 Write::Delete(granted_key(name, &on), is_his.and(is_for_it))
             });

@@ -19,11 +19,20 @@ impl Store {
         Ok(self.access.put(item, &Condition::Always).await?)
     }
 
-    /// Says that a principal is no user. One request.
+    /// Says that a principal is nobody: it is refused. One request.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn principal_unmap(&self, principal: &str) -> Result<()> {
+    pub async fn principal_refuse(&self, principal: &str) -> Result<()> {
+        let item = Item::new(access_rows::Principal::key(&principal.into()));
+        Ok(self.access.put(item, &Condition::Always).await?)
+    }
+
+    /// Forgets what was said of a principal. One request.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn principal_forget(&self, principal: &str) -> Result<()> {
         Ok(self.access.delete(&access_rows::Principal::key(&principal.into()), &Condition::Always).await?)
     }
 }

@@ -1,5 +1,6 @@
 //! Roles.
 
+use access::Along;
 use entities::unreadable;
 use key_schema::attributes::{ASSIGNMENT, DESCRIPTION, GRANTS, IN_WORKSPACE, NAME, ROLE, ROLES, USER_ID, VERSION};
 use key_schema::{Key, Name, Ordinal, access_rows};
@@ -236,7 +237,8 @@ impl Store {
     ) -> Result<RolePermission> {
         // Who names a role that is not there is told so before an id is given out.
         self.role_get(role).await?;
-        let resource = self.find_resource(kind, pattern).await?.map(|(_, id)| id).unwrap_or_default();
+        let resource =
+            self.find_resource(&Along::nothing(), kind, pattern).await?.map(|(_, id)| id).unwrap_or_default();
         let id = self.next_id(Kind::Grants).await?;
         let grant = &RoleGrant { id, level, kind, resource, pattern: pattern.to_owned() };
         self.access

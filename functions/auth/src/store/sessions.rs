@@ -49,7 +49,12 @@ impl Store {
     /// # Errors
     /// The table cannot be written.
     pub async fn session_end(&self, secret: &Secret) -> Result<()> {
-        self.access.delete(&session_key(secret.user(), &secret.digest()), &Condition::Always).await?;
+        let key = session_key(secret.user(), &secret.digest());
+        match self.access.delete(&key, &Condition::item_exists()).await {
+            // There is none, or none any more.
+            Err(Failure::Refused { .. }) => return Ok(()),
+            outcome => outcome?,
+        }
         tracing::info!(target: "audit", event = "signed out", by = ?secret.user().as_str());
         clock::sleep(LEASE).await;
         Ok(())

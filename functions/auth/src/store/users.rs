@@ -1,5 +1,7 @@
 //! Users.
 
+use std::net::IpAddr;
+
 use key_schema::attributes::{DISABLED, IS_ADMIN, PASSWORD, ROLES, USER, USER_ID, VERSION};
 use key_schema::{Key, Ordinal, access_rows, rows};
 use mlflow_api::auth::User;
@@ -106,14 +108,14 @@ impl Store {
         Ok(accounts)
     }
 
-    /// Whether this is the password of a user.
+    /// Whether this is the password of a user, as somebody at an address says.
     ///
     /// # Errors
-    /// The table cannot be read.
-    pub async fn has_password(&self, name: &UserName, password: String) -> Result<bool> {
+    /// `RESOURCE_EXHAUSTED` after too many wrong ones.
+    pub async fn has_password(&self, name: &UserName, password: String, from: Option<IpAddr>) -> Result<bool> {
         let account = Account::find(&self.access, name).await?;
         let hash = account.as_ref().and_then(|account| account.password.as_ref());
-        self.passwords().check(name, hash, password, None).await
+        self.passwords().check(name, hash, password, from).await
     }
 
     /// Gives a user another password: the one before is refused from now on, in every process. One request.
@@ -130,17 +132,32 @@ impl Store {
         }
     }
 
-    /// Lets a user in no longer, or again: by no password, session or token. One request.
+    /// Lets a user in no longer, or again: by no password, session or token. Two requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` where nobody else administers.
     pub async fn user_set_disabled(&self, name: &UserName, is_disabled: bool) -> Result<()> {
-        let update = Update::new(access_rows::User::key(name));
-        let update = update.set(DISABLED, number(u32::from(is_disabled))).add(VERSION, number(1));
-        match self.access.apply(&update).await {
-            Err(Failure::Refused { .. }) => Err(UserName::not_found(name.as_str())),
-            outcome => Ok(outcome?),
-        }
+        self.access
+            .change("a user", async |refusal: table::Refusal| {
+                let found = self.user_get(name).await?;
+                if found.is_disabled == is_disabled {
+                    return Ok::<_, Error>(Plan::Done(()));
+                }
+                if found.user.is_admin && is_disabled && refusal.is_of(1) {
+                    return Err(last_administrator());
+                }
+                let update = Update::new(access_rows::User::key(name))
+                    .set(DISABLED, number(u32::from(is_disabled)))
+                    .add(VERSION, number(1))
+                    .only_if(unchanged(&found));
+                let mut writes = vec![Write::Update(update)];
+                // One who is not let in administers nothing.
+                if found.user.is_admin {
+                    writes.push(if is_disabled { one_administrator_less() } else { one_administrator_more() });
+                }
+                Ok(Plan::Write(writes, ()))
+            })
+            .await
     }
 
     /// Says whether a user may do everything. Two requests.
@@ -161,8 +178,11 @@ impl Store {
                     .set(IS_ADMIN, number(u32::from(is_admin)))
                     .add(VERSION, number(1))
                     .only_if(unchanged(&found));
-                let counted = if is_admin { one_administrator_more() } else { one_administrator_less() };
-                Ok(Plan::Write(vec![Write::Update(update), counted], ()))
+                let mut writes = vec![Write::Update(update)];
+                if !found.is_disabled {
+                    writes.push(if is_admin { one_administrator_more() } else { one_administrator_less() });
+                }
+                Ok(Plan::Write(writes, ()))
             })
             .await
     }
@@ -194,7 +214,7 @@ impl Store {
                     Write::Delete(access_rows::User::key(name), unchanged(&found)),
                     Write::Delete(access_rows::ListedUser::key(&Ordinal(found.user.id)), Condition::Always),
                 ];
-                writes.extend(found.user.is_admin.then(one_administrator_less));
+                writes.extend((found.user.is_admin && !found.is_disabled).then(one_administrator_less));
                 Ok::<_, Error>(Plan::Write(writes, ()))
             })
             .await

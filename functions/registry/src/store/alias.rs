@@ -29,7 +29,7 @@ impl Store {
             return self.version_get_latest(name).await;
         }
         let mut aliased = self.aliased(&Name::from(name)).await?;
-        let model = Model::named(name, take(&mut aliased, &model_key(name)))?;
+        let model = self.model_named(name, take(&mut aliased, &model_key(name)))?;
         let number = model.aliases().get(alias).copied();
         let number = number.ok_or_else(|| Error::invalid(format!("Registered model alias {alias} not found.")))?;
         let home = model.home();

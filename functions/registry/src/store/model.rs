@@ -13,7 +13,9 @@ use super::attributes::{
     ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED, VERSIONS,
 };
 use super::home::{home_key, home_row, new_home};
-use super::model_item::{Model, kind_of_tag, list_changed, list_key, list_row, model_entity, model_key};
+use super::model_item::{
+    Model, kind_of_tag, list_changed, list_key, list_row, model_entity, model_key, model_not_found,
+};
 use super::version_item::version_entity;
 
 /// A model to register.
@@ -90,7 +92,7 @@ impl Store {
     /// The model of this name, as the refusal of a change of it brought it, or read.
     pub(super) async fn model_or_refused(&self, name: &str, refusal: Refusal) -> Result<Model> {
         match refusal.item(0) {
-            Some(item) => Model::named(name, Some(item)),
+            Some(item) => self.model_named(name, Some(item)),
             None => self.model_find(name).await,
         }
     }
@@ -98,7 +100,13 @@ impl Store {
     /// The model of this name. One request.
     pub(super) async fn model_find(&self, name: &str) -> Result<Model> {
         limits::model_name(name)?;
-        Model::named(name, self.table.get(&model_key(name)).await?)
+        self.model_named(name, self.table.get(&model_key(name)).await?)
+    }
+
+    /// The model whose item this is, if it is the one of the name that the request was allowed to touch: the name may be another's by now.
+    pub(super) fn model_named(&self, name: &str, item: Option<Item>) -> Result<Model> {
+        let model = Model::named(name, item)?;
+        if self.along.is_asked_about(name, model.id()) { Ok(model) } else { Err(model_not_found(name)) }
     }
 
     /// Reads a model. One request; one more if it has versions, and one for each part of it that has tags too big for its document.

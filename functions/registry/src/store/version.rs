@@ -58,7 +58,7 @@ impl Store {
             .change("a model", |refusal| async move {
                 // The item of the version comes first, the model second.
                 let model = match refusal.item(1) {
-                    Some(item) => Model::named(name, Some(item))?,
+                    Some(item) => self.model_named(name, Some(item))?,
                     None => self.model_find(name).await?,
                 };
                 let (version, now) = (model.count() + 1, now_ms());
