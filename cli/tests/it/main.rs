@@ -17,6 +17,7 @@ mod probe;
 mod program;
 mod sessions;
 mod site;
+mod swapped;
 mod throttling;
 mod tokens;
 mod unreadable;

@@ -88,7 +88,7 @@ fn may_make_tokens(scope: &Scope) -> Result<()> {
     match sent {
         Some(Credentials::Password(..) | Credentials::Session(..)) => Ok(()),
         Some(Credentials::Token(..) | Credentials::Signature(_)) | None => {
-            Err(Error::new(ErrorCode::PermissionDenied, "Tokens are made with a password, and not with a token."))
+            Err(Error::new(ErrorCode::PermissionDenied, "Tokens are made by whoever signs in with a password."))
         }
     }
 }

@@ -32,6 +32,12 @@ impl Along {
         Self { by: Some((Arc::clone(authorizer), identity.clone())), models: models.into() }
     }
 
+    /// The id of the model that the authorizer was asked about under this name.
+    #[must_use]
+    pub fn id_of(&self, name: &str) -> Option<&str> {
+        self.models.get(&RegisteredModelName::named(name))?.as_deref()
+    }
+
     /// Whether the model that has this name and this id is the one that the authorizer was asked about. Names of models are given to others
     /// while a request is under way, and what was allowed for one model is not allowed for another.
     #[must_use]

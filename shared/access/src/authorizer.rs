@@ -114,7 +114,7 @@ pub trait Authorizer: Send + Sync {
     }
 
     /// The caller as the tables say it now, and what they say of guards and of what else it wants to know of him: with one request to
-    /// DynamoDB, two where the caller has changed.
+    /// DynamoDB, none where all of it was read a moment ago, and one more each time that the caller turns out to have changed.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, where the caller's credentials count no longer.

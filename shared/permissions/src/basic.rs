@@ -1,8 +1,9 @@
 //! The authorizer of users: who they are, and whether they may do what they want to.
 //!
-//! A request says who sent it by a name and a password, by the cookie of a session, or by a token. The process remembers whom it has found
+//! A request says who sent it by a name and a password, by the cookie of a session, or by a token; a gateway, by whom it was signed. The process remembers whom it has found
 //! that way. What it remembers is only where it begins: the user's item, and that of the session or the token, are read with the guards of
-//! the request and the grants on them, in one `BatchGetItem`. What was read counts for [`LEASE`](crate::LEASE).
+//! the request and the grants on them, in one `BatchGetItem`. What was read counts for [`LEASE`](crate::LEASE), but for models and
+//! scorers, whose names may be another's at once.
 
 use std::sync::Arc;
 
@@ -128,7 +129,7 @@ impl Basic {
         (lasting, others)
     }
 
-    /// Who has sent this. One request; two for a principal of AWS that is a user.
+    /// Who has sent this. One request, or none within the lease; two for a principal of AWS that is a user.
     async fn find(&self, sent: &Arc<Sent>) -> Result<Identity> {
         let mut user: Option<User> = None;
         for _ in 0..ATTEMPTS {

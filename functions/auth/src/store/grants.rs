@@ -151,7 +151,7 @@ impl Store {
             .await
     }
 
-    /// Takes back what a user was granted. Three requests at most.
+    /// Takes back what a user was granted. Four requests at most.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user, or nothing is granted.

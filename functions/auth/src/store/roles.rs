@@ -224,7 +224,7 @@ impl Store {
             .await
     }
 
-    /// Adds something to what a role grants. Three requests, one more to look up the resource.
+    /// Adds something to what a role grants. Four requests, one more to look up the resource.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` where the role is full.
@@ -305,7 +305,7 @@ impl Store {
             .await
     }
 
-    /// Gives a user a role. Four requests.
+    /// Gives a user a role. Six requests.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` where the user has too many.
@@ -342,7 +342,7 @@ impl Store {
             .await
     }
 
-    /// Takes a role from a user. Two requests.
+    /// Takes a role from a user. Three requests.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.

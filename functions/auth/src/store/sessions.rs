@@ -51,11 +51,13 @@ impl Store {
     pub async fn session_end(&self, secret: &Secret) -> Result<()> {
         let key = session_key(secret.user(), &secret.digest());
         match self.access.delete(&key, &Condition::item_exists()).await {
-            // There is none, or none any more.
-            Err(Failure::Refused { .. }) => return Ok(()),
-            outcome => outcome?,
+            // There is none, or the answer to an earlier attempt was lost.
+            Err(Failure::Refused { .. }) => {}
+            outcome => {
+                outcome?;
+                tracing::info!(target: "audit", event = "signed out", by = ?secret.user().as_str());
+            }
         }
-        tracing::info!(target: "audit", event = "signed out", by = ?secret.user().as_str());
         clock::sleep(LEASE).await;
         Ok(())
     }

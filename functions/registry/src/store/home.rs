@@ -24,9 +24,14 @@ pub(super) fn home_key(home: &str) -> Key {
     rows::ModelHome::key(&Name::from(home))
 }
 
-/// A part of a transaction: the rows in the partition of this name are those of the model of this name.
-pub(super) fn is_at_home(name: &str) -> Write {
-    Write::Check(home_key(name), Condition::Equals(NAME.into(), text(name)))
+/// A part of a transaction: the rows in the partition of this name are those of the model of this name, which has this id if that is known.
+pub(super) fn is_at_home(name: &str, id: Option<&str>) -> Write {
+    let is_named = Condition::Equals(NAME.into(), text(name));
+    let condition = match id {
+        Some(id) => is_named.and(Condition::Equals(ID.into(), text(id))),
+        None => is_named,
+    };
+    Write::Check(home_key(name), condition)
 }
 
 /// A home that no other model has had or will have: a name has no colon.

@@ -11,18 +11,14 @@ use table::{Condition, Item, Plan, Update, Write, number, text};
 
 use super::Store;
 use super::attributes::{EDITS, ID, NAME, TAGS};
-use super::model_item::{Model, kind_of_tag, list_key, list_row, model_key};
+use super::model_item::{Model, kind_of_tag, list_key, list_row, model_key, model_not_found};
 
 /// A model as a document. Where its rows are, only its item says.
 pub(super) struct ModelDocument<'a> {
     name: &'a str,
+    /// The model that the request was allowed to touch, if that was asked: the name may be another's by now.
+    id: Option<&'a str>,
     seen: OnceLock<Model>,
-}
-
-impl<'a> ModelDocument<'a> {
-    pub(super) fn new(name: &'a str) -> Self {
-        Self { name, seen: OnceLock::new() }
-    }
 }
 
 impl Document for ModelDocument<'_> {
@@ -39,7 +35,10 @@ impl Document for ModelDocument<'_> {
     fn writable(&self) -> Condition {
         match self.seen.get() {
             Some(model) => Condition::Equals(ID.into(), text(model.id())),
-            None => Condition::Equals(NAME.into(), text(self.name)),
+            None => match self.id {
+                Some(id) => Condition::Equals(ID.into(), text(id)),
+                None => Condition::Equals(NAME.into(), text(self.name)),
+            },
         }
     }
 
@@ -49,6 +48,9 @@ impl Document for ModelDocument<'_> {
 
     fn check(&self, item: Option<&Item>) -> Result<()> {
         let model = Model::named(self.name, item.cloned())?;
+        if self.id.is_some_and(|id| id != model.id()) {
+            return Err(model_not_found(self.name));
+        }
         if self.seen.get_or_init(|| model.clone()).id() == model.id() {
             return Ok(());
         }
@@ -57,6 +59,11 @@ impl Document for ModelDocument<'_> {
 }
 
 impl Store {
+    /// The model of this name as a document.
+    pub(super) fn model_document<'a>(&'a self, name: &'a str) -> ModelDocument<'a> {
+        ModelDocument { name, id: self.along.id_of(name), seen: OnceLock::new() }
+    }
+
     /// Sets a tag of a model. One request; a value of more than 1 KB takes three more, and what makes a prompt of it two.
     pub async fn model_set_tag(
         &self,
@@ -72,7 +79,7 @@ impl Store {
             return self.model_set_kind(workspace, name, Some(value)).await;
         }
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
-        documents::change(&self.table, &ModelDocument::new(name), change).await?;
+        documents::change(&self.table, &self.model_document(name), change).await?;
         Ok(())
     }
 
@@ -89,7 +96,7 @@ impl Store {
         if key == IS_PROMPT_TAG {
             return self.model_set_kind(workspace, name, None).await;
         }
-        documents::remove_tag(&self.table, &ModelDocument::new(name), key).await?;
+        documents::remove_tag(&self.table, &self.model_document(name), key).await?;
         Ok(())
     }
 

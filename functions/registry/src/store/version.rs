@@ -91,6 +91,9 @@ impl Store {
         let mut items = self.table.get_many(&[model_key.clone(), version_key.clone()]).await?;
         let model = items.remove(&model_key).filter(|item| item.text(NAME) == Some(name));
         let model = model.ok_or_else(not_found).and_then(Model::of)?;
+        if !self.along.is_asked_about(name, model.id()) {
+            return Err(not_found());
+        }
         let item = if model.is_at_home() {
             items.remove(&version_key)
         } else {

@@ -115,7 +115,7 @@ impl Store {
         let Some(number) = version.number else { return Err(version.not_found(name)) };
         let update = Update::new(rows::ModelVersion::key(&Name::from(name), &Ordinal(number)));
         let update = change(update).only_if(Condition::Missing(TAG_ROWS.into()));
-        match self.table.transact(&[Write::Update(update), is_at_home(name)]).await {
+        match self.table.transact(&[Write::Update(update), is_at_home(name, self.along.id_of(name))]).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(_) | Failure::TooLarge) => Ok(false),
             Err(failure) => Err(failure.into()),
