@@ -61,14 +61,18 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn what_was_read_counts_for_a_moment() {
+    #[tokio::test]
+    async fn what_was_read_counts_for_a_moment() {
+        let clock = clock::Simulation::begin();
         let recent = Recent::default();
         let key = |role| TableKey::here(Role::key(&Ordinal(role)));
         recent.keep(Moment::now(), [(key(1), Seen::Item(Item::new(key(1).key))), (key(2), Seen::Nothing)].into_iter());
         assert!(matches!((recent.get(&key(1)), recent.get(&key(2))), (Some(Seen::Item(_)), Some(Seen::Nothing))));
         assert!(recent.get(&key(3)).is_none());
-        std::thread::sleep(LEASE);
+        tokio::select! {
+            () = clock.drive() => {}
+            () = clock::sleep(LEASE) => {}
+        }
         assert!(recent.get(&key(1)).is_none() && recent.get(&key(2)).is_none());
     }
 }
