@@ -65,7 +65,7 @@ impl Default for Attempts {
     }
 }
 
-/// One attempt. It counts if the password [was wrong](Attempt::was_wrong), and is given back if it was right, or nobody found out.
+/// One attempt. It counts unless it is [given back](Attempt::give_back): whoever goes away before the end has tried.
 pub(crate) struct Attempt<'a> {
     taken: Vec<(&'a Mutex<Vec<Bucket>>, usize)>,
 }
@@ -81,8 +81,8 @@ impl Attempts {
         let mut taken = Attempt { taken: Vec::with_capacity(wanted.len()) };
         for (buckets, rate, hash) in wanted {
             let place = usize::try_from(hash % BUCKETS as u64).unwrap_or_default();
-            // What was taken before it is given back with it.
             if !take(buckets, place, rate) {
+                taken.give_back();
                 return None;
             }
             taken.taken.push((buckets, place));
@@ -101,16 +101,10 @@ fn take(buckets: &Mutex<Vec<Bucket>>, place: usize, rate: Rate) -> bool {
 }
 
 impl Attempt<'_> {
-    /// It counts.
-    pub(crate) fn was_wrong(mut self) {
-        self.taken.clear();
-    }
-}
-
-impl Drop for Attempt<'_> {
-    fn drop(&mut self) {
-        for (buckets, place) in &self.taken {
-            if let Some(bucket) = buckets.lock().unwrap_or_else(PoisonError::into_inner).get_mut(*place) {
+    /// It does not count: the password was right, or nobody found out.
+    pub(crate) fn give_back(self) {
+        for (buckets, place) in self.taken {
+            if let Some(bucket) = buckets.lock().unwrap_or_else(PoisonError::into_inner).get_mut(place) {
                 bucket.used = bucket.used.saturating_sub(1);
             }
         }
@@ -148,9 +142,7 @@ mod tests {
         let clock = clock::Simulation::begin();
         let attempts = Attempts::default();
         let taken = |name: &str, address: &str, times: usize| {
-            (0..times)
-                .filter(|_| attempts.take(&user(name), Some(from(address))).map(Attempt::was_wrong).is_some())
-                .count()
+            (0..times).filter(|_| attempts.take(&user(name), Some(from(address))).is_some()).count()
         };
         assert_eq!(taken("ann", "192.0.2.1", 100), 10);
         assert_eq!(taken("ann", "192.0.2.200", 1), 0);
@@ -166,7 +158,7 @@ mod tests {
         let attempts = Attempts::default();
         let taken = (0..10_000_u32).filter(|number| {
             let address = format!("2001:db8:0:{:x}::1", number % 0x1_0000);
-            attempts.take(&user(&format!("user {number}")), Some(from(&address))).map(Attempt::was_wrong).is_some()
+            attempts.take(&user(&format!("user {number}")), Some(from(&address))).is_some()
         });
         assert_eq!(taken.count(), 200);
         assert!(attempts.take(&user("ann"), Some(from("2001:db8:1::1"))).is_some());
@@ -176,7 +168,7 @@ mod tests {
     fn right_passwords_count_for_nothing() {
         let attempts = Attempts::default();
         for _ in 0..100 {
-            drop(attempts.take(&user("ann"), Some(from("2001:db8::1"))).unwrap());
+            attempts.take(&user("ann"), Some(from("2001:db8::1"))).unwrap().give_back();
         }
     }
 

@@ -101,8 +101,8 @@ fn derive(password: &str, salt: &[u8], (memory, rounds, lanes): (u32, u32, u32))
 pub struct Passwords(Arc<State>);
 
 struct State {
-    places: Semaphore,
-    turns: Semaphore,
+    places: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
     /// Of users whose password was checked: the stored hash, and a digest of the password by this process's own key. No two stored hashes are
     /// alike, as each has a salt: another password, or another user of the same name, has another hash.
     checked: Mutex<HashMap<UserName, (PasswordHash, [u8; 32])>>,
@@ -116,8 +116,8 @@ struct State {
 impl Default for Passwords {
     fn default() -> Self {
         Self(Arc::new(State {
-            places: Semaphore::new(WAITING),
-            turns: Semaphore::new(AT_ONCE),
+            places: Arc::new(Semaphore::new(WAITING)),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
             checked: Mutex::default(),
             checking: Mutex::default(),
             attempts: Attempts::default(),
@@ -159,11 +159,11 @@ impl Passwords {
             return Ok(true);
         }
         let attempt = self.0.attempts.take(name, from).ok_or_else(too_many)?;
-        let is_right = self.is_right(name, stored, password, digest).await?;
-        if !is_right {
-            attempt.was_wrong();
+        let outcome = self.is_right(name, stored, password, digest).await;
+        if !matches!(outcome, Ok(false)) {
+            attempt.give_back();
         }
-        Ok(is_right)
+        outcome
     }
 
     async fn is_right(
@@ -224,10 +224,15 @@ impl Passwords {
     }
 
     async fn in_turn<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-        let _place = self.0.places.try_acquire().map_err(|_| too_many())?;
-        let _turn = self.0.turns.acquire().await.map_err(Error::internal)?;
+        let place = Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| too_many())?;
+        let turn = Arc::clone(&self.0.turns).acquire_owned().await.map_err(Error::internal)?;
         self.0.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        clock::aside(work).await.map_err(Error::internal)?
+        // It has them until the hash is made, though its client be gone.
+        let in_turn = move || {
+            let _held = (place, turn);
+            work()
+        };
+        clock::aside(in_turn).await.map_err(Error::internal)?
     }
 }
 
@@ -301,6 +306,21 @@ mod tests {
         assert!(right(&ann).await.unwrap());
         assert_eq!(passwords.made(), made);
         assert!(right(&bob).await.unwrap());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn whoever_goes_away_has_tried_and_frees_no_turn_before_the_end() {
+        let passwords = Passwords::default();
+        let name = UserName::named("ann").unwrap();
+        let stranger = Some("192.0.2.1".parse().unwrap());
+        let mut refused = 0;
+        for number in 0..30 {
+            let check = passwords.check(&name, None, format!("wrong {number}"), stranger);
+            let gone = tokio::time::timeout(std::time::Duration::ZERO, check).await;
+            refused += usize::from(matches!(gone, Ok(Err(_))));
+        }
+        assert_eq!(refused, 20);
+        assert!(passwords.made() <= 10, "{}", passwords.made());
     }
 
     #[tokio::test]
