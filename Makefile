@@ -10,7 +10,7 @@ UI_VERSION := 3.17.2
 # The next one, which the server shows as well.
 NEXT_UI_VERSION := 3.18.0
 # The tests of `cli/tests/faults`.
-FAULTS := clients_find_what_the_model_says every_write_survives_a_fault_at_each_of_its_requests every_write_to_packed_traces_survives_a_fault_at_each_of_its_requests a_removal_survives_a_fault_at_each_of_its_requests an_expiry_survives_a_fault_at_each_of_its_requests
+FAULTS := clients_find_what_the_model_says every_write_survives_a_fault_at_each_of_its_requests every_write_to_packed_traces_survives_a_fault_at_each_of_its_requests a_removal_survives_a_fault_at_each_of_its_requests a_deletion_of_a_workspace_survives_a_fault_at_each_of_its_requests an_expiry_survives_a_fault_at_each_of_its_requests
 # Modules of tests of which each takes a core for long.
 LONG := indexed_search:: power_cut:: unreadable::
 # Stands once zig is there, too.
@@ -120,6 +120,7 @@ test-slow: $(VENV_READY) ## Large data, and 12,000 random searches and 2,000 ran
 	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo test --package traces --test it -- blocks consumer packer recorded
 	WHOLE_LEDGERS=1 cargo test --workspace ledger
 	cargo test --package tracking --test generated -- --ignored
+	cargo test --package mlflow-serverless --test it many_workspaces -- --ignored
 
 test-dynamodb: ## The store's requests against DynamoDB, with the environment's AWS credentials, on a table of their own that is removed afterwards
 	cargo test --package tracking --test it -- --ignored --exact conformance::over_dynamodb

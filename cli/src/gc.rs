@@ -12,6 +12,7 @@ use mlflow_api::proto_json::time_text;
 use mlflow_api::{Error, ExperimentId, Workspace};
 use retention::{Age, Entity, Found, Named, Policy, Report, Retention};
 use table::Table;
+use workspaces::Workspaces;
 
 use crate::Failure;
 use crate::artifact_options::ArtifactOptions;
@@ -77,16 +78,20 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     let kept = options.artifacts.open(&options.place.storage)?;
     let retention = Retention::new(table.clone(), kept.artifacts).leaving_artifacts(options.leave_artifacts);
-    let found = if options.expired { Found::default() } else { found(&options, &table, &retention).await? };
-    let all: HashSet<_> = found.entities().collect();
-    let (is_all, workspace) = (options.names_nothing(), Workspace::default());
+    let found = if options.expired { Vec::new() } else { found(&options, &table, &retention).await? };
+    let all: HashSet<_> = found.iter().flat_map(|(_, found)| found.entities()).collect();
+    let is_all = options.names_nothing();
+    let workspaces = Workspaces::new(table.clone());
+    let names = workspaces.names().await.map_err(failed)?;
     if options.dry_run {
-        for entity in found.entities() {
+        for entity in &all {
             say(&format!("{entity} would be permanently deleted."));
         }
-        for expired in if is_all { retention.expired_traces(&workspace).await.map_err(failed)? } else { Vec::new() } {
-            let (experiment, before) = (expired.experiment, time_text(expired.before));
-            say(&format!("Traces of experiment {experiment} from before {before} would be permanently deleted."));
+        for workspace in names.iter().filter(|_| is_all) {
+            for expired in retention.expired_traces(workspace).await.map_err(failed)? {
+                let (experiment, before) = (expired.experiment, time_text(expired.before));
+                say(&format!("Traces of experiment {experiment} from before {before} would be permanently deleted."));
+            }
         }
         return Ok(());
     }
@@ -94,9 +99,15 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} removed, {eta} left")?);
     let progress = Progress { found: all, bar, kept: Mutex::default() };
     // What an earlier call has begun to remove was deleted, too.
-    let mut outcome = if options.expired { Ok(()) } else { retention.remove(&workspace, &found, &progress).await };
-    if is_all {
-        outcome = outcome.and(remove_traces(&retention, &workspace, &progress).await);
+    let mut outcome = if options.expired { Ok(()) } else { retention.resume(&progress).await };
+    for (workspace, found) in &found {
+        outcome = outcome.and(retention.remove(workspace, found, &progress).await);
+    }
+    for workspace in names.iter().filter(|_| is_all) {
+        outcome = outcome.and(remove_traces(&retention, workspace, &progress).await);
+        if workspace.is_for_removal() && !options.expired {
+            outcome = outcome.and(remove_rest(&workspaces, &retention, workspace).await);
+        }
     }
     progress.bar.finish_and_clear();
     outcome.map_err(failed)?;
@@ -119,8 +130,17 @@ impl Options {
     }
 }
 
-/// What the options ask to remove.
-async fn found(options: &Options, table: &Table, retention: &Retention) -> Result<Found, Failure> {
+/// Removes what is left of a workspace that was deleted with all that it held, unless some of its experiments stay.
+async fn remove_rest(workspaces: &Workspaces, retention: &Retention, workspace: &Workspace) -> mlflow_api::Result<()> {
+    workspaces.remove_models_and_datasets(workspace).await?;
+    if retention.removed_with(workspace).await?.entities().next().is_none() {
+        workspaces.forget(workspace).await?;
+    }
+    Ok(())
+}
+
+/// What the options ask to remove, by workspace.
+async fn found(options: &Options, table: &Table, retention: &Retention) -> Result<Vec<(Workspace, Found)>, Failure> {
     let named = Named {
         runs: options.run_ids.clone(),
         experiments: options.experiment_ids.clone(),
@@ -129,14 +149,24 @@ async fn found(options: &Options, table: &Table, retention: &Retention) -> Resul
     };
     let age = options.older_than.as_deref().map(Age::parse).transpose().map_err(failed)?;
     if !named.is_empty() {
-        return retention.named(&named, age.as_ref()).await.map_err(failed);
+        let found = retention.named(&named, age.as_ref()).await.map_err(failed)?;
+        return Ok(vec![(Workspace::default(), found)]);
     }
     let age = match age {
         Some(age) => Some(age),
         None => Policy::read(table).await.map_err(Error::from).map_err(failed)?,
     };
     let before = age.as_ref().map(Age::before);
-    retention.deleted(&Workspace::default(), before).await.map_err(failed)
+    let mut found = Vec::new();
+    for workspace in Workspaces::new(table.clone()).names().await.map_err(failed)? {
+        let of_workspace = if workspace.is_for_removal() {
+            retention.removed_with(&workspace).await
+        } else {
+            retention.deleted(&workspace, before).await
+        };
+        found.push((workspace, of_workspace.map_err(failed)?));
+    }
+    Ok(found)
 }
 
 async fn set_policy(table: &Table, policy: &str) -> Result<(), Failure> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use embedded_engine::Engine;
 use mlflow_api::{ExperimentId, Workspace};
 use retention::{Entity, Report, Retention};
+use workspaces::Workspaces;
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(5);
@@ -16,7 +17,7 @@ const STREAM: Duration = Duration::from_hours(24);
 const POLICY: u32 = 12;
 
 /// Runs until it is dropped. Without a retention it knows nothing of what the table holds.
-pub(crate) async fn run(engine: Engine, retention: Option<Retention>) {
+pub(crate) async fn run(engine: Engine, retention: Option<(Retention, Workspaces)>) {
     for round in 0_u32.. {
         if let Err(error) = engine.trim_stream(STREAM).await {
             tracing::warn!(%error, "the stream could not be trimmed");
@@ -24,16 +25,43 @@ pub(crate) async fn run(engine: Engine, retention: Option<Retention>) {
         if let Err(error) = engine.sweep_ttl().await {
             tracing::warn!(%error, "expired items could not be removed");
         }
-        if let Some(retention) = retention.as_ref().filter(|_| round.is_multiple_of(POLICY)) {
-            if let Err(error) = retention.apply_policy(&Workspace::default(), &Log).await {
-                tracing::warn!(%error, "what the TTL policy keeps no longer could not be removed");
-            }
-            if let Err(error) = retention.remove_expired_traces(&Workspace::default(), &Log).await {
-                tracing::warn!(%error, "traces that are kept no longer could not be removed");
-            }
+        if let Some((retention, workspaces)) = retention.as_ref().filter(|_| round.is_multiple_of(POLICY))
+            && let Err(error) = remove_old(retention, workspaces).await
+        {
+            tracing::warn!(%error, "what is kept no longer could not be removed");
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Removes what the policies keep no longer in each workspace, and all that was in one that was deleted with it. The others have their turn
+/// though one fails.
+async fn remove_old(retention: &Retention, workspaces: &Workspaces) -> mlflow_api::Result<()> {
+    let mut outcome = Ok(());
+    for workspace in workspaces.names().await? {
+        if workspace.is_for_removal() {
+            outcome = outcome.and(remove_deleted(retention, workspaces, &workspace).await);
+        } else {
+            outcome = outcome.and(retention.apply_policy(&workspace, &Log).await.map(drop));
+            outcome = outcome.and(retention.remove_expired_traces(&workspace, &Log).await);
+        }
+    }
+    outcome
+}
+
+/// Removes what was in a workspace that was deleted.
+async fn remove_deleted(
+    retention: &Retention,
+    workspaces: &Workspaces,
+    workspace: &Workspace,
+) -> mlflow_api::Result<()> {
+    let found = retention.removed_with(workspace).await?;
+    retention.remove(workspace, &found, &Log).await?;
+    workspaces.remove_models_and_datasets(workspace).await?;
+    if retention.removed_with(workspace).await?.entities().next().is_none() {
+        workspaces.forget(workspace).await?;
+    }
+    Ok(())
 }
 
 /// Says in the log what becomes of each entity.

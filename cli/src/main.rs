@@ -13,6 +13,7 @@ mod reindex;
 mod serve;
 mod signals;
 mod token;
+mod workspace;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -44,6 +45,8 @@ enum Command {
     Admin(admin::Options),
     /// Make, list and revoke tokens of users and of services. Servers may go on meanwhile.
     Token(token::Options),
+    /// Say what workspaces have been brought, and bound it. Servers may go on meanwhile.
+    Workspace(workspace::Options),
     /// Serve the embedded engine alone, with the table made: for functions that run beside it.
     Engine(engine::Options),
     /// Build the index of searches anew. Servers may go on meanwhile.
@@ -92,6 +95,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(options) => serve::run(options).await,
         Command::Admin(options) => admin::run(options).await,
         Command::Token(options) => token::run(options).await,
+        Command::Workspace(options) => workspace::run(options).await,
         Command::Engine(options) => engine::run(options).await,
         Command::Reindex(options) => reindex::run(options).await,
         Command::Gc(options) => gc::run(options).await,

@@ -7,10 +7,11 @@ use entities::fields::{LEASE, Setting};
 use entities::layout;
 use fts_indexer::Indexer;
 use indicatif::{ProgressBar, ProgressStyle};
-use mlflow_api::{ExperimentId, Workspace};
+use mlflow_api::ExperimentId;
 use search::IndexedFields;
 use table::Table;
 use tokio::time::sleep;
+use workspaces::Workspaces;
 
 use crate::Failure;
 use crate::connect::Place;
@@ -67,9 +68,14 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
         write_setting(table, Setting { indexed: fields, searched: nothing }).await?;
         wait("waiting until no batch under way indexes the fields of before", LONGEST_PORTION).await;
     }
-    let experiments = match &options.experiment {
-        Some(id) => vec![ExperimentId::parse(id).map_err(|error| error.message)?],
-        None => indexer.experiments(&Workspace::default()).await.map_err(|failure| format!("{failure:?}"))?,
+    let experiments = if let Some(id) = &options.experiment {
+        vec![ExperimentId::parse(id).map_err(|error| error.message)?]
+    } else {
+        let mut all = Vec::new();
+        for workspace in Workspaces::new(table.clone()).names().await.map_err(|error| error.to_string())? {
+            all.extend(indexer.experiments(&workspace).await.map_err(|failure| format!("{failure:?}"))?);
+        }
+        all
     };
 
     let bar = spinner("runs marked");

@@ -16,6 +16,7 @@ use mlflow_api::auth::Level;
 use retention::Retention;
 use table::{Query, Table};
 use tokio::net::TcpListener;
+use workspaces::Workspaces;
 
 use crate::artifact_options::{ArtifactOptions, Kept};
 use crate::connect::Place;
@@ -67,6 +68,10 @@ pub(crate) struct Options {
     /// With `--auth basic`: what users may do with what they are granted nothing for.
     #[arg(long, value_name = "LEVEL", default_value = "NO_PERMISSIONS", value_parser = default_permission)]
     default_permission: Level,
+    /// Workspaces: requests say by the header X-MLFLOW-WORKSPACE which one they are about; without it, they are about the default one,
+    /// which has all that was there before.
+    #[arg(long, visible_alias = "enable-workspaces")]
+    workspaces: bool,
     /// The address of a proxy that speaks TLS with clients, and whose word is believed about where requests come from.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "plain_http")]
     trusted_proxy: Option<IpAddr>,
@@ -167,6 +172,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         Mode::None => around,
         Mode::Basic => around.with_users(table.clone(), access.clone(), options.default_permission),
     };
+    let around = if options.workspaces { around.with_workspaces() } else { around };
     if mode == Mode::Basic && !access_has_users(&access).await? {
         tracing::warn!("nobody can sign in yet: make an administrator with `mlflow-serverless admin create NAME`");
     }
@@ -185,10 +191,14 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
     });
     let background = embedded.map(|engine| {
-        let housekeeping = tokio::spawn(housekeeping::run(engine.clone(), Some(retention)));
+        let housekeeping = tokio::spawn(housekeeping::run(
+            engine.clone(),
+            Some((retention, Workspaces::new(table.clone().in_background()))),
+        ));
         let delay = Duration::from_millis(options.indexer_delay);
         let interval = Duration::from_millis(options.run_indexing_interval);
-        let indexer = InProcess(Indexer::new(table).with_interval(interval));
+        let indexer = Indexer::new(table).with_interval(interval);
+        let indexer = InProcess(if options.workspaces { indexer.counting() } else { indexer });
         (housekeeping, Feed::start(engine, options.place.name, indexer, delay, tick_of(interval)))
     });
     say_address(&url);

@@ -217,7 +217,7 @@ def test_functions_may_do_only_what_they_do(resources):
 
 
 #: Who is asked for a name and a password.
-SIGN_IN = {"ACCESS_MODE", "ACCESS_TABLE_NAME", "DEFAULT_PERMISSION", "SIGNED_USER"}
+SIGN_IN = {"WORKSPACES", "ACCESS_MODE", "ACCESS_TABLE_NAME", "DEFAULT_PERMISSION", "SIGNED_USER"}
 
 
 def test_functions_know_only_what_they_need(resources):
@@ -229,7 +229,7 @@ def test_functions_know_only_what_they_need(resources):
         "TrackingFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "ARTIFACTS_PRESIGNED_ONLY"},
         "EvaluationFunction": SIGN_IN | {"TABLE_NAME"},
         "RegistryFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
-        "IndexerFunction": {"TABLE_NAME", "RUN_INDEXING_INTERVAL"},
+        "IndexerFunction": {"TABLE_NAME", "RUN_INDEXING_INTERVAL", "WORKSPACES"},
         "ArtifactsFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "MAX_ARTIFACT_SIZE"},
         "GraphqlFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "TracesFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},

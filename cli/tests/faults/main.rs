@@ -10,3 +10,4 @@ mod removal;
 mod site;
 mod sweep;
 mod whole;
+mod workspaces;

@@ -10,7 +10,7 @@ use access::{
 };
 use artifact_store::Artifacts;
 use futures::future::BoxFuture;
-use key_schema::{Key, Name, Ordinal, access_rows, rows};
+use key_schema::{Key, ModelKey, Name, Ordinal, access_rows, rows};
 use mlflow_api::{ExperimentId, Result, UserName, Workspace};
 use serde_json::{Value, json};
 use table::{Condition, Item, Table, TableKey, Write};
@@ -52,7 +52,7 @@ fn grant(identity: &Identity, guarded: &Guarded) -> Key {
     let user = &user.name;
     match guarded {
         Guarded::Experiment(experiment) => rows::ExperimentPermission::key(user, experiment),
-        Guarded::RegisteredModel(name) => rows::ModelPermission::key(user, &Name::from(name.as_str())),
+        Guarded::RegisteredModel(name) => rows::ModelPermission::key(user, &ModelKey::from(name.as_str())),
         Guarded::Scorer(experiment, name) => rows::ScorerPermission::key(user, experiment, &Name::from(name.as_str())),
         other => panic!("{other:?}"),
     }
@@ -89,7 +89,7 @@ async fn what_an_authorizer_wants_is_written_with_a_creation_a_renaming_and_a_de
     api.post("experiments/delete", json!({ "experiment_id": experiment })).await.ok();
     assert_eq!(grants(&site).await, Vec::<String>::new());
 
-    let of_model = |name: &str| rows::ModelPermission::key(&user_name(), &Name::from(name)).text();
+    let of_model = |name: &str| rows::ModelPermission::key(&user_name(), &ModelKey::from(name)).text();
     api.post("registered-models/create", json!({ "name": "m" })).await.ok();
     assert_eq!(grants(&site).await, [of_model("m")]);
     assert_eq!(api.post("registered-models/create", json!({ "name": "m" })).await.status, 400);
@@ -238,7 +238,12 @@ impl Authorizer for OfAnotherTable {
     ) -> BoxFuture<'a, Result<(Identity, Read)>> {
         // The run's experiment, and whether logged models are shown.
         assert_eq!((guards.len(), &identity), (2, &ann()));
-        let keys = guards.iter().filter_map(Guarded::key).map(TableKey::here).chain([self.key()]).collect::<Vec<_>>();
+        let keys = guards
+            .iter()
+            .filter_map(|guard| guard.key(&identity.workspace))
+            .map(TableKey::here)
+            .chain([self.key()])
+            .collect::<Vec<_>>();
         Box::pin(async move { Ok((identity, table.get_together(&keys).await?)) })
     }
 

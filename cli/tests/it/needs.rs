@@ -126,9 +126,12 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
         "USER" if rest == WALKER => true,
         "ROLE" if wanted.is_empty() => true,
         // Users and roles. Whoever manages something may grant it.
-        "USER" | "USERS" | "ROLE" | "ROLES" | "COUNTERS" | "SECRETS" => wanted
-            .iter()
-            .any(|wanted| matches!(wanted.kind, Resource::User | Resource::Role) || wanted.action == Action::Share),
+        "USER" | "USERS" | "ROLE" | "ROLES" | "COUNTERS" | "SECRETS" => wanted.iter().any(|wanted| {
+            matches!(wanted.kind, Resource::User | Resource::Role | Resource::Workspace)
+                || wanted.action == Action::Share
+        }),
+        // All workspaces, of which a list shows those in which the caller has a role.
+        "WORKSPACES" => wanted.iter().any(|wanted| wanted.kind == Resource::Workspace),
         _ => false,
     }
 }

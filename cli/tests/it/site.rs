@@ -61,7 +61,8 @@ pub(crate) async fn with_walker(table: &Table, artifacts: Artifacts, authorizer:
         let name = UserName::new(WALKER).unwrap();
         store.user_create(&name, "a password of the walk".to_owned(), true).await.unwrap();
     }
-    Surroundings { authorizer, ..around }
+    // The rows of workspaces are there, whatever the authorizer says of them.
+    Surroundings { authorizer, has_workspaces: true, ..around }
 }
 
 /// Whether a domain writes to the table.

@@ -88,6 +88,7 @@ fn variables(function: &Function) -> String {
         text.push_str("          DEFAULT_PERMISSION: !Ref DefaultPermission\n");
         text.push_str("          SIGNED_USER: !Ref SignedUser\n");
     }
+    text.push_str("          WORKSPACES: !Ref Workspaces\n");
     for setting in function.settings {
         let lines = match setting {
             Setting::Artifacts => {

@@ -9,7 +9,7 @@ use mlflow_api::{Request, Result};
 use serde::Serialize;
 use service::{Endpoint, FileUrl};
 
-use crate::served_path::{check, needs};
+use crate::served_path::{needs, within};
 use crate::store::Store;
 
 /// The file that a path names a directory of, and a body the name.
@@ -54,8 +54,8 @@ impl Endpoint for Create {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Created> {
-        check(scope, &self.file)?;
-        let upload = store.artifacts().root()?.start_upload(&self.file, self.parts, store.longest()).await?;
+        let file = within(scope, store, &self.file).await?;
+        let upload = store.artifacts().root()?.start_upload(&file, self.parts, store.longest()).await?;
         let credentials = upload.urls.into_iter().zip(1..).map(|(url, part_number)| Credential { url, part_number });
         Ok(Created { upload_id: upload.id, credentials: credentials.collect() })
     }
@@ -84,9 +84,9 @@ impl Endpoint for Complete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        check(scope, &self.file)?;
+        let file = within(scope, store, &self.file).await?;
         let root = store.artifacts().root()?;
-        root.complete_upload(&self.file, self.upload, self.parts, store.longest()).await?;
+        root.complete_upload(&file, self.upload, self.parts, store.longest()).await?;
         Ok(Empty {})
     }
 }
@@ -112,8 +112,8 @@ impl Endpoint for Abort {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        check(scope, &self.file)?;
-        store.artifacts().root()?.abort_upload(&self.file, self.upload).await?;
+        let file = within(scope, store, &self.file).await?;
+        store.artifacts().root()?.abort_upload(&file, self.upload).await?;
         Ok(Empty {})
     }
 }
@@ -134,8 +134,8 @@ impl Endpoint for Presigned {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<FileUrl> {
-        check(scope, &self.0)?;
-        let found = store.artifacts().root()?.download_url(&self.0, DOWNLOAD, "Multipart download").await?;
+        let path = within(scope, store, &self.0).await?;
+        let found = store.artifacts().root()?.download_url(&path, DOWNLOAD, "Multipart download").await?;
         Ok(FileUrl::new(found.url, found.length))
     }
 }

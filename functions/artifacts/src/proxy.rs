@@ -9,7 +9,7 @@ use mlflow_api::{Request, Result};
 use serde::Serialize;
 use service::{Answer, BodyStream, Endpoint, Upload};
 
-use crate::served_path::{check, needs, shows, with_runs};
+use crate::served_path::{needs, shows, with_runs, within};
 use crate::store::Store;
 
 /// `GET mlflow-artifacts/artifacts`: each file by its name.
@@ -35,12 +35,12 @@ impl Endpoint for List {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Files> {
-        check(scope, &self.0)?;
-        let mut files = store.artifacts().root()?.list(&self.0).await?;
+        let path = within(scope, store, &self.0).await?;
+        let mut files = store.artifacts().root()?.list(&path).await?;
         for file in &mut files {
             file.path = file.path.rsplit('/').next().unwrap_or_default().to_owned();
         }
-        files.retain(|file| shows(scope, &self.0, &file.path));
+        files.retain(|file| shows(scope, &path, &file.path));
         Ok(Files { files })
     }
 }
@@ -60,8 +60,8 @@ impl Endpoint for Download {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
-        check(scope, &self.0)?;
-        store.artifacts().root()?.send(&self.0).await
+        let path = within(scope, store, &self.0).await?;
+        store.artifacts().root()?.send(&path).await
     }
 }
 
@@ -80,8 +80,8 @@ impl Upload for Put {
     }
 
     async fn act(self, scope: &Scope, store: &Store, body: BodyStream) -> Result<Answer> {
-        check(scope, &self.0)?;
-        store.artifacts().root()?.write(&self.0, store.taken(body)?).await?;
+        let path = within(scope, store, &self.0).await?;
+        store.artifacts().root()?.write(&path, store.taken(body)?).await?;
         Ok(Answer::Empty)
     }
 }
@@ -101,8 +101,8 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        check(scope, &self.0)?;
-        store.artifacts().root()?.delete(&self.0).await?;
+        let path = within(scope, store, &self.0).await?;
+        store.artifacts().root()?.delete(&path).await?;
         Ok(Empty {})
     }
 }

@@ -2,7 +2,12 @@
 
 use access::{Action, Needs, Resource, Scope, Target};
 use artifact_store::ArtifactPath;
-use mlflow_api::{ExperimentId, Result};
+use mlflow_api::{Error, ExperimentId, Result, Workspace};
+
+use crate::store::Store;
+
+/// The directory of those of workspaces.
+const WORKSPACES: &str = "workspaces";
 
 /// What is needed to act on a path below `mlflow-artifacts:/`. Its first part names the experiment whose artifacts are there, what follows whether
 /// they are those of runs, of logged models or of traces; what is in no experiment's directory needs the right to all experiments
@@ -11,7 +16,7 @@ pub(crate) fn needs(action: Action, path: &ArtifactPath) -> Needs {
     let Some(experiment) = experiment_of(path) else {
         return Needs::of(action, [Target::Any(Resource::Experiment)]);
     };
-    let kinds = kinds(path.parts().get(1..).unwrap_or_default(), action == Action::Delete);
+    let kinds = kinds(in_workspace(path).get(1..).unwrap_or_default(), action == Action::Delete);
     let in_experiment = |needs: Needs, kind: &Resource| needs.and_in(action, *kind, [Target::Experiment(experiment)]);
     kinds.iter().fold(Needs::nothing(), in_experiment)
 }
@@ -45,18 +50,59 @@ pub(crate) fn shows(scope: &Scope, path: &ArtifactPath, name: &str) -> bool {
 
 /// The experiment whose directory this is, if it is one's.
 fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
-    experiment_of(path).filter(|_| path.parts().len() == 1).map(Target::Experiment)
+    experiment_of(path).filter(|_| in_workspace(path).len() == 1).map(Target::Experiment)
 }
 
-/// Refuses a path that is in the directory of an experiment of another workspace.
-pub(crate) fn check(scope: &Scope, path: &ArtifactPath) -> Result<()> {
-    experiment_of(path).map_or(Ok(()), |experiment| scope.experiment(experiment).map(drop))
+/// The path that a request is about: below the directory of its workspace, whether the client says that or not
+/// (`_get_workspace_scoped_repo_path_if_enabled`). What is in the default workspace stands where it does without workspaces. One request for a
+/// path in another workspace's directory.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE` for a path in the directory of another workspace, unless the experiment came from there when that was deleted;
+/// `RESOURCE_DOES_NOT_EXIST` for one in that of an experiment of another workspace.
+pub(crate) async fn within(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<ArtifactPath> {
+    let experiment = experiment_of(path).map(|experiment| scope.experiment(experiment));
+    let workspace = scope.workspace();
+    if !scope.identity().has_workspaces {
+        return experiment.transpose().map(|_| path.clone());
+    }
+    match path.parts() {
+        [first, named, ..] if first == WORKSPACES && named != workspace.as_str() => {
+            if let Some(Ok(experiment)) = &experiment
+                && store.keeps_artifacts_below(experiment, &format!("{WORKSPACES}/{named}")).await?
+            {
+                return Ok(path.clone());
+            }
+            return Err(Error::invalid(format!(
+                "Artifact path targets workspace '{named}' but the workspace specified in the request is '{workspace}'."
+            )));
+        }
+        _ => {
+            experiment.transpose()?;
+        }
+    }
+    match path.parts() {
+        [first, _, ..] if first == WORKSPACES => Ok(path.clone()),
+        [first] if first == WORKSPACES => {
+            Err(Error::invalid("Artifact paths prefixed with 'workspaces/' must include a workspace name."))
+        }
+        _ if *workspace == Workspace::default() => Ok(path.clone()),
+        _ => Ok(path.below(&[WORKSPACES, workspace.as_str()])),
+    }
 }
 
 /// The experiment whose directory a path is in. Directories are named as the server writes its ids: `007` is not that of experiment 7.
 fn experiment_of(path: &ArtifactPath) -> Option<ExperimentId> {
-    let first = path.first()?;
-    ExperimentId::parse(first).ok().filter(|experiment| experiment.to_string() == first)
+    let first = in_workspace(path).first()?;
+    ExperimentId::parse(first).ok().filter(|experiment| experiment.to_string() == *first)
+}
+
+/// The parts of a path in the directory of its workspace.
+fn in_workspace(path: &ArtifactPath) -> &[String] {
+    match path.parts() {
+        [first, _, rest @ ..] if first == WORKSPACES => rest,
+        all => all,
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +120,8 @@ mod tests {
         let run = format!("7/{}", "0123456789abcdef".repeat(2));
         for (path, kind) in [
             ("7/run/artifacts", Resource::Run),
+            ("workspaces/team-a/7/run/artifacts", Resource::Run),
+            ("workspaces/team-a/7", Resource::Experiment),
             ("7/run/artifacts/x", Resource::Run),
             (&run, Resource::Run),
             ("7/models", Resource::LoggedModel),
@@ -82,7 +130,7 @@ mod tests {
         ] {
             assert_eq!(of(path), seven(kind), "{path}");
         }
-        for path in ["", "007/x", "+7/x", " 7/x", "models/x", "workspaces/a/7/x", "7 /x", "-7/x"] {
+        for path in ["", "007/x", "+7/x", " 7/x", "models/x", "workspaces/a", "7 /x", "-7/x"] {
             assert_eq!(of(path), whole, "{path}");
         }
     }

@@ -2,10 +2,11 @@
 
 use access::Granted;
 use artifact_store::{Artifacts, Chunks, too_large};
-use entities::attributes::{ARTIFACT_URI, STAGE};
+use entities::attributes::{ARTIFACT_URI, LOCATION, STAGE};
 use entities::{ModelLocation, RunLocation, run_artifact_uri, stage_from};
+use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{Error, Result, RunId};
+use mlflow_api::{Error, ExperimentId, Result, RunId};
 use service::BodyStream;
 use table::{Item, Table};
 
@@ -48,6 +49,17 @@ impl Store {
         let model = self.table.get(&at.key()).await?.filter(is_active);
         let model = model.ok_or_else(|| at.not_found())?;
         Ok(model.text(ARTIFACT_URI).unwrap_or_default().to_owned())
+    }
+
+    /// Whether an experiment keeps its artifacts in its directory below this one. One request.
+    pub(crate) async fn keeps_artifacts_below(
+        &self,
+        experiment: &Granted<ExperimentId>,
+        directory: &str,
+    ) -> Result<bool> {
+        let item = self.table.get(&rows::Experiment::key(experiment)).await?;
+        let location = item.as_ref().and_then(|item| item.text(LOCATION));
+        Ok(location == Some(&format!("mlflow-artifacts:/{directory}/{}", **experiment)))
     }
 
     /// Bytes of the longest artifact that this server takes, where there is a limit.

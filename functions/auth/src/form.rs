@@ -85,6 +85,10 @@ impl Endpoint for Submit {
         check_password(&password)?;
         store.user_create(&name, password, false).await?;
         changed(scope, "user created", format_args!("{name}"));
-        Ok(page(StatusCode::OK, "New user", "<p>The user was made. <a href=\"/\">To the experiments</a></p>\n"))
+        Ok(page(
+            StatusCode::OK,
+            "New user",
+            "<p>Successfully signed up user. <a href=\"/\">To the experiments</a></p>\n",
+        ))
     }
 }

@@ -4,20 +4,39 @@ use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::auth::{
     Done, EVERYTHING, EffectivePermission, GrantType, Level, UserPermissions, check_length, granted,
 };
-use mlflow_api::{Error, ExperimentId, RegisteredModelName, Request, Result};
+use mlflow_api::{Error, ErrorCode, ExperimentId, RegisteredModelName, Request, Result};
 use permissions::scorer_of;
 use service::Endpoint;
 
 use crate::audit::changed;
 use crate::parameters::Parameters;
-use crate::store::Store;
-use crate::users::{Named, caller, may_read_oneself, sees_all_of};
+use crate::store::{Store, permissions_of};
+use crate::users::{Named, Seen, caller, may_read_oneself};
 
 const NO_WORKSPACE: &str = "resource_type 'workspace' is not supported by the per-user permission convenience APIs. \
                             Use set_workspace_permission / delete_workspace_permission for workspace-wide grants.";
 
+const NO_SCORER: &str = "Invalid scorer resource_id. Expected '<experiment_id>/<scorer_name>'.";
+
 fn no_workspace(kind: &str) -> Result<()> {
     if kind == GrantType::Workspace.name() { Err(Error::invalid(NO_WORKSPACE)) } else { Ok(()) }
+}
+
+/// Refuses what MLflow lets only administrators of the server grant one by one (`validate_can_manage_resource`).
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE`.
+fn check_grantable(scope: &Scope, kind: GrantType, pattern: &str) -> Result<()> {
+    if pattern == EVERYTHING || scope.caller().user().is_none_or(|user| user.is_admin) {
+        return Ok(());
+    }
+    match kind {
+        GrantType::Scorer if !pattern.contains('/') => Err(Error::invalid(NO_SCORER)),
+        GrantType::Prompt => {
+            Err(Error::invalid("resource_type 'prompt' is not supported by the per-user permission convenience APIs."))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What whoever grants something for a resource needs: to manage it. What is granted for all of a type, and for what has no guard here, is
@@ -60,6 +79,7 @@ impl Endpoint for Grant {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        check_grantable(scope, self.kind, &self.pattern)?;
         let user = self.user.name()?;
         store.grant(scope.along(), &user, self.kind, &self.pattern, self.level).await?;
         changed(scope, "granted", format_args!("to {user}: {} for {} {}", self.level, self.kind.name(), self.pattern));
@@ -92,6 +112,7 @@ impl Endpoint for Revoke {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        check_grantable(scope, self.kind, &self.pattern)?;
         let user = self.user.name()?;
         store.revoke(scope.along(), &user, self.kind, &self.pattern).await?;
         changed(scope, "revoked", format_args!("from {user}: {} {}", self.kind.name(), self.pattern));
@@ -124,7 +145,7 @@ impl Endpoint for Get {
             )));
         }
         if pattern != EVERYTHING && kind == GrantType::Scorer && !pattern.contains('/') {
-            return Err(Error::invalid("Invalid scorer resource_id. Expected '<experiment_id>/<scorer_name>'."));
+            return Err(Error::invalid(NO_SCORER));
         }
         Ok(Self { user, kind, pattern })
     }
@@ -133,8 +154,16 @@ impl Endpoint for Get {
         self.user.needs(Action::Read)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<EffectivePermission> {
-        let level = store.effective(&self.user.name()?, self.kind, &self.pattern).await?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EffectivePermission> {
+        // Beside the user and administrators of the server, whoever administers the workspace of the resource (`validate_can_get_user_permission`).
+        if let Seen::In(administered) = Seen::of(scope, store, self.user.text()).await? {
+            let workspace = scope.workspace();
+            let is_there = self.pattern == EVERYTHING || store.has_resource(scope, self.kind, &self.pattern).await?;
+            if !is_there || !administered.contains(workspace.as_str()) {
+                return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"));
+            }
+        }
+        let level = store.effective(scope.identity(), &self.user.name()?, self.kind, &self.pattern).await?;
         Ok(EffectivePermission { allowed: level >= Level::Use, permission: level.name() })
     }
 }
@@ -154,9 +183,8 @@ impl Endpoint for List {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<UserPermissions> {
-        let account = store.user_get(&self.0.name()?).await?;
-        let sees_all = sees_all_of(scope, &account.user.name);
-        let permissions = if sees_all { store.permissions_of(&account).await? } else { Vec::new() };
+        let (account, roles) = Seen::roles_of(scope, store, &self.0).await?;
+        let permissions = roles.into_iter().flat_map(permissions_of).collect();
         Ok(UserPermissions { is_admin: account.user.is_admin, permissions })
     }
 }

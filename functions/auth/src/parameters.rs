@@ -42,12 +42,15 @@ impl Parameters {
         })
     }
 
-    /// A text that has to be there. What is no text is taken as Python shows it.
+    /// A text that has to be there. A number or a switch is taken as Python shows it.
     pub(crate) fn text(&self, name: &str) -> Result<String> {
-        Ok(match self.required(name)? {
-            Value::String(text) => text.clone(),
-            other => python::data(other),
-        })
+        match self.required(name)? {
+            Value::String(text) => Ok(text.clone()),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                Err(Error::invalid(format!("Parameter '{name}' must be a string.")))
+            }
+            other => Ok(python::data(other)),
+        }
     }
 
     /// A number that has to be there (`_coerce_int_param`).

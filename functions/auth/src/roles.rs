@@ -3,14 +3,15 @@
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::auth::{Assignments, Done, OneAssignment, OneRole, OneRolePermission, RolePermissions, Roles, granted};
 use mlflow_api::auth::{GrantType, Level};
-use mlflow_api::{Error, Request, Result};
+use mlflow_api::{Error, ErrorCode, Request, Result};
+use permissions::Memberships;
 use serde_json::Value;
 use service::Endpoint;
 
 use crate::audit::changed;
 use crate::parameters::{Number, Parameters};
 use crate::store::Store;
-use crate::users::{Named, sees_all_of};
+use crate::users::{Named, Seen};
 
 /// The beginning of names that are kept for what users are granted themselves.
 const RESERVED: &str = "__user_";
@@ -21,6 +22,31 @@ fn managing() -> Needs {
 
 fn reading() -> Needs {
     Needs::of(Action::Read, [Target::Any(Resource::Role)])
+}
+
+/// Lets those go on who may manage the roles of a workspace: its administrators, whichever workspace the request is about.
+async fn manages(scope: &Scope, store: &Store, workspace: Result<String>) -> Result<()> {
+    among(scope, store, workspace, |of, workspace| of.administered.contains(workspace)).await
+}
+
+/// The same of those who may look at them: whoever has a role there.
+async fn reads(scope: &Scope, store: &Store, workspace: Result<String>) -> Result<()> {
+    among(scope, store, workspace, |of, workspace| of.all.contains(workspace)).await
+}
+
+/// What is not there is told to administrators of the server only.
+async fn among(
+    scope: &Scope,
+    store: &Store,
+    workspace: Result<String>,
+    is_one: impl FnOnce(&Memberships, &str) -> bool,
+) -> Result<()> {
+    let Some(of) = store.memberships(scope).await? else { return Ok(()) };
+    match workspace {
+        Ok(workspace) if is_one(&of, &workspace) => Ok(()),
+        Err(error) if error.code != ErrorCode::ResourceDoesNotExist => Err(error),
+        _ => Err(Error::new(ErrorCode::PermissionDenied, "Permission denied")),
+    }
 }
 
 /// Bytes of the longest name of a role or a workspace, and of the longest description.
@@ -84,6 +110,7 @@ impl Endpoint for Create {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneRole> {
+        manages(scope, store, Ok(self.workspace.clone())).await?;
         let role = store.role_create(&self.name, &self.workspace, self.description.as_deref()).await?;
         let role = role.answer();
         changed(scope, "role created", format_args!("role {} {}", role.id, role.name));
@@ -105,7 +132,8 @@ impl Endpoint for Get {
         reading()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<OneRole> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneRole> {
+        reads(scope, store, store.role_workspace(&self.0).await).await?;
         Ok(OneRole { role: store.role_get(&self.0).await?.answer() })
     }
 }
@@ -129,7 +157,12 @@ impl Endpoint for List {
         if self.0.is_empty() { reading().and_all(managing()) } else { reading() }
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Roles> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Roles> {
+        if let Some(of) = store.memberships(scope).await?
+            && (self.0.is_empty() || !self.0.iter().all(|workspace| of.all.contains(workspace.trim())))
+        {
+            return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"));
+        }
         let roles = store.roles().await?.into_iter();
         let roles = roles.filter(|role| self.0.is_empty() || self.0.contains(&role.workspace));
         Ok(Roles { roles: roles.map(|role| role.answer()).collect() })
@@ -164,6 +197,7 @@ impl Endpoint for Change {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneRole> {
+        manages(scope, store, store.role_workspace(&self.role).await).await?;
         let role = store.role_change(&self.role, self.name.as_deref(), self.description.as_deref()).await?;
         let role = role.answer();
         changed(scope, "role changed", format_args!("role {} {}", role.id, role.name));
@@ -186,6 +220,7 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        manages(scope, store, store.role_workspace(&self.0).await).await?;
         store.role_delete(&self.0).await?;
         changed(scope, "role deleted", format_args!("role {}", self.0.0));
         Ok(Done {})
@@ -217,6 +252,7 @@ impl Endpoint for AddPermission {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneRolePermission> {
+        manages(scope, store, store.role_workspace(&self.role).await).await?;
         let role_permission = store.role_grant(&self.role, self.kind, &self.pattern, self.level).await?;
         let (role, kind) = (&self.role.0, self.kind.name());
         changed(scope, "granted", format_args!("to role {role}: {} for {kind} {}", self.level, self.pattern));
@@ -239,6 +275,7 @@ impl Endpoint for RemovePermission {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        manages(scope, store, store.grant_workspace(&self.0).await).await?;
         store.role_revoke(&self.0).await?;
         changed(scope, "revoked", format_args!("grant {} of a role", self.0.0));
         Ok(Done {})
@@ -259,7 +296,8 @@ impl Endpoint for Permissions {
         reading()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<RolePermissions> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<RolePermissions> {
+        reads(scope, store, store.role_workspace(&self.0).await).await?;
         Ok(RolePermissions { role_permissions: store.role_get(&self.0).await?.answer().permissions })
     }
 }
@@ -283,6 +321,7 @@ impl Endpoint for ChangePermission {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneRolePermission> {
+        manages(scope, store, store.grant_workspace(&self.grant).await).await?;
         let role_permission = store.role_change_grant(&self.grant, &self.level).await?;
         changed(scope, "granted", format_args!("by grant {} of a role: {}", self.grant.0, self.level));
         Ok(OneRolePermission { role_permission })
@@ -308,6 +347,7 @@ impl Endpoint for Assign {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssignment> {
+        manages(scope, store, store.role_workspace(&self.role).await).await?;
         let user = self.user.name()?;
         let assignment = store.role_assign(&user, &self.role).await?;
         changed(scope, "role assigned", format_args!("role {} to {user}", self.role.0));
@@ -334,6 +374,7 @@ impl Endpoint for Unassign {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+        manages(scope, store, store.role_workspace(&self.role).await).await?;
         let user = self.user.name()?;
         store.role_unassign(&user, &self.role).await?;
         changed(scope, "role unassigned", format_args!("role {} of {user}", self.role.0));
@@ -356,9 +397,7 @@ impl Endpoint for OfUser {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Roles> {
-        let account = store.user_get(&self.0.name()?).await?;
-        let sees_all = sees_all_of(scope, &account.user.name);
-        Ok(Roles { roles: if sees_all { store.roles_of(&account).await? } else { Vec::new() } })
+        Ok(Roles { roles: Seen::roles_of(scope, store, &self.0).await?.1 })
     }
 }
 
@@ -376,7 +415,8 @@ impl Endpoint for Users {
         reading()
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<Assignments> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<Assignments> {
+        reads(scope, store, store.role_workspace(&self.0).await).await?;
         Ok(Assignments { assignments: store.role_users(&self.0).await? })
     }
 }

@@ -1,13 +1,25 @@
 //! The route table: method, path, permission, handler.
 
-use access::Permission::{Create, Delete, Manage, Read, SignedIn, Update};
-use access::Resource::{Role, User};
+use access::Permission::{Create, Delete, List as ListOf, Manage, Read, SignedIn, Update};
+use access::Resource::{Role, User, Workspace};
 use service::{Paths, Route};
 
-use crate::store::Store;
-use crate::{form, grants, roles, signin, tokens, users};
+use crate::store::{Store, WorkspaceStore};
+use crate::{form, grants, roles, signin, tokens, users, workspaces};
 
-/// The rows of this function.
+/// The rows of workspaces, which are there without users, too.
+#[must_use]
+pub fn workspace_routes() -> Vec<Route<WorkspaceStore>> {
+    vec![
+        Route::to::<workspaces::List>("GET", "workspaces", ListOf(Workspace)).under(Paths::V3),
+        Route::to::<workspaces::Create>("POST", "workspaces", Create(Workspace)).under(Paths::V3),
+        Route::to::<workspaces::Get>("GET", "workspaces/{workspace_name}", Read(Workspace)).under(Paths::V3),
+        Route::to::<workspaces::Update>("PATCH", "workspaces/{workspace_name}", Update(Workspace)).under(Paths::V3),
+        Route::to::<workspaces::Delete>("DELETE", "workspaces/{workspace_name}", Delete(Workspace)).under(Paths::V3),
+    ]
+}
+
+/// The rows of users.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![

@@ -1,17 +1,17 @@
 //! The domain: its function in the stack, and how it is mounted.
 
-use domain::{Api, Domain, Failure, Function, Indexes, Mounted, Surroundings, TableActions, TableRights};
+use domain::{Api, Domain, Endpoint, Failure, Function, Indexes, Mounted, Surroundings, TableActions, TableRights};
 use futures::future::BoxFuture;
 use service::{Calls, Route};
 
-use crate::store::Store;
+use crate::store::{Store, WorkspaceStore};
 
 /// Users, roles, and what they are granted.
 pub const DOMAIN: Domain = Domain::with_router(
     Function {
         name: "auth",
         resource: "Auth",
-        description: "Users, roles, and what they are granted. The only function that writes the table of access.",
+        description: "Users, roles, what they are granted, and workspaces. The only function that writes the table of access.",
         paths: &[
             "/api/2.0/mlflow/users/{*path}",
             "/ajax-api/2.0/mlflow/users/{*path}",
@@ -19,6 +19,10 @@ pub const DOMAIN: Domain = Domain::with_router(
             "/ajax-api/3.0/mlflow/users/{*path}",
             "/api/3.0/mlflow/roles/{*path}",
             "/ajax-api/3.0/mlflow/roles/{*path}",
+            "/api/3.0/mlflow/workspaces",
+            "/ajax-api/3.0/mlflow/workspaces",
+            "/api/3.0/mlflow/workspaces/{*path}",
+            "/ajax-api/3.0/mlflow/workspaces/{*path}",
             "/signup",
             "/signin",
             "/tokens",
@@ -37,11 +41,30 @@ pub const DOMAIN: Domain = Domain::with_router(
         has_concurrency: false,
         layer: None,
     },
-    domain::endpoints::<Auth>,
+    endpoints,
     mount,
 );
 
+fn endpoints() -> Vec<Endpoint> {
+    domain::endpoints::<Auth>().into_iter().chain(domain::endpoints::<OfWorkspaces>()).collect()
+}
+
 struct Auth;
+
+struct OfWorkspaces;
+
+impl Api for OfWorkspaces {
+    type Store = WorkspaceStore;
+
+    fn routes() -> Vec<Route<WorkspaceStore>> {
+        crate::workspace_routes()
+    }
+
+    fn store(around: &Surroundings) -> Result<WorkspaceStore, Failure> {
+        let users = around.basic.is_some().then(|| Auth::store(around)).transpose()?;
+        Ok(WorkspaceStore::new(around.table()?.clone(), around.has_workspaces, users))
+    }
+}
 
 impl Api for Auth {
     type Store = Store;
@@ -57,13 +80,14 @@ impl Api for Auth {
     }
 }
 
-/// Where nobody signs in, the rows are not there: as in a server of MLflow's without basic authentication.
+/// Where nobody signs in, the rows of users are not there: as in a server of MLflow's without basic authentication.
 fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
     Box::pin(async move {
-        if around.basic.is_none() {
-            return Ok(Mounted { router: service::no_rows(), calls: Calls::default() });
-        }
-        let router = crate::router(&Auth::store(&around)?, around.authorizer.clone());
+        let workspaces = crate::workspace_router(&OfWorkspaces::store(&around)?, around.authorizer.clone());
+        let router = match &around.basic {
+            Some(_) => service::joined(workspaces, [crate::router(&Auth::store(&around)?, around.authorizer.clone())]),
+            None => workspaces,
+        };
         Ok(Mounted { router, calls: Calls::default() })
     })
 }

@@ -1,15 +1,17 @@
 //! Users: who they are, their passwords, and who administers.
 
+use std::collections::BTreeSet;
+
 use access::{Action, Caller, Credentials, Needs, Only, Resource, Restriction, Scope, Target};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use mlflow_api::auth::{CurrentUser, Done, ListedUser, OneUser, Users};
+use mlflow_api::auth::{CurrentUser, Done, ListedUser, OneUser, Role, Users};
 use mlflow_api::{Error, ErrorCode, Request, Result, UserName, python};
 use serde_json::Value;
 use service::{Answer, Endpoint, IntoAnswer};
 
 use crate::audit::changed;
 use crate::parameters::{Parameters, is_json};
-use crate::store::Store;
+use crate::store::{Found, Store};
 
 /// Users whose roles are read at a time.
 const AT_ONCE: usize = 16;
@@ -29,6 +31,11 @@ impl Named {
     /// The need of an action on him. What is no user's name is that of nobody, of which only administrators are told.
     pub(crate) fn needs(&self, action: Action) -> Needs {
         Needs::of(action, [UserName::named(&self.0).map_or(Target::Nothing(Resource::User), Target::User)])
+    }
+
+    /// The name as it was sent.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
     }
 
     /// His name.
@@ -115,7 +122,11 @@ impl Endpoint for Get {
         self.0.needs(Action::Read)
     }
 
-    async fn act(self, _: &Scope, store: &Store) -> Result<OneUser> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<OneUser> {
+        // Administrators of workspaces see roles, and not users.
+        if matches!(Seen::of(scope, store, &self.0.0).await?, Seen::In(_)) {
+            return Err(denied());
+        }
         Ok(OneUser { user: store.user_get(&self.0.name()?).await?.answer() })
     }
 }
@@ -163,13 +174,59 @@ pub(crate) fn may_read_oneself(scope: &Scope) -> Result<()> {
     Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"))
 }
 
-/// Whether the caller may see everything of this user.
-pub(crate) fn sees_all_of(scope: &Scope, user: &UserName) -> bool {
-    match scope.caller() {
-        Caller::User(caller) => caller.is_admin || caller.name == *user,
-        Caller::Principal(_) => true,
-        Caller::Somebody => false,
+/// What the caller may see of what a user has.
+pub(crate) enum Seen {
+    /// All of it: the user himself, and administrators of the server.
+    All,
+    /// What he has in these workspaces, which the caller administers.
+    In(BTreeSet<String>),
+}
+
+impl Seen {
+    /// What the caller may see of this user.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub(crate) async fn of(scope: &Scope, store: &Store, user: &str) -> Result<Self> {
+        Ok(match scope.caller() {
+            Caller::User(caller) if caller.is_admin || caller.name.as_str() == user => Self::All,
+            Caller::Principal(_) => Self::All,
+            Caller::Somebody => Self::In(BTreeSet::new()),
+            Caller::User(caller) => Self::In(store.administered_by(caller).await?),
+        })
     }
+
+    /// Those of his roles that may be seen.
+    pub(crate) fn roles(&self, mut roles: Vec<Role>) -> Vec<Role> {
+        if let Self::In(workspaces) = self {
+            roles.retain(|role| workspaces.contains(&role.workspace));
+        }
+        roles
+    }
+
+    /// The same of a user whom the request names. Who administers no workspace in which he has a role is not told whether he is there
+    /// (`validate_can_view_user_roles`).
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED`, and `RESOURCE_DOES_NOT_EXIST` where all may be seen.
+    pub(crate) async fn roles_of(scope: &Scope, store: &Store, named: &Named) -> Result<(Found, Vec<Role>)> {
+        let seen = Self::of(scope, store, &named.0).await?;
+        let roles = async {
+            let account = store.user_get(&named.name()?).await?;
+            let roles = seen.roles(store.roles_of(&account).await?);
+            Ok::<_, Error>((account, roles))
+        };
+        match (&seen, roles.await) {
+            (Self::All, found) => found,
+            (Self::In(_), Ok((account, roles))) if !roles.is_empty() => Ok((account, roles)),
+            (Self::In(_), Err(error)) if error.code != ErrorCode::ResourceDoesNotExist => Err(error),
+            (Self::In(_), _) => Err(denied()),
+        }
+    }
+}
+
+fn denied() -> Error {
+    Error::new(ErrorCode::PermissionDenied, "Permission denied")
 }
 
 pub(crate) struct List;
@@ -189,8 +246,10 @@ impl Endpoint for List {
     /// Everybody sees who there is. What roles others have, administrators see.
     async fn act(self, scope: &Scope, store: &Store) -> Result<Users> {
         let listed = store.users().await?.into_iter().map(|account| async move {
-            let sees_all = sees_all_of(scope, &account.user.name);
-            let roles = if sees_all { store.roles_of(&account).await? } else { Vec::new() };
+            let roles = match Seen::of(scope, store, account.user.name.as_str()).await? {
+                Seen::In(none) if none.is_empty() => Vec::new(),
+                seen => seen.roles(store.roles_of(&account).await?),
+            };
             Ok::<_, Error>(ListedUser { user: account.answer(), roles })
         });
         let listed = stream::iter(listed.collect::<Vec<_>>()).buffered(AT_ONCE);

@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use access::{AdmitEverybody, Arrived, Authorizer, Needs, Resource, Restriction, Scope, Target, Visible};
+use access::{
+    AdmitEverybody, Arrived, Authorizer, InWorkspaces, Needs, Resource, Restriction, Scope, Target, Visible,
+    WORKSPACE_HEADER,
+};
 use auth::store::{NewToken, Store};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +16,7 @@ use embedded_engine::Engine;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
 use ledger::{Bench, Ledger, Section, budget};
 use mlflow_api::auth::{GrantType, Level};
-use mlflow_api::{ExperimentId, UserName};
+use mlflow_api::{ExperimentId, UserName, Workspace};
 use permissions::{Basic, LEASE, cookies};
 use serde_json::{Value, json};
 use table::Table;
@@ -35,6 +38,7 @@ const SECTIONS: &[Section] = &[
     Section::Short(|ledger| Box::pin(one_experiment(ledger))),
     Section::Short(|ledger| Box::pin(within_the_lease(ledger))),
     Section::Short(|ledger| Box::pin(lists(ledger))),
+    Section::Short(|ledger| Box::pin(in_workspaces(ledger))),
 ];
 
 const DATA: &str = "capacity";
@@ -149,6 +153,64 @@ fn experiment() -> ExperimentId {
 /// Read units of the item of a session or a token.
 fn signed(kind: &str) -> f64 {
     if kind == "password" { 0.0 } else { 1.0 }
+}
+
+/// A bench of a server with workspaces.
+fn bench_in_workspaces(data: Table, mode: Mode) -> Bench<Process> {
+    Bench::new(data, move |table| {
+        let authorizer: Arc<dyn Authorizer> = match mode {
+            Mode::Open => AdmitEverybody::shared(),
+            Mode::Users => Arc::new(Basic::new(table.clone(), table.beside(ACCESS.to_owned()), Level::NoPermissions)),
+        };
+        Process { authorizer: InWorkspaces::over(authorizer), table }
+    })
+}
+
+/// What workspaces add: to the rows above where there are users, and to nothing where there are none.
+async fn in_workspaces(ledger: &mut Ledger) {
+    ledger.section("With workspaces, each request by itself");
+    let team = Workspace::parse("team-a").unwrap();
+    let reading = Needs::read(Target::Experiment(experiment()));
+    let changing = Needs::update(Target::Experiment(experiment()));
+    let listing = Needs::list(Resource::Experiment);
+    for mode in [Mode::Open, Mode::Users] {
+        let (data, access) = tables().await;
+        workspaces::Workspaces::new(data.clone()).create(&team, &workspaces::Change::default()).await.unwrap();
+        let word = format!("Basic {}", STANDARD.encode(format!("ann:{PASSWORD}")));
+        if mode == Mode::Users {
+            user(&data, &access, 0, 0).await;
+        }
+        let bench = bench_in_workspaces(data, mode);
+        let clock = Simulation::begin();
+        for workspace in ["default", "team-a"] {
+            let by = arrived(&[(AUTHORIZATION, &word), (WORKSPACE_HEADER, workspace)]);
+            // A user's own requests and units are those of the sections above; and the workspace is one unit, where it is read.
+            let elsewhere = f64::from(u8::from(workspace != "default"));
+            let kinds = [
+                ("reads an experiment", &reading, 1.0, 0.0, 4.0),
+                ("changes an experiment", &changing, 1.0, elsewhere, 4.0),
+                ("lists experiments", &listing, elsewhere, elsewhere, 3.0),
+            ];
+            for (what, needs, guards, of_workspace, of_user) in kinds {
+                let (cold, warm) = match mode {
+                    Mode::Open if what.starts_with("lists") => ([guards, 0.0, guards], [guards, 0.0, guards]),
+                    Mode::Open => ([1.0, 0.0, guards + of_workspace], [1.0, 0.0, guards + of_workspace]),
+                    Mode::Users if what.starts_with("lists") => {
+                        ([3.0, 0.0, of_user + of_workspace], [2.0, 0.0, of_user + of_workspace])
+                    }
+                    Mode::Users => ([2.0, 0.0, of_user + of_workspace], [1.0, 0.0, of_user + of_workspace]),
+                };
+                let who = if mode == Mode::Open { "without users" } else { "a user with a password" };
+                let call = format!("{who}, in {workspace}: {what}");
+                ledger
+                    .row(&call, budget(cold, warm), &bench, [&by; 2], async |process, by| {
+                        after_the_lease(&clock).await;
+                        enter(process, by, needs).await;
+                    })
+                    .await;
+            }
+        }
+    }
 }
 
 const GRANTS: [u64; 3] = [0, 10, 1_000];

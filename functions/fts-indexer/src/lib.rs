@@ -5,7 +5,7 @@
 //! batch are one, the order of records does not matter, and a batch that comes twice finds nothing left to do.
 //!
 //! [`batch`] sorts the records by entity, [`schedule`] says which runs are to be indexed now, [`run`] indexes them, [`ticks`] looks
-//! after those that were put off, [`pack`] packs their metrics, [`portion`] says how much at a time, [`traces`] packs traces, [`removal`] clears up after entities that are gone, [`entries`] says in which lists of the index a
+//! after those that were put off, [`pack`] packs their metrics, [`portion`] says how much at a time, [`traces`] packs traces, [`usage`] counts for workspaces, [`removal`] clears up after entities that are gone, [`entries`] says in which lists of the index a
 //! run stands, [`directory`] which lists there are, [`rebuild`] has everything indexed anew.
 
 mod attempts;
@@ -24,6 +24,7 @@ mod schedule;
 mod sealing;
 mod ticks;
 mod traces;
+mod usage;
 
 use std::collections::{BTreeSet, HashSet};
 use std::panic::AssertUnwindSafe;
@@ -49,6 +50,7 @@ use batch::{Subject, Work};
 use directory::Directory;
 use schedule::{Schedule, Sorted, row_of};
 use traces::{Asks, LATER, pack_partition};
+use usage::{Brought, Counting};
 
 /// Partitions of traces that are packed at a time.
 const PARTITIONS_AT_ONCE: usize = 4;
@@ -72,6 +74,7 @@ pub struct Indexer {
     directory: Directory,
     asks: Asks,
     packing: Packing,
+    counting: Option<Counting>,
 }
 
 impl Indexer {
@@ -85,6 +88,7 @@ impl Indexer {
             directory: Directory::default(),
             asks: Asks::default(),
             packing: Packing::default(),
+            counting: None,
         }
     }
 
@@ -92,6 +96,13 @@ impl Indexer {
     #[must_use]
     pub fn with_interval(mut self, interval: Duration) -> Self {
         self.schedule.interval = interval;
+        self
+    }
+
+    /// The same that counts what comes to workspaces, and holds them to their quotas.
+    #[must_use]
+    pub fn counting(mut self) -> Self {
+        self.counting = Some(Counting::of(self.table.clone()));
         self
     }
 
@@ -115,6 +126,12 @@ impl Indexer {
     /// Where the table is busy or away, the rest of the batch is not tried, and comes again until it is done. What fails for another reason,
     /// and records that cannot be read, are given up after ten retries.
     pub async fn handle(&self, batch: Batch) -> DynamoDbEventResponse {
+        if let Some(counting) = &self.counting
+            && let Err(error) = counting.count(Brought::of(&batch), self.schedule.now()).await
+        {
+            // What is counted is no reason to have the batch again.
+            tracing::warn!(?error, "what came to workspaces could not be counted");
+        }
         let work = Work::of(batch);
         let sorted = self.schedule.sort(work.changed_runs());
         let mut left = Left::of(&sorted, &work);

@@ -9,6 +9,8 @@ use table::Table;
 
 /// How often a run that is being logged to is indexed at most, in seconds.
 const INTERVAL_VARIABLE: &str = "RUN_INDEXING_INTERVAL";
+/// Whether there are workspaces beside the default one.
+const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
@@ -20,6 +22,8 @@ async fn main() -> Result<(), Error> {
     let table = Table::from_environment().await?;
     entities::layout::check(&table).await?;
     let indexer = Indexer::new(table).with_interval(interval);
+    let has_workspaces = std::env::var(WORKSPACES_VARIABLE).is_ok_and(|value| value == "on");
+    let indexer = if has_workspaces { indexer.counting() } else { indexer };
     let handler = |event: LambdaEvent<Event>| {
         let indexer = indexer.clone();
         // Boxed: the compiler gives up on futures nested deeper.

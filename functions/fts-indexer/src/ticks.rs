@@ -42,6 +42,11 @@ impl Indexer {
     /// shards; and for 50 runs that are due one, one for each that is to be indexed, and two to four to write and delete rows.
     pub async fn tick(&self) -> Result<()> {
         let begin = Moment::now();
+        if let Some(counting) = &self.counting
+            && let Err(error) = counting.hold().await
+        {
+            tracing::warn!(?error, "workspaces could not be held to their quotas");
+        }
         let due = Ascending(self.schedule.now().saturating_sub(self.schedule.grace_ms())).text();
         for shard in Shard::all() {
             let range = rows::Postponed::all(&shard).range().until_beginning(&due);

@@ -50,7 +50,8 @@ impl Api for Traces {
     }
 
     fn store(around: &Surroundings) -> Result<Store, Failure> {
-        Ok(Store::new(around.table()?.clone(), around.artifacts.clone()))
+        let store = Store::new(around.table()?.clone(), around.artifacts.clone());
+        Ok(if around.has_workspaces { store.in_workspaces() } else { store })
     }
 
     /// Reads how long traces are kept.

@@ -32,6 +32,10 @@ impl Endpoint for Create {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<CreatedExperiment> {
+        if !self.0.artifact_location.is_empty() && scope.identity().has_workspaces {
+            // A place that somebody chose may be another workspace's.
+            return Err(Error::invalid("artifact_location cannot be specified when workspaces are enabled"));
+        }
         if !self.0.artifact_location.is_empty() {
             location::check(&self.0.artifact_location, store.artifact_root())?;
         }

@@ -44,6 +44,7 @@ impl Api for Tracking {
     fn store(around: &Surroundings) -> Result<Store, Failure> {
         let store = Store::new(around.table()?.clone(), &around.artifact_root);
         let store = store.with_artifacts(around.artifacts.clone());
+        let store = if around.has_workspaces { store.in_workspaces() } else { store };
         Ok(match &around.directory {
             Some(directory) => store.in_directory(directory),
             None => store,

@@ -59,6 +59,7 @@ impl Endpoint for Info {
     }
 
     async fn act(self, _: &Scope, store: &Store) -> Result<ServerInfo> {
+        let workspaces_enabled = store.has_workspaces();
         let artifacts = store.artifacts();
         let has_urls = artifacts.has_urls();
         let in_bucket = has_urls.then(|| InBucket {
@@ -66,7 +67,13 @@ impl Endpoint for Info {
             model_artifact_presigned_downloads_supported: true,
             artifacts_presigned_only: artifacts.is_presigned_only(),
         });
-        Ok(ServerInfo { multipart_uploads_enabled: has_urls, multipart_downloads_enabled: has_urls, in_bucket, ..INFO })
+        Ok(ServerInfo {
+            multipart_uploads_enabled: has_urls,
+            multipart_downloads_enabled: has_urls,
+            in_bucket,
+            workspaces_enabled,
+            ..INFO
+        })
     }
 }
 

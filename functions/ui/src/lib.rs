@@ -30,11 +30,10 @@ pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
         .precompressed_gzip()
         .append_index_html_on_directories(false)
         .ignore_multi_range_requests(true);
-    let rows = Router::new()
+    Router::new()
         .route(INDEX, get(move |request: axum::extract::Request| index::serve(build.clone(), request)))
         .route(absent::STYLE_PATH, get(|| async { ([(CONTENT_TYPE, "text/css")], absent::STYLE) }))
         .route(absent::SCRIPT_PATH, get(|| async { ([(CONTENT_TYPE, "text/javascript")], absent::SCRIPT) }))
         .nest_service("/static-files", files)
-        .layer(axum::middleware::from_fn_with_state(headers::policy(bucket), headers::add));
-    service::without_workspaces(rows)
+        .layer(axum::middleware::from_fn_with_state(headers::policy(bucket), headers::add))
 }

@@ -39,6 +39,7 @@ fn endpoints() -> Vec<Endpoint> {
 fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
     let files = around.ui.as_ref().ok_or_else(|| Failure::from("there are no files of the user interface"));
     let router = files.map(|files| crate::router(&files.directory, files.bucket.as_deref()));
+    let router = router.map(|router| if around.has_workspaces { router } else { service::without_workspaces(router) });
     let router = router.map(|router| service::signed_in(router, around.authorizer.clone()));
     Box::pin(ready(router.map(|router| Mounted { router, calls: Calls::default() })))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use mlflow_api::RegisteredModelName;
+use mlflow_api::{RegisteredModelName, Workspace};
 use table::{Item, Write, text};
 
 use crate::authorizer::{Authorizer, Event};
@@ -43,6 +43,12 @@ impl Along {
     #[must_use]
     pub fn is_asked_about(&self, name: &str, id: &str) -> bool {
         self.models.get(&RegisteredModelName::named(name)).is_none_or(|asked| asked.as_deref() == Some(id))
+    }
+
+    /// The workspace that the request is about.
+    #[must_use]
+    pub fn workspace(&self) -> Workspace {
+        self.by.as_ref().map(|(_, identity)| identity.workspace.clone()).unwrap_or_default()
     }
 
     /// Nothing: for what no request does.

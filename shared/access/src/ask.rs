@@ -2,14 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
+use key_schema::rows;
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Result};
 use table::{Table, TableKey};
 
 use crate::authorizer::Authorizer;
 use crate::guard::{Ask, Guarded, Read, Stored, experiments_of};
 use crate::identity::Identity;
+use crate::kind::Resource;
 use crate::needs::{Need, Needs};
 use crate::resolve::Place;
+use crate::workspaces::check;
 
 /// What is asked about one need, and where its target is: nowhere, where that is in another workspace.
 pub(crate) struct Asked {
@@ -31,13 +34,24 @@ pub(crate) async fn ask(
     let guards: Vec<Vec<Guarded>> =
         needs.iter().zip(&places).map(|(need, place)| guards(need, place.as_ref(), &listed)).collect();
     let (identity, read) = if looks {
-        let guards: Vec<_> = guards.concat().into_iter().collect::<HashSet<_>>().into_iter().collect();
-        authorizer.read(identity, table, &guards).await?
+        let mut wanted: HashSet<_> = guards.concat().into_iter().collect();
+        // What is read of an entity says that its workspace is there, and nothing more is to be known.
+        let is_writing = needs.iter().any(|need| need.action.writes());
+        if is_writing || guards.iter().any(Vec::is_empty) {
+            wanted.insert(Guarded::Workspace(Resource::Workspace));
+        }
+        let is_in_workspace = wanted.iter().any(|guard| matches!(guard, Guarded::Workspace(_)));
+        let (identity, read) = authorizer.read(identity, table, &wanted.into_iter().collect::<Vec<_>>()).await?;
+        if is_in_workspace {
+            check(&identity.workspace, &read, needs)?;
+        }
+        (identity, read)
     } else {
         (identity, Read::new())
     };
     let stored = |guard: &Guarded| {
-        let item = guard.key().and_then(|key| read.get(&TableKey::here(key)));
+        let key = guard.key(&identity.workspace).filter(|_| !matches!(guard, Guarded::Workspace(_)));
+        let item = key.and_then(|key| read.get(&TableKey::here(key)));
         item.map(Stored::of).transpose()
     };
     let mut asked = Vec::new();
@@ -92,7 +106,7 @@ async fn experiments_of_datasets(
     if named.is_empty() {
         return Ok(HashMap::new());
     }
-    let key = |dataset: &EvaluationDatasetId| Guarded::EvaluationDataset(dataset.clone()).key();
+    let key = |dataset: &EvaluationDatasetId| Some(rows::EvaluationDataset::key(dataset));
     let keys: Vec<_> = named.iter().filter_map(key).collect();
     let items = table.get_many(&keys).await?;
     let listed = named.into_iter().map(|dataset| {

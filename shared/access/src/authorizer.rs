@@ -107,6 +107,11 @@ pub trait Authorizer: Send + Sync {
     /// `UNAUTHENTICATED`, where nobody known did.
     fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>>;
 
+    /// Whether there are workspaces beside the default one. Where there are not, a request that names any is refused.
+    fn has_workspaces(&self) -> bool {
+        false
+    }
+
     /// Whether it has to know what the table says of guards. Where it does, they are looked up with one more request; where it does not,
     /// nothing is read for it.
     fn looks(&self) -> bool {
@@ -125,7 +130,8 @@ pub trait Authorizer: Send + Sync {
         guards: &'a [Guarded],
     ) -> BoxFuture<'a, Result<(Identity, Read)>> {
         Box::pin(async move {
-            let keys: Vec<_> = guards.iter().filter_map(Guarded::key).map(TableKey::here).collect();
+            let key = |guard: &Guarded| guard.key(&identity.workspace).map(TableKey::here);
+            let keys: Vec<_> = guards.iter().filter_map(key).collect();
             let read = if keys.is_empty() { Read::new() } else { table.get_together(&keys).await? };
             Ok((identity, read))
         })

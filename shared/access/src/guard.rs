@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use entities::attributes::{EXPERIMENTS, HOME, ID, OWNER, TAGS, WORKSPACE};
 use entities::{entry_key, workspace_named};
-use key_schema::{Key, Name, rows};
+use key_schema::{Key, ModelKey, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
 use mlflow_api::{EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, UserName, Workspace};
 use table::{Item, TableKey};
@@ -44,16 +44,22 @@ impl Guarded {
         }
     }
 
-    /// The key of the item that says of it what [`Stored`] holds.
+    /// The key of the item that says of it what [`Stored`] holds; for a workspace other than the default one, that of its own item.
     #[must_use]
-    pub fn key(&self) -> Option<Key> {
+    pub fn key(&self, workspace: &Workspace) -> Option<Key> {
         match self {
-            Self::Workspace(_) | Self::Absent(_) | Self::User(_) => None,
+            Self::Workspace(_) => (*workspace != Workspace::default()).then(|| workspace_key(workspace)),
+            Self::Absent(_) | Self::User(_) => None,
             Self::Experiment(experiment) | Self::Scorer(experiment, _) => Some(rows::Experiment::key(experiment)),
-            Self::RegisteredModel(name) => Some(rows::RegisteredModel::key(&Name::from(name.as_str()))),
+            Self::RegisteredModel(name) => Some(rows::RegisteredModel::key(&ModelKey::of(workspace, name.as_str()))),
             Self::EvaluationDataset(dataset) => Some(rows::EvaluationDataset::key(dataset)),
         }
     }
+}
+
+/// The key of the item of a workspace.
+pub(crate) fn workspace_key(workspace: &Workspace) -> Key {
+    rows::Workspace::key(&workspace.as_str().into())
 }
 
 /// What the table says of a guard.

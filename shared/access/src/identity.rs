@@ -63,6 +63,8 @@ pub struct Identity {
     pub caller: Caller,
     /// The workspace that the request is about. What belongs to another one is not there for it.
     pub workspace: Workspace,
+    /// Whether there are others than the default one: then an id may be that of something in another workspace.
+    pub has_workspaces: bool,
     /// What the credentials leave out.
     pub restriction: Restriction,
     /// What the request was sent with, where the authorizer may have to look at it again.
@@ -76,6 +78,7 @@ impl Identity {
         Self {
             caller: Caller::Somebody,
             workspace: Workspace::default(),
+            has_workspaces: false,
             restriction: Restriction::default(),
             sent: None,
         }

@@ -24,6 +24,7 @@ mod reach;
 mod resolve;
 mod restriction;
 mod scope;
+mod workspaces;
 
 pub use along::Along;
 pub use authorizer::{AdmitEverybody, Authorizer, Event, Sight, Visible};
@@ -34,3 +35,4 @@ pub use kind::{Action, Permission, Resource};
 pub use needs::{Need, Needs, Target};
 pub use restriction::{Only, Restriction};
 pub use scope::{Granted, Scope};
+pub use workspaces::{Counted, HEADER as WORKSPACE_HEADER, InWorkspaces, day_of};

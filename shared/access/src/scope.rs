@@ -66,8 +66,8 @@ impl Scope {
         table: &Table,
         needs: &Needs,
     ) -> Result<Self> {
-        // Ids say nothing about workspaces: who is in another than the default one has to be kept to it.
-        let looks = authorizer.looks() || identity.workspace != Workspace::default();
+        // Ids say nothing about workspaces: where there are several, each has to be kept to its own.
+        let looks = authorizer.looks() || identity.has_workspaces;
         let needs = &needs.counting(looks);
         let places =
             resolve(table, &identity.workspace, &needs.iter().map(|need| &need.target).collect::<Vec<_>>()).await?;

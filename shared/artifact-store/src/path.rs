@@ -97,6 +97,12 @@ impl ArtifactPath {
         Self(self.0.iter().chain(&below.0).cloned().collect())
     }
 
+    /// The same path below these directories.
+    #[must_use]
+    pub fn below(&self, directories: &[&str]) -> Self {
+        Self(directories.iter().map(|part| (*part).to_owned()).chain(self.0.iter().cloned()).collect())
+    }
+
     /// The first part; `None` for the empty path.
     #[must_use]
     pub fn first(&self) -> Option<&str> {

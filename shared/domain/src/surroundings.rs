@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use access::{AdmitEverybody, Authorizer};
+use access::{AdmitEverybody, Authorizer, InWorkspaces};
 use artifact_store::Artifacts;
 use mlflow_api::UserName;
 use mlflow_api::auth::Level;
@@ -21,6 +21,8 @@ const SIGNED_USER_VARIABLE: &str = "SIGNED_USER";
 const DEFAULT_VARIABLE: &str = "DEFAULT_PERMISSION";
 /// The name of the table of access.
 const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
+/// Whether there are workspaces beside the default one.
+const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 /// Bytes of the longest upload that is taken.
 const LONGEST_VARIABLE: &str = "MAX_ARTIFACT_SIZE";
 /// Where the layer's files are, unless the environment variable `UI_DIRECTORY` says otherwise.
@@ -28,6 +30,7 @@ const LAYER: &str = "/opt/build";
 
 /// What a domain finds where it is mounted: the same for all domains of a process.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the process")]
 pub struct Surroundings {
     /// Decides who is calling and what callers may do. Nothing is mounted without one.
     pub authorizer: Arc<dyn Authorizer>,
@@ -37,6 +40,8 @@ pub struct Surroundings {
     pub access: Option<Table>,
     /// The authorizer, if users sign in: it knows what each is granted.
     pub basic: Option<Basic>,
+    /// Whether there are workspaces beside the default one.
+    pub has_workspaces: bool,
     /// Whether nothing was ever written to the table.
     pub is_new_table: bool,
     /// Where new experiments keep artifacts, a URI.
@@ -79,6 +84,7 @@ impl Surroundings {
             table: None,
             access: None,
             basic: None,
+            has_workspaces: false,
             is_new_table: false,
             artifact_root: String::new(),
             artifacts: Artifacts::default(),
@@ -100,6 +106,12 @@ impl Surroundings {
 
     fn with_basic(self, basic: Basic) -> Self {
         Self { authorizer: Arc::new(basic.clone()), basic: Some(basic), ..self }
+    }
+
+    /// The same with workspaces beside the default one.
+    #[must_use]
+    pub fn with_workspaces(self) -> Self {
+        Self { authorizer: InWorkspaces::over(self.authorizer), has_workspaces: true, ..self }
     }
 
     /// The same behind a gateway that has checked who signed some of the requests.
@@ -149,6 +161,9 @@ impl Surroundings {
             if mode == Mode::Both {
                 around = around.with_signed(signed(variable(SIGNED_USER_VARIABLE).as_deref())?);
             }
+        }
+        if has_workspaces(variable(WORKSPACES_VARIABLE).as_deref())? {
+            around = around.with_workspaces();
         }
         let have = |setting| functions.iter().any(|function| function.settings.contains(&setting));
         if have(Setting::Artifacts) {
@@ -201,6 +216,15 @@ impl Mode {
     }
 }
 
+/// Whether there are workspaces: not where the variable is missing.
+fn has_workspaces(variable: Option<&str>) -> Result<bool, String> {
+    match variable {
+        None | Some("off") => Ok(false),
+        Some("on") => Ok(true),
+        Some(other) => Err(format!("{WORKSPACES_VARIABLE} is on or off, and not {other}")),
+    }
+}
+
 /// The level that the variable names: nothing where it is missing or empty.
 fn default_level(variable: Option<&str>) -> Result<Level, String> {
     let Some(name) = variable else { return Ok(Level::NoPermissions) };
@@ -231,6 +255,12 @@ mod tests {
         for wrong in ["-1", "1 MB", "1.5", "99999999999999999999"] {
             assert_eq!(longest(Some(wrong)), Err(format!("MAX_ARTIFACT_SIZE is not a number of bytes: {wrong}")));
         }
+    }
+
+    #[test]
+    fn workspaces_are_on_or_off() {
+        assert_eq!((has_workspaces(None), has_workspaces(Some("on"))), (Ok(false), Ok(true)));
+        assert!(has_workspaces(Some("true")).is_err());
     }
 
     #[test]

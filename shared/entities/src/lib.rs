@@ -61,4 +61,4 @@ pub use stage::{
 };
 pub use trace::{StoredTrace, judges_a_session, read_traces};
 pub use unreadable::{read_all, unreadable};
-pub use workspace::{in_workspace, workspace_named};
+pub use workspace::{if_closed, in_workspace, is_open, workspace_named};

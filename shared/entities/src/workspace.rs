@@ -1,9 +1,10 @@
 //! Workspaces of items.
 
-use mlflow_api::Workspace;
-use table::{Item, text};
+use key_schema::rows;
+use mlflow_api::{Error, ErrorCode, Workspace};
+use table::{Condition, Item, Reason, Write, text};
 
-use crate::attributes::WORKSPACE;
+use crate::attributes::{STATE, WORKSPACE};
 
 /// The item as one of a workspace: it says which, unless that is the default one.
 #[must_use]
@@ -16,7 +17,25 @@ pub fn in_workspace(item: Item, workspace: &Workspace) -> Item {
 /// # Errors
 /// `INVALID_PARAMETER_VALUE`, if it is no name of a workspace.
 pub fn workspace_named(attribute: Option<&str>) -> mlflow_api::Result<Workspace> {
-    attribute.map_or_else(|| Ok(Workspace::default()), Workspace::parse)
+    attribute.map_or_else(|| Ok(Workspace::default()), Workspace::stored)
+}
+
+/// A part of a transaction that makes something in a workspace: that it is there, and is not being deleted. Nothing for the default one, which
+/// stays. Two write units.
+#[must_use]
+pub fn is_open(workspace: &Workspace) -> Option<Write> {
+    if *workspace == Workspace::default() {
+        return None;
+    }
+    let key = rows::Workspace::key(&workspace.as_str().into());
+    Some(Write::Check(key, Condition::item_exists().and(Condition::Missing(STATE.into()))))
+}
+
+/// The refusal of what was to be made in a workspace that is being deleted, if its part of the transaction was refused.
+#[must_use]
+pub fn if_closed(workspace: &Workspace, reason: Option<&Reason>) -> Option<Error> {
+    matches!(reason, Some(Reason::Refused(_)))
+        .then(|| Error::new(ErrorCode::Aborted, format!("Workspace '{workspace}' is being deleted.")))
 }
 
 #[cfg(test)]

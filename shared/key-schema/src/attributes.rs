@@ -162,12 +162,15 @@ macro_rules! names {
 
 names! {
     ALIASES = "aliases",
+    ARCHIVE = "archive",
+    ARCHIVE_AFTER = "archive_after",
     ARRIVED = "arrived",
     ARTIFACT_URI = "artifact_uri",
     ASSIGNMENT = "assignment",
     ASSESSMENTS = "assessments",
     BEHIND = "behind",
     BLOCK_SPANS = "spans",
+    BYTES = "bytes",
     CALLS = "calls",
     CHARTED = "charted",
     CLIENT_REQUEST = "client_request",
@@ -193,6 +196,7 @@ names! {
     EDITS = "edits",
     END_TIME = "end_time",
     ENTRIES = "entries",
+    EXHAUSTED = "exhausted",
     EXPERIMENT = "experiment",
     EXPERIMENTS = "experiments",
     EXPIRES = "ttl",
@@ -202,6 +206,7 @@ names! {
     FULL = "full",
     GRANTS = "grants",
     GREW = "grew",
+    HAS_QUOTA = "has_quota",
     HEADS = "heads",
     HOME = "home",
     ID = "id",
@@ -241,6 +246,7 @@ names! {
     PASSWORD = "password",
     POINTS = "points",
     PROMPTS = "prompts",
+    QUOTAS = "quotas",
     RATE = "rate",
     REBUILD = "rebuild",
     RECORD = "record",
@@ -282,6 +288,7 @@ names! {
     TAG_ROWS = "tag_rows",
     TOKEN = "token",
     TO_PACK = "to_pack",
+    TRACES = "traces",
     UNSEEN = "unseen",
     UNTIL = "until",
     UPDATED = "updated",
@@ -317,7 +324,7 @@ pub const CREATION: &[Attribute] = attributes! {
 /// What a user is granted for one resource.
 pub const GRANTED: &[Attribute] = attributes! {
     USER_ID: Count required "the user's id: one of the same name who came later is granted nothing by it",
-    RESOURCE: Text "tells the resource from another of its name; missing where there was none when it was granted: it grants nothing then",
+    RESOURCE: Text "tells the resource from another of its name, behind its workspace and a `/` where that is not the default one; missing where there was none when it was granted: it grants nothing then",
     NAME: Text required "the resource, which may be cut in the key",
     LEVEL: Text required "the level, by MLflow's name",
 };

@@ -16,7 +16,7 @@ Generated from the `key-schema` crate by `make docs`; do not edit.
 One DynamoDB table of data, keys `PK` and `SK`, five local and five global secondary indexes that hold keys only, a stream with new
 and old images, TTL on `ttl`. Between `<` and `>` stands a typed segment: names are encoded so that they hold no `#` and keep
 their order, numbers are of fixed width and sort like numbers. A name too long for a key is cut and ends in its hash; the item
-then holds the whole name. A workspace other than `default` is part of the name. Beside it is [the table of access](#the-table-of-access).
+then holds the whole name. A workspace other than `default` is part of the names of registered models. Beside it is [the table of access](#the-table-of-access).
 
 ## Rows
 

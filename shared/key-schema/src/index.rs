@@ -5,8 +5,8 @@ use mlflow_api::{ExperimentId, ModelId, RunId, TraceId, UserName};
 use crate::definition::{GSI1, GSI2, GSI4, Index, LSI1, LSI2, LSI3, LSI4, LSI5};
 use crate::rows::RowDescription;
 use crate::{
-    Ascending, Descending, Field, ModelKind, Name, Ordinal, OwnStage, Prefix, Segment, Stage, TokenPart, Value,
-    WideDigest,
+    Ascending, Descending, Field, ModelKey, ModelKind, Name, Ordinal, OwnStage, Prefix, Segment, Stage, TokenPart,
+    Value, WideDigest,
 };
 
 /// What an index key is for, for the table reference.
@@ -50,11 +50,11 @@ index_keys! {
     /// Logged models of a lifecycle stage, newest first, equal times by id: MLflow's default order.
     LoggedModelsByStage: local LSI1 of LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <stage: Stage> "#" <created: Descending> "#" <model: ModelId>;
     /// A model (version 0) and the versions that aliases point at: all that an alias is looked up in, in one request.
-    AliasedVersions: local LSI1 of RegisteredModel, ModelVersion = "RM#" <home: Name> / "A#" <version: Ordinal>;
+    AliasedVersions: local LSI1 of RegisteredModel, ModelVersion = "RM#" <home: ModelKey> / "A#" <version: Ordinal>;
     /// The blocks of a partition of traces, newest first: the packer asks where blocks end, and no more.
     TraceBlocks: local LSI1 of TraceBlock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "B#" <time: Descending> "#" <trace: TraceId>;
     /// Versions in a stage other than `None`.
-    VersionsInStage: local LSI2 of ModelVersion = "RM#" <home: Name> / "S#" <stage: Field> "#" <version: Ordinal>;
+    VersionsInStage: local LSI2 of ModelVersion = "RM#" <home: ModelKey> / "S#" <stage: Field> "#" <version: Ordinal>;
     /// Runs of all stages, newest first.
     RunsByTime: local LSI2 of Run = "EXP#" <experiment: ExperimentId> / "R#" <started: Descending> "#" <run: RunId>;
     /// Runs of a status, newest first; carried by the indexer's copy of the run, so that a change of status needs no read.
@@ -82,9 +82,9 @@ index_keys! {
     /// Who may do what with an experiment.
     PermissionsOfExperiment: global GSI4 of ExperimentPermission = "EXPPERM#" <experiment: ExperimentId> / "USER#" <user: UserName>;
     /// Who may do what with a registered model.
-    PermissionsOfModel: global GSI4 of ModelPermission = "RMPERM#" <model: Name> / "USER#" <user: UserName>;
+    PermissionsOfModel: global GSI4 of ModelPermission = "RMPERM#" <model: ModelKey> / "USER#" <user: UserName>;
     /// Who may do what with a prompt.
-    PermissionsOfPrompt: global GSI4 of PromptPermission = "PRPERM#" <prompt: Name> / "USER#" <user: UserName>;
+    PermissionsOfPrompt: global GSI4 of PromptPermission = "PRPERM#" <prompt: ModelKey> / "USER#" <user: UserName>;
     /// Who may do what with a scorer.
     PermissionsOfScorer: global GSI4 of ScorerPermission = "SCPERM#" <experiment: ExperimentId> "#" <scorer: Name> / "USER#" <user: UserName>;
 }

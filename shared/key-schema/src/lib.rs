@@ -28,7 +28,7 @@ pub use segment::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Level, ModelKind, Ordinal, Segment, Shard, Stage,
     WideDigest, fnv1a_128, halves, sha256_128,
 };
-pub use text::{Field, Name, TextSegment, Value};
+pub use text::{Field, ModelKey, Name, TextSegment, Value};
 
 /// The primary key of an item.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,19 +5,19 @@ use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId};
 use crate::rows::{
     IndexList, MetricSegment, ModelVersion, Scorer, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer,
 };
-use crate::{Digest, Key, ListKind, Name, Ordinal, Segment, place};
+use crate::{Digest, Key, ListKind, ModelKey, Name, Ordinal, Segment, place};
 
 /// The version whose document has this sort key; `None` for any other row. The name in the partition key may be cut.
 #[must_use]
 pub fn version_of_document(sort_key: &str) -> Option<u32> {
-    let versions = ModelVersion::all(&Name::from("")).range();
+    let versions = ModelVersion::all(&ModelKey::from("")).range();
     Ordinal::read(versions.place(sort_key)?).map(|Ordinal(version)| version)
 }
 
 /// The version in the sort key of a [`VersionOfRun`](crate::rows::VersionOfRun). The name of its home may be cut.
 #[must_use]
 pub fn version_of_run(sort_key: &str) -> Option<u32> {
-    let (_home, version) = VersionOfRun::all(&Name::from("")).range().place(sort_key)?.split_once('#')?;
+    let (_home, version) = VersionOfRun::all(&ModelKey::from("")).range().place(sort_key)?.split_once('#')?;
     Ordinal::read(version).map(|Ordinal(version)| version)
 }
 
@@ -70,9 +70,10 @@ mod tests {
         let long = Name("#".repeat(2_000));
         let dataset = EvaluationDatasetId::new(1_700_000_000_000, 7);
         let version = Ordinal(7);
-        assert_eq!(version_of_document(&ModelVersion::key(&long, &version).sk), Some(7));
-        assert_eq!(version_of_document(&ModelVersionTag::key(&long, &version, &long).sk), None);
-        assert_eq!(version_of_run(&VersionOfRun::key(&long, &long, &version).sk), Some(7));
+        let home = ModelKey::from(long.0.as_str());
+        assert_eq!(version_of_document(&ModelVersion::key(&home, &version).sk), Some(7));
+        assert_eq!(version_of_document(&ModelVersionTag::key(&home, &version, &long).sk), None);
+        assert_eq!(version_of_run(&VersionOfRun::key(&home, &home, &version).sk), Some(7));
         for key in [ExperimentEvaluationDataset::key(&long, &dataset), WorkspaceEvaluationDataset::key(&long, &dataset)]
         {
             assert_eq!(listed_evaluation_dataset(&key.sk), Some(dataset.clone()));

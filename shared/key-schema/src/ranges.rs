@@ -197,7 +197,8 @@ mod tests {
         ];
         assert!(keys.is_sorted_by_key(|key| &key.sk));
         let segment = MetricSegment::key(&run, &name, &Ascending(1), &Ascending(2), &Digest(3));
-        let version = VersionOfRun::key(&Name::from("run"), &name, &Ordinal(1));
+        let version =
+            VersionOfRun::key(&crate::ModelKey::from("run"), &crate::ModelKey::from(name.0.as_str()), &Ordinal(1));
         let row = MetricChart::key(&run, &name, &Ordinal(1), &Ordinal(u32::MAX));
         check(&journal_and_metrics(&run), &keys, &[segment.clone(), row.clone(), version.clone()]);
         check(&charts_and_segments(&run), &[segment, row], &[&keys[..], &[version]].concat());

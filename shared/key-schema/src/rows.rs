@@ -9,8 +9,8 @@ use crate::attributes::{
     WITH_PARAMS,
 };
 use crate::{
-    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, ListKind, ModelKind, Name, Ordinal,
-    OwnStage, Prefix, Segment, Shard, TokenPart, Value, WideDigest,
+    Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, ListKind, ModelKey, ModelKind, Name,
+    Ordinal, OwnStage, Prefix, Segment, Shard, TokenPart, Value, WideDigest,
 };
 
 /// What a row is, for the table reference.
@@ -232,6 +232,7 @@ rows! {
     /// missing, or began at another time, stands for nothing. Newest first.
     TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
         MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than three minutes after that, unless the experiment is removed for good",
+        BYTES: Number "of one that was put with spans: how many bytes these are",
         TO_PACK: Number "the stream tells the packer of it; taken off with `waits`",
         WAITS: Number "the packer passes over it until it is put again: its trace is too large for a block, or cannot be read"
     };
@@ -329,7 +330,7 @@ rows! {
     // ---- model registry ------------------------------------------------------------------------------------------
     /// A registered model, or a prompt, by its name; a document: which versions it has had, the latest of each stage, aliases, tags. Its
     /// other rows are in the partition of its home, which is this one unless the model was renamed, or the name had another model before.
-    RegisteredModel = "RM#" <model: Name> / "M#META" {
+    RegisteredModel = "RM#" <model: ModelKey> / "M#META" {
         NAME: Text required "name",
         ID: Text required "tells it from every other model, whatever their names were",
         WORKSPACE: Text "its workspace, where that is not the default one",
@@ -346,14 +347,14 @@ rows! {
         ..TAGGED, ..CREATION
     };
     /// What the model whose rows this partition holds is called now.
-    ModelHome = "RM#" <home: Name> / "M#HOME" {
+    ModelHome = "RM#" <home: ModelKey> / "M#HOME" {
         NAME: Text "the model's name; missing where it was deleted",
         WORKSPACE: Text "its workspace, where that is not the default one",
         ID: Text required "its id",
         RENAMED: Number "when it was renamed last, in ms"
     };
     /// A version of the model, a document.
-    ModelVersion = "RM#" <home: Name> / "M#V#" <version: Ordinal> {
+    ModelVersion = "RM#" <home: ModelKey> / "M#V#" <version: Ordinal> {
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number "when it was changed last, in ms, if it was",
         STAGE: VersionStage required "stage",
@@ -366,16 +367,35 @@ rows! {
         ..TAGGED, ..CREATION
     };
     /// A tag of a version that is too big for its document.
-    ModelVersionTag = "RM#" <home: Name> / "M#V#" <version: Ordinal> "#TAG#" <tag: Name> { ..KEY_VALUE };
+    ModelVersionTag = "RM#" <home: ModelKey> / "M#V#" <version: Ordinal> "#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A tag of the model, likewise.
-    ModelTag = "RM#" <home: Name> / "M#TAG#" <tag: Name> { ..KEY_VALUE };
+    ModelTag = "RM#" <home: ModelKey> / "M#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A model version that names a run. The list is the registry's, and not in the run's partition: a version may have a run of which nobody
-    /// was asked, that of its source.
-    VersionOfRun = "MVRUN#" <run: Name> / "MV#" <home: Name> "#" <version: Ordinal> { HOME: Text required "the name of the home, which may be cut in the key" };
+    /// was asked, that of its source. Each workspace has its own.
+    VersionOfRun = "MVRUN#" <run: ModelKey> / "MV#" <home: ModelKey> "#" <version: Ordinal> { HOME: Text required "the name of the home, which may be cut in the key" };
 
     // ---- workspaces, users, configuration --------------------------------------------------------------------------
-    /// A workspace.
-    Workspace = "WORKSPACE#" <workspace: Name> / "WS#META";
+    /// A workspace, a document.
+    Workspace = "WORKSPACE#" <workspace: Name> / "WS#META" {
+        ID: Text required "tells it from every other workspace, whatever their names were",
+        CREATED: Number required "when it was created, in ms",
+        DESCRIPTION: Text "description",
+        LOCATION: Text "where its new experiments keep their artifacts, where that is not below the server's own place",
+        ARCHIVE: Text "where MLflow's archive of traces would be; it is kept, and nothing is archived",
+        ARCHIVE_AFTER: Text "after what time MLflow would archive traces; likewise",
+        STATE: Text "of one that is being deleted: where to what it holds goes; it is not written to any more",
+        QUOTAS: Numbers "by what is counted: how much of it a day may bring",
+        EXHAUSTED: Numbers "by what is counted: the UTC day, in days since 1970, that has brought as much as it may",
+        ..CREATION
+    };
+    /// What a UTC day has brought to a workspace.
+    WorkspaceDay = "WORKSPACE#" <workspace: Name> / "WSDAY#" <day: Ascending> {
+        RUNS: Number "runs that were created",
+        TRACES: Number "traces that began",
+        BYTES: Number "bytes of spans that came"
+    };
+    /// Lists all workspaces but the default one, and those that nobody can name any more and whose contents are to be removed.
+    ListedWorkspace = "WORKSPACES" / "WS#" <workspace: Name> { HAS_QUOTA: Count "1, if what its days may bring is bounded" };
     /// Claims the name of an experiment, and lists the workspace's experiments by name, (LSI1) newest first and (LSI2) by their last change.
     ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name> {
         NAME: Text required "the name, which may be cut in the key",
@@ -392,20 +412,23 @@ rows! {
     /// What a user is granted for an experiment.
     ExperimentPermission = "USER#" <user: UserName> / "U#PERM#" <experiment: ExperimentId> { ..GRANTED };
     /// The same for a registered model.
-    ModelPermission = "USER#" <user: UserName> / "U#RPERM#" <model: Name> { ..GRANTED };
+    ModelPermission = "USER#" <user: UserName> / "U#RPERM#" <model: ModelKey> { ..GRANTED };
     /// The same for a prompt.
-    PromptPermission = "USER#" <user: UserName> / "U#PPERM#" <prompt: Name> { ..GRANTED };
+    PromptPermission = "USER#" <user: UserName> / "U#PPERM#" <prompt: ModelKey> { ..GRANTED };
     /// The same for a scorer of an experiment.
     ScorerPermission = "USER#" <user: UserName> / "U#SPERM#" <experiment: ExperimentId> "#" <scorer: Name> {
         EXPERIMENT: ExperimentId required "the scorer's experiment",
         ..GRANTED
     };
     /// The same for a resource that this server does not have, by MLflow's name of its type. It is kept, and grants nothing.
-    OtherPermission = "USER#" <user: UserName> / "U#OPERM#" <kind: Field> "#" <resource: Name> { ..GRANTED };
+    OtherPermission = "USER#" <user: UserName> / "U#OPERM#" <kind: Field> "#" <resource: Name> {
+        IN_WORKSPACE: Text "the workspace in which it was granted, where that is not the default one",
+        ..GRANTED
+    };
     /// What the user is granted for all resources of a type.
     TypePermissions = "USER#" <user: UserName> / "U#TPERM" {
         USER_ID: Count required "the user's id: one of the same name who came later is granted nothing by it",
-        LEVELS: Texts required "by MLflow's name of a type: the level, by MLflow's name"
+        LEVELS: Texts required "by MLflow's name of a type, behind its workspace and a `/` where that is not the default one: the level, by MLflow's name"
     };
     /// One setting: the table's layout, TTL policies, indexed fields; also the counter of experiment ids.
     Config = "CONFIG" / "CFG#" <setting: Name> {
@@ -426,7 +449,10 @@ rows! {
     /// A logged model that is being removed.
     LoggedModelRemoval = "REMOVAL" / "LM#" <experiment: ExperimentId> "#" <model: ModelId> { ..REMOVAL };
     /// An experiment that is being removed, with all that is in it.
-    ExperimentRemoval = "REMOVAL" / "E#" <experiment: ExperimentId> { ..REMOVAL };
+    ExperimentRemoval = "REMOVAL" / "E#" <experiment: ExperimentId> {
+        WORKSPACE: Text "its workspace, where that is not the default one",
+        ..REMOVAL
+    };
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use mlflow_api::UserName;
+use mlflow_api::{UserName, Workspace};
 
 use crate::segment::{Segment, sha256_128};
 
@@ -82,8 +82,91 @@ impl Segment for UserName {
     }
 }
 
-fn write_character(character: char, key: &mut String) {
-    if character <= '$' {
+/// What the rows of a registered model are kept under: a name of a model, which its workspace precedes unless that is the default one.
+///
+/// Between the two stands a `/`. A name has none, and what a request calls a name has its `/` escaped here: so no name in one workspace is
+/// the key of a model in another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModelKey {
+    workspace: Option<String>,
+    name: String,
+}
+
+impl ModelKey {
+    /// Longest form of the name in a key, in bytes, beside that of the workspace.
+    const LONGEST: usize = 700;
+
+    /// The key of a name in a workspace.
+    #[must_use]
+    pub fn of(workspace: &Workspace, name: &str) -> Self {
+        let workspace = (*workspace != Workspace::default()).then(|| workspace.as_str().to_owned());
+        Self { workspace, name: name.to_owned() }
+    }
+
+    /// The workspace, unless that is the default one.
+    #[must_use]
+    pub fn workspace(&self) -> Option<&str> {
+        self.workspace.as_deref()
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// As attributes hold it; [`From`] reads that.
+    #[must_use]
+    pub fn to_attribute(&self) -> String {
+        match &self.workspace {
+            Some(workspace) => format!("{workspace}/{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The key of rows that are kept beside those of a model, because its own are taken. A name has no colon.
+    #[must_use]
+    pub fn beside(&self, id: &str) -> Self {
+        Self { workspace: self.workspace.clone(), name: format!("{}:{id}", self.name) }
+    }
+}
+
+impl From<&str> for ModelKey {
+    fn from(text: &str) -> Self {
+        match text.split_once('/') {
+            Some((workspace, name)) => Self { workspace: Some(workspace.to_owned()), name: name.to_owned() },
+            None => Self { workspace: None, name: text.to_owned() },
+        }
+    }
+}
+
+impl Segment for ModelKey {
+    fn write(&self, key: &mut String) {
+        if let Some(workspace) = &self.workspace {
+            key.push_str(workspace);
+            key.push('/');
+        }
+        write_text_with(&self.name, Self::LONGEST, key, |character| is_escaped(character) || character == '/');
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        match text.split_once('/') {
+            None => Some(Self { workspace: None, name: read_text(text)? }),
+            Some((workspace, name)) => {
+                let workspace =
+                    Workspace::stored(workspace).ok().filter(|workspace| *workspace != Workspace::default());
+                Some(Self { workspace: Some(workspace?.as_str().to_owned()), name: read_text(name)? })
+            }
+        }
+    }
+}
+
+fn is_escaped(character: char) -> bool {
+    character <= '$'
+}
+
+fn write_character(character: char, key: &mut String, is_escaped: impl Fn(char) -> bool) {
+    if is_escaped(character) {
         let _ = write!(key, "${:02x}", character as u32);
     } else {
         key.push(character);
@@ -99,7 +182,7 @@ fn write_uncut(text: &str, longest: usize, key: &mut String) {
     let start = key.len();
     for character in text.chars() {
         let end = key.len();
-        write_character(character, key);
+        write_character(character, key, is_escaped);
         if key.len() - start > uncut(longest) {
             key.truncate(end);
             return;
@@ -108,13 +191,17 @@ fn write_uncut(text: &str, longest: usize, key: &mut String) {
 }
 
 fn write_text(text: &str, longest: usize, key: &mut String) {
+    write_text_with(text, longest, key, is_escaped);
+}
+
+fn write_text_with(text: &str, longest: usize, key: &mut String, is_escaped: impl Fn(char) -> bool) {
     let start = key.len();
     let mut end_of_beginning = start;
     for character in text.chars() {
         if key.len() - start <= uncut(longest) {
             end_of_beginning = key.len();
         }
-        write_character(character, key);
+        write_character(character, key, &is_escaped);
     }
     if key.len() - start > longest {
         key.truncate(end_of_beginning);
@@ -133,4 +220,31 @@ fn read_text(text: &str) -> Option<String> {
     }
     name.push_str(rest);
     Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_of_a_model_is_the_key_of_one_in_another_workspace() {
+        let team = Workspace::parse("team-a").unwrap();
+        let theirs = ModelKey::of(&team, "m");
+        assert_eq!((theirs.text(), theirs.to_attribute()), ("team-a/m".to_owned(), "team-a/m".to_owned()));
+        assert_eq!(ModelKey::from("team-a/m"), theirs);
+        let here = Workspace::default();
+        for name in ["m", "team-a/m", "team-a$2fm", "$74eam-a/m", "team-a:m"] {
+            assert_ne!(ModelKey::of(&here, name).text(), theirs.text(), "{name}");
+        }
+        for (workspace, name) in [(&here, "m"), (&team, "m"), (&team, "a b#c$d"), (&here, "/"), (&team, "m:01J")] {
+            let key = ModelKey::of(workspace, name);
+            assert_eq!(ModelKey::read(&key.text()), Some(key), "{workspace} {name}");
+        }
+        assert_eq!(ModelKey::read("default/m"), None);
+        // As before there were workspaces.
+        assert_eq!(ModelKey::of(&here, "a b").text(), Name::from("a b").text());
+        let long = "x".repeat(2_000);
+        assert_eq!(ModelKey::of(&here, &long).text(), Name::from(long.as_str()).text());
+        assert_ne!(ModelKey::of(&team, &long).text(), ModelKey::of(&here, &long).text());
+    }
 }

@@ -59,6 +59,17 @@ pub fn experiment_of(location: &str) -> Option<ExperimentId> {
 /// Checks the artifact location a client chose for an experiment (`_validate_storage_location_uri`). `root` is the server's
 /// own, whose host is trusted.
 pub fn check(location: &str, root: &str) -> Result<()> {
+    check_as("artifact_location", location, root)
+}
+
+/// Whether a location is a URI with a scheme. A letter of a drive is none to MLflow here, but what it calls so is no path of this machine.
+#[must_use]
+pub fn has_scheme(location: &str) -> bool {
+    scheme_of(location).is_some()
+}
+
+/// The same of what a request calls otherwise.
+pub fn check_as(field: &str, location: &str, root: &str) -> Result<()> {
     // Far beyond what is accepted in the end, so that decoding it layer by layer stays cheap.
     if location.len() > 4 * ARTIFACT_LOCATION {
         return Err(too_long());
@@ -67,10 +78,10 @@ pub fn check(location: &str, root: &str) -> Result<()> {
     let last_segment = parts.after_scheme.rsplit('/').next().unwrap_or_default();
     let has_params = WITH_PARAMS.contains(&parts.scheme.as_str()) && last_segment.contains(';');
     if !parts.fragment.is_empty() || has_params {
-        return Err(Error::invalid("'artifact_location' URL can't include fragments or params."));
+        return Err(Error::invalid(format!("'{field}' URL can't include fragments or params.")));
     }
     check_query(parts.query)?;
-    check_host(location, root, "artifact_location")?;
+    check_host(location, root, field)?;
     if location.starts_with("runs:") {
         return Err(Error::invalid(format!("Artifact location cannot be a runs:/ URI. Given: '{location}'")));
     }

@@ -20,7 +20,7 @@ use mlflow_api::{Error, ErrorCode, Result, UserName};
 use table::{Condition, Item, Table, TableKey, Write};
 
 use crate::found::{Found, Signed};
-use crate::keep::{Kept, KeptGrant, granted_key};
+use crate::keep::{Kept, KeptGrant, granted_in, granted_key};
 use crate::known::Known;
 use crate::page::{is_of_foreign_page, is_of_own_page, is_page, unauthenticated};
 use crate::passwords::Passwords;
@@ -63,6 +63,12 @@ impl Basic {
     #[must_use]
     pub fn default_level(&self) -> Level {
         self.default
+    }
+
+    /// The same in the workspace of a request: where there are several, nothing is anybody's that was not granted.
+    #[must_use]
+    pub fn default_in(&self, identity: &Identity) -> Level {
+        if identity.has_workspaces { Level::NoPermissions } else { self.default }
     }
 
     /// Where passwords are checked.
@@ -109,15 +115,15 @@ impl Basic {
             lasting.extend(self.keys_of(&sent.credentials, identity.caller.user()));
         }
         for guard in guards {
-            let key = guard.key().map(TableKey::here);
-            // The ids of experiments are never used again.
-            let is_lasting = matches!(guard, Guarded::Experiment(_) | Guarded::Scorer(..));
+            let key = guard.key(&identity.workspace).map(TableKey::here);
+            // The ids of experiments are never used again; and who deletes a workspace waits for the lease.
+            let is_lasting = matches!(guard, Guarded::Experiment(_) | Guarded::Scorer(..) | Guarded::Workspace(_));
             if is_lasting { lasting.extend(key) } else { others.extend(key) }
         }
         let Some(user) = identity.caller.user().filter(|user| !user.is_admin) else { return (lasting, others) };
         lasting.push(TableKey::here(rows::TypePermissions::key(&user.name)));
         lasting.extend(user.roles.iter().map(|role| self.in_access(role_key(*role))));
-        for resource in guards.iter().flat_map(resources) {
+        for resource in guards.iter().flat_map(|guard| resources(guard, &identity.workspace)) {
             let key = TableKey::here(granted_key(&user.name, &resource));
             if matches!(resource, Kept::Experiment(_)) {
                 lasting.push(key);
@@ -149,7 +155,10 @@ impl Basic {
             let Some(sent) = identity.sent.clone() else { return Ok((identity, read)) };
             let found = self.caller_of(&sent, identity.caller.user(), &read).await;
             let found = match found.inspect_err(|_| self.known.forget(&sent.credentials))? {
-                Found::Caller(found) => Identity { workspace: identity.workspace.clone(), ..found },
+                Found::Caller(found) => {
+                    let Identity { workspace, has_workspaces, .. } = &identity;
+                    Identity { workspace: workspace.clone(), has_workspaces: *has_workspaces, ..found }
+                }
                 Found::User(user) => {
                     identity.caller = Caller::User(Arc::new(unread(user)));
                     continue;
@@ -215,8 +224,22 @@ impl Authorizer for Basic {
             if user.is_admin {
                 return Ok(vec![true; asked.len()]);
             }
-            let grants = self.grants_in(user, asked, read).await?;
-            Ok(asked.iter().map(|ask| is_own(user, ask) || grants.meet(&rule_of(ask), self.default)).collect())
+            let grants = self.grants_in(user, identity, asked, read).await?;
+            let default = self.default_in(identity);
+            let administers = !self.memberships_in(user, read)?.administered.is_empty();
+            // Of whom somebody administers, the endpoint looks at itself: the roles of the other one say it.
+            let is_of_his =
+                |ask: &Ask| administers && ask.action == Action::Read && matches!(ask.guard, Guarded::User(_));
+            let may = |ask: &Ask| {
+                is_own(user, ask)
+                    || is_of_his(ask)
+                    || match among_workspaces(ask) {
+                        Among::Administered => administers,
+                        Among::Used if identity.has_workspaces && !grants.may_create() => false,
+                        Among::Used | Among::InWorkspace => grants.meet(&rule_of(ask), default),
+                    }
+            };
+            Ok(asked.iter().map(may).collect())
         })
     }
 
@@ -226,7 +249,9 @@ impl Authorizer for Basic {
                 Caller::Somebody => Ok(Visible::nothing()),
                 Caller::Principal(_) => Ok(Visible::Everything),
                 Caller::User(user) if user.is_admin => Ok(Visible::Everything),
-                Caller::User(user) => Ok(visible(self.grants_of(user).await?, self.default)),
+                Caller::User(user) => {
+                    Ok(visible(self.grants_of(user, &identity.workspace).await?, self.default_in(identity)))
+                }
             }
         })
     }
@@ -243,7 +268,8 @@ impl Authorizer for Basic {
             (Guarded::Scorer(experiment, name), _) => Kept::Scorer(*experiment, name.clone()),
             _ => return Vec::new(),
         };
-        let grant = KeptGrant { on, user_id: user.id, resource: id.to_owned(), level: Level::Manage };
+        let resource = granted_in(&identity.workspace, id);
+        let grant = KeptGrant { on, user_id: user.id, resource, level: Level::Manage };
         vec![Write::Put(grant.item(&user.name), Condition::Always)]
     }
 }
@@ -267,6 +293,26 @@ fn may_be_meant(credentials: &Credentials, arrived: &Arrived) -> bool {
         Credentials::Token(..) | Credentials::Signature(_) => true,
         Credentials::Password(..) => is_page(arrived) || !is_of_foreign_page(arrived),
         Credentials::Session(..) => is_page(arrived) || is_of_own_page(arrived),
+    }
+}
+
+/// What somebody has to be, beside what rules require.
+enum Among {
+    /// An administrator of some workspace. Of which one, the endpoint looks at itself: the role that a request names says it.
+    Administered,
+    /// Where there are workspaces, somebody who may use that of the request (`_can_create_in_workspace`).
+    Used,
+    /// Nothing more.
+    InWorkspace,
+}
+
+fn among_workspaces(ask: &Ask) -> Among {
+    match (ask.action, ask.kind, &ask.guard) {
+        (_, Resource::Role, _) | (Action::Create, Resource::User, _) => Among::Administered,
+        // What belongs to the workspace, and to nothing in it; and who there is.
+        (Action::Create, Resource::Experiment | Resource::RegisteredModel | Resource::Prompt, _)
+        | (Action::Read, Resource::User, Guarded::Workspace(_)) => Among::Used,
+        _ => Among::InWorkspace,
     }
 }
 

@@ -31,6 +31,12 @@ impl Grants {
         self.levels.get(&(GrantType::Workspace, EVERYTHING.to_owned())) == Some(&Level::Manage)
     }
 
+    /// Whether the user may use the workspace, and so create something in it (`_can_create_in_workspace`).
+    #[must_use]
+    pub fn may_create(&self) -> bool {
+        self.at(GrantType::Workspace, EVERYTHING).is_some_and(|level| level >= Level::Use)
+    }
+
     /// What is granted for a resource, or for all of a type (`*`); `None` where nothing is said.
     #[must_use]
     pub fn at(&self, kind: GrantType, pattern: &str) -> Option<Level> {

@@ -1,44 +1,48 @@
 //! What users hold: their grants, as far as they count.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use access::{Ask, Read, User};
-use key_schema::attributes::{HOME, NAME};
+use access::{Ask, Identity, Read, User};
+use key_schema::attributes::{HOME, IN_WORKSPACE, NAME};
 use key_schema::{Key, rows};
-use mlflow_api::Result;
-use mlflow_api::auth::EVERYTHING;
+use mlflow_api::auth::{EVERYTHING, GrantType, Level};
+use mlflow_api::{Result, Workspace};
 use table::{Item, Query, TableKey};
 
 use crate::basic::Basic;
 use crate::grants::Grants;
-use crate::keep::{Kept, KeptGrant, granted_key, type_levels};
+use crate::keep::{Kept, KeptGrant, granted_key, granted_where, type_levels};
 use crate::resources::{at_home, counts, home_of, is_that, item_granted, item_of, pattern, resources};
 use crate::rules::canonical;
-use crate::users::{RoleGrant, role_grants, role_key};
+use crate::users::{RoleGrant, role_grants, role_grants_in, role_key};
 
 impl Basic {
-    /// Everything that a user is granted, as far as it counts. One request, one more for roles that were not read a moment ago, and one for
+    /// Everything that a user is granted in a workspace, as far as it counts. One request, one more for roles that were not read a moment ago, and one for
     /// each hundred models and scorers, of which it is looked up whether they are those for which it was granted.
     ///
     /// # Errors
     /// The tables cannot be read.
-    pub async fn grants_of(&self, user: &User) -> Result<Grants> {
+    pub async fn grants_of(&self, user: &User, workspace: &Workspace) -> Result<Grants> {
         let own = self.data.query(Query::of(rows::TypePermissions::partition(&user.name))).await?;
-        let of_roles = self.grants_of_roles(&user.roles).await?;
+        let of_roles = self.grants_of_roles(&user.roles, workspace).await?;
         let mut grants = Grants::default();
         for item in &own {
-            add_types(&mut grants, item, user);
+            add_types(&mut grants, item, user, workspace);
         }
-        let own: Vec<_> = own.iter().filter_map(KeptGrant::of).filter(|grant| grant.user_id == user.id).collect();
+        let is_his = |grant: &KeptGrant| {
+            let is_here = granted_where(&grant.resource).is_some_and(|(granted, _)| granted == *workspace);
+            grant.user_id == user.id && is_here
+        };
+        let own: Vec<_> = own.iter().filter_map(KeptGrant::of).filter(is_his).collect();
         for (grant, pattern) in own.iter().zip(self.names_of(&own).await?) {
             if let Some(pattern) = pattern {
                 grants.add(grant.on.kind(), &pattern, grant.level);
             }
         }
-        let keys: Vec<_> = of_roles.iter().filter_map(item_granted).collect();
+        let keys: Vec<_> = of_roles.iter().filter_map(|grant| item_granted(grant, workspace)).collect();
         let items = self.data.get_many(&keys).await?;
         for grant in of_roles {
-            if counts(&grant, item_granted(&grant).and_then(|key| items.get(&key))) {
+            if counts(&grant, item_granted(&grant, workspace).and_then(|key| items.get(&key))) {
                 grants.add(grant.kind, &canonical(grant.kind, &grant.pattern), grant.level);
             }
         }
@@ -55,7 +59,8 @@ impl Basic {
         let items = self.data.get_many(&keys.iter().flatten().cloned().collect::<Vec<_>>()).await?;
         let name = |(grant, key): (&KeptGrant, &Option<Key>)| {
             let item = key.as_ref().and_then(|key| items.get(key));
-            is_that(&grant.resource, &grant.on, item).then(|| match &grant.on {
+            let (workspace, _) = granted_where(&grant.resource)?;
+            is_that(&grant.resource, &grant.on, item, &workspace).then(|| match &grant.on {
                 Kept::RegisteredModel(_) | Kept::Prompt(_) => item?.text(NAME).map(str::to_owned),
                 on => Some(pattern(on)),
             })?
@@ -63,25 +68,32 @@ impl Basic {
         Ok(granted.iter().zip(&keys).map(name).collect())
     }
 
-    /// The grants of roles that are there.
-    async fn grants_of_roles(&self, roles: &[u32]) -> Result<Vec<RoleGrant>> {
+    /// What those of these roles grant that are there, and of this workspace.
+    async fn grants_of_roles(&self, roles: &[u32], workspace: &Workspace) -> Result<Vec<RoleGrant>> {
         let keys = roles.iter().map(|role| self.in_access(role_key(*role))).collect();
         let mut grants = Vec::new();
         for item in self.read_items(keys, Vec::new()).await?.values() {
-            grants.extend(role_grants(item)?);
+            grants.extend(role_grants_in(item, workspace)?);
         }
         Ok(grants)
     }
 
     /// What of a user's grants says something about the guards of a request, from what was read with them.
-    pub(crate) async fn grants_in(&self, user: &User, asked: &[Ask], read: &Read) -> Result<Grants> {
+    pub(crate) async fn grants_in(
+        &self,
+        user: &User,
+        identity: &Identity,
+        asked: &[Ask],
+        read: &Read,
+    ) -> Result<Grants> {
+        let workspace = &identity.workspace;
         let mut grants = Grants::default();
         let here = |key: Key| read.get(&TableKey::here(key));
         if let Some(item) = here(rows::TypePermissions::key(&user.name)) {
-            add_types(&mut grants, item, user);
+            add_types(&mut grants, item, user, workspace);
         }
         let guards: HashSet<_> = asked.iter().map(|ask| &ask.guard).collect();
-        for resource in guards.iter().flat_map(|guard| resources(guard)) {
+        for resource in guards.iter().flat_map(|guard| resources(guard, workspace)) {
             let item = item_of(&resource).and_then(here);
             // What is granted for a model that was renamed is kept under its home.
             let kept = match item.and_then(|item| item.text(HOME)) {
@@ -91,14 +103,15 @@ impl Basic {
             let Some(grant) = kept.as_ref().and_then(KeptGrant::of).filter(|grant| grant.user_id == user.id) else {
                 continue;
             };
-            if is_that(&grant.resource, &resource, item) {
+            if is_that(&grant.resource, &resource, item, workspace) {
                 grants.add(resource.kind(), &pattern(&resource), grant.level);
             }
         }
         for role in &user.roles {
             let key = TableKey { table: Some(self.access.name().to_owned()), key: role_key(*role) };
-            for grant in read.get(&key).map(role_grants).transpose()?.into_iter().flatten() {
-                if counts(&grant, item_granted(&grant).and_then(here)) {
+            let of_role = read.get(&key).map(|role| role_grants_in(role, workspace)).transpose()?;
+            for grant in of_role.into_iter().flatten() {
+                if counts(&grant, item_granted(&grant, workspace).and_then(here)) {
                     grants.add(grant.kind, &canonical(grant.kind, &grant.pattern), grant.level);
                 }
             }
@@ -107,9 +120,53 @@ impl Basic {
     }
 }
 
-/// Adds what a user is granted for all of a type.
-fn add_types(grants: &mut Grants, item: &Item, user: &User) {
-    for (kind, level) in type_levels(item, user.id) {
-        grants.add(kind, EVERYTHING, level);
+/// The workspaces in which a user has roles.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memberships {
+    /// Those that a role of his lets him administer.
+    pub administered: BTreeSet<String>,
+    /// All of them.
+    pub all: BTreeSet<String>,
+}
+
+impl Memberships {
+    fn of<'a>(roles: impl Iterator<Item = &'a Item>) -> Result<Self> {
+        let mut found = Self::default();
+        for role in roles {
+            let Some(workspace) = role.text(IN_WORKSPACE) else { continue };
+            found.all.insert(workspace.to_owned());
+            let administers = |grant: &RoleGrant| {
+                (grant.kind, grant.pattern.as_str(), grant.level) == (GrantType::Workspace, EVERYTHING, Level::Manage)
+            };
+            if role_grants(role)?.iter().any(administers) {
+                found.administered.insert(workspace.to_owned());
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Basic {
+    /// In which workspaces a user has roles. One request, or none if they were read a moment ago.
+    ///
+    /// # Errors
+    /// The tables cannot be read.
+    pub async fn memberships(&self, user: &User) -> Result<Memberships> {
+        let keys = user.roles.iter().map(|role| self.in_access(role_key(*role))).collect();
+        Memberships::of(self.read_items(keys, Vec::new()).await?.values())
+    }
+
+    /// The same from what was read with a request.
+    pub(crate) fn memberships_in(&self, user: &User, read: &Read) -> Result<Memberships> {
+        Memberships::of(user.roles.iter().filter_map(|role| read.get(&self.in_access(role_key(*role)))))
+    }
+}
+
+/// Adds what a user is granted for all of a type in a workspace.
+fn add_types(grants: &mut Grants, item: &Item, user: &User, workspace: &Workspace) {
+    for (granted, kind, level) in type_levels(item, user.id) {
+        if granted == *workspace {
+            grants.add(kind, EVERYTHING, level);
+        }
     }
 }

@@ -5,12 +5,13 @@ use std::fmt;
 use key_schema::attributes::{EXPERIMENT, LEVEL, LEVELS, NAME, RESOURCE, USER_ID};
 use key_schema::index::{PermissionsOfExperiment, PermissionsOfModel, PermissionsOfPrompt, PermissionsOfScorer};
 use key_schema::rows::RowDescription;
-use key_schema::{Field, Key, Name, rows};
+use key_schema::{Field, Key, ModelKey, Name, rows};
 use mlflow_api::auth::{GrantType, Level};
-use mlflow_api::{ExperimentId, UserName};
+use mlflow_api::{ExperimentId, UserName, Workspace};
 use table::{Item, number, text};
 
-/// A resource for which something may be granted. A registered model or a prompt is named by its home, which stays when it is renamed.
+/// A resource for which something may be granted. A registered model or a prompt is named by its home
+/// ([`ModelKey`](key_schema::ModelKey)), which stays when it is renamed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kept {
     /// An experiment.
@@ -50,8 +51,8 @@ impl fmt::Display for Kept {
 pub fn granted_key(user: &UserName, resource: &Kept) -> Key {
     match resource {
         Kept::Experiment(experiment) => rows::ExperimentPermission::key(user, experiment),
-        Kept::RegisteredModel(home) => rows::ModelPermission::key(user, &Name::from(home.as_str())),
-        Kept::Prompt(home) => rows::PromptPermission::key(user, &Name::from(home.as_str())),
+        Kept::RegisteredModel(home) => rows::ModelPermission::key(user, &ModelKey::from(home.as_str())),
+        Kept::Prompt(home) => rows::PromptPermission::key(user, &ModelKey::from(home.as_str())),
         Kept::Scorer(experiment, name) => rows::ScorerPermission::key(user, experiment, &Name::from(name.as_str())),
     }
 }
@@ -86,8 +87,8 @@ impl KeptGrant {
             .with(LEVEL, text(self.level.name()));
         match &self.on {
             Kept::Experiment(experiment) => item.indexed(PermissionsOfExperiment::key(experiment, user)),
-            Kept::RegisteredModel(home) => item.indexed(PermissionsOfModel::key(&Name::from(home.as_str()), user)),
-            Kept::Prompt(home) => item.indexed(PermissionsOfPrompt::key(&Name::from(home.as_str()), user)),
+            Kept::RegisteredModel(home) => item.indexed(PermissionsOfModel::key(&ModelKey::from(home.as_str()), user)),
+            Kept::Prompt(home) => item.indexed(PermissionsOfPrompt::key(&ModelKey::from(home.as_str()), user)),
             Kept::Scorer(experiment, name) => item
                 .with(EXPERIMENT, text(experiment.to_string()))
                 .indexed(PermissionsOfScorer::key(experiment, &Name::from(name.as_str()), user)),
@@ -120,15 +121,32 @@ impl KeptGrant {
     }
 }
 
-/// What an item says that a user of this id is granted for all resources of each type.
+/// A text of what is granted in a workspace, as attributes hold it: it counts in no other. Neither types nor ids have a `/`.
 #[must_use]
-pub fn type_levels(item: &Item, user_id: u32) -> Vec<(GrantType, Level)> {
+pub fn granted_in(workspace: &Workspace, text: &str) -> String {
+    if *workspace == Workspace::default() { text.to_owned() } else { format!("{workspace}/{text}") }
+}
+
+/// The workspace of such a text, and what was granted there.
+#[must_use]
+pub fn granted_where(text: &str) -> Option<(Workspace, &str)> {
+    match text.split_once('/') {
+        Some((workspace, text)) => Some((Workspace::parse(workspace).ok()?, text)),
+        None => Some((Workspace::default(), text)),
+    }
+}
+
+/// What an item says that a user of this id is granted for all resources of each type, and in which workspace.
+#[must_use]
+pub fn type_levels(item: &Item, user_id: u32) -> Vec<(Workspace, GrantType, Level)> {
     if item.number(USER_ID) != Some(i64::from(user_id)) {
         return Vec::new();
     }
     let levels = item.map(LEVELS).into_iter().flatten();
-    let levels =
-        levels.filter_map(|(kind, level)| Some((GrantType::from_name(kind)?, Level::from_name(level.as_s().ok()?)?)));
+    let levels = levels.filter_map(|(kind, level)| {
+        let (workspace, kind) = granted_where(kind)?;
+        Some((workspace, GrantType::from_name(kind)?, Level::from_name(level.as_s().ok()?)?))
+    });
     levels.collect()
 }
 
@@ -143,7 +161,7 @@ mod tests {
         let long = "m".repeat(900);
         let all = [
             Kept::Experiment(experiment),
-            Kept::RegisteredModel("m/1".to_owned()),
+            Kept::RegisteredModel("team-a/m".to_owned()),
             Kept::RegisteredModel(long.clone()),
             Kept::Prompt(long.clone()),
             Kept::Scorer(experiment, "s".to_owned()),

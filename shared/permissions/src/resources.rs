@@ -1,24 +1,26 @@
 //! The resources that grants are about, and the items that say which they are.
 
 use access::Guarded;
-use key_schema::attributes::{ID, SCORER};
-use key_schema::{Key, Name, rows};
+use key_schema::attributes::{ID, SCORER, WORKSPACE};
+use key_schema::{Key, ModelKey, Name, rows};
+use mlflow_api::Workspace;
 use mlflow_api::auth::{EVERYTHING, GrantType};
 use table::Item;
 
-use crate::keep::Kept;
+use crate::keep::{Kept, granted_in};
 use crate::rules::{scorer_of, scorer_pattern};
 use crate::users::RoleGrant;
 
 /// The resources of which a grant may say something about a guard.
-pub(crate) fn resources(guard: &Guarded) -> Vec<Kept> {
+pub(crate) fn resources(guard: &Guarded, workspace: &Workspace) -> Vec<Kept> {
     match guard {
         Guarded::Experiment(experiment) => vec![Kept::Experiment(*experiment)],
         Guarded::Scorer(experiment, name) => {
             vec![Kept::Experiment(*experiment), Kept::Scorer(*experiment, name.clone())]
         }
         Guarded::RegisteredModel(name) => {
-            vec![Kept::RegisteredModel(name.as_str().to_owned()), Kept::Prompt(name.as_str().to_owned())]
+            let key = ModelKey::of(workspace, name.as_str()).to_attribute();
+            vec![Kept::RegisteredModel(key.clone()), Kept::Prompt(key)]
         }
         Guarded::Workspace(_) | Guarded::EvaluationDataset(_) | Guarded::User(_) | Guarded::Absent(_) => Vec::new(),
     }
@@ -29,7 +31,7 @@ pub(crate) fn item_of(resource: &Kept) -> Option<Key> {
     match resource {
         Kept::Experiment(_) => None,
         Kept::RegisteredModel(name) | Kept::Prompt(name) => {
-            Some(rows::RegisteredModel::key(&Name::from(name.as_str())))
+            Some(rows::RegisteredModel::key(&ModelKey::from(name.as_str())))
         }
         Kept::Scorer(experiment, name) => Some(rows::Scorer::key(experiment, &Name::from(name.as_str()))),
     }
@@ -38,19 +40,19 @@ pub(crate) fn item_of(resource: &Kept) -> Option<Key> {
 /// The item that says what a resource is called that has this home, and which it is.
 pub(crate) fn home_of(resource: &Kept) -> Option<Key> {
     match resource {
-        Kept::RegisteredModel(home) | Kept::Prompt(home) => Some(rows::ModelHome::key(&Name::from(home.as_str()))),
+        Kept::RegisteredModel(home) | Kept::Prompt(home) => Some(rows::ModelHome::key(&ModelKey::from(home.as_str()))),
         other => item_of(other),
     }
 }
 
-/// The item of the model or the scorer for which a role grants something.
-pub(crate) fn item_granted(grant: &RoleGrant) -> Option<Key> {
+/// The item of the model or the scorer for which a role of a workspace grants something.
+pub(crate) fn item_granted(grant: &RoleGrant, workspace: &Workspace) -> Option<Key> {
     if grant.pattern == EVERYTHING {
         return None;
     }
     match grant.kind {
         GrantType::RegisteredModel | GrantType::Prompt => {
-            Some(rows::RegisteredModel::key(&Name::from(grant.pattern.as_str())))
+            Some(rows::RegisteredModel::key(&ModelKey::of(workspace, &grant.pattern)))
         }
         GrantType::Scorer => {
             let (experiment, name) = scorer_of(&grant.pattern)?;
@@ -68,14 +70,21 @@ pub(crate) fn at_home(resource: &Kept, home: &str) -> Kept {
     }
 }
 
-/// Whether a resource, whose item this is, is the one that something was granted for.
-pub(crate) fn is_that(granted_for: &str, resource: &Kept, item: Option<&Item>) -> bool {
+/// Whether a resource, whose item this is, is the one that something was granted for in this workspace.
+pub(crate) fn is_that(granted_for: &str, resource: &Kept, item: Option<&Item>, workspace: &Workspace) -> bool {
     let id = match resource {
-        Kept::Experiment(experiment) => return granted_for == experiment.to_string(),
-        Kept::RegisteredModel(_) | Kept::Prompt(_) => item.and_then(|item| item.text(ID)),
+        Kept::Experiment(experiment) => return granted_for == granted_in(workspace, &experiment.to_string()),
+        Kept::RegisteredModel(_) | Kept::Prompt(_) => {
+            item.filter(|item| is_in(item, workspace)).and_then(|item| item.text(ID))
+        }
         Kept::Scorer(..) => item.and_then(|item| item.text(SCORER)),
     };
-    id == Some(granted_for)
+    id.is_some_and(|id| granted_for == granted_in(workspace, id))
+}
+
+/// Whether the item of a model, or of its home, is of this workspace.
+fn is_in(item: &Item, workspace: &Workspace) -> bool {
+    item.text(WORKSPACE).unwrap_or(Workspace::default().as_str()) == workspace.as_str()
 }
 
 /// Whether what a role grants is granted for all of a type, or for what has its name now, whose item is this.
@@ -97,6 +106,7 @@ pub(crate) fn counts(grant: &RoleGrant, item: Option<&Item>) -> bool {
 pub(crate) fn pattern(resource: &Kept) -> String {
     match resource {
         Kept::Scorer(experiment, name) => scorer_pattern(*experiment, name),
-        other => other.to_string(),
+        Kept::RegisteredModel(key) | Kept::Prompt(key) => ModelKey::from(key.as_str()).name().to_owned(),
+        Kept::Experiment(experiment) => experiment.to_string(),
     }
 }

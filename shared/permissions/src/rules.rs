@@ -133,11 +133,13 @@ pub fn rule_of(ask: &Ask) -> Rule {
 /// Whoever may do something with what is there may create and list it, unless that is denied. Lists leave out what may not be read.
 fn in_workspace(action: Action, kind: Resource) -> Rule {
     match (action, kind) {
-        // Everybody who is known may see who there is.
-        (Action::Read, Resource::User) => Rule::needs([]),
+        // Everybody who is known may see who there is; of workspaces, their endpoints show those in which somebody has a role.
+        (Action::Read, Resource::User) | (Action::List | Action::Read, Resource::Workspace) => Rule::needs([]),
         // Whoever administers the workspace makes users for it, gives them roles, and grants what is for all of a type.
-        (Action::Create, Resource::User) | (_, Resource::Role | Resource::Workspace) => Rule::WorkspaceAdministrators,
-        (_, Resource::EvaluationDataset | Resource::User) => Rule::Administrators,
+        (Action::Create, Resource::User)
+        | (_, Resource::Role)
+        | (Action::Share | Action::Manage, Resource::Workspace) => Rule::WorkspaceAdministrators,
+        (_, Resource::EvaluationDataset | Resource::User | Resource::Workspace) => Rule::Administrators,
         (Action::Create | Action::Show, kind) => {
             Rule::needs([Requirement::of(type_of(kind), EVERYTHING, Act::NotDenied)])
         }

@@ -2,10 +2,10 @@
 
 use access::User;
 use entities::unreadable;
-use key_schema::attributes::{DISABLED, GRANTS, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION};
+use key_schema::attributes::{DISABLED, GRANTS, IN_WORKSPACE, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION};
 use key_schema::{Ordinal, access_rows};
 use mlflow_api::auth::{GrantType, Level};
-use mlflow_api::{Result, UserName};
+use mlflow_api::{Result, UserName, Workspace};
 use table::{Item, Table};
 
 use crate::passwords::PasswordHash;
@@ -111,6 +111,14 @@ pub fn role_grants(role: &Item) -> Result<Vec<RoleGrant>> {
     let mut grants = grants.map(grant).collect::<Result<Vec<_>>>()?;
     grants.sort_by_key(|grant| grant.id);
     Ok(grants)
+}
+
+/// What a role grants in a workspace: nothing, unless it is a role of that one.
+///
+/// # Errors
+/// An internal one, if the role's item cannot be read.
+pub(crate) fn role_grants_in(role: &Item, workspace: &Workspace) -> Result<Vec<RoleGrant>> {
+    if role.text(IN_WORKSPACE) == Some(workspace.as_str()) { role_grants(role) } else { Ok(Vec::new()) }
 }
 
 /// The key of a role.

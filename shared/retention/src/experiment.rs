@@ -1,7 +1,7 @@
 //! Removing an experiment, with its runs, logged models and traces, deleted by themselves or not.
 
 use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, UPDATED};
-use entities::{experiment_state, read_all};
+use entities::{experiment_state, in_workspace, read_all};
 use experiments::TraceSetting;
 use key_schema::index::{LoggedModelsByStage, RunsByTime};
 use key_schema::rows;
@@ -24,7 +24,7 @@ impl Retention {
         report: &dyn Report,
     ) -> Result<()> {
         let row = rows::ExperimentRemoval::key(&experiment);
-        let claim = self.claim(std::slice::from_ref(&row)).await?;
+        let claim = self.claim_with(vec![in_workspace(Item::new(row.clone()), workspace)]).await?;
         match self.remove_claimed(workspace, experiment, which, report).await? {
             None => {
                 self.finish(&[row]).await?;

@@ -27,6 +27,8 @@ pub struct Found {
     pub models: BTreeMap<ExperimentId, Vec<ModelId>>,
     /// Experiments, which go with all that is in them.
     pub experiments: Vec<ExperimentId>,
+    /// The workspaces of those experiments that are named, where these are in another one than the rest.
+    pub(crate) elsewhere: BTreeMap<ExperimentId, Workspace>,
     /// What is not so any more when its turn comes stays.
     pub(crate) which: Which,
     /// The same of runs.
@@ -65,6 +67,15 @@ impl Retention {
             }
         }
         Ok(found)
+    }
+
+    /// Everything in a workspace that no request can name any more.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn removed_with(&self, workspace: &Workspace) -> Result<Found> {
+        let experiments = self.indexer.experiments(workspace).await?;
+        Ok(Found { experiments, which: Which::All, of_runs: Which::All, ..Found::default() })
     }
 
     async fn experiments_deleted(&self, workspace: &Workspace, which: Which) -> Result<Vec<ExperimentId>> {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use entities::attributes::{STAGE, UPDATED};
-use entities::{experiment_state, locate_model, locate_run, run_deleted_since, stage_from};
+use entities::attributes::{STAGE, UPDATED, WORKSPACE};
+use entities::{experiment_state, locate_model, locate_run, run_deleted_since, stage_from, workspace_named};
 use key_schema::{Key, rows};
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{Error, ExperimentId, ModelId, Result, RunId, python};
+use mlflow_api::{Error, ExperimentId, ModelId, Result, RunId, Workspace, python};
 use table::Item;
 
 use crate::age::Age;
@@ -45,8 +45,11 @@ impl Retention {
         let which = Which::Deleted { before: age.map(Age::before) };
         let only = age.map(Age::as_str).unwrap_or_default();
         let of_runs = if named.even_active { Which::All } else { which };
+        let elsewhere: BTreeMap<_, _> =
+            self.experiments_named(&named.experiments, which, only).await?.into_iter().collect();
         Ok(Found {
-            experiments: self.experiments_named(&named.experiments, which, only).await?,
+            experiments: elsewhere.keys().copied().collect(),
+            elsewhere,
             runs: self.runs_named(&named.runs, of_runs, only).await?,
             models: self.models_named(&named.models, which, only).await?,
             which,
@@ -54,7 +57,12 @@ impl Retention {
         })
     }
 
-    async fn experiments_named(&self, ids: &[String], which: Which, only: &str) -> Result<Vec<ExperimentId>> {
+    async fn experiments_named(
+        &self,
+        ids: &[String],
+        which: Which,
+        only: &str,
+    ) -> Result<Vec<(ExperimentId, Workspace)>> {
         let ids = ids.iter().map(|id| ExperimentId::parse(id)).collect::<Result<Vec<_>>>()?;
         let keys: Vec<_> = ids.iter().map(rows::Experiment::key).collect();
         let items = self.table.get_many(&keys).await?;
@@ -79,7 +87,8 @@ impl Retention {
                 young.join(", ")
             )));
         }
-        Ok(ids)
+        let workspace = |key| workspace_named(items.get(key).and_then(|item| item.text(WORKSPACE)));
+        ids.iter().zip(&keys).map(|(id, key)| Ok((*id, workspace(key).map_err(Error::internal)?))).collect()
     }
 
     async fn runs_named(&self, ids: &[String], which: Which, only: &str) -> Result<BTreeMap<ExperimentId, Vec<RunId>>> {

@@ -16,7 +16,7 @@ impl Retention {
     /// Those of the table, after all others were tried. What was not removed then stays as it was, or is removed by the next call.
     pub async fn remove(&self, workspace: &Workspace, found: &Found, report: &dyn Report) -> Result<()> {
         let mut failures = Failures::default();
-        failures.note("what was begun", self.resume(workspace, report).await)?;
+        failures.note("what was begun", self.resume(report).await)?;
         for (experiment, runs) in &found.runs {
             let removed = self.remove_runs(*experiment, runs, found.of_runs, report).await;
             failures.note(format_args!("runs of experiment {experiment}"), removed.map(drop))?;
@@ -26,6 +26,7 @@ impl Retention {
             failures.note(format_args!("logged models of experiment {experiment}"), removed.map(drop))?;
         }
         for experiment in &found.experiments {
+            let workspace = found.elsewhere.get(experiment).unwrap_or(workspace);
             let removed = self.remove_experiment(workspace, *experiment, found.which, report).await;
             failures.note(format_args!("experiment {experiment}"), removed)?;
         }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use entities::attributes::WORKSPACE;
+use entities::{read_all, workspace_named};
 use key_schema::{Key, KeyRange, rows};
-use mlflow_api::{Result, Workspace};
+use mlflow_api::Result;
 use table::{Item, Query};
 
 use crate::failures::Failures;
@@ -17,8 +19,12 @@ impl Retention {
     ///
     /// # Errors
     /// Those of the table, after all others were tried.
-    pub async fn resume(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
-        let experiments = self.begun(rows::ExperimentRemoval::all().range(), rows::ExperimentRemoval::parse).await?;
+    pub async fn resume(&self, report: &dyn Report) -> Result<()> {
+        let experiments = self.table.query(Query::of(rows::ExperimentRemoval::all())).await?;
+        let experiments = read_all(&experiments, "the removal of an experiment", |item| {
+            let workspace = workspace_named(item.text(WORKSPACE)).ok()?;
+            Some((rows::ExperimentRemoval::parse(&item.key()?)?.experiment, workspace))
+        })?;
         let mut failures = Failures::default();
         let mut runs = BTreeMap::<_, Vec<_>>::new();
         for row in self.begun(rows::RunRemoval::all().range(), rows::RunRemoval::parse).await? {
@@ -28,7 +34,7 @@ impl Retention {
             let removed = self.remove_runs(experiment, &runs, Which::default(), report).await;
             failures.note(format_args!("runs of experiment {experiment}"), removed.map(drop))?;
         }
-        let going: HashSet<_> = experiments.iter().map(|row| row.experiment).collect();
+        let going: HashSet<_> = experiments.iter().map(|(experiment, _)| *experiment).collect();
         let mut models = BTreeMap::<_, Vec<_>>::new();
         for row in self.begun(rows::LoggedModelRemoval::all().range(), rows::LoggedModelRemoval::parse).await? {
             models.entry(row.experiment).or_default().push(row.model);
@@ -38,9 +44,11 @@ impl Retention {
             let removed = self.remove_models(experiment, &models, which, report).await;
             failures.note(format_args!("logged models of experiment {experiment}"), removed.map(drop))?;
         }
-        for row in experiments {
-            let removed = self.remove_experiment(workspace, row.experiment, Which::default(), report).await;
-            failures.note(format_args!("experiment {}", row.experiment), removed)?;
+        for (experiment, workspace) in experiments {
+            // What was moved there with its workspace was not deleted by itself.
+            let which = if workspace.is_for_removal() { Which::All } else { Which::default() };
+            let removed = self.remove_experiment(&workspace, experiment, which, report).await;
+            failures.note(format_args!("experiment {experiment}"), removed)?;
         }
         failures.finish()
     }

@@ -53,6 +53,10 @@ pub(crate) async fn writes(walk: &mut Walk) {
         }
     }
     walk.send(&format!("DELETE {V2}/users/delete"), &[], json!({ "username": "leaver" })).await;
+    let (all, one) = (format!("{V3}/workspaces"), format!("{V3}/workspaces/{{workspace_name}}"));
+    walk.send_with(&format!("POST {all}"), &[], "", json!({ "name": "sample" }), 201).await;
+    walk.send(&format!("PATCH {one}"), &["sample"], json!({ "description": "of the walk" })).await;
+    walk.send_with(&format!("DELETE {one}"), &["sample"], "", json!({}), 204).await;
 }
 
 pub(crate) async fn reads(walk: &mut Walk) {
@@ -82,6 +86,8 @@ pub(crate) async fn reads(walk: &mut Walk) {
         get(V3, "roles/permissions/list", &of_role),
         get(V3, "roles/users/list", &of_role),
         ("GET /signup".to_owned(), json!({})),
+        get(V3, "workspaces", ""),
+        get(V3, "workspaces/{workspace_name=default}", ""),
     ])
     .await;
 }

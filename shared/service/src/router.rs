@@ -1,7 +1,9 @@
 //! From route rows to an axum router.
 
 use std::any::Any;
+use std::sync::Arc;
 
+use access::{Arrived, Authorizer};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request as HttpRequest;
@@ -18,6 +20,7 @@ use crate::answer::{error_response, error_with_retry, html_method_not_allowed, h
 use crate::endpoint::{Frame, Store};
 use crate::incoming::Incoming;
 use crate::route::Route;
+use crate::signed_in::OPEN;
 use crate::workspaces::without_workspaces;
 
 /// Answers from this size on, in bytes, are compressed for clients that take it.
@@ -44,13 +47,27 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
             rows = rows.route(&path, on(method_filter(route.method), serve));
         }
     }
+    let authorizer = Arc::clone(&frame.authorizer);
     let rows = rows
-        .fallback(|| async { html_unknown_path() })
+        .fallback(move |request: HttpRequest| unknown(Arc::clone(&authorizer), request))
         .method_not_allowed_fallback(|| async { html_method_not_allowed() });
-    without_workspaces(rows)
-        .layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
+    let rows = if frame.authorizer.has_workspaces() { rows } else { without_workspaces(rows) };
+    rows.layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(axum::middleware::map_response(protected))
+}
+
+/// The answer for a path that no row has. Whoever has to sign in is asked to do so first, as by MLflow: clients that are known take the 404 for
+/// an endpoint that the server does not have.
+async fn unknown(authorizer: Arc<dyn Authorizer>, request: HttpRequest) -> Response {
+    let (parts, _) = request.into_parts();
+    if OPEN.iter().any(|open| parts.uri.path().starts_with(open)) {
+        return html_unknown_path();
+    }
+    match authorizer.authenticate(&Arrived::of(&parts)).await {
+        Ok(_) => html_unknown_path(),
+        Err(error) => error_response(&error),
+    }
 }
 
 /// A router that knows no path.
@@ -326,7 +343,8 @@ mod tests {
             ("GET", "/static-files/a.js", StatusCode::OK),
             ("GET", "/health", StatusCode::OK),
             ("GET", "/api/2.0/mlflow/open", StatusCode::OK),
-            ("GET", "/nothing", StatusCode::NOT_FOUND),
+            ("GET", "/nothing", StatusCode::UNAUTHORIZED),
+            ("GET", "/static-files/nothing/there", StatusCode::NOT_FOUND),
         ] {
             let request = http::Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
             let response = app.clone().oneshot(request).await.unwrap();

@@ -12,7 +12,7 @@ use mlflow_api::Result;
 use crate::answer::error_response;
 
 /// What everybody may have, as with MLflow (`_UNPROTECTED_PATH_PREFIXES`): a page that asks who somebody is has its own files.
-const OPEN: [&str; 2] = ["/static-files/", "/favicon.ico"];
+pub(crate) const OPEN: [&str; 2] = ["/static-files/", "/favicon.ico"];
 
 /// The same router for those who are known to the authorizer, but for the files of the page.
 pub fn signed_in(router: Router, authorizer: Arc<dyn Authorizer>) -> Router {

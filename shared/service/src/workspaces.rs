@@ -1,16 +1,15 @@
-//! Workspaces, of which there is one: a request that names any is refused, as MLflow refuses it where workspaces are off.
+//! Where there are no workspaces but one, a request that names any is refused, as MLflow refuses it where workspaces are off.
 
+use access::WORKSPACE_HEADER as HEADER;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use mlflow_api::{Error, ErrorCode, Result};
 
 use crate::answer::error_response;
 
-/// The header by which clients name a workspace (`WORKSPACE_HEADER_NAME`).
-const HEADER: HeaderName = HeaderName::from_static("x-mlflow-workspace");
 /// What clients ask first, whatever workspace they mean.
 const SERVER_INFO: &str = "/mlflow/server-info";
 

@@ -1,23 +1,23 @@
 //! What users are granted themselves: in the partition of each in the table of data.
 
-use access::Along;
-use key_schema::attributes::{HOME, ID, LEVEL, LEVELS, NAME, RESOURCE, SCORER, USER_ID};
-use key_schema::{Key, Name, rows};
+use access::{Along, Identity, Scope};
+use entities::workspace_named;
+use key_schema::attributes::{HOME, ID, IN_WORKSPACE, LEVEL, LEVELS, NAME, RESOURCE, SCORER, USER_ID, WORKSPACE};
+use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level, Role, RolePermission, UserPermission};
-use mlflow_api::{Error, ErrorCode, ExperimentId, Result, UserName};
-use permissions::{Account, Kept, KeptGrant, granted_key, scorer_of, unknown_key};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, UserName, Workspace};
+use permissions::{Account, Kept, KeptGrant, granted_in, granted_key, granted_where, scorer_of, unknown_key};
 use sha2::{Digest, Sha256};
 use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Write, map, number, text};
 
 use super::Store;
 
-/// The workspace of everything, as long as there is one.
-const WORKSPACE: &str = "default";
 /// What is granted to a user himself is answered as a role of his own, which has his id and this.
 const OWN_ROLE: u32 = 1 << 31;
 
 /// One thing that a user is granted himself.
 struct Own {
+    workspace: Workspace,
     kind: GrantType,
     pattern: String,
     level: Level,
@@ -28,13 +28,15 @@ impl Store {
     pub(super) async fn find_resource(
         &self,
         along: &Along,
+        workspace: &Workspace,
         kind: GrantType,
         pattern: &str,
     ) -> Result<Option<(Kept, String)>> {
         if pattern == EVERYTHING {
             return Ok(None);
         }
-        let model = || rows::RegisteredModel::key(&Name::from(pattern));
+        let model_key = ModelKey::of(workspace, pattern);
+        let model = || rows::RegisteredModel::key(&model_key);
         let scorer = scorer_of(pattern);
         let key = match kind {
             GrantType::Experiment => ExperimentId::parse(pattern).ok().map(|id| rows::Experiment::key(&id)),
@@ -57,13 +59,26 @@ impl Store {
                 (Kept::Scorer(experiment, name), id)
             }),
             _ if is_named(pattern) => {
-                let home = text(HOME).unwrap_or_else(|| pattern.to_owned());
+                let home = text(HOME).unwrap_or_else(|| model_key.to_attribute());
                 let kept = if kind == GrantType::Prompt { Kept::Prompt(home) } else { Kept::RegisteredModel(home) };
                 // What whoever shares may share is the model that he was asked about, and no other that has its name now.
                 text(ID).filter(|id| along.is_asked_about(pattern, id)).map(|id| (kept, id))
             }
             _ => None,
         })
+    }
+
+    /// Whether there is such a resource in the workspace of a request. One or two requests.
+    pub(crate) async fn has_resource(&self, scope: &Scope, kind: GrantType, pattern: &str) -> Result<bool> {
+        let workspace = scope.workspace();
+        let Some((on, _)) = self.find_resource(&Along::nothing(), workspace, kind, pattern).await? else {
+            return Ok(false);
+        };
+        // Neither an experiment's id nor a scorer says its workspace.
+        let (Kept::Experiment(experiment) | Kept::Scorer(experiment, _)) = on else { return Ok(true) };
+        let item = self.data.get(&rows::Experiment::key(&experiment)).await?;
+        let of = item.map(|item| workspace_named(item.text(WORKSPACE))).transpose()?;
+        Ok(of.as_ref() == Some(workspace))
     }
 
     /// Grants a user something. Three requests.
@@ -79,6 +94,7 @@ impl Store {
         level: Level,
     ) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
+        let workspace = along.workspace();
         let taken = || {
             let message = format!(
                 "Permission for user={name} on resource_type={}, resource_id={pattern} already exists.",
@@ -87,14 +103,17 @@ impl Store {
             Error::new(ErrorCode::ResourceAlreadyExists, message)
         };
         if pattern == EVERYTHING {
-            return self.grant_all(name, user_id, kind, level, taken).await;
+            return self.grant_all(name, user_id, &granted_in(&workspace, kind.name()), level, taken).await;
         }
-        let item = match self.find_resource(along, kind, pattern).await? {
-            Some((on, resource)) => KeptGrant { on, user_id, resource, level }.item(name),
-            None => Item::new(unknown_key(name, kind, pattern))
+        let item = if let Some((on, id)) = self.find_resource(along, &workspace, kind, pattern).await? {
+            KeptGrant { on, user_id, resource: granted_in(&workspace, &id), level }.item(name)
+        } else {
+            let item = Item::new(unknown_key(name, kind, &granted_in(&workspace, pattern)))
                 .with(USER_ID, number(user_id))
                 .with(NAME, text(pattern))
-                .with(LEVEL, text(level.name())),
+                .with(LEVEL, text(level.name()));
+            let is_default = workspace == Workspace::default();
+            if is_default { item } else { item.with(IN_WORKSPACE, text(workspace.as_str())) }
         };
         let is_other = |attribute: &str| {
             item.0
@@ -120,7 +139,7 @@ impl Store {
         &self,
         name: &UserName,
         user_id: u32,
-        kind: GrantType,
+        kind: &str,
         level: Level,
         taken: impl Fn() -> Error,
     ) -> Result<()> {
@@ -130,7 +149,7 @@ impl Store {
                 let item = self.data.get(&key).await?;
                 let own = item.as_ref().filter(|item| item.number(USER_ID) == Some(i64::from(user_id)));
                 let Some(own) = own else {
-                    let levels = Map::from([(kind.name().to_owned(), text(level.name()))]);
+                    let levels = Map::from([(kind.to_owned(), text(level.name()))]);
                     let new = Item::new(key.clone()).with(USER_ID, number(user_id)).with(LEVELS, map(levels));
                     let before = item.as_ref().and_then(|item| item.0.get(USER_ID)).cloned();
                     let condition = match before {
@@ -139,13 +158,13 @@ impl Store {
                     };
                     return Ok(Plan::Write(vec![Write::Put(new, condition)], ()));
                 };
-                if own.map(LEVELS).is_some_and(|levels| levels.contains_key(kind.name())) {
+                if own.map(LEVELS).is_some_and(|levels| levels.contains_key(kind)) {
                     return Err(taken());
                 }
                 let update = Update::new(key.clone())
-                    .set((LEVELS, kind.name()), text(level.name()))
+                    .set((LEVELS, kind), text(level.name()))
                     .only_if(Condition::Equals(USER_ID.into(), number(user_id)))
-                    .only_if(Condition::Missing((LEVELS, kind.name()).into()));
+                    .only_if(Condition::Missing((LEVELS, kind).into()));
                 Ok::<_, Error>(Plan::Write(vec![Write::Update(update)], ()))
             })
             .await
@@ -158,14 +177,16 @@ impl Store {
     pub async fn revoke(&self, along: &Along, name: &UserName, kind: GrantType, pattern: &str) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let is_his = Condition::Equals(USER_ID.into(), number(user_id));
+        let workspace = along.workspace();
         let is_revoked = if pattern == EVERYTHING {
-            let update = Update::new(rows::TypePermissions::key(name)).remove((LEVELS, kind.name()));
-            let is_granted = Condition::Exists((LEVELS, kind.name()).into());
+            let kind = granted_in(&workspace, kind.name());
+            let update = Update::new(rows::TypePermissions::key(name)).remove((LEVELS, kind.as_str()));
+            let is_granted = Condition::Exists((LEVELS, kind.as_str()).into());
             self.once(Write::Update(update.only_if(is_his).only_if(is_granted))).await?
         } else {
-            let unknown = Write::Delete(unknown_key(name, kind, pattern), is_his.clone());
-            let known = self.find_resource(along, kind, pattern).await?.map(|(on, resource)| {
-                let is_for_it = Condition::Equals(RESOURCE.into(), text(resource));
+            let unknown = Write::Delete(unknown_key(name, kind, &granted_in(&workspace, pattern)), is_his.clone());
+            let known = self.find_resource(along, &workspace, kind, pattern).await?.map(|(on, id)| {
+                let is_for_it = Condition::Equals(RESOURCE.into(), text(granted_in(&workspace, &id)));
                 Write::Delete(granted_key(name, &on), is_his.and(is_for_it))
             });
             let is_revoked = match known {
@@ -184,6 +205,31 @@ impl Store {
         )))
     }
 
+    /// Takes back what users were granted for all of a type in a workspace: what was granted for one thing ends with that. Two requests for each
+    /// user.
+    ///
+    /// # Errors
+    /// Those of the table; then it may be done again.
+    pub(crate) async fn types_revoke_in(&self, workspace: &Workspace) -> Result<()> {
+        for account in self.users().await? {
+            let key = rows::TypePermissions::key(&account.user.name);
+            let Some(item) = self.data.get(&key).await? else { continue };
+            let granted: Vec<_> = item.map(LEVELS).into_iter().flat_map(Map::keys).cloned().collect();
+            let is_there = |kind: &&String| granted_where(kind).is_some_and(|(granted, _)| granted == *workspace);
+            let revoked: Vec<_> = granted.iter().filter(is_there).collect();
+            if revoked.is_empty() {
+                continue;
+            }
+            let update = Update::new(key).only_if(Condition::item_exists());
+            let update = revoked.iter().fold(update, |update, kind| update.remove((LEVELS, kind.as_str())));
+            match self.data.transact(&[Write::Update(update)]).await {
+                Ok(()) | Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// What a user is granted himself, in the order of types and resources, without what counts no longer.
     async fn own(&self, account: &Account) -> Result<Vec<Own>> {
         let name = &account.user.name;
@@ -192,24 +238,32 @@ impl Store {
             items.into_iter().filter(|item| item.number(USER_ID) == Some(i64::from(account.user.id))).collect();
         let kept: Vec<_> = items.iter().filter_map(KeptGrant::of).collect();
         let names = self.basic.names_of(&kept).await?;
-        let current = kept
-            .iter()
-            .zip(names)
-            .filter_map(|(grant, pattern)| Some(Own { kind: grant.on.kind(), pattern: pattern?, level: grant.level }));
+        let current = kept.iter().zip(names).filter_map(|(grant, pattern)| {
+            let (workspace, _) = granted_where(&grant.resource)?;
+            Some(Own { workspace, kind: grant.on.kind(), pattern: pattern?, level: grant.level })
+        });
         let mut own: Vec<_> = current.collect();
         for item in &items {
             let levels = permissions::type_levels(item, account.user.id).into_iter();
-            own.extend(levels.map(|(kind, level)| Own { kind, pattern: EVERYTHING.to_owned(), level }));
+            own.extend(levels.map(|(workspace, kind, level)| Own {
+                workspace,
+                kind,
+                pattern: EVERYTHING.to_owned(),
+                level,
+            }));
             let key: Option<Key> = item.key();
             if let Some(row) = key.as_ref().and_then(rows::OtherPermission::parse)
                 && let (Some(kind), Some(level)) =
                     (GrantType::from_name(&row.kind.0), item.text(LEVEL).and_then(Level::from_name))
             {
                 let pattern = item.text(NAME).unwrap_or_default().to_owned();
-                own.push(Own { kind, pattern, level });
+                let workspace = item.text(IN_WORKSPACE).map_or_else(|| Ok(Workspace::default()), Workspace::parse)?;
+                own.push(Own { workspace, kind, pattern, level });
             }
         }
-        own.sort_by(|one, other| (one.kind.name(), &one.pattern).cmp(&(other.kind.name(), &other.pattern)));
+        own.sort_by(|one, other| {
+            (&one.workspace, one.kind.name(), &one.pattern).cmp(&(&other.workspace, other.kind.name(), &other.pattern))
+        });
         Ok(own)
     }
 
@@ -221,19 +275,20 @@ impl Store {
         let roles = self.roles_with(account.user.roles.iter().copied()).await?;
         let mut roles: Vec<_> = roles.iter().map(super::StoredRole::answer).collect();
         let own = self.own(account).await?;
-        if !own.is_empty() {
-            let id = OWN_ROLE + account.user.id;
-            let permissions = own.into_iter().map(|own| RolePermission {
-                id: own_id(account.user.id, &own),
+        for own in own.chunk_by(|one, other| one.workspace == other.workspace) {
+            let Some(workspace) = own.first().map(|own| &own.workspace) else { continue };
+            let id = own_role(account.user.id, workspace);
+            let permissions = own.iter().map(|own| RolePermission {
+                id: own_id(account.user.id, own),
                 role_id: id,
                 resource_type: own.kind.name(),
-                resource_pattern: own.pattern,
+                resource_pattern: own.pattern.clone(),
                 permission: own.level.name(),
             });
             roles.push(Role {
                 id,
                 name: format!("__user_{}__", account.user.id),
-                workspace: WORKSPACE.to_owned(),
+                workspace: workspace.to_string(),
                 description: None,
                 permissions: permissions.collect(),
             });
@@ -246,34 +301,51 @@ impl Store {
     /// # Errors
     /// The tables cannot be read.
     pub async fn permissions_of(&self, account: &Account) -> Result<Vec<UserPermission>> {
-        let of_role = |role: Role| {
-            let (role_id, role_name, workspace) = (role.id, role.name, role.workspace);
-            role.permissions.into_iter().map(move |permission| UserPermission {
-                role_id,
-                role_name: role_name.clone(),
-                workspace: workspace.clone(),
-                resource_type: permission.resource_type,
-                resource_pattern: permission.resource_pattern,
-                permission: permission.permission,
-            })
-        };
-        Ok(self.roles_of(account).await?.into_iter().flat_map(of_role).collect())
+        Ok(self.roles_of(account).await?.into_iter().flat_map(permissions_of).collect())
     }
 
     /// How much a user may do with a resource.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user.
-    pub async fn effective(&self, name: &UserName, kind: GrantType, pattern: &str) -> Result<Level> {
+    pub async fn effective(
+        &self,
+        identity: &Identity,
+        name: &UserName,
+        kind: GrantType,
+        pattern: &str,
+    ) -> Result<Level> {
         let found = self.user_get(name).await?;
-        let grants = self.basic.grants_of(&found.user).await?;
-        Ok(grants.effective(kind, pattern, self.basic.default_level()))
+        let grants = self.basic.grants_of(&found.user, &identity.workspace).await?;
+        Ok(grants.effective(kind, pattern, self.basic.default_in(identity)))
     }
+}
+
+/// What a role grants, as it is answered of a user.
+pub(crate) fn permissions_of(role: Role) -> impl Iterator<Item = UserPermission> {
+    let (role_id, role_name, workspace) = (role.id, role.name, role.workspace);
+    role.permissions.into_iter().map(move |permission| UserPermission {
+        role_id,
+        role_name: role_name.clone(),
+        workspace: workspace.clone(),
+        resource_type: permission.resource_type,
+        resource_pattern: permission.resource_pattern,
+        permission: permission.permission,
+    })
+}
+
+/// The id under which it is answered what a user is granted himself in a workspace.
+fn own_role(user: u32, workspace: &Workspace) -> u32 {
+    if *workspace == Workspace::default() {
+        return OWN_ROLE + user;
+    }
+    let hash = Sha256::digest(format!("{user} {workspace}"));
+    OWN_ROLE | hash.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
 }
 
 /// The id of what a user is granted himself, of 52 bits, which a client's JSON can hold: it is made of what it is the id of, so that who
 /// creates something needs no counter.
 fn own_id(user: u32, own: &Own) -> u64 {
-    let hash = Sha256::digest(format!("{user} {} {}", own.kind.name(), own.pattern));
+    let hash = Sha256::digest(format!("{user} {} {}", granted_in(&own.workspace, own.kind.name()), own.pattern));
     hash.first_chunk().map_or(0, |first| u64::from_be_bytes(*first) >> 12)
 }

@@ -8,14 +8,17 @@ mod roles;
 mod sessions;
 mod tokens;
 mod users;
+mod workspaces;
 
 use permissions::{Basic, Passwords};
 use table::Table;
 
+pub(crate) use grants::permissions_of;
 pub use roles::StoredRole;
 pub use sessions::SESSION;
 pub use tokens::NewToken;
 pub use users::Found;
+pub use workspaces::WorkspaceStore;
 
 /// The store.
 #[derive(Clone)]

@@ -1,12 +1,14 @@
 //! Roles.
 
-use access::Along;
+use std::collections::BTreeSet;
+
+use access::{Along, Caller, Scope, User};
 use entities::unreadable;
 use key_schema::attributes::{ASSIGNMENT, DESCRIPTION, GRANTS, IN_WORKSPACE, NAME, ROLE, ROLES, USER_ID, VERSION};
 use key_schema::{Key, Name, Ordinal, access_rows};
 use mlflow_api::auth::{Assignment, GrantType, Level, Role, RolePermission, granted};
-use mlflow_api::{Error, ErrorCode, Result, UserName};
-use permissions::{RoleGrant, role_grants};
+use mlflow_api::{Error, ErrorCode, Result, UserName, Workspace};
+use permissions::{Memberships, RoleGrant, role_grants};
 use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Write, map, number, text};
 
 use super::Store;
@@ -141,6 +143,41 @@ impl Store {
         StoredRole::of(&item.ok_or_else(|| no_role(role))?)
     }
 
+    /// The workspace of a role. One request.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`.
+    pub(crate) async fn role_workspace(&self, role: &Number) -> Result<String> {
+        Ok(self.role_get(role).await?.workspace)
+    }
+
+    /// The workspace of the role that has a grant. Two requests.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`.
+    pub(crate) async fn grant_workspace(&self, grant: &Number) -> Result<String> {
+        Ok(self.role_of(grant).await?.0.workspace)
+    }
+
+    /// In which workspaces the caller has roles; `None` for an administrator of the server, to whom that matters not.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub(crate) async fn memberships(&self, scope: &Scope) -> Result<Option<Memberships>> {
+        match scope.caller() {
+            Caller::User(user) if !user.is_admin => Ok(Some(self.basic.memberships(user).await?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The workspaces that a user administers, who is no administrator of the server.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub(crate) async fn administered_by(&self, user: &User) -> Result<BTreeSet<String>> {
+        Ok(self.basic.memberships(user).await?.administered)
+    }
+
     /// All roles, in the order of their ids. One request, and one for each hundred.
     ///
     /// # Errors
@@ -224,6 +261,20 @@ impl Store {
             .await
     }
 
+    /// Takes all roles of a workspace from their users, and deletes them. A few requests for each.
+    ///
+    /// # Errors
+    /// Those of the table; then it may be done again.
+    pub(crate) async fn roles_delete_of(&self, workspace: &str) -> Result<()> {
+        for role in self.roles().await?.into_iter().filter(|role| role.workspace == workspace) {
+            match self.role_delete(&Number(role.id.to_string())).await {
+                Err(error) if error.code != ErrorCode::ResourceDoesNotExist => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Adds something to what a role grants. Four requests, one more to look up the resource.
     ///
     /// # Errors
@@ -236,9 +287,9 @@ impl Store {
         level: Level,
     ) -> Result<RolePermission> {
         // Who names a role that is not there is told so before an id is given out.
-        self.role_get(role).await?;
-        let resource =
-            self.find_resource(&Along::nothing(), kind, pattern).await?.map(|(_, id)| id).unwrap_or_default();
+        let workspace = Workspace::parse(&self.role_get(role).await?.workspace).unwrap_or_default();
+        let found = self.find_resource(&Along::nothing(), &workspace, kind, pattern).await?;
+        let resource = found.map(|(_, id)| id).unwrap_or_default();
         let id = self.next_id(Kind::Grants).await?;
         let grant = &RoleGrant { id, level, kind, resource, pattern: pattern.to_owned() };
         self.access

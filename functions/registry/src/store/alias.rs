@@ -5,7 +5,7 @@
 
 use access::Granted;
 use key_schema::index::AliasedVersions;
-use key_schema::{IndexEntry, Key, Name, Ordinal, rows};
+use key_schema::{IndexEntry, Key, ModelKey, Ordinal, rows};
 use mlflow_api::registry::{LATEST_ALIAS, ModelVersion, VersionNumber};
 use mlflow_api::{Error, RegisteredModelName, Result, limits_registry as limits};
 use table::{Condition, Item, Plan, Query, Update, Write, number};
@@ -28,8 +28,9 @@ impl Store {
         if alias.to_lowercase() == LATEST_ALIAS {
             return self.version_get_latest(name).await;
         }
-        let mut aliased = self.aliased(&Name::from(name)).await?;
-        let model = self.model_named(name, take(&mut aliased, &model_key(name)))?;
+        let key = self.key_of(name);
+        let mut aliased = self.aliased(&key).await?;
+        let model = self.model_named(name, take(&mut aliased, &model_key(&key)))?;
         let number = model.aliases().get(alias).copied();
         let number = number.ok_or_else(|| Error::invalid(format!("Registered model alias {alias} not found.")))?;
         let home = model.home();
@@ -46,8 +47,8 @@ impl Store {
     }
 
     /// The model in its own partition and versions that have aliases. One request.
-    async fn aliased(&self, name: &Name) -> Result<Vec<Item>> {
-        let query = Query::of(AliasedVersions::all(name)).whole().limit(BESIDE);
+    async fn aliased(&self, key: &ModelKey) -> Result<Vec<Item>> {
+        let query = Query::of(AliasedVersions::all(key)).whole().limit(BESIDE);
         Ok(self.table.query_page(&query).await?.items)
     }
 

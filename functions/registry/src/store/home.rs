@@ -4,37 +4,37 @@
 //! that was renamed or deleted is changed under its old name by nobody.
 
 use entities::{in_workspace, workspace_named};
-use key_schema::{Key, Name, rows};
+use key_schema::{Key, ModelKey, rows};
 use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Item, Write, text};
 
 use super::attributes::{ID, NAME, WORKSPACE};
 
 /// The row of a home.
-pub(super) fn home_row(workspace: &Workspace, home: &str, id: &str, name: &str) -> Item {
+pub(super) fn home_row(workspace: &Workspace, home: &ModelKey, id: &str, name: &str) -> Item {
     in_workspace(Item::new(home_key(home)).with(ID, text(id)).with(NAME, text(name)), workspace)
 }
 
-/// Whether the item of a model, or of its home, is of this workspace: neither key says so.
+/// Whether the item of a model, or of its home, is of this workspace. The key of a home says only of which it once was.
 pub(super) fn is_in(item: &Item, workspace: &Workspace) -> Result<bool> {
     Ok(workspace_named(item.text(WORKSPACE)).map_err(Error::internal)? == *workspace)
 }
 
-pub(super) fn home_key(home: &str) -> Key {
-    rows::ModelHome::key(&Name::from(home))
+pub(super) fn home_key(home: &ModelKey) -> Key {
+    rows::ModelHome::key(home)
 }
 
-/// A part of a transaction: the rows in the partition of this name are those of the model of this name, which has this id if that is known.
-pub(super) fn is_at_home(name: &str, id: Option<&str>) -> Write {
+/// A part of a transaction: the rows of this key are those of the model of this name, which has this id if that is known.
+pub(super) fn is_at_home(key: &ModelKey, name: &str, id: Option<&str>) -> Write {
     let is_named = Condition::Equals(NAME.into(), text(name));
-    let condition = match id {
-        Some(id) => is_named.and(Condition::Equals(ID.into(), text(id))),
-        None => is_named,
+    // The key says where the model was made: it may have come elsewhere, and another one has its name here.
+    let is_here = match key.workspace() {
+        Some(workspace) => Condition::Equals(WORKSPACE.into(), text(workspace)),
+        None => Condition::Missing(WORKSPACE.into()),
     };
-    Write::Check(home_key(name), condition)
-}
-
-/// A home that no other model has had or will have: a name has no colon.
-pub(super) fn new_home(name: &str, id: &str) -> String {
-    format!("{name}:{id}")
+    let condition = match id {
+        Some(id) => is_named.and(is_here).and(Condition::Equals(ID.into(), text(id))),
+        None => is_named.and(is_here),
+    };
+    Write::Check(home_key(key), condition)
 }

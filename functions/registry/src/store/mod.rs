@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use access::Along;
 use artifact_store::Artifacts;
-use key_schema::attributes;
+use key_schema::{ModelKey, attributes};
 use table::Table;
 
 pub use model::NewModel;
@@ -72,6 +72,11 @@ impl Store {
     #[must_use]
     pub fn along(&self, along: &Along) -> Self {
         Self { along: along.clone(), ..self.clone() }
+    }
+
+    /// What the rows of a model of this name are kept under, unless its home is elsewhere.
+    fn key_of(&self, name: &str) -> ModelKey {
+        ModelKey::of(&self.along.workspace(), name)
     }
 
     /// The same store, where the server keeps artifacts here, whatever its artifact root is.

@@ -1,9 +1,9 @@
 //! Registered models: create, read, update, rename.
 
 use access::{Granted, Guarded, Resource};
-use entities::{in_workspace, now_ms};
+use entities::{if_closed, in_workspace, is_open, now_ms};
 use key_schema::index::AliasedVersions;
-use key_schema::{ModelKind, Name, Ordinal, rows};
+use key_schema::{ModelKey, ModelKind, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, Workspace, limits_registry as limits, python};
 use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Value, Write, map, number, text};
@@ -12,7 +12,7 @@ use super::Store;
 use super::attributes::{
     ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED, VERSIONS,
 };
-use super::home::{home_key, home_row, new_home};
+use super::home::{home_key, home_row};
 use super::model_item::{
     Model, kind_of_tag, list_changed, list_key, list_row, model_entity, model_key, model_not_found,
 };
@@ -43,10 +43,11 @@ impl Store {
             limits::model_tag(key, value)?;
         }
         let id = ulid::Ulid::generate().to_string();
+        let key = ModelKey::of(workspace, name);
         let created = now_ms();
         let kind =
             kind_of_tag(new.tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG).map(|(_, tag)| tag.as_str()));
-        let item = Item::new(model_key(name))
+        let item = Item::new(model_key(&key))
             .with(NAME, text(name))
             .with(ID, text(&id))
             .with(CREATED, number(created))
@@ -59,10 +60,9 @@ impl Store {
             .indexed(AliasedVersions::key(&Ordinal(0)));
         let item = self.along.owned(in_workspace(item, workspace));
         let resource = if kind == ModelKind::Prompt { Resource::Prompt } else { Resource::RegisteredModel };
-        for home in [name.to_owned(), new_home(name, &id)] {
-            let item = if home == name { item.clone() } else { item.clone().with(HOME, text(&home)) };
-            let (mut item, tag_rows) =
-                documents::new_document(item, &new.tags, |tag| rows::ModelTag::key(&Name::from(home.as_str()), tag));
+        for home in [key.clone(), key.beside(&id)] {
+            let item = if home == key { item.clone() } else { item.clone().with(HOME, text(home.to_attribute())) };
+            let (mut item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ModelTag::key(&home, tag));
             if let (ModelKind::Prompt, Some(Value::M(tags))) = (kind, item.0.get_mut(TAGS)) {
                 // However many tags there are, the kind is read off the document.
                 tags.entry(IS_PROMPT_TAG.to_owned()).or_insert_with(|| text("true"));
@@ -71,7 +71,12 @@ impl Store {
                 Write::Put(home_row(workspace, &home, &id, name), Condition::item_missing()),
                 Write::Put(list_row(workspace, name, kind, created), Condition::Always),
             ];
-            others.extend(self.along.created(resource, &guarded, &id, &home));
+            others.extend(self.along.created(resource, &guarded, &id, &home.to_attribute()));
+            // The model's own item comes before them.
+            let check = is_open(workspace).map(|check| {
+                others.push(check);
+                others.len()
+            });
             documents::take_all_rows(&mut others, tag_rows.clone())?;
             match self.table.create(item.clone(), others).await {
                 Ok(()) => {
@@ -81,6 +86,9 @@ impl Store {
                 Err(Failure::Cancelled(reasons)) => {
                     if let Some(Reason::Refused(Some(item))) = reasons.first() {
                         return Err(taken(name, item, is_tagged(&new.tags)));
+                    }
+                    if let Some(closed) = if_closed(workspace, check.and_then(|check| reasons.get(check))) {
+                        return Err(closed);
                     }
                 }
                 Err(failure) => return Err(failure.into()),
@@ -100,7 +108,7 @@ impl Store {
     /// The model of this name. One request.
     pub(super) async fn model_find(&self, name: &str) -> Result<Model> {
         limits::model_name(name)?;
-        self.model_named(name, self.table.get(&model_key(name)).await?)
+        self.model_named(name, self.table.get(&model_key(&self.key_of(name))).await?)
     }
 
     /// The model whose item this is, if it is the one of the name that the request was allowed to touch: the name may be another's by now.
@@ -153,6 +161,11 @@ impl Store {
         self.table
             .change("a model", |refusal| async move {
                 let is_moved = name != new_name;
+                if let Some(closed) =
+                    if_closed(workspace, refusal.0.get(5).filter(|_| is_moved && is_open(workspace).is_some()))
+                {
+                    return Err(closed);
+                }
                 if is_moved && refusal.is_of(0) && !refusal.is_of(1) {
                     if refusal.item(0).is_some_and(|item| item.text(NAME) != Some(new_name)) {
                         return Err(Error::key_taken("registered model"));
@@ -163,7 +176,7 @@ impl Store {
                 let model = self.model_find(name).await?;
                 let now = now_ms();
                 let home = model.home();
-                let at_home = Update::new(home_key(&home.0))
+                let at_home = Update::new(home_key(&home))
                     .only_if(Condition::Equals(ID.into(), text(model.id())))
                     .set(NAME, text(new_name))
                     .set(RENAMED, number(now));
@@ -171,11 +184,12 @@ impl Store {
                     let kind = model.kind();
                     let mut writes = vec![
                         Write::Put(moved(&model, new_name, now), Condition::item_missing()),
-                        Write::Delete(model_key(name), model.is_unchanged()),
+                        Write::Delete(model_key(&model.key()), model.is_unchanged()),
                         Write::Put(list_row(workspace, new_name, kind, now), Condition::Always),
                         Write::Delete(list_key(workspace, name, kind), Condition::Always),
                         Write::Update(at_home),
                     ];
+                    writes.extend(is_open(workspace));
                     writes.extend(along.iter().cloned());
                     writes
                 } else {
@@ -243,11 +257,12 @@ impl Store {
 /// A model under another name.
 fn moved(model: &Model, new_name: &str, now: i64) -> Item {
     let mut item = model.item.clone();
-    item.0.extend(Item::new(model_key(new_name)).0);
+    let key = ModelKey::of(&model.workspace, new_name);
+    item.0.extend(Item::new(model_key(&key)).0);
     let item = item.with(NAME, text(new_name)).with(UPDATED, number(now)).with(RENAMED, number(now));
-    let home = model.home().0;
-    let mut item = item.with(HOME, text(&home));
-    if home == new_name {
+    let home = model.home();
+    let mut item = item.with(HOME, text(home.to_attribute()));
+    if home == key {
         item.0.remove(HOME);
     }
     item

@@ -1,7 +1,7 @@
 //! Deleting models.
 
 use access::{Granted, Guarded};
-use key_schema::{Key, Name, Ordinal, part, rows};
+use key_schema::{Key, ModelKey, Ordinal, part, rows};
 use mlflow_api::{RegisteredModelName, Result, Workspace};
 use table::{Condition, Failure, Item, Plan, Query, Update, Write, text};
 
@@ -29,33 +29,33 @@ impl Store {
                 let model = match self.model_or_refused(name, refusal).await {
                     Ok(model) => model,
                     Err(error) => {
-                        self.home_clear_deserted(name).await?;
+                        self.home_clear_deserted(workspace, &self.key_of(name)).await?;
                         return Err(error);
                     }
                 };
                 let mut writes = vec![
-                    Write::Delete(model_key(name), model.is_unchanged()),
+                    Write::Delete(model_key(&model.key()), model.is_unchanged()),
                     Write::Delete(list_key(workspace, name, model.kind()), Condition::Always),
-                    Write::Update(Update::new(home_key(&model.home().0)).only_if(model.is_same()).remove(NAME)),
+                    Write::Update(Update::new(home_key(&model.home())).only_if(model.is_same()).remove(NAME)),
                 ];
                 writes.extend(along.iter().cloned());
                 Ok(Plan::Write(writes, model))
             })
             .await?;
-        self.home_clear(&model.home(), model.id()).await
+        self.home_clear(workspace, &model.home(), model.id()).await
     }
 
     /// Clears the home of a name whose model is gone; nothing, where it is not.
-    async fn home_clear_deserted(&self, name: &str) -> Result<()> {
-        let Some(item) = self.table.get(&home_key(name)).await? else { return Ok(()) };
+    async fn home_clear_deserted(&self, workspace: &Workspace, home: &ModelKey) -> Result<()> {
+        let Some(item) = self.table.get(&home_key(home)).await? else { return Ok(()) };
         match item.text(ID) {
-            Some(id) if !item.has(NAME) => self.home_clear(&Name::from(name), id).await,
+            Some(id) if !item.has(NAME) => self.home_clear(workspace, home, id).await,
             _ => Ok(()),
         }
     }
 
     /// Deletes all rows of a home whose model is gone, and the home at last. Every step checks that it is still that model's.
-    async fn home_clear(&self, home: &Name, id: &str) -> Result<()> {
+    async fn home_clear(&self, workspace: &Workspace, home: &ModelKey, id: &str) -> Result<()> {
         let deserted = Condition::Equals(ID.into(), text(id)).and(Condition::Missing(NAME.into()));
         // Versions with their tags, and tags of the model. The home's own row comes last, and the model of that name stays.
         for range in [rows::ModelVersion::all(home).range(), rows::ModelTag::all(home).range()] {
@@ -65,8 +65,8 @@ impl Store {
                 if page.items.is_empty() {
                     break;
                 }
-                for part in parts(home, &page.items) {
-                    let check = Write::Check(home_key(&home.0), deserted.clone());
+                for part in parts(workspace, home, &page.items) {
+                    let check = Write::Check(home_key(home), deserted.clone());
                     let deletions = part.into_iter().map(|key| Write::Delete(key, Condition::Always));
                     let writes: Vec<_> = std::iter::once(check).chain(deletions).collect();
                     match self.table.transact(&writes).await {
@@ -78,7 +78,7 @@ impl Store {
                 }
             }
         }
-        match self.table.transact(&[Write::Delete(home_key(&home.0), deserted)]).await {
+        match self.table.transact(&[Write::Delete(home_key(home), deserted)]).await {
             Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),
             Err(failure) => Err(failure.into()),
         }
@@ -86,14 +86,14 @@ impl Store {
 }
 
 /// The keys of items, and of the rows that find versions by their runs, in parts that fit into a transaction.
-fn parts(home: &Name, items: &[Item]) -> Vec<Vec<Key>> {
+fn parts(workspace: &Workspace, home: &ModelKey, items: &[Item]) -> Vec<Vec<Key>> {
     let mut parts: Vec<Vec<Key>> = Vec::new();
     let mut bytes = usize::MAX;
     for item in items {
         let Some(key) = item.key() else { continue };
         let of_run = item.text(RUN).filter(|run| !run.is_empty()).and_then(|run| {
             let version = Ordinal(part::version_of_document(&key.sk)?);
-            Some(rows::VersionOfRun::key(&Name::from(run), home, &version))
+            Some(rows::VersionOfRun::key(&ModelKey::of(workspace, run), home, &version))
         });
         let is_full = parts.last().is_none_or(|part| part.len() + 2 > DELETIONS || bytes + item.size() > BYTES);
         if is_full {

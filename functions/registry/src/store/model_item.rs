@@ -2,30 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use entities::{entries, find, unreadable};
+use entities::{entries, find, unreadable, workspace_named};
 use key_schema::index::ModelsByChange;
-use key_schema::{Descending, Key, ModelKind, Name, rows};
+use key_schema::{Descending, Key, ModelKey, ModelKind, Name, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelAlias, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Item, Update, Value, Write, map, number, text};
 
 use super::attributes::{
-    ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAGS, UPDATED, VERSIONS,
+    ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAGS, UPDATED, VERSIONS, WORKSPACE,
 };
 
 /// A model as it was found under its name.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) name: String,
+    pub(super) workspace: Workspace,
     pub(super) item: Item,
     latest: BTreeMap<ModelStage, u32>,
     aliases: BTreeMap<String, u32>,
 }
 
 /// The key of a model.
-pub(super) fn model_key(name: &str) -> Key {
-    rows::RegisteredModel::key(&Name::from(name))
+pub(super) fn model_key(key: &ModelKey) -> Key {
+    rows::RegisteredModel::key(key)
 }
 
 /// MLflow's error for a model that is not there.
@@ -78,7 +79,8 @@ impl Model {
             Some((item.text(NAME)?.to_owned(), latest.collect::<Option<_>>()?, versions(ALIASES)?))
         };
         let (name, latest, aliases) = read().ok_or_else(|| unreadable(&item, "a registered model"))?;
-        Ok(Self { name, item, latest, aliases })
+        let workspace = workspace_named(item.text(WORKSPACE)).map_err(Error::internal)?;
+        Ok(Self { name, workspace, item, latest, aliases })
     }
 
     /// When it was last changed, in ms.
@@ -100,9 +102,14 @@ impl Model {
         self.item.text(ID).unwrap_or_default()
     }
 
-    /// The name of its home.
-    pub(super) fn home(&self) -> Name {
-        Name::from(self.item.text(HOME).unwrap_or(&self.name))
+    /// What it is found under.
+    pub(super) fn key(&self) -> ModelKey {
+        ModelKey::of(&self.workspace, &self.name)
+    }
+
+    /// What its other rows are kept under.
+    pub(super) fn home(&self) -> ModelKey {
+        self.item.text(HOME).map_or_else(|| self.key(), ModelKey::from)
     }
 
     pub(super) fn is_at_home(&self) -> bool {
@@ -148,7 +155,7 @@ impl Model {
 
     /// A change of the model, if nothing of it has changed since it was read.
     pub(super) fn unchanged(&self) -> Update {
-        Update::new(model_key(&self.name)).only_if(self.is_unchanged()).add(EDITS, number(1))
+        Update::new(model_key(&self.key())).only_if(self.is_unchanged()).add(EDITS, number(1))
     }
 
     pub(super) fn is_unchanged(&self) -> Condition {
@@ -158,7 +165,7 @@ impl Model {
 
     /// A change of the model, if it is still this one.
     pub(super) fn same(&self) -> Update {
-        Update::new(model_key(&self.name)).only_if(self.is_same()).add(EDITS, number(1))
+        Update::new(model_key(&self.key())).only_if(self.is_same()).add(EDITS, number(1))
     }
 
     pub(super) fn is_same(&self) -> Condition {

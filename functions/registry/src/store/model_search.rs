@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use access::Visible;
 use futures::future::try_join_all;
-use key_schema::{Key, ModelKind, Name, Ordinal, rows};
+use key_schema::{Key, ModelKey, ModelKind, Ordinal, rows};
 use listing::{Page, Reading, fill};
 use mlflow_api::registry::{Models, RegisteredModel};
 use mlflow_api::{Result, Workspace, limits_registry as limits};
@@ -64,7 +64,7 @@ impl Store {
 
     /// The models of these names that are there. One request per 100.
     pub(super) async fn models_named(&self, names: &[String]) -> Result<Vec<Model>> {
-        let keys: Vec<_> = names.iter().map(|name| model_key(name)).collect();
+        let keys: Vec<_> = names.iter().map(|name| model_key(&self.key_of(name))).collect();
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -77,7 +77,7 @@ impl Store {
     /// Models with those of their latest versions that may be shown. One request per 100 of these, and one for each that has tags too big for
     /// its document.
     pub(super) async fn models_whole(&self, found: &[Candidate], visible: &Visible) -> Result<Vec<RegisteredModel>> {
-        let key = |home: &Name, version: u32| rows::ModelVersion::key(home, &Ordinal(version));
+        let key = |home: &ModelKey, version: u32| rows::ModelVersion::key(home, &Ordinal(version));
         let latest = |model: &Model| {
             let shown = is_visible(visible, model, true).then(|| model.latest().into_values());
             let mut versions: Vec<_> = shown.into_iter().flatten().collect();

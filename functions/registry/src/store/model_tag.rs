@@ -4,7 +4,7 @@ use access::Granted;
 use std::sync::OnceLock;
 
 use documents::{Change, Document};
-use key_schema::{Key, Name, rows};
+use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
 use table::{Condition, Item, Plan, Update, Write, number, text};
@@ -16,6 +16,7 @@ use super::model_item::{Model, kind_of_tag, list_key, list_row, model_key, model
 /// A model as a document. Where its rows are, only its item says.
 pub(super) struct ModelDocument<'a> {
     name: &'a str,
+    key: ModelKey,
     /// The model that the request was allowed to touch, if that was asked: the name may be another's by now.
     id: Option<&'a str>,
     seen: OnceLock<Model>,
@@ -23,11 +24,11 @@ pub(super) struct ModelDocument<'a> {
 
 impl Document for ModelDocument<'_> {
     fn key(&self) -> Key {
-        model_key(self.name)
+        model_key(&self.key)
     }
 
     fn tag_row(&self, tag: &Name) -> Key {
-        let home = self.seen.get().map_or_else(|| Name::from(self.name), Model::home);
+        let home = self.seen.get().map_or_else(|| self.key.clone(), Model::home);
         rows::ModelTag::key(&home, tag)
     }
 
@@ -61,7 +62,7 @@ impl Document for ModelDocument<'_> {
 impl Store {
     /// The model of this name as a document.
     pub(super) fn model_document<'a>(&'a self, name: &'a str) -> ModelDocument<'a> {
-        ModelDocument { name, id: self.along.id_of(name), seen: OnceLock::new() }
+        ModelDocument { name, key: self.key_of(name), id: self.along.id_of(name), seen: OnceLock::new() }
     }
 
     /// Sets a tag of a model. One request; a value of more than 1 KB takes three more, and what makes a prompt of it two.

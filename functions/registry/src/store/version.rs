@@ -3,7 +3,7 @@
 use access::Granted;
 use artifact_store::{Location, not_read};
 use entities::now_ms;
-use key_schema::{Name, Ordinal, rows};
+use key_schema::{ModelKey, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
 use table::{Condition, Item, Plan, Query, Write, number, text};
@@ -87,7 +87,8 @@ impl Store {
     pub(super) async fn version_find(&self, name: &str, wanted: &VersionNumber) -> Result<Found> {
         let not_found = || wanted.not_found(name);
         let number = wanted.number.ok_or_else(not_found)?;
-        let (model_key, version_key) = (model_key(name), rows::ModelVersion::key(&Name::from(name), &Ordinal(number)));
+        let key = self.key_of(name);
+        let (model_key, version_key) = (model_key(&key), rows::ModelVersion::key(&key, &Ordinal(number)));
         let mut items = self.table.get_many(&[model_key.clone(), version_key.clone()]).await?;
         let model = items.remove(&model_key).filter(|item| item.text(NAME) == Some(name));
         let model = model.ok_or_else(not_found).and_then(Model::of)?;
@@ -147,7 +148,7 @@ impl Store {
     }
 
     /// The rows of a version's tags, where it has any. One request.
-    pub(super) async fn version_tag_rows(&self, home: &Name, version: u32, item: &Item) -> Result<Vec<Item>> {
+    pub(super) async fn version_tag_rows(&self, home: &ModelKey, version: u32, item: &Item) -> Result<Vec<Item>> {
         if !item.has(TAG_ROWS) {
             return Ok(Vec::new());
         }
@@ -178,5 +179,8 @@ fn new_item(model: &Model, version: u32, new: &NewVersion, source: &Resolved) ->
 fn of_run(model: &Model, version: u32, run: Option<&str>) -> Option<Item> {
     let run = run.filter(|run| !run.is_empty())?;
     let home = model.home();
-    Some(Item::new(rows::VersionOfRun::key(&Name::from(run), &home, &Ordinal(version))).with(HOME, text(&home.0)))
+    Some(
+        Item::new(rows::VersionOfRun::key(&ModelKey::of(&model.workspace, run), &home, &Ordinal(version)))
+            .with(HOME, text(home.to_attribute())),
+    )
 }

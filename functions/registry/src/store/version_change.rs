@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use documents::Change;
 use entities::now_ms;
 use key_schema::index::VersionsInStage;
-use key_schema::{Field, IndexEntry, Name, Ordinal, part, rows};
+use key_schema::{Field, IndexEntry, ModelKey, Ordinal, part, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion};
 use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, Workspace, limits_registry as limits};
 use table::{Condition, Failure, Item, Plan, Query, Update, Value, Write, number, text};
@@ -123,7 +123,8 @@ impl Store {
                     list_changed(workspace, model, now),
                 ];
                 if let Some(run) = found.item.text(RUN).filter(|run| !run.is_empty()) {
-                    let of_run = rows::VersionOfRun::key(&Name::from(run), &model.home(), &Ordinal(found.number));
+                    let of_run =
+                        rows::VersionOfRun::key(&ModelKey::of(workspace, run), &model.home(), &Ordinal(found.number));
                     writes.push(Write::Delete(of_run, Condition::Always));
                 }
                 Ok::<_, Error>(Plan::Write(writes, found))

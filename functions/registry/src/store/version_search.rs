@@ -7,7 +7,7 @@ use access::Visible;
 use entities::read_all;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, ModelKind, Name, Ordinal, part, rows};
+use key_schema::{Key, ModelKey, ModelKind, Ordinal, part, rows};
 use listing::{Found, Pace, Page, Top};
 use mlflow_api::registry::{FoundVersions, IS_PROMPT_TAG, ModelVersion};
 use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
@@ -170,7 +170,7 @@ impl Store {
     /// The versions that name one of these runs, and pass.
     async fn versions_of_runs(&self, runs: &[&str], wanted: &Wanted<'_>) -> Result<Found<SortKey, ModelVersion>> {
         let queries = runs.iter().map(|run| {
-            let query = Query::of(rows::VersionOfRun::all(&Name::from(*run)));
+            let query = Query::of(rows::VersionOfRun::all(&ModelKey::of(wanted.workspace, run)));
             async move {
                 let pages = listing::pages(&self.table, query).map_err(Error::from);
                 pages.and_then(|rows| ready(read_all(&rows, "a version of a run", place))).try_concat().await
@@ -184,14 +184,16 @@ impl Store {
         let mut of_model = (String::new(), OfModel::new(wanted));
         let mut pace = Pace::default();
         for places in places.chunks(VERSIONS_AT_ONCE) {
-            let homes: BTreeSet<_> = places.iter().map(|(home, _)| home_key(home)).collect();
+            let homes: BTreeSet<_> = places.iter().map(|(home, _)| home_key(&ModelKey::from(home.as_str()))).collect();
             let keys: Vec<_> = places.iter().map(version_key).chain(homes).collect();
             let items = self.table.get_many(&keys).await?;
             // Whether models are prompts is read only where that matters.
             let shown = match &wanted.visible {
                 Visible::Everything => None,
                 visible => {
-                    let named = places.iter().filter_map(|(home, _)| items.get(&home_key(home))?.text(NAME));
+                    let named = places
+                        .iter()
+                        .filter_map(|(home, _)| items.get(&home_key(&ModelKey::from(home.as_str())))?.text(NAME));
                     let in_question: BTreeSet<_> =
                         named.filter(|name| may_be_visible(visible, name)).map(str::to_owned).collect();
                     let models = self.models_named(&in_question.into_iter().collect::<Vec<_>>()).await?;
@@ -205,7 +207,9 @@ impl Store {
                     let (_, done) = std::mem::replace(&mut of_model, (place.0.clone(), OfModel::new(wanted)));
                     top.merge(done.finish());
                 }
-                let (Some(home), Some(item)) = (items.get(&home_key(&place.0)), items.get(&version_key(place))) else {
+                let (Some(home), Some(item)) =
+                    (items.get(&home_key(&ModelKey::from(place.0.as_str()))), items.get(&version_key(place)))
+                else {
                     continue;
                 };
                 // A home without a name is that of a model that was deleted.
@@ -214,7 +218,7 @@ impl Store {
                 if !is_in(home, wanted.workspace)? {
                     continue;
                 }
-                let rows = self.version_tag_rows(&Name::from(place.0.as_str()), place.1, item).await?;
+                let rows = self.version_tag_rows(&ModelKey::from(place.0.as_str()), place.1, item).await?;
                 let renamed = home.number(RENAMED).unwrap_or_default();
                 of_model.1.look_at(candidate(name, place.1, item, &rows, renamed)?);
             }
@@ -276,7 +280,7 @@ fn candidate(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64)
 }
 
 fn version_key((home, version): &(String, u32)) -> Key {
-    rows::ModelVersion::key(&Name::from(home.as_str()), &Ordinal(*version))
+    rows::ModelVersion::key(&ModelKey::from(home.as_str()), &Ordinal(*version))
 }
 
 /// The home and number of the version that a row of a run names. The key's own home may be cut.

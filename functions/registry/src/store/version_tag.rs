@@ -3,7 +3,7 @@
 use access::Granted;
 use documents::{Change, Document, INLINE_VALUE as SHORT};
 use entities::entry_name;
-use key_schema::{Key, Name, Ordinal, rows};
+use key_schema::{Key, ModelKey, Name, Ordinal, rows};
 use mlflow_api::registry::VersionNumber;
 use mlflow_api::{RegisteredModelName, Result, limits_registry as limits};
 use table::{Condition, Failure, Item, Update, Write, number, text};
@@ -19,7 +19,7 @@ const MOST_UNSEEN: i64 = 64;
 /// A version as a document.
 pub(super) struct VersionDocument<'a> {
     pub(super) name: &'a str,
-    pub(super) home: Name,
+    pub(super) home: ModelKey,
     pub(super) version: &'a VersionNumber,
 }
 
@@ -113,9 +113,10 @@ impl Store {
         change: impl FnOnce(Update) -> Update,
     ) -> Result<bool> {
         let Some(number) = version.number else { return Err(version.not_found(name)) };
-        let update = Update::new(rows::ModelVersion::key(&Name::from(name), &Ordinal(number)));
+        let key = self.key_of(name);
+        let update = Update::new(rows::ModelVersion::key(&key, &Ordinal(number)));
         let update = change(update).only_if(Condition::Missing(TAG_ROWS.into()));
-        match self.table.transact(&[Write::Update(update), is_at_home(name, self.along.id_of(name))]).await {
+        match self.table.transact(&[Write::Update(update), is_at_home(&key, name, self.along.id_of(name))]).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(_) | Failure::TooLarge) => Ok(false),
             Err(failure) => Err(failure.into()),

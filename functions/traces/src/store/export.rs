@@ -202,7 +202,8 @@ impl Store {
             let Packed { trace, resource, summary, items } = packed;
             let known = self.known.trace(&trace).filter(|known| known.experiment() == experiment);
             let marked = self.marks_of_export(experiment, &trace, known.as_ref(), summary.start_ms).await?;
-            writes.extend(marked.iter().map(PutMark::item));
+            let bytes = self.counts_bytes.then(|| items.iter().map(table::Item::size).sum());
+            writes.extend(marked.iter().map(|mark| mark.item_with(bytes)));
             writes.extend(items);
             let artifact_location = artifact_location(to.artifact_location, &trace);
             let turn = Arc::clone(&to.turn);

@@ -5,7 +5,7 @@
 //! longer than a writer relies on a mark ([`RELIABLE`]) and a request lasts. Where the whole experiment is removed, they go at once: it is deleted, and takes
 //! no traces.
 
-use entities::attributes::{MARKED_AT, SHARDS, TO_PACK};
+use entities::attributes::{BYTES, MARKED_AT, SHARDS, TO_PACK};
 use entities::{StoredTrace, now_ms};
 use key_schema::{Ascending, KeyRange, Segment, fnv1a_128, halves, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
@@ -60,6 +60,16 @@ impl PutMark {
     pub(super) fn item(&self) -> Item {
         let item = Item::new(self.partition.mark_key(&self.place)).with(MARKED_AT, number(self.at));
         item.with(TO_PACK, number(1))
+    }
+}
+
+impl PutMark {
+    /// Its item, which says how many bytes of spans come with it, if they are counted.
+    pub(super) fn item_with(&self, bytes: Option<usize>) -> Item {
+        match bytes {
+            Some(bytes) => self.item().with(BYTES, number(i64::try_from(bytes).unwrap_or(i64::MAX))),
+            None => self.item(),
+        }
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Store {
     pub(super) known: Known,
     pub(super) kept: KeptTraces,
     artifacts: Artifacts,
+    /// Whether marks say how many bytes of spans came with them, for those who count that.
+    pub(super) counts_bytes: bool,
 }
 
 impl Store {
@@ -36,7 +38,14 @@ impl Store {
             table,
             known: Known::default(),
             artifacts,
+            counts_bytes: false,
         }
+    }
+
+    /// The same store of a server that has workspaces, whose usage is counted.
+    #[must_use]
+    pub fn in_workspaces(self) -> Self {
+        Self { counts_bytes: true, ..self }
     }
 
     /// The same store, which has read how long traces are kept. One request.

@@ -23,6 +23,7 @@ pub struct Store {
     pub(super) points_in_document: usize,
     pub(super) indexed_fields: IndexedFieldsCache,
     pub(super) along: Along,
+    pub(super) has_workspaces: bool,
 }
 
 impl Store {
@@ -45,6 +46,7 @@ impl Store {
             artifacts: Artifacts::below(artifact_root),
             working_directory: None,
             along: Along::nothing(),
+            has_workspaces: false,
         }
     }
 
@@ -64,6 +66,18 @@ impl Store {
     #[must_use]
     pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
         Self { artifacts, ..self }
+    }
+
+    /// The same store of a server that has workspaces.
+    #[must_use]
+    pub fn in_workspaces(self) -> Self {
+        Self { has_workspaces: true, ..self }
+    }
+
+    /// Whether the server has workspaces beside the default one.
+    #[must_use]
+    pub fn has_workspaces(&self) -> bool {
+        self.has_workspaces
     }
 
     /// The same store, where a run's document takes so many bytes of points before further ones go into its journal: for tests of that.

@@ -20,6 +20,11 @@ fn full_text(experiment: ExperimentId, chosen: &Name, other: &Name, time: i64) -
     FullText::key(&experiment, &part, other, &field, &token, &Descending(time), chosen)
 }
 
+/// The key of a name in the default workspace.
+fn model_key(name: &Name) -> ModelKey {
+    ModelKey::of(&mlflow_api::Workspace::default(), &name.0)
+}
+
 proptest! {
     #[test]
     fn a_name_forges_no_other_row(chosen in name(), other in name(), number: u64, time: i64) {
@@ -60,11 +65,11 @@ proptest! {
             ("WorkspaceEvaluationDataset", WorkspaceEvaluationDataset::key(&chosen, &EvaluationDatasetId::new(time, 7))),
             ("Scorer", Scorer::key(&experiment, &chosen)),
             ("WorkspaceScorer", WorkspaceScorer::key(&chosen, &experiment, &other)),
-            ("RegisteredModel", RegisteredModel::key(&chosen)),
-            ("ModelHome", ModelHome::key(&chosen)),
-            ("ModelTag", ModelTag::key(&chosen, &other)),
-            ("ModelVersionTag", ModelVersionTag::key(&chosen, &Ordinal(7), &other)),
-            ("VersionOfRun", VersionOfRun::key(&chosen, &other, &Ordinal(7))),
+            ("RegisteredModel", RegisteredModel::key(&model_key(&chosen))),
+            ("ModelHome", ModelHome::key(&model_key(&chosen))),
+            ("ModelTag", ModelTag::key(&model_key(&chosen), &other)),
+            ("ModelVersionTag", ModelVersionTag::key(&model_key(&chosen), &Ordinal(7), &other)),
+            ("VersionOfRun", VersionOfRun::key(&model_key(&chosen), &model_key(&other), &Ordinal(7))),
             ("ModelName", ModelName::key(&chosen, &ModelKind::Prompt, &other)),
             ("ExperimentName", ExperimentName::key(&chosen, &other)),
             ("Config", Config::key(&chosen)),
@@ -133,6 +138,8 @@ fn only_rows_of_one_entity_begin_alike() {
 #[test]
 fn the_longest_keys_fit_into_dynamodb() {
     let longest = Name("\u{1F600}#".repeat(300));
+    let team = mlflow_api::Workspace::parse(&"w".repeat(63)).unwrap();
+    let longest_model = ModelKey::of(&team, &"\u{1F600}#/".repeat(300));
     let experiment = ExperimentId::from_number((1 << 60) - 1).unwrap();
     let run = RunId::parse(&"r".repeat(256)).unwrap();
     for key in [
@@ -142,8 +149,9 @@ fn the_longest_keys_fit_into_dynamodb() {
         MetricSegment::key(&run, &longest, &Ascending(0), &Ascending(0), &Digest(0)),
         ExperimentName::key(&longest, &longest),
         ModelName::key(&longest, &ModelKind::Prompt, &longest),
-        ModelVersionTag::key(&longest, &Ordinal(u32::MAX), &longest),
-        VersionOfRun::key(&longest, &longest, &Ordinal(u32::MAX)),
+        ModelVersionTag::key(&longest_model, &Ordinal(u32::MAX), &longest),
+        VersionOfRun::key(&longest_model, &longest_model, &Ordinal(u32::MAX)),
+        ModelPermission::key(&UserName::named("u").unwrap(), &longest_model),
         WorkspaceScorer::key(&longest, &experiment, &longest),
         IndexList::key(&experiment, &"experiment".into(), &ListKind::Metric, &Field(longest.0.clone())),
         RankByParam::key(&experiment, &Field(longest.0.clone()), &Value(longest.0.clone()), &Descending(0), &run),

@@ -10,3 +10,4 @@ pub mod registry;
 pub mod runs;
 pub mod scorers;
 pub mod traces;
+pub mod workspaces;

@@ -1,7 +1,7 @@
 //! Evaluation datasets: create, delete.
 
 use entities::attributes::{CREATED_BY, DIGEST, EXPERIMENTS, NAME, REVISION, TAGS, UPDATED, UPDATED_BY};
-use entities::{entries, entry_name, in_workspace, now_ms};
+use entities::{entries, entry_name, if_closed, in_workspace, is_open, now_ms};
 use key_schema::rows;
 use mlflow_api::evaluation_datasets as wire;
 use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Result, Workspace};
@@ -59,12 +59,22 @@ impl Store {
         let lists = experiments.iter().map(|experiment| listed(experiment_key(&id, experiment), &new.name, user));
         let mut lists: Vec<_> = lists.collect();
         // A list that names a dataset which never came to be does no harm.
-        let mut before = lists.split_off(lists.len().min(TRANSACTION - 2));
+        let mut before = lists.split_off(lists.len().min(TRANSACTION - 3));
         lists.push(listed(workspace_key(workspace, &id), &new.name, user));
-        let mut others: Vec<_> = lists.into_iter().map(|row| Write::Put(row, Condition::Always)).collect();
+        let check = is_open(workspace);
+        let has_check = check.is_some();
+        let lists = lists.into_iter().map(|row| Write::Put(row, Condition::Always));
+        let mut others: Vec<_> = check.into_iter().chain(lists).collect();
         before.extend(documents::take_rows(&mut others, tag_rows.clone()));
         self.table.write_many(before, &[]).await?;
-        self.table.create(item.clone(), others).await?;
+        match self.table.create(item.clone(), others).await {
+            Ok(()) => {}
+            Err(Failure::Cancelled(reasons)) => {
+                let closed = if_closed(workspace, reasons.get(1).filter(|_| has_check));
+                return Err(closed.unwrap_or_else(|| Failure::Cancelled(reasons).into()));
+            }
+            Err(failure) => return Err(failure.into()),
+        }
         let dataset = self.dataset_whole(&id, &item, &entries(&item, TAGS, &tag_rows)?).await?;
         Ok(wire::EvaluationDataset { experiment_ids: new.experiment_ids.clone(), ..dataset })
     }

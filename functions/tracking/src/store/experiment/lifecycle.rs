@@ -4,13 +4,16 @@ use access::{Granted, Guarded, Resource};
 use entities::attributes::{
     COUNT, CREATED, EXPERIMENT, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::{Moment, being_removed, entries, experiment_state, in_workspace, layout, now_ms, stage_from};
+use entities::{
+    Moment, being_removed, entries, experiment_state, if_closed, in_workspace, is_open, layout, now_ms, stage_from,
+};
 use experiments::TraceSetting;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits, location};
 use table::{Condition, Failure, Item, Plan, Query, Reason, Refusal, Update, Write, number, text};
+use workspaces::Workspaces;
 
 use crate::store::Store;
 use crate::store::names::DEFAULT_EXPERIMENT_NAME;
@@ -125,7 +128,8 @@ impl Store {
     ) -> Result<bool> {
         let created = now_ms();
         let location = if new.artifact_location.is_empty() {
-            location::append(&self.artifact_root, &id.to_string())
+            let workspaces = Workspaces::new(self.table.clone());
+            location::append(&workspaces.artifact_root(workspace, &self.artifact_root).await?, &id.to_string())
         } else {
             new.artifact_location.clone()
         };
@@ -142,6 +146,7 @@ impl Store {
         let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let name = name_row(workspace, id, &new.name, created, created);
         let mut others = vec![Write::Put(name, Condition::item_missing())];
+        let has_check = is_open(workspace).map(|check| others.push(check)).is_some();
         others.extend(with);
         others.extend(self.along.created(
             Resource::Experiment,
@@ -156,7 +161,7 @@ impl Store {
                 Some(Reason::Refused(row)) => {
                     Err(name_taken(row.as_ref(), &new.name, ErrorCode::ResourceAlreadyExists))
                 }
-                _ => Ok(false),
+                _ => if_closed(workspace, reasons.get(2).filter(|_| has_check)).map_or(Ok(false), Err),
             },
             Err(failure) => Err(failure.into()),
         }
@@ -216,6 +221,9 @@ impl Store {
                 {
                     return Err(name_taken(row.as_ref(), new_name, ErrorCode::BadRequest));
                 }
+                if let Some(closed) = if_closed(workspace, refusal.0.get(3)) {
+                    return Err(closed);
+                }
                 let item = self.experiment_or_refused(id, refusal).await?;
                 if experiment_state(&item).stage == LifecycleStage::Deleted {
                     return Err(Error::new(ErrorCode::InvalidState, "Cannot rename a non-active experiment."));
@@ -233,6 +241,7 @@ impl Store {
                     let row = name_row(workspace, id, new_name, created, now);
                     writes.push(Write::Put(row, Condition::item_missing()));
                     writes.push(Write::Delete(name_key(workspace, old_name), is_name_of(id)));
+                    writes.extend(is_open(workspace));
                 }
                 Ok(Plan::Write(writes, ()))
             })

@@ -1,0 +1,111 @@
+//! `mlflow-serverless workspace`: what each workspace has been brought, and how much a day may bring.
+
+use access::{Counted, day_of};
+use clap::{Args, Subcommand};
+use entities::now_ms;
+use mlflow_api::proto_json::time_text;
+use mlflow_api::{Error, Workspace};
+use workspaces::{Quota, Workspaces};
+
+use crate::Failure;
+use crate::admin::say;
+use crate::connect::Place;
+
+/// Milliseconds of a UTC day.
+const DAY: i64 = 24 * 60 * 60 * 1_000;
+
+/// Options of `workspace`.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the workspaces, with what this UTC day has brought to each and what it may bring.
+    List {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Say what each UTC day has brought to a workspace.
+    Usage {
+        /// Name of the workspace.
+        #[arg(value_name = "NAME")]
+        workspace: String,
+        /// How many days, this one included.
+        #[arg(long, default_value_t = 30)]
+        days: u32,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Bound what a UTC day may bring to a workspace: more is refused within a minute. What is not named has no bound.
+    Quota {
+        /// Name of the workspace.
+        #[arg(value_name = "NAME")]
+        workspace: String,
+        /// Runs.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+        runs: Option<i64>,
+        /// Traces.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+        traces: Option<i64>,
+        /// Bytes of spans, as they are kept.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+        bytes: Option<i64>,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    match options.command {
+        Command::List { place } => {
+            let workspaces = open(&place).await?;
+            let today = day_of(now_ms());
+            for workspace in workspaces.list().await.map_err(failure)? {
+                let name = &workspace.name;
+                let days = workspaces.days(name, today).await.map_err(failure)?;
+                let brought = days.first().map(|day| day.counted.clone()).unwrap_or_default();
+                let quota = workspaces.quota(name).await.map_err(failure)?;
+                say(&format!("{name}\ttoday: {}\tquota: {}", told(&brought), told(&quota)));
+            }
+        }
+        Command::Usage { workspace, days, place } => {
+            let (name, workspaces) = (named(&workspace)?, open(&place).await?);
+            workspaces.get(&name).await.map_err(failure)?;
+            for day in workspaces.days(&name, day_of(now_ms()) + 1 - i64::from(days)).await.map_err(failure)? {
+                let date = time_text(day.day * DAY);
+                say(&format!("{}\t{}", date.split('T').next().unwrap_or_default(), told(&day.counted)));
+            }
+        }
+        Command::Quota { workspace, runs, traces, bytes, place } => {
+            let (name, workspaces) = (named(&workspace)?, open(&place).await?);
+            let bounds = [(Counted::Runs, runs), (Counted::Traces, traces), (Counted::Bytes, bytes)];
+            let quota: Quota = bounds.into_iter().filter_map(|(what, most)| Some((what, most?))).collect();
+            workspaces.set_quota(&name, &quota).await.map_err(failure)?;
+            say(&format!("A UTC day may bring to {name}: {}.", told(&quota)));
+        }
+    }
+    Ok(())
+}
+
+fn named(name: &str) -> Result<Workspace, Failure> {
+    Workspace::parse(name).map_err(failure)
+}
+
+async fn open(place: &Place) -> Result<Workspaces, Failure> {
+    let (table, _engine) = place.connect().await?;
+    entities::layout::check(&table).await?;
+    Ok(Workspaces::new(table))
+}
+
+/// Amounts, as a person reads them.
+fn told(amounts: &Quota) -> String {
+    let amounts: Vec<_> = amounts.iter().map(|(what, much)| format!("{much} {}", what.name())).collect();
+    if amounts.is_empty() { "-".to_owned() } else { amounts.join(", ") }
+}
+
+fn failure(error: Error) -> Failure {
+    error.cause.unwrap_or(error.message).into()
+}

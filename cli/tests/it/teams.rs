@@ -1,0 +1,260 @@
+//! Workspaces with users: each has roles of its own, and what is granted in one counts in no other.
+
+use std::sync::Arc;
+
+use access::AdmitEverybody;
+use axum::Router;
+use domain::Surroundings;
+use http::Request;
+use mlflow_api::UserName;
+use mlflow_api::auth::Level;
+use serde_json::{Value, json};
+use test_site::{Api, Site};
+use workspaces::{Change, Workspaces};
+
+use crate::site::{ROOT, TABLE, of_table};
+
+const PASSWORD: &str = "a password of teams";
+
+/// A server with workspaces and users, `root` its administrator. Whoever is granted nothing may read on a server without workspaces.
+async fn server() -> (Site, Router) {
+    let site = Site::new().await;
+    let access = site.table.beside(format!("{TABLE}-access"));
+    access.create_access_if_missing().await.unwrap();
+    let around = Surroundings::new(Arc::new(AdmitEverybody), site.table.clone());
+    let around = Surroundings { artifact_root: ROOT.to_owned(), is_new_table: true, ..around };
+    let around = around.with_users(site.table.clone(), access.clone(), Level::Read).with_workspaces();
+    let store = auth::store::Store::new(site.table.clone(), access, around.basic.clone().unwrap());
+    for (name, is_admin) in [("root", true), ("ann", false), ("bob", false)] {
+        store.user_create(&UserName::new(name).unwrap(), PASSWORD.to_owned(), is_admin).await.unwrap();
+    }
+    (site, domain::mount(&of_table(), &[], &around).await.unwrap())
+}
+
+/// Status and body of what a user is answered in a workspace.
+async fn ask(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> (u16, Value) {
+    use base64::Engine as _;
+    let (method, path) = call.split_once(' ').unwrap();
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/api/2.0/mlflow/{path}") };
+    let word = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{PASSWORD}"));
+    let request = Request::builder().method(method).uri(path).header("authorization", format!("Basic {word}"));
+    let request = request.header("x-mlflow-workspace", workspace).header("content-type", "application/json");
+    let answer = Api(router.clone()).send(request.body(body.to_string().into()).unwrap()).await;
+    (answer.status, answer.body)
+}
+
+async fn status(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> u16 {
+    ask(router, user, workspace, call, body).await.0
+}
+
+/// The id of a role of a workspace.
+async fn role(router: &Router, workspace: &str, name: &str) -> u64 {
+    let (_, all) =
+        ask(router, "root", "", &format!("GET /api/3.0/mlflow/roles/list?workspace={workspace}"), json!({})).await;
+    let all = all["roles"].as_array().unwrap().clone();
+    all.iter().find(|role| role["name"] == name).unwrap()["id"].as_u64().unwrap()
+}
+
+const ROOM: &str = "/api/3.0/mlflow/workspaces";
+
+/// Two teams; ann uses `team-a` and administers `team-b`.
+async fn teams() -> (Site, Router) {
+    let (site, router) = server().await;
+    for name in ["team-a", "team-b"] {
+        assert_eq!(status(&router, "root", "", &format!("POST {ROOM}"), json!({ "name": name })).await, 201);
+    }
+    for (workspace, name) in [("team-a", "user"), ("team-b", "admin")] {
+        let role = role(&router, workspace, name).await;
+        let member = json!({ "username": "ann", "role_id": role });
+        assert_eq!(status(&router, "root", "", "POST /api/3.0/mlflow/roles/assign", member).await, 200);
+    }
+    (site, router)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_is_for_those_who_have_roles_there() {
+    let (_site, router) = teams().await;
+    let create = |name: &str| json!({ "name": name });
+    // Whoever may use a workspace creates there, and has what he created.
+    let (made, experiment) = ask(&router, "ann", "team-a", "POST experiments/create", create("x")).await;
+    assert_eq!(made, 200, "{experiment}");
+    let id = experiment["experiment_id"].as_str().unwrap();
+    let get = format!("GET experiments/get?experiment_id={id}");
+    assert_eq!(status(&router, "ann", "team-a", &get, json!({})).await, 200);
+    // In another workspace it is not there, not even for those who administer that one; an administrator of the server is told so.
+    assert_eq!(status(&router, "ann", "team-b", &get, json!({})).await, 403);
+    assert_eq!(status(&router, "root", "team-b", &get, json!({})).await, 404);
+    assert_eq!(status(&router, "root", "team-a", &get, json!({})).await, 200);
+    // What nobody was granted is nobody's, whatever the default says; nor does anybody create without a role.
+    assert_eq!(status(&router, "bob", "team-a", &get, json!({})).await, 403);
+    for workspace in ["team-a", "team-b", "", "no-such-team"] {
+        let refused = status(&router, "bob", workspace, "POST experiments/create", create("y")).await;
+        assert!(matches!(refused, 403 | 404), "{workspace}: {refused}");
+    }
+    let (_, seen) = ask(&router, "bob", "team-a", "POST experiments/search", json!({ "max_results": 9 })).await;
+    assert_eq!(seen, json!({}));
+    // Who is nobody learns no name of a workspace.
+    for workspace in ["team-a", "no-such-team"] {
+        assert_eq!(status(&router, "eve", workspace, &get, json!({})).await, 401, "{workspace}");
+    }
+    // What is granted in one workspace counts in no other, though the id be the same.
+    let grant = json!({ "username": "bob", "resource_type": "experiment", "resource_id": id, "permission": "READ" });
+    let grant_call = "POST /api/3.0/mlflow/users/permissions/grant";
+    assert_eq!(status(&router, "root", "team-b", grant_call, grant.clone()).await, 200);
+    assert_eq!(status(&router, "bob", "team-a", &get, json!({})).await, 403);
+    assert_eq!(status(&router, "root", "team-a", grant_call, grant).await, 200);
+    assert_eq!(status(&router, "bob", "team-a", &get, json!({})).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workspaces_are_made_by_administrators_and_seen_by_members() {
+    let (_site, router) = teams().await;
+    let names = async |user: &'static str| {
+        let (_, all) = ask(&router, user, "", &format!("GET {ROOM}"), json!({})).await;
+        let all = all["workspaces"].as_array().cloned().unwrap_or_default();
+        all.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("root").await, ["default", "team-a", "team-b"]);
+    assert_eq!(names("ann").await, ["team-a", "team-b"]);
+    assert_eq!(names("bob").await, Vec::<String>::new());
+    let one = |name: &str| format!("GET {ROOM}/{name}");
+    assert_eq!(status(&router, "ann", "", &one("team-a"), json!({})).await, 200);
+    assert_eq!(status(&router, "bob", "", &one("team-a"), json!({})).await, 403);
+    assert_eq!(status(&router, "bob", "", &one("no-such-team"), json!({})).await, 403);
+    for (call, body) in [
+        (format!("POST {ROOM}"), json!({ "name": "team-c" })),
+        (format!("PATCH {ROOM}/team-b"), json!({ "description": "x" })),
+        (format!("DELETE {ROOM}/team-b?mode=CASCADE"), json!({})),
+    ] {
+        for user in ["ann", "bob"] {
+            assert_eq!(status(&router, user, "team-b", &call, body.clone()).await, 403, "{user}: {call}");
+        }
+    }
+    // Roles are managed by the administrators of their workspace, whichever one the request is about.
+    let new = |workspace: &str| json!({ "name": "readers", "workspace": workspace });
+    let create = "POST /api/3.0/mlflow/roles/create";
+    assert_eq!(status(&router, "ann", "team-b", create, new("team-b")).await, 200);
+    assert_eq!(status(&router, "ann", "team-b", create, new("team-a")).await, 403);
+    assert_eq!(status(&router, "bob", "team-b", create, new("team-b")).await, 403);
+    let of_a = role(&router, "team-a", "admin").await;
+    let assign = json!({ "username": "ann", "role_id": of_a });
+    assert_eq!(status(&router, "ann", "team-b", "POST /api/3.0/mlflow/roles/assign", assign).await, 403);
+    assert_eq!(
+        status(&router, "ann", "team-b", &format!("GET /api/3.0/mlflow/roles/get?role_id={of_a}"), json!({})).await,
+        200
+    );
+    assert_eq!(
+        status(&router, "bob", "team-b", &format!("GET /api/3.0/mlflow/roles/get?role_id={of_a}"), json!({})).await,
+        403
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_made_anew_has_nothing_of_the_one_before() {
+    let (_site, router) = teams().await;
+    let experiment = ask(&router, "ann", "team-a", "POST experiments/create", json!({ "name": "x" })).await.1;
+    let id = experiment["experiment_id"].as_str().unwrap().to_owned();
+    ask(&router, "ann", "team-a", "POST registered-models/create", json!({ "name": "m" })).await;
+    let all = json!({ "username": "bob", "resource_type": "experiment", "resource_id": "*", "permission": "MANAGE" });
+    let granted = status(&router, "root", "team-a", "POST /api/3.0/mlflow/users/permissions/grant", all).await;
+    assert_eq!(granted, 200);
+    let get = format!("GET experiments/get?experiment_id={id}");
+    assert_eq!(status(&router, "bob", "team-a", &get, json!({})).await, 200);
+    let restricted = ask(&router, "root", "", &format!("DELETE {ROOM}/team-a"), json!({})).await;
+    assert_eq!((restricted.0, &restricted.1["error_code"]), (500, &json!("INVALID_STATE")));
+    assert_eq!(status(&router, "root", "", &format!("DELETE {ROOM}/team-a?mode=CASCADE"), json!({})).await, 204);
+    for user in ["ann", "bob", "root"] {
+        let refused = status(&router, user, "team-a", &get, json!({})).await;
+        assert!(matches!(refused, 403 | 404), "{user}: {refused}");
+    }
+    assert_eq!(status(&router, "root", "", &format!("POST {ROOM}"), json!({ "name": "team-a" })).await, 201);
+    // The roles are new, and nobody has them; nor does a grant for everything count any more.
+    for user in ["ann", "bob"] {
+        assert_eq!(status(&router, user, "team-a", &get, json!({})).await, 403, "{user}");
+        let made = status(&router, user, "team-a", "POST experiments/create", json!({ "name": "x" })).await;
+        assert_eq!(made, 403, "{user}");
+    }
+    assert_eq!(status(&router, "root", "team-a", &get, json!({})).await, 404);
+    assert_eq!(status(&router, "root", "team-a", "POST registered-models/create", json!({ "name": "m" })).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_day_may_bring_is_bounded() {
+    let (site, router) = teams().await;
+    let experiment = ask(&router, "ann", "team-a", "POST experiments/create", json!({ "name": "x" })).await.1;
+    let run = json!({ "experiment_id": experiment["experiment_id"] });
+    let create = async || ask(&router, "ann", "team-a", "POST runs/create", run.clone()).await;
+    assert_eq!(create().await.0, 200);
+    let (workspaces, team) = (Workspaces::new(site.table.clone()), mlflow_api::Workspace::parse("team-a").unwrap());
+    let today = access::day_of(entities::now_ms());
+    workspaces.set_quota(&team, &[(access::Counted::Runs, 2)].into()).await.unwrap();
+    workspaces.add(&team, today, &[(access::Counted::Runs, 1), (access::Counted::Bytes, 7)].into()).await.unwrap();
+    workspaces.hold_to_quotas().await.unwrap();
+    assert_eq!(create().await.0, 200);
+    workspaces.add(&team, today, &[(access::Counted::Runs, 1)].into()).await.unwrap();
+    workspaces.hold_to_quotas().await.unwrap();
+    // What was read of the workspace counts for a moment.
+    clock::sleep(permissions::LEASE).await;
+    let (status, refusal) = create().await;
+    assert_eq!((status, &refusal["error_code"]), (400, &json!("BAD_REQUEST")));
+    assert!(refusal["message"].as_str().unwrap().contains("quota"), "{refusal}");
+    // Only that; and the day before is over.
+    assert_eq!(ask(&router, "ann", "team-a", "POST experiments/create", json!({ "name": "y" })).await.0, 200);
+    let days = workspaces.days(&team, today).await.unwrap();
+    assert_eq!(days[0].counted, [(access::Counted::Runs, 2), (access::Counted::Bytes, 7)].into());
+    workspaces.set_quota(&team, &std::collections::BTreeMap::new()).await.unwrap();
+    clock::sleep(permissions::LEASE).await;
+    assert_eq!(create().await.0, 200);
+    assert!(workspaces.create(&team, &Change::default()).await.is_err());
+}
+
+/// Roles say their workspace on a server without workspaces, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_administers_another_workspace_administers_no_data_here() {
+    let (site, _) = server().await;
+    let access = site.table.beside(format!("{TABLE}-access"));
+    let around = Surroundings::new(Arc::new(AdmitEverybody), site.table.clone());
+    let around = around.with_users(site.table.clone(), access, Level::NoPermissions);
+    let router = domain::mount(&of_table(), &[], &around).await.unwrap();
+    let create = "POST /api/3.0/mlflow/roles/create";
+    let call = async |user: &'static str, call: &str, body: Value| {
+        use base64::Engine as _;
+        let (method, path) = call.split_once(' ').unwrap();
+        let word = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{PASSWORD}"));
+        let request = Request::builder().method(method).uri(path).header("authorization", format!("Basic {word}"));
+        let request = request.header("content-type", "application/json").body(body.to_string().into()).unwrap();
+        let answer = Api(router.clone()).send(request).await;
+        (answer.status, answer.body)
+    };
+    let made = call("root", create, json!({ "name": "heads", "workspace": "ws1" })).await.1;
+    let role = made["role"]["id"].clone();
+    let grant =
+        json!({ "role_id": role, "resource_type": "workspace", "resource_pattern": "*", "permission": "MANAGE" });
+    assert_eq!(call("root", "POST /api/3.0/mlflow/roles/permissions/add", grant).await.0, 200);
+    let assign = json!({ "role_id": role, "username": "ann" });
+    assert_eq!(call("root", "POST /api/3.0/mlflow/roles/assign", assign).await.0, 200);
+    let roles = "GET /api/3.0/mlflow/roles";
+    for (request, body, expected) in [
+        ("GET /api/2.0/mlflow/experiments/get?experiment_id=0".to_owned(), json!({}), 403),
+        (create.to_owned(), json!({ "name": "r", "workspace": "default" }), 403),
+        (create.to_owned(), json!({ "name": "r", "workspace": "ws1" }), 200),
+        (format!("{roles}/list"), json!({}), 403),
+        (format!("{roles}/list?workspace=ws1"), json!({}), 200),
+        (format!("{roles}/list?workspace=ws1&workspace=default"), json!({}), 403),
+        (format!("{roles}/get?role_id={role}"), json!({}), 200),
+        (format!("{roles}/get?role_id=999999"), json!({}), 403),
+        ("POST /api/2.0/mlflow/users/create".to_owned(), json!({ "username": "new", "password": PASSWORD }), 200),
+        ("GET /api/2.0/mlflow/users/get?username=bob".to_owned(), json!({}), 403),
+        ("GET /api/3.0/mlflow/users/roles/list?username=bob".to_owned(), json!({}), 403),
+    ] {
+        let (status, answer) = call("ann", &request, body).await;
+        assert_eq!(status, expected, "{request}: {answer}");
+        let is_of_himself = request.contains("username=bob");
+        assert!(is_of_himself || call("bob", &request, json!({})).await.0 >= 400, "{request}");
+    }
+    // Of somebody who has a role there, that role is seen.
+    let assign = json!({ "role_id": role, "username": "bob" });
+    assert_eq!(call("ann", "POST /api/3.0/mlflow/roles/assign", assign).await.0, 200);
+    let (status, of_bob) = call("ann", "GET /api/3.0/mlflow/users/roles/list?username=bob", json!({})).await;
+    assert_eq!((status, of_bob["roles"][0]["id"].clone()), (200, role));
+}

@@ -1,0 +1,397 @@
+//! Endpoints of workspaces. They are there without users, too; where there are some, each workspace gets roles.
+
+use access::{Action, Needs, Resource, Scope, Target};
+use http::StatusCode;
+use mlflow_api::auth::{EVERYTHING, GrantType, Level, Role};
+use mlflow_api::requests::workspaces as message;
+use mlflow_api::{Error, ErrorCode, Request, Result, Workspace, location};
+use permissions::LEASE;
+use serde::Serialize;
+use serde_json::Value;
+use service::{Answer, Endpoint, IntoAnswer};
+use workspaces::{Change, Document, Mode};
+
+use crate::audit::changed;
+use crate::parameters::Number;
+use crate::store::{Store as Users, WorkspaceStore};
+
+/// Characters of the longest time after which traces would be archived (`MAX_TRACE_ARCHIVAL_RETENTION_LENGTH`).
+const LONGEST_TIME: usize = 32;
+/// Bytes of the longest description.
+const LONGEST_DESCRIPTION: usize = 5_000;
+
+/// The roles that a new workspace gets (`_DEFAULT_WORKSPACE_ROLES`).
+const ROLES: [(&str, Level, &str); 2] = [
+    ("admin", Level::Manage, "Full MANAGE authority over the workspace."),
+    (
+        "user",
+        Level::Use,
+        "Read every resource in the workspace and create new experiments and registered models; the creator-as-owner \
+         mechanism grants MANAGE on what you create, with no write or delete access to resources owned by other users.",
+    ),
+];
+
+/// A workspace, as answered.
+#[derive(Serialize)]
+pub(crate) struct Answered {
+    name: Workspace,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_artifact_root: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_archival_config: Option<Archive>,
+}
+
+#[derive(Serialize)]
+struct Archive {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retention: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct One {
+    workspace: Answered,
+}
+
+#[derive(Serialize)]
+pub(crate) struct All {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    workspaces: Vec<Answered>,
+}
+
+impl From<Document> for Answered {
+    fn from(document: Document) -> Self {
+        let Document { name, description, artifact_root, archive, archive_after, .. } = document;
+        let is_archived = archive.is_some() || archive_after.is_some();
+        Self {
+            name,
+            description,
+            default_artifact_root: artifact_root,
+            trace_archival_config: is_archived.then_some(Archive { location: archive, retention: archive_after }),
+        }
+    }
+}
+
+/// An answer with another status than 200.
+fn with_status(status: StatusCode, content: &impl Serialize) -> Result<Answer> {
+    match Answer::json(content)? {
+        Answer::Json(body) => Ok(Answer::Foreign { status, content_type: "application/json", body }),
+        other => Ok(other),
+    }
+}
+
+/// What a path names is the default workspace, or a name of MLflow's grammar.
+fn named(request: &Request) -> Result<Workspace> {
+    Workspace::parse(request.path_part("workspace_name"))
+}
+
+/// A place for artifacts, without blanks around it; an empty one is none (`_validate_optional_workspace_storage_location`).
+fn artifact_root(sent: Option<String>) -> Result<Option<String>> {
+    let Some(sent) = sent else { return Ok(None) };
+    let trimmed = sent.trim();
+    if !trimmed.is_empty() {
+        location::check_as("default_artifact_root", trimmed, "")?;
+        if !location::has_scheme(trimmed) && !trimmed.starts_with('/') {
+            return Err(Error::invalid(format!(
+                "Invalid value for 'default_artifact_root'. Expected a URI (for example 's3://bucket/prefix' or \
+                 'mlflow-artifacts:/prefix') or an absolute path, got '{trimmed}'."
+            )));
+        }
+    }
+    Ok(Some(trimmed.to_owned()))
+}
+
+/// A place for archived traces (`_validate_trace_archival_location`).
+fn archive(sent: Option<String>) -> Result<Option<String>> {
+    const FIELD: &str = "trace_archival_config.location";
+    let Some(sent) = sent else { return Ok(None) };
+    let trimmed = sent.trim();
+    if !trimmed.is_empty() {
+        location::check_as(FIELD, trimmed, "")?;
+        if !location::has_scheme(trimmed) {
+            return Err(Error::invalid(format!("Invalid value for '{FIELD}'. Expected a URI string.")));
+        }
+        if trimmed.starts_with("mlflow-artifacts:") {
+            return Err(Error::invalid(format!(
+                "Invalid value for '{FIELD}'. Trace archival location cannot use the proxy-only `mlflow-artifacts:` scheme."
+            )));
+        }
+    }
+    Ok(Some(trimmed.to_owned()))
+}
+
+/// A time after which traces would be archived (`_validate_trace_archival_retention_string`).
+fn archive_after(sent: Option<String>) -> Result<Option<String>> {
+    const FIELD: &str = "trace_archival_config.retention";
+    let Some(sent) = sent else { return Ok(None) };
+    let trimmed = sent.trim();
+    if trimmed.chars().count() > LONGEST_TIME {
+        return Err(Error::invalid(format!(
+            "Invalid value for '{FIELD}'. Maximum length is {LONGEST_TIME} characters."
+        )));
+    }
+    let is_time = trimmed.strip_suffix(['m', 'h', 'd']).is_some_and(|digits| {
+        !digits.starts_with('0') && !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+    });
+    if !trimmed.is_empty() && !is_time {
+        return Err(Error::invalid(format!(
+            "Invalid value for '{FIELD}'. Expected a duration in the form `<int><unit>`, where unit is one of 'm', 'h', or \
+             'd' (for example '30d' or '12h')."
+        )));
+    }
+    Ok(Some(trimmed.to_owned()))
+}
+
+/// What a request says of the archive: only there the nested message counts.
+fn archive_of(request: &Request) -> Result<(Option<String>, Option<String>)> {
+    let sent = request.json_object()?;
+    let Some(config) = sent.get("trace_archival_config").filter(|config| !config.is_null()) else {
+        return Ok((None, None));
+    };
+    let Value::Object(config) = config else { return Err(message::wrong("trace_archival_config", config)) };
+    let text = |field: &str| match config.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(other) => Err(message::wrong(field, other)),
+    };
+    Ok((archive(text("location")?)?, archive_after(text("retention")?)?))
+}
+
+fn described(description: Option<String>) -> Result<Option<String>> {
+    match description {
+        Some(long) if long.len() > LONGEST_DESCRIPTION => {
+            Err(Error::invalid(format!("The description of a workspace has at most {LONGEST_DESCRIPTION} bytes.")))
+        }
+        other => Ok(other),
+    }
+}
+
+pub(crate) struct List;
+
+impl Endpoint for List {
+    type Store = WorkspaceStore;
+    type Answer = Answer;
+
+    fn read(_: &Request) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::list(Resource::Workspace)
+    }
+
+    /// Those in which the caller has a role, and all for administrators.
+    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
+        let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
+        let mut all = workspaces.list().await?;
+        if let Some(of) = store.memberships(scope).await? {
+            all.retain(|one| of.all.contains(one.name.as_str()));
+        }
+        All { workspaces: all.into_iter().map(Answered::from).collect() }.into_answer()
+    }
+}
+
+pub(crate) struct Create {
+    name: Workspace,
+    new: Change,
+}
+
+impl Endpoint for Create {
+    type Store = WorkspaceStore;
+    type Answer = Answer;
+
+    fn read(request: &Request) -> Result<Self> {
+        let sent: message::CreateWorkspace = request.read()?;
+        let (archive, archive_after) = archive_of(request)?;
+        if sent.name == Workspace::default().as_str() {
+            return Err(Error::invalid("The 'default' workspace is reserved and cannot be created"));
+        }
+        let name = Workspace::parse(&sent.name)?;
+        let artifact_root = artifact_root(sent.default_artifact_root)?;
+        let description = described(sent.description)?;
+        Ok(Self { name, new: Change { description, artifact_root, archive, archive_after } })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::create(Resource::Workspace)
+    }
+
+    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
+        let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
+        match workspaces.get(&self.name).await {
+            // Whoever failed in the midst of a creation may not have made all roles: they come first.
+            Err(error) if error.code == ErrorCode::ResourceDoesNotExist => {}
+            Err(error) => return Err(error),
+            Ok(_) => {
+                let message = format!("Workspace '{}' already exists.", self.name);
+                return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
+            }
+        }
+        if let Some(users) = store.users() {
+            seed(users, &self.name).await?;
+        }
+        let workspace = workspaces.create(&self.name, &self.new).await?;
+        changed(scope, "workspace created", format_args!("workspace {}", self.name));
+        with_status(StatusCode::CREATED, &One { workspace: workspace.into() })
+    }
+}
+
+/// Makes the roles of a workspace, as far as they are missing, and what they grant.
+async fn seed(users: &Users, workspace: &Workspace) -> Result<()> {
+    for (name, level, description) in ROLES {
+        let role = match users.role_create(name, workspace.as_str(), Some(description)).await {
+            Ok(role) => role.answer(),
+            Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {
+                let all = users.roles().await?.into_iter().map(|role| role.answer());
+                let of_name = |role: &Role| role.name == name && role.workspace == workspace.as_str();
+                all.into_iter().find(of_name).ok_or(error)?
+            }
+            Err(error) => return Err(error),
+        };
+        if role.permissions.is_empty() {
+            let granted = users.role_grant(&Number(role.id.to_string()), GrantType::Workspace, EVERYTHING, level).await;
+            match granted {
+                Err(error) if error.code != ErrorCode::ResourceAlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) struct Get(Workspace);
+
+impl Endpoint for Get {
+    type Store = WorkspaceStore;
+    type Answer = Answer;
+
+    fn read(request: &Request) -> Result<Self> {
+        named(request).map(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Any(Resource::Workspace))
+    }
+
+    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
+        let Some(workspaces) = store.enabled() else { return Ok(disabled("/<workspace_name>")) };
+        if store.memberships(scope).await?.is_some_and(|of| !of.all.contains(self.0.as_str())) {
+            return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"));
+        }
+        One { workspace: workspaces.get(&self.0).await?.into() }.into_answer()
+    }
+}
+
+pub(crate) struct Update {
+    name: Workspace,
+    change: Change,
+}
+
+impl Endpoint for Update {
+    type Store = WorkspaceStore;
+    type Answer = Answer;
+
+    fn read(request: &Request) -> Result<Self> {
+        let name = named(request)?;
+        let sent: message::UpdateWorkspace = request.read()?;
+        let (archive, archive_after) = archive_of(request)?;
+        let artifact_root = artifact_root(sent.default_artifact_root)?;
+        let change = Change { description: described(sent.description)?, artifact_root, archive, archive_after };
+        if change == Change::default() {
+            return Err(Error::invalid("Workspace update must have at least one key"));
+        }
+        Ok(Self { name, change })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::update(Target::Any(Resource::Workspace))
+    }
+
+    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
+        let Some(workspaces) = store.enabled() else { return Ok(disabled("/<workspace_name>")) };
+        let workspace = workspaces.change(&self.name, &self.change).await?;
+        changed(scope, "workspace changed", format_args!("workspace {}", self.name));
+        One { workspace: workspace.into() }.into_answer()
+    }
+}
+
+pub(crate) struct Delete {
+    name: Workspace,
+    mode: Mode,
+}
+
+impl Endpoint for Delete {
+    type Store = WorkspaceStore;
+    type Answer = Answer;
+
+    fn read(request: &Request) -> Result<Self> {
+        let name = request.path_part("workspace_name");
+        if name == Workspace::default().as_str() {
+            return Err(Error::invalid("The 'default' workspace is reserved and cannot be deleted"));
+        }
+        let name = Workspace::parse(name)?;
+        let sent = request.argument("mode").unwrap_or(Mode::Restrict.name());
+        let mode = Mode::ALL.into_iter().find(|mode| mode.name() == sent).ok_or_else(|| {
+            let all: Vec<_> = Mode::ALL.into_iter().map(Mode::name).collect();
+            Error::invalid(format!("Invalid deletion mode '{sent}'. Must be one of: {}", all.join(", ")))
+        })?;
+        Ok(Self { name, mode })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::of(Action::Delete, [Target::Any(Resource::Workspace)])
+    }
+
+    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
+        let Some(workspaces) = store.enabled() else { return Ok(disabled("/<workspace_name>")) };
+        let begun = workspaces.begin_deletion(&self.name, self.mode, LEASE).await?;
+        if let Some(users) = store.users() {
+            users.roles_delete_of(self.name.as_str()).await?;
+            users.types_revoke_in(&self.name).await?;
+        }
+        workspaces.finish_deletion(&begun).await?;
+        changed(scope, "workspace deleted", format_args!("workspace {} ({})", self.name, self.mode.name()));
+        Ok(Answer::Foreign {
+            status: StatusCode::NO_CONTENT,
+            content_type: "text/html; charset=utf-8",
+            body: Vec::new(),
+        })
+    }
+}
+
+/// What is answered where workspaces are off. MLflow's status is 503, which clients repeat seven times.
+fn disabled(path: &str) -> Answer {
+    let body = format!(
+        "Endpoint: /api/3.0/mlflow/workspaces{path} disabled because the server is running without workspaces support. To \
+         enable workspace, run `mlflow server` with `--enable-workspaces`"
+    );
+    let status = StatusCode::NOT_IMPLEMENTED;
+    Answer::Foreign { status, content_type: "text/html; charset=utf-8", body: body.into_bytes() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_places_are_mlflows() {
+        let after = |text: &str| archive_after(Some(text.to_owned()));
+        assert_eq!(after(" 30d "), Ok(Some("30d".to_owned())));
+        assert_eq!(after(""), Ok(Some(String::new())));
+        for wrong in ["30", "d", "30s", "0d", "-1d", &"1".repeat(40)] {
+            assert!(after(wrong).is_err(), "{wrong}");
+        }
+        let root = |text: &str| artifact_root(Some(text.to_owned()));
+        for right in ["s3://bucket/team", "/mnt/team", "mlflow-artifacts:/team", ""] {
+            assert_eq!(root(right), Ok(Some(right.to_owned())), "{right}");
+        }
+        for wrong in ["team", "./team", "s3://bucket/team#x", "http://elsewhere/x"] {
+            assert!(root(wrong).is_err(), "{wrong}");
+        }
+        assert!(archive(Some("mlflow-artifacts:/x".to_owned())).is_err());
+        assert!(archive(Some("s3://bucket/x".to_owned())).is_ok());
+    }
+}

@@ -1,0 +1,175 @@
+//! Counting what comes to workspaces: runs that are created, traces that begin, and bytes of spans.
+//!
+//! The stream tells of each of them anyway. A batch that comes twice is counted twice. Of the bytes, an export counts that puts a mark: the first
+//! one of a trace, and later ones about once a minute.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use access::{Counted, day_of};
+use entities::attributes::{BYTES, WORKSPACE};
+use entities::workspace_named;
+use key_schema::{Key, rows};
+use mlflow_api::{ExperimentId, Workspace};
+use serde_json::Value;
+use table::Table;
+use trace_blocks::TracePartition;
+use workspaces::Workspaces;
+
+use crate::batch::Batch;
+
+/// Experiments whose workspaces are remembered.
+const MOST: usize = 10_000;
+
+type Amounts = BTreeMap<Counted, i64>;
+
+/// What a batch brings to experiments.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Brought(BTreeMap<ExperimentId, Amounts>);
+
+impl Brought {
+    /// What the records of a batch say.
+    pub(crate) fn of(batch: &Batch) -> Self {
+        let mut brought = Self::default();
+        for record in &batch.records {
+            brought.add(record);
+        }
+        brought
+    }
+
+    fn add(&mut self, record: &Value) -> Option<()> {
+        let is_new = match record.get("eventName")?.as_str()? {
+            "INSERT" => true,
+            "MODIFY" => false,
+            _ => return None,
+        };
+        let part = |name: &str| record.pointer(&format!("/dynamodb/Keys/{name}/S")).and_then(Value::as_str);
+        let key = Key { pk: part("PK")?.to_owned(), sk: part("SK")?.to_owned() };
+        let mut count = |experiment, what, much: i64| {
+            *self.0.entry(experiment).or_default().entry(what).or_default() += much;
+        };
+        if let Some(run) = rows::Run::parse(&key).filter(|_| is_new) {
+            count(run.experiment, Counted::Runs, 1);
+        }
+        if rows::TraceMark::parse(&key).is_some() {
+            let experiment = TracePartition::of_key(&key)?.experiment;
+            if is_new {
+                count(experiment, Counted::Traces, 1);
+            }
+            let bytes = record.pointer(&format!("/dynamodb/NewImage/{BYTES}/N")).and_then(Value::as_str);
+            if let Some(bytes) = bytes.and_then(|bytes| bytes.parse().ok()) {
+                count(experiment, Counted::Bytes, bytes);
+            }
+        }
+        Some(())
+    }
+}
+
+/// Counts for the workspaces of a table.
+#[derive(Clone)]
+pub(crate) struct Counting {
+    table: Table,
+    workspaces: Workspaces,
+    known: Arc<Mutex<HashMap<ExperimentId, Workspace>>>,
+}
+
+impl std::fmt::Debug for Counting {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Counting")
+    }
+}
+
+impl Counting {
+    pub(crate) fn of(table: Table) -> Self {
+        Self { workspaces: Workspaces::new(table.clone()), table, known: Arc::default() }
+    }
+
+    /// Adds what came to the days of workspaces. A request for each workspace, and one for each hundred experiments that this process does not
+    /// know.
+    pub(crate) async fn count(&self, brought: Brought, now: i64) -> mlflow_api::Result<()> {
+        let of = self.workspaces_of(brought.0.keys().copied().collect()).await?;
+        let mut amounts = BTreeMap::<Workspace, Amounts>::new();
+        for (experiment, brought) in brought.0 {
+            let Some(workspace) = of.get(&experiment) else { continue };
+            for (what, much) in brought {
+                *amounts.entry(workspace.clone()).or_default().entry(what).or_default() += much;
+            }
+        }
+        for (workspace, amounts) in amounts {
+            self.workspaces.add(&workspace, day_of(now), &amounts).await?;
+        }
+        Ok(())
+    }
+
+    async fn workspaces_of(
+        &self,
+        experiments: Vec<ExperimentId>,
+    ) -> mlflow_api::Result<HashMap<ExperimentId, Workspace>> {
+        let mut found = HashMap::new();
+        let mut unknown = Vec::new();
+        {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() > MOST {
+                known.clear();
+            }
+            for experiment in experiments {
+                match known.get(&experiment) {
+                    Some(workspace) => drop(found.insert(experiment, workspace.clone())),
+                    None => unknown.push(experiment),
+                }
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(found);
+        }
+        let keys: Vec<_> = unknown.iter().map(rows::Experiment::key).collect();
+        let items = self.table.get_many(&keys).await?;
+        for (experiment, key) in unknown.into_iter().zip(keys) {
+            if let Some(item) = items.get(&key) {
+                let workspace = workspace_named(item.text(WORKSPACE)).map_err(mlflow_api::Error::internal)?;
+                found.insert(experiment, workspace);
+            }
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(found.iter().map(|(experiment, workspace)| (*experiment, workspace.clone())));
+        Ok(found)
+    }
+
+    /// Holds workspaces to their quotas.
+    pub(crate) async fn hold(&self) -> mlflow_api::Result<()> {
+        // Experiments may be in another workspace by now.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.workspaces.hold_to_quotas().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn new_runs_and_traces_count_and_bytes_of_each_export() {
+        let record = |event: &str, pk: &str, sk: String, image: Value| {
+            json!({ "eventName": event, "dynamodb": {
+                "Keys": { "PK": { "S": pk }, "SK": { "S": sk } }, "NewImage": image } })
+        };
+        let experiment = ExperimentId::from_number(7).unwrap();
+        let run = rows::Run::key(&experiment, &mlflow_api::RunId::new(1, experiment, 1));
+        let partition = TracePartition { experiment, day: 3, shard: 0 };
+        let trace = mlflow_api::TraceId::named("tr-1").unwrap();
+        let mark = partition.mark_key(&trace_blocks::Place { time: 5, trace });
+        let of = |bytes: &str| json!({ (BYTES): { "N": bytes } });
+        let records = vec![
+            record("INSERT", &run.pk, run.sk.clone(), json!({})),
+            record("MODIFY", &run.pk, run.sk, json!({})),
+            record("INSERT", &mark.pk, mark.sk.clone(), of("100")),
+            record("MODIFY", &mark.pk, mark.sk, of("20")),
+            record("REMOVE", "EXP#7", "R#x".to_owned(), json!({})),
+            json!({}),
+        ];
+        let amounts = Amounts::from([(Counted::Runs, 1), (Counted::Traces, 1), (Counted::Bytes, 120)]);
+        assert_eq!(Brought::of(&Batch { records }), Brought(BTreeMap::from([(experiment, amounts)])));
+    }
+}

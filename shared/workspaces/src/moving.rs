@@ -1,0 +1,187 @@
+//! Moving all that a workspace holds to another one: each thing in a transaction of its own, so that it is in one of the two, and whoever was
+//! cut off goes on with what is left.
+
+use entities::attributes::{EXPERIMENT, HOME, ID, NAME, RUN, WORKSPACE};
+use entities::{in_workspace, unreadable};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::{Key, KeyRange, ModelKey, ModelKind, Name, Ordinal, part, rows};
+use mlflow_api::{Error, ExperimentId, Result, Workspace};
+use table::{Condition, Failure, Item, Query, Update, Write, text};
+
+use crate::delete::conflict;
+use crate::store::Workspaces;
+
+/// Things that are moved at a time.
+const AT_ONCE: usize = 8;
+
+impl Workspaces {
+    /// Moves everything that a workspace lists. A request or two for each thing.
+    ///
+    /// # Errors
+    /// `INVALID_STATE`, where a name is taken.
+    pub(crate) async fn move_all(&self, from: &Workspace, to: &Workspace) -> Result<()> {
+        let here = Name::from(from.as_str());
+        self.move_rows(rows::ExperimentName::all(&here).range(), |row| self.move_experiment(row, from, to)).await?;
+        for kind in [ModelKind::Model, ModelKind::Prompt] {
+            let models = rows::ModelName::all(&here).kind(&kind).range();
+            self.move_rows(models, |row| self.move_model(row, kind, from, to)).await?;
+        }
+        let datasets = rows::WorkspaceEvaluationDataset::all(&here).range();
+        self.move_rows(datasets, |row| self.move_dataset(row, from, to)).await?;
+        self.move_rows(rows::WorkspaceScorer::all(&here).range(), |row| self.move_scorer(row, to)).await
+    }
+
+    async fn move_rows<F: Future<Output = Result<()>>>(
+        &self,
+        range: KeyRange,
+        moved: impl Fn(Item) -> F,
+    ) -> Result<()> {
+        let mut query = Query::of(range).whole();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let under_way: Vec<_> = page.items.into_iter().map(&moved).collect();
+            stream::iter(under_way).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn move_experiment(&self, row: Item, from: &Workspace, to: &Workspace) -> Result<()> {
+        let unreadable = || unreadable(&row, "the name of an experiment");
+        let name = row.text(NAME).ok_or_else(unreadable)?;
+        let experiment = row.text(EXPERIMENT).and_then(|id| ExperimentId::parse(id).ok()).ok_or_else(unreadable)?;
+        let is_its = Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()));
+        let new = rows::ExperimentName::key(&to.as_str().into(), &Name::from(name));
+        let old = row.key().ok_or_else(unreadable)?;
+        let writes = [
+            Write::Update(says(rows::Experiment::key(&experiment), from, to)),
+            Write::Put(under(&row, new), Condition::item_missing()),
+            Write::Delete(old.clone(), is_its),
+        ];
+        self.moved(&writes, &old, || conflict(from, &[("experiments", name.to_owned())])).await
+    }
+
+    async fn move_dataset(&self, row: Item, from: &Workspace, to: &Workspace) -> Result<()> {
+        let key = row.key().ok_or_else(|| unreadable(&row, "a place in a list of evaluation datasets"))?;
+        let dataset = part::listed_evaluation_dataset(&key.sk)
+            .ok_or_else(|| unreadable(&row, "a place in a list of evaluation datasets"))?;
+        let new = rows::WorkspaceEvaluationDataset::key(&to.as_str().into(), &dataset);
+        let writes = [
+            Write::Update(says(rows::EvaluationDataset::key(&dataset), from, to)),
+            Write::Put(under(&row, new), Condition::Always),
+            Write::Delete(key.clone(), Condition::Always),
+        ];
+        self.moved(&writes, &key, || Error::unavailable("a dataset could not be moved")).await
+    }
+
+    async fn move_scorer(&self, row: Item, to: &Workspace) -> Result<()> {
+        let key = row.key().ok_or_else(|| unreadable(&row, "a place in a list of scorers"))?;
+        let new = Key { pk: rows::Workspace::key(&to.as_str().into()).pk, sk: key.sk.clone() };
+        let writes = [Write::Put(under(&row, new), Condition::Always), Write::Delete(key, Condition::Always)];
+        Ok(self.table.transact(&writes).await?)
+    }
+
+    /// A model is found under another key then; its other rows stay where they are, as when it is renamed (`docs/adr/0014-model-homes.md`).
+    async fn move_model(&self, row: Item, kind: ModelKind, from: &Workspace, to: &Workspace) -> Result<()> {
+        let listed = row.key().ok_or_else(|| unreadable(&row, "the name of a model"))?;
+        let name = row.text(NAME).ok_or_else(|| unreadable(&row, "the name of a model"))?;
+        let (old, new) = (ModelKey::of(from, name), ModelKey::of(to, name));
+        let old_key = rows::RegisteredModel::key(&old);
+        // Another model that has the name meanwhile is another one's to move.
+        let Some(item) = self.table.get(&old_key).await?.filter(|item| item.text(NAME) == Some(name)) else {
+            return Ok(self.table.write_many(Vec::new(), &[listed]).await?);
+        };
+        let id = item.text(ID).ok_or_else(|| unreadable(&item, "a registered model"))?.to_owned();
+        let home = item.text(HOME).map_or_else(|| old.clone(), ModelKey::from);
+        let is_it = || Condition::Equals(ID.into(), text(&id));
+        let item = under(&item, rows::RegisteredModel::key(&new));
+        let mut item = if home == new { item } else { item.with(HOME, text(home.to_attribute())) };
+        if home == new {
+            item.0.remove(HOME);
+        }
+        item.0.remove(WORKSPACE);
+        let list_key = rows::ModelName::key(&to.as_str().into(), &kind, &Name::from(name));
+        let writes = [
+            Write::Put(in_workspace(item, to), Condition::item_missing()),
+            Write::Delete(old_key, is_it()),
+            Write::Update(says(rows::ModelHome::key(&home), from, to).only_if(is_it())),
+            Write::Put(under(&row, list_key), Condition::Always),
+            Write::Delete(listed.clone(), Condition::Always),
+        ];
+        // Before the model itself: whoever was cut off finds it here still, and goes on.
+        let of_runs = self.versions_of_runs(&home).await?;
+        let named = |workspace: &Workspace| {
+            let key = |(run, version): &(String, u32)| {
+                rows::VersionOfRun::key(&ModelKey::of(workspace, run), &home, &Ordinal(*version))
+            };
+            of_runs.iter().map(key).collect::<Vec<_>>()
+        };
+        let rows = named(to).into_iter().map(|key| Item::new(key).with(HOME, text(home.to_attribute())));
+        self.table.write_many(rows.collect(), &[]).await?;
+        self.table.write_many(Vec::new(), &named(from)).await?;
+        match self.table.transact(&writes).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Cancelled(_)) => {
+                if self.table.get(&rows::RegisteredModel::key(&new)).await?.is_some() {
+                    return Err(conflict(from, &[("registered_models", name.to_owned())]));
+                }
+                Err(Error::unavailable("a model was changed while it was moved"))
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// The versions in a home that name runs.
+    async fn versions_of_runs(&self, home: &ModelKey) -> Result<Vec<(String, u32)>> {
+        let mut query = Query::of(rows::ModelVersion::all(home));
+        let mut found = Vec::new();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let of_run = |item: &Item| {
+                let run = item.text(RUN).filter(|run| !run.is_empty())?;
+                Some((run.to_owned(), part::version_of_document(&item.key()?.sk)?))
+            };
+            found.extend(page.items.iter().filter_map(of_run));
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Makes a move of something whose item comes first, the new row second and the old one, of this key, third.
+    async fn moved(&self, writes: &[Write], old: &Key, taken: impl FnOnce() -> Error) -> Result<()> {
+        match self.table.transact(writes).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Cancelled(reasons)) => {
+                let refused = |write: usize| matches!(reasons.get(write), Some(table::Reason::Refused(_)));
+                if refused(1) && !refused(0) {
+                    return Err(taken());
+                }
+                // What the row lists is gone, or is another workspace's: the row is one that was left over.
+                Ok(self.table.write_many(Vec::new(), std::slice::from_ref(old)).await?)
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// A change of what says its workspace: from this one to that one.
+fn says(key: Key, from: &Workspace, to: &Workspace) -> Update {
+    let is = if *from == Workspace::default() {
+        Condition::Missing(WORKSPACE.into())
+    } else {
+        Condition::Equals(WORKSPACE.into(), text(from.as_str()))
+    };
+    let update = Update::new(key).only_if(is);
+    if *to == Workspace::default() { update.remove(WORKSPACE) } else { update.set(WORKSPACE, text(to.as_str())) }
+}
+
+/// The same item under another key.
+fn under(item: &Item, key: Key) -> Item {
+    let mut item = item.clone();
+    item.0.extend(Item::new(key).0);
+    item
+}

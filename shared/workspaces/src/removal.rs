@@ -1,0 +1,80 @@
+//! Removing what was moved to a workspace that no request can name. Its experiments are the matter of whoever removes deleted ones for good
+//! (`retention`).
+
+use entities::attributes::{HOME, ID, NAME, RUN};
+use entities::unreadable;
+use key_schema::{Key, ModelKey, ModelKind, Name, Ordinal, part, rows};
+use mlflow_api::{Result, Workspace};
+use table::{Condition, Failure, Item, Query, Write, text};
+
+use crate::store::{Workspaces, listed_key};
+
+impl Workspaces {
+    /// Removes the registered models and the evaluation datasets of a workspace. Some requests for each. It may be stopped and be repeated.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn remove_models_and_datasets(&self, workspace: &Workspace) -> Result<()> {
+        let here = Name::from(workspace.as_str());
+        for kind in [ModelKind::Model, ModelKind::Prompt] {
+            for row in self.table.query(Query::of(rows::ModelName::all(&here).kind(&kind))).await? {
+                self.remove_model(workspace, &row).await?;
+            }
+        }
+        for row in self.table.query(Query::of(rows::WorkspaceEvaluationDataset::all(&here))).await? {
+            let key = row.key().ok_or_else(|| unreadable(&row, "a place in a list of evaluation datasets"))?;
+            // The stream's consumer removes what is in a dataset that is gone.
+            let dataset = part::listed_evaluation_dataset(&key.sk).map(|id| rows::EvaluationDataset::key(&id));
+            let writes: Vec<_> =
+                dataset.into_iter().chain([key]).map(|key| Write::Delete(key, Condition::Always)).collect();
+            self.table.transact(&writes).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a model with its versions, the row that lists it last.
+    async fn remove_model(&self, workspace: &Workspace, row: &Item) -> Result<()> {
+        let unreadable = || unreadable(row, "the name of a model");
+        let (listed, name) = (row.key().ok_or_else(unreadable)?, row.text(NAME).ok_or_else(unreadable)?);
+        let key = ModelKey::of(workspace, name);
+        if let Some(item) = self.table.get(&rows::RegisteredModel::key(&key)).await? {
+            let home = item.text(HOME).map_or_else(|| key.clone(), ModelKey::from);
+            self.remove_versions(workspace, &home).await?;
+            self.table.delete_range(rows::ModelVersion::all(&home).range()).await?;
+            self.table.delete_range(rows::ModelTag::all(&home).range()).await?;
+            let is_its = Condition::Equals(ID.into(), text(item.text(ID).unwrap_or_default()));
+            match self.table.transact(&[Write::Delete(rows::ModelHome::key(&home), is_its)]).await {
+                // It was removed before.
+                Ok(()) | Err(Failure::Cancelled(_)) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Ok(self.table.write_many(Vec::new(), &[rows::RegisteredModel::key(&key), listed]).await?)
+    }
+
+    /// Removes the rows that find versions by their runs.
+    async fn remove_versions(&self, workspace: &Workspace, home: &ModelKey) -> Result<()> {
+        let mut query = Query::of(rows::ModelVersion::all(home));
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let of_run = |item: &Item| -> Option<Key> {
+                let version = Ordinal(part::version_of_document(&item.key()?.sk)?);
+                let run = item.text(RUN).filter(|run| !run.is_empty())?;
+                Some(rows::VersionOfRun::key(&ModelKey::of(workspace, run), home, &version))
+            };
+            self.table.write_many(Vec::new(), &page.items.iter().filter_map(of_run).collect::<Vec<_>>()).await?;
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Forgets a workspace whose contents are removed.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn forget(&self, workspace: &Workspace) -> Result<()> {
+        Ok(self.table.write_many(Vec::new(), &[listed_key(workspace)]).await?)
+    }
+}

@@ -1,0 +1,131 @@
+//! What the days have brought to workspaces, and how much they may bring.
+
+use std::collections::BTreeMap;
+
+use access::{Counted, day_of};
+use entities::now_ms;
+use key_schema::attributes::{EXHAUSTED, HAS_QUOTA, QUOTAS};
+use key_schema::{Ascending, rows};
+use mlflow_api::{Error, Result, Workspace};
+use table::{Failure, Item, Map, Query, Update, Write, map, number};
+
+use crate::document::key_of;
+use crate::store::{Workspaces, listed_key};
+
+/// What a UTC day has brought to a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Day {
+    /// Its number, counted from 1970.
+    pub day: i64,
+    /// How much, by what is counted.
+    pub counted: BTreeMap<Counted, i64>,
+}
+
+/// How much a day may bring; what is not in it has no bound.
+pub type Quota = BTreeMap<Counted, i64>;
+
+fn numbers(map: Option<&Map>) -> BTreeMap<Counted, i64> {
+    let read =
+        |(name, value): (&String, &table::Value)| Some((Counted::from_name(name)?, value.as_n().ok()?.parse().ok()?));
+    map.into_iter().flatten().filter_map(read).collect()
+}
+
+impl Workspaces {
+    /// What the days have brought, from this one on. One request.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn days(&self, workspace: &Workspace, from: i64) -> Result<Vec<Day>> {
+        let days = self.table.query(Query::of(rows::WorkspaceDay::all(&workspace.as_str().into()))).await?;
+        let day = |item: &Item| {
+            let row = rows::WorkspaceDay::parse(&item.key()?)?;
+            Some(Day { day: row.day.0, counted: numbers(Some(&item.0)) })
+        };
+        let mut days = entities::read_all(&days, "a day of a workspace", day)?;
+        days.retain(|day| day.day >= from);
+        Ok(days)
+    }
+
+    /// Adds to what a day has brought. One request.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn add(&self, workspace: &Workspace, day: i64, counted: &BTreeMap<Counted, i64>) -> Result<()> {
+        let update = Update::upsert(rows::WorkspaceDay::key(&workspace.as_str().into(), &Ascending(day)));
+        let update = counted.iter().fold(update, |update, (what, much)| update.add(what.name(), number(*much)));
+        Ok(self.table.apply(&update).await?)
+    }
+
+    /// How much a day may bring to a workspace. One request.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn quota(&self, workspace: &Workspace) -> Result<Quota> {
+        let item = self.table.get(&key_of(workspace)).await?;
+        Ok(numbers(item.as_ref().and_then(|item| item.map(QUOTAS))))
+    }
+
+    /// Bounds what a day may bring to a workspace. One request, and those of [`hold_to_quota`](Self::hold_to_quota).
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`; `INVALID_PARAMETER_VALUE` for the default workspace, which has none.
+    pub async fn set_quota(&self, workspace: &Workspace, quota: &Quota) -> Result<()> {
+        if *workspace == Workspace::default() {
+            return Err(Error::invalid("The default workspace has no quota."));
+        }
+        let quotas: Map = quota.iter().map(|(what, much)| (what.name().to_owned(), number(*much))).collect();
+        let has_quota = u8::from(!quotas.is_empty());
+        let of_itself = Update::new(key_of(workspace)).set(QUOTAS, map(quotas)).remove(EXHAUSTED);
+        let listed = Update::new(listed_key(workspace)).set(HAS_QUOTA, number(has_quota));
+        match self.table.transact(&[Write::Update(of_itself), Write::Update(listed)]).await {
+            Ok(()) => self.hold_to_quota(workspace).await,
+            Err(Failure::Cancelled(_)) => Err(workspace.not_found()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Holds all workspaces to their quotas. One request per MB of their names, and two or three for each that has a quota.
+    ///
+    /// # Errors
+    /// Those of the table, after all were tried.
+    pub async fn hold_to_quotas(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        for row in self.table.query(Query::of(rows::ListedWorkspace::all())).await? {
+            if row.number(HAS_QUOTA) == Some(1)
+                && let Some(row) = row.key().and_then(|key| rows::ListedWorkspace::parse(&key))
+                && let Ok(workspace) = Workspace::parse(&row.workspace.0)
+            {
+                outcome = outcome.and(self.hold_to_quota(&workspace).await);
+            }
+        }
+        outcome
+    }
+
+    /// Writes down what of a workspace's quota this day has used up: requests hold it to that. Two requests, three where there is something to
+    /// write; one, where it has no quota.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn hold_to_quota(&self, workspace: &Workspace) -> Result<()> {
+        let Some(item) = self.table.get(&key_of(workspace)).await? else { return Ok(()) };
+        let quota = numbers(item.map(QUOTAS));
+        if quota.is_empty() {
+            return Ok(());
+        }
+        let today = day_of(now_ms());
+        let day = self.table.get(&rows::WorkspaceDay::key(&workspace.as_str().into(), &Ascending(today))).await?;
+        let brought = numbers(day.as_ref().map(|day| &day.0));
+        let is_used_up = |(what, most): &(&Counted, &i64)| brought.get(what).copied().unwrap_or_default() >= **most;
+        let used_up: BTreeMap<_, _> = quota.iter().filter(is_used_up).map(|(what, _)| (*what, today)).collect();
+        let said: BTreeMap<_, _> = numbers(item.map(EXHAUSTED)).into_iter().filter(|(_, day)| *day == today).collect();
+        if said == used_up {
+            return Ok(());
+        }
+        let exhausted = used_up.iter().map(|(what, day)| (what.name().to_owned(), number(*day))).collect();
+        let update = Update::new(key_of(workspace)).set(EXHAUSTED, map(exhausted));
+        match self.table.apply(&update).await {
+            Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
