@@ -19,6 +19,8 @@ _V2, _V3 = "api/2.0/mlflow", "api/3.0/mlflow"
 _HEADER = "x-mlflow-workspace"
 _TEAMS = ("team-a", "team-b")
 _PICTURE = Path(__file__).resolve().parents[2] / "docs/images/ui.png"
+#: The button above a file, which has no name; the number behind it is that of a line of the page's program.
+_DOWNLOAD = 'button[data-component-id^="codegen_mlflow_app_src_experiment-tracking_components_artifactview.tsx_"]'
 #: Of these the pages say no workspace, or a blank one: they are the same for all.
 _OF_ALL = ("server-info", "workspaces", "users/current", "assistant/", "ui-telemetry")
 
@@ -154,7 +156,7 @@ def test_artifacts_are_shown_and_downloaded(team: str, pages: Pages, tmp_path: P
 def _downloaded(pages: Pages, directory: Path) -> bytes:
     page = pages.visit.page
     with page.expect_download() as started:
-        pages.visit.by_component("codegen_mlflow_app_src_experiment-tracking_components_artifactview.tsx_337").click()
+        page.locator(_DOWNLOAD).locator("visible=true").click()
     started.value.save_as(directory / "downloaded")
     return (directory / "downloaded").read_bytes()
 

@@ -7,7 +7,7 @@ use mlflow_api::requests::workspaces as message;
 use mlflow_api::{Error, ErrorCode, Request, Result, Workspace, location};
 use permissions::LEASE;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use service::{Answer, Endpoint, IntoAnswer};
 use workspaces::{Change, Document, Mode};
 
@@ -145,19 +145,31 @@ fn archive_after(sent: Option<String>) -> Result<Option<String>> {
     Ok(Some(trimmed.to_owned()))
 }
 
-/// What a request says of the archive: only there the nested message counts.
-fn archive_of(request: &Request) -> Result<(Option<String>, Option<String>)> {
-    let sent = request.json_object()?;
-    let Some(config) = sent.get("trace_archival_config").filter(|config| !config.is_null()) else {
-        return Ok((None, None));
-    };
-    let Value::Object(config) = config else { return Err(message::wrong("trace_archival_config", config)) };
-    let text = |field: &str| match config.get(field) {
-        None | Some(Value::Null) => Ok(None),
+/// A text that a message may have under this name, as it is written here and in no other case.
+fn text(message: &Map<String, Value>, field: &str) -> Result<Option<String>> {
+    match message.get(field) {
+        None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(other) => Err(message::wrong(field, other)),
+    }
+}
+
+/// What a request says of a workspace beside its name.
+fn said(request: &Request) -> Result<Change> {
+    let sent = request.json_object()?;
+    let (description, root) = (text(&sent, "description")?, text(&sent, "default_artifact_root")?);
+    let config = match sent.get("trace_archival_config") {
+        None | Some(Value::Null) => &Map::new(),
+        Some(Value::Object(config)) => config,
+        Some(other) => return Err(message::wrong("trace_archival_config", other)),
     };
-    Ok((archive(text("location")?)?, archive_after(text("retention")?)?))
+    let (place, after) = (text(config, "location")?, text(config, "retention")?);
+    Ok(Change {
+        description: described(description)?,
+        artifact_root: artifact_root(root)?,
+        archive: archive(place)?,
+        archive_after: archive_after(after)?,
+    })
 }
 
 fn described(description: Option<String>) -> Result<Option<String>> {
@@ -205,14 +217,14 @@ impl Endpoint for Create {
 
     fn read(request: &Request) -> Result<Self> {
         let sent: message::CreateWorkspace = request.read()?;
-        let (archive, archive_after) = archive_of(request)?;
+        let new = said(request)?;
         if sent.name == Workspace::default().as_str() {
             return Err(Error::invalid("The 'default' workspace is reserved and cannot be created"));
         }
         let name = Workspace::parse(&sent.name)?;
-        let artifact_root = artifact_root(sent.default_artifact_root)?;
-        let description = described(sent.description)?;
-        Ok(Self { name, new: Change { description, artifact_root, archive, archive_after } })
+        // Names in camel case count where something is created, and not where it is changed.
+        let (description, root) = (described(sent.description)?, artifact_root(sent.default_artifact_root)?);
+        Ok(Self { name, new: Change { description, artifact_root: root, ..new } })
     }
 
     fn needs(&self) -> Needs {
@@ -296,10 +308,8 @@ impl Endpoint for Update {
 
     fn read(request: &Request) -> Result<Self> {
         let name = named(request)?;
-        let sent: message::UpdateWorkspace = request.read()?;
-        let (archive, archive_after) = archive_of(request)?;
-        let artifact_root = artifact_root(sent.default_artifact_root)?;
-        let change = Change { description: described(sent.description)?, artifact_root, archive, archive_after };
+        let _: message::UpdateWorkspace = request.read()?;
+        let change = said(request)?;
         if change == Change::default() {
             return Err(Error::invalid("Workspace update must have at least one key"));
         }

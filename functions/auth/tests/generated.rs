@@ -14,12 +14,13 @@ use base64::engine::general_purpose::STANDARD;
 use clock::Simulation;
 use embedded_engine::Engine;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
+use key_schema::rows;
 use ledger::{Bench, Ledger, Section, budget};
 use mlflow_api::auth::{GrantType, Level};
 use mlflow_api::{ExperimentId, UserName, Workspace};
 use permissions::{Basic, LEASE, cookies};
 use serde_json::{Value, json};
-use table::Table;
+use table::{Condition, Item, Table};
 use test_site::{Api, Judge};
 
 const HEAD: &str = "\
@@ -180,9 +181,13 @@ async fn in_workspaces(ledger: &mut Ledger) {
         if mode == Mode::Users {
             user(&data, &access, 0, 0).await;
         }
-        let bench = bench_in_workspaces(data, mode);
+        let bench = bench_in_workspaces(data.clone(), mode);
         let clock = Simulation::begin();
         for workspace in ["default", "team-a"] {
+            // The experiment is there: of one that is not, it is looked up whether its workspace is.
+            let of = Workspace::parse(workspace).unwrap();
+            let item = entities::in_workspace(Item::new(rows::Experiment::key(&experiment())), &of);
+            data.put(item, &Condition::Always).await.unwrap();
             let by = arrived(&[(AUTHORIZATION, &word), (WORKSPACE_HEADER, workspace)]);
             // A user's own requests and units are those of the sections above; and the workspace is one unit, where it is read.
             let elsewhere = f64::from(u8::from(workspace != "default"));

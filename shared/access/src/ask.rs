@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use entities::attributes::WORKSPACE;
 use key_schema::rows;
-use mlflow_api::{EvaluationDatasetId, ExperimentId, Result};
-use table::{Table, TableKey};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, Result, Workspace};
+use table::{Item, Table, TableKey};
 
 use crate::authorizer::Authorizer;
 use crate::guard::{Ask, Guarded, Read, Stored, experiments_of};
@@ -35,14 +36,25 @@ pub(crate) async fn ask(
         needs.iter().zip(&places).map(|(need, place)| guards(need, place.as_ref(), &listed)).collect();
     let (identity, read) = if looks {
         let mut wanted: HashSet<_> = guards.concat().into_iter().collect();
-        // What is read of an entity says that its workspace is there, and nothing more is to be known.
+        // The default one is always there.
+        let is_elsewhere = identity.workspace != Workspace::default() && !needs.is_empty();
+        let here = Guarded::Workspace(Resource::Workspace);
         let is_writing = needs.iter().any(|need| need.action.writes());
-        if is_writing || guards.iter().any(Vec::is_empty) {
-            wanted.insert(Guarded::Workspace(Resource::Workspace));
+        let says_nothing = |guard: &Guarded| guard.key(&identity.workspace).is_none();
+        let is_asked = is_writing || guards.iter().any(Vec::is_empty) || wanted.iter().any(says_nothing);
+        if is_elsewhere && is_asked {
+            wanted.insert(here.clone());
         }
-        let is_in_workspace = wanted.iter().any(|guard| matches!(guard, Guarded::Workspace(_)));
-        let (identity, read) = authorizer.read(identity, table, &wanted.into_iter().collect::<Vec<_>>()).await?;
-        if is_in_workspace {
+        let is_looked_at = wanted.iter().any(|guard| matches!(guard, Guarded::Workspace(_)));
+        let (mut identity, mut read) =
+            authorizer.read(identity, table, &wanted.into_iter().collect::<Vec<_>>()).await?;
+        // What is found of an entity says that its workspace is there. Where nothing is found, perhaps that is not, either.
+        if is_elsewhere && !is_looked_at && !holds_any_of(&read, &identity.workspace)? {
+            let more;
+            (identity, more) = authorizer.read(identity, table, &[here]).await?;
+            read.extend(more);
+            check(&identity.workspace, &read, needs)?;
+        } else if is_elsewhere && is_looked_at {
             check(&identity.workspace, &read, needs)?;
         }
         (identity, read)
@@ -67,6 +79,12 @@ pub(crate) async fn ask(
         asked.push(Asked { place, asks });
     }
     Ok((asked, identity, read))
+}
+
+/// Whether anything that was read says that it is in this workspace.
+fn holds_any_of(read: &Read, workspace: &Workspace) -> Result<bool> {
+    let is_here = |item: &Item| Ok(item.has(WORKSPACE) && Stored::of(item)?.workspace == *workspace);
+    read.values().map(is_here).find(|found| !matches!(found, Ok(false))).unwrap_or(Ok(false))
 }
 
 fn one(need: &Need, guard: Guarded, stored: Option<Stored>) -> Ask {

@@ -26,7 +26,9 @@ const DAY: i64 = 24 * 60 * 60 * 1_000;
 pub(crate) fn named(headers: &HeaderMap) -> Result<Workspace> {
     let mut named = None;
     for value in headers.get_all(HEADER) {
-        let name = String::from_utf8_lossy(value.as_bytes()).trim().to_owned();
+        // As Python reads headers: each byte is a character.
+        let name: String = value.as_bytes().iter().map(|byte| char::from(*byte)).collect();
+        let name = name.trim().to_owned();
         if name.is_empty() {
             continue;
         }

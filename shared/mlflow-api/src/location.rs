@@ -62,10 +62,10 @@ pub fn check(location: &str, root: &str) -> Result<()> {
     check_as("artifact_location", location, root)
 }
 
-/// Whether a location is a URI with a scheme. A letter of a drive is none to MLflow here, but what it calls so is no path of this machine.
+/// Whether a location is a URI with a scheme. The letter of a drive is none.
 #[must_use]
 pub fn has_scheme(location: &str) -> bool {
-    scheme_of(location).is_some()
+    scheme_of(location).is_some_and(|scheme| scheme.len() > 1)
 }
 
 /// The same of what a request calls otherwise.

@@ -11,7 +11,7 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use http::{Extensions, HeaderMap, StatusCode, Version};
-use mlflow_api::Error;
+use mlflow_api::{Error, ErrorCode};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
@@ -65,8 +65,8 @@ async fn unknown(authorizer: Arc<dyn Authorizer>, request: HttpRequest) -> Respo
         return html_unknown_path();
     }
     match authorizer.authenticate(&Arrived::of(&parts)).await {
-        Ok(_) => html_unknown_path(),
-        Err(error) => error_response(&error),
+        Err(error) if error.code == ErrorCode::Unauthenticated => error_response(&error),
+        _ => html_unknown_path(),
     }
 }
 

@@ -58,11 +58,11 @@ pub(crate) fn key_of(workspace: &Workspace) -> Key {
 }
 
 impl Document {
-    /// The default workspace, of which nobody has said anything.
+    /// The default workspace, of which nobody has said anything. MLflow describes it so.
     pub(crate) fn default_workspace() -> Self {
         Self {
             name: Workspace::default(),
-            description: None,
+            description: Some("Default workspace for legacy resources".to_owned()),
             artifact_root: None,
             archive: None,
             archive_after: None,

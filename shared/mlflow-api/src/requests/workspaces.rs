@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use crate::checks::invalid_value;
 use crate::error::Error;
-use crate::messages;
+use crate::{messages, python};
 
 messages! {
     /// `POST workspaces`
@@ -22,8 +23,7 @@ messages! {
 /// MLflow's refusal of a value of another type.
 #[must_use]
 pub fn wrong(parameter: &str, value: &Value) -> Error {
-    Error::invalid(format!(
-        "Invalid value {} for parameter '{parameter}' supplied. See the API docs for more information about request parameters.",
-        crate::python::data(value)
-    ))
+    let hint = format!(" Hint: Value was of type '{}'.", python::type_name(value));
+    let refusal = invalid_value(parameter, value, &hint);
+    Error::invalid(format!("{refusal} See the API docs for more information about request parameters."))
 }
