@@ -587,7 +587,11 @@ SEQUENCES = {
 }
 
 
-@pytest.mark.parametrize("about", SEQUENCES)
+#: Those of many requests. The others send some to the same endpoints.
+SLOW = {"unknown", "deletion"}
+
+
+@pytest.mark.parametrize("about", [pytest.param(about, marks=[pytest.mark.slow] if about in SLOW else []) for about in SEQUENCES])
 def test_answers_are_the_same(about: str, pair: Pair) -> None:
     different = pair.play(SEQUENCES[about](), ACCEPTED.get(about, []))
     if different:
