@@ -17,6 +17,7 @@ use workspaces::Workspaces;
 use crate::Failure;
 use crate::artifact_options::ArtifactOptions;
 use crate::connect::Place;
+use crate::housekeeping::remove_rest;
 
 /// Options of `gc`.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
@@ -78,11 +79,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     let kept = options.artifacts.open(&options.place.storage)?;
     let retention = Retention::new(table.clone(), kept.artifacts).leaving_artifacts(options.leave_artifacts);
-    let found = if options.expired { Vec::new() } else { found(&options, &table, &retention).await? };
-    let all: HashSet<_> = found.iter().flat_map(|(_, found)| found.entities()).collect();
-    let is_all = options.names_nothing();
     let workspaces = Workspaces::new(table.clone());
     let names = workspaces.names().await.map_err(failed)?;
+    let found = if options.expired { Vec::new() } else { found(&options, &table, &retention, &names).await? };
+    let all: HashSet<_> = found.iter().flat_map(|(_, found)| found.entities()).collect();
+    let is_all = options.names_nothing();
     if options.dry_run {
         for entity in &all {
             say(&format!("{entity} would be permanently deleted."));
@@ -130,17 +131,13 @@ impl Options {
     }
 }
 
-/// Removes what is left of a workspace that was deleted with all that it held, unless some of its experiments stay.
-async fn remove_rest(workspaces: &Workspaces, retention: &Retention, workspace: &Workspace) -> mlflow_api::Result<()> {
-    workspaces.remove_models_and_datasets(workspace).await?;
-    if retention.removed_with(workspace).await?.entities().next().is_none() {
-        workspaces.forget(workspace).await?;
-    }
-    Ok(())
-}
-
 /// What the options ask to remove, by workspace.
-async fn found(options: &Options, table: &Table, retention: &Retention) -> Result<Vec<(Workspace, Found)>, Failure> {
+async fn found(
+    options: &Options,
+    table: &Table,
+    retention: &Retention,
+    all: &[Workspace],
+) -> Result<Vec<(Workspace, Found)>, Failure> {
     let named = Named {
         runs: options.run_ids.clone(),
         experiments: options.experiment_ids.clone(),
@@ -158,13 +155,13 @@ async fn found(options: &Options, table: &Table, retention: &Retention) -> Resul
     };
     let before = age.as_ref().map(Age::before);
     let mut found = Vec::new();
-    for workspace in Workspaces::new(table.clone()).names().await.map_err(failed)? {
+    for workspace in all {
         let of_workspace = if workspace.is_for_removal() {
-            retention.removed_with(&workspace).await
+            retention.removed_with(workspace).await
         } else {
-            retention.deleted(&workspace, before).await
+            retention.deleted(workspace, before).await
         };
-        found.push((workspace, of_workspace.map_err(failed)?));
+        found.push((workspace.clone(), of_workspace.map_err(failed)?));
     }
     Ok(found)
 }

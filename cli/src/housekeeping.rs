@@ -28,7 +28,7 @@ pub(crate) async fn run(engine: Engine, retention: Option<(Retention, Workspaces
         if let Some((retention, workspaces)) = retention.as_ref().filter(|_| round.is_multiple_of(POLICY))
             && let Err(error) = remove_old(retention, workspaces).await
         {
-            tracing::warn!(%error, "what is kept no longer could not be removed");
+            tracing::warn!(%error, "the retention policies could not be applied");
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -57,6 +57,15 @@ async fn remove_deleted(
 ) -> mlflow_api::Result<()> {
     let found = retention.removed_with(workspace).await?;
     retention.remove(workspace, &found, &Log).await?;
+    remove_rest(workspaces, retention, workspace).await
+}
+
+/// Removes what is left of a workspace that was deleted with all that it held, unless some of its experiments stay.
+pub(crate) async fn remove_rest(
+    workspaces: &Workspaces,
+    retention: &Retention,
+    workspace: &Workspace,
+) -> mlflow_api::Result<()> {
     workspaces.remove_models_and_datasets(workspace).await?;
     if retention.removed_with(workspace).await?.entities().next().is_none() {
         workspaces.forget(workspace).await?;

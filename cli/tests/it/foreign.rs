@@ -103,7 +103,7 @@ async fn another_workspace_is_as_if_it_were_not() {
         }
         let (status, found) = answer(&routers[0], parts, body).await;
         if is_of("/mlflow-artifacts/") && is_of("/files-of-") {
-            // The path says no experiment where that names its own place: who may change all of a workspace may write there, in its directory.
+            // The experiment has a place of its own, so the path does not name it. The caller may change the whole workspace, and write in its directory.
             continue;
         }
         if is_of("/mlflow-artifacts/") {

@@ -53,7 +53,7 @@ async fn api(table: &Table) -> Api {
     Api(domain::mount(&of_table(), &[], &Surroundings { artifact_root: ROOT.to_owned(), ..around }).await.unwrap())
 }
 
-/// Requests and read units of calls, each of which lists something in a workspace; and what they answer.
+/// Lists a workspace's experiments, models and more, one call each. Returns the calls' requests and read units, and their answers.
 async fn lists(table: &Table) -> (String, Vec<Value>) {
     let page = json!({ "max_results": 20 });
     let calls = [

@@ -130,7 +130,7 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
             matches!(wanted.kind, Resource::User | Resource::Role | Resource::Workspace)
                 || wanted.action == Action::Share
         }),
-        // All workspaces, of which a list shows those in which the caller has a role.
+        // The list of all workspaces; it shows the ones in which the caller has a role.
         "WORKSPACES" => wanted.iter().any(|wanted| wanted.kind == Resource::Workspace),
         _ => false,
     }

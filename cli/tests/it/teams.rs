@@ -193,7 +193,7 @@ async fn what_a_day_may_bring_is_bounded() {
     assert_eq!(create().await.0, 200);
     workspaces.add(&team, today, &[(access::Counted::Runs, 1)].into()).await.unwrap();
     workspaces.hold_to_quotas().await.unwrap();
-    // What was read of the workspace counts for a moment.
+    // The server keeps its last reading of the workspace for the length of a lease.
     clock::sleep(permissions::LEASE).await;
     let (status, refusal) = create().await;
     assert_eq!((status, &refusal["error_code"]), (400, &json!("BAD_REQUEST")));
