@@ -85,7 +85,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let all: HashSet<_> = found.iter().flat_map(|(_, found)| found.entities()).collect();
     let is_all = options.names_nothing();
     if options.dry_run {
-        for entity in &all {
+        // In the order in which they were found: that of a set differs from call to call.
+        for entity in found.iter().flat_map(|(_, found)| found.entities()) {
             say(&format!("{entity} would be permanently deleted."));
         }
         for workspace in names.iter().filter(|_| is_all) {
