@@ -9,10 +9,6 @@ VENV_READY := $(VENV)/ready
 UI_VERSION := 3.17.2
 # The next one, which the server shows as well.
 NEXT_UI_VERSION := 3.18.0
-# The tests of `cli/tests/faults`.
-FAULTS := clients_find_what_the_model_says every_write_survives_a_fault_at_each_of_its_requests every_write_to_packed_traces_survives_a_fault_at_each_of_its_requests a_removal_survives_a_fault_at_each_of_its_requests a_deletion_of_a_workspace_survives_a_fault_at_each_of_its_requests an_expiry_survives_a_fault_at_each_of_its_requests
-# Modules of tests of which each takes a core for long.
-LONG := indexed_search:: power_cut:: unreadable::
 # Stands once zig is there, too.
 ZIG_READY := $(VENV)/zig-ready
 REQUIREMENTS := tools/requirements.txt tests/requirements.txt
@@ -22,7 +18,7 @@ export SAM_CLI_TELEMETRY := 0
 # Every server of MLflow, and every client in a process of its own, takes 4 seconds of a core to import it; 10, if Python may not keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run ui watch watch-bucket test lint test-rust test-ledgers test-others test-python test-browser test-slow test-dynamodb validate deny advisories docs scale build deploy clean
+.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate deny advisories docs scale build deploy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,38 +61,24 @@ test: ## Everything that continuous integration checks
 	mkdir -p target; $(MAKE) $(VENV_READY) > target/packages.log 2>&1 & packages=$$!; failed=0; \
 	cargo test --workspace --no-run || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
-	@# One ledger comes after another, and begun late they would run alone at the end. What needs neither server nor browser is done beside the tests.
-	$(MAKE) --keep-going validate deny test-ledgers > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
-	$(MAKE) --keep-going test-others test-python || failed=1; \
-	wait $$ledgers || { cat target/ledgers.log; failed=1; }; exit $$failed
+	@# What needs neither server nor browser is checked beside the tests.
+	$(MAKE) --keep-going validate deny > target/checks.log 2>&1 & checks=$$!; failed=0; \
+	$(MAKE) --keep-going test-rust test-python || failed=1; \
+	wait $$checks || { cat target/checks.log; failed=1; }; exit $$failed
 
 lint: ## Formatting and lints
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 
-test-rust: ## The tests of the crates
-	cargo test --workspace --no-run
-	$(MAKE) test-ledgers > target/ledgers.log 2>&1 & ledgers=$$!; failed=0; \
-	$(MAKE) test-others || failed=1; \
-	wait $$ledgers || { cat target/ledgers.log; failed=1; }; exit $$failed
-
-# What calls cost. What of a page takes minutes is metered by `make docs` and `make test-slow`.
-test-ledgers:
-	cargo test --quiet --workspace ledger
-
-# Cargo runs one binary after another, and most tests wait for something. So what takes long runs beside the rest.
-test-others:
-	cargo test --quiet --workspace --test faults > target/faults.log 2>&1 & faults=$$!; \
-	cargo test --quiet --workspace -- $(LONG) > target/long.log 2>&1 & long=$$!; failed=0; \
-	RUST_TEST_THREADS=4 cargo test --workspace -- --skip ledger $(FAULTS:%=--skip %) $(LONG:%=--skip %) || failed=1; \
-	wait $$long || { cat target/long.log; failed=1; }; \
-	wait $$faults || { cat target/faults.log; failed=1; }; \
-	exit $$failed
+test-rust: $(VENV_READY) ## The tests of the crates
+	cargo nextest run --workspace
+	python tools/slowest.py target/nextest/default/junit.xml
+	cargo test --quiet --doc --package mlflow-api
 
 test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, and the Lambda functions as they are deployed
 	cargo build --workspace
 	@# More processes than cores: the browser's pages, killed servers and uploads are mostly waited for. What tests bound are ratios and counts (tests/README.md).
-	python -m pytest tests --numprocesses 4 --dist loadgroup
+	python -m pytest tests --numprocesses 4 --dist loadgroup --durations 10
 
 test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed
 	cargo build --workspace
@@ -114,13 +96,11 @@ test-slow: $(VENV_READY) ## Large data, and 12,000 random searches and 2,000 ran
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 8 --indexer running
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed
-	RANDOM_SEARCHES=2000 cargo test --package tracking --test it indexed_search
-	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo test --package mlflow-serverless --test faults
-	ALL_TROUBLES=1 cargo test --package mlflow-serverless --test it unreadable
-	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo test --package traces --test it -- blocks consumer packer recorded
-	WHOLE_LEDGERS=1 cargo test --workspace ledger
-	cargo test --package tracking --test generated -- --ignored
-	cargo test --package mlflow-serverless --test it many_workspaces -- --ignored
+	RANDOM_SEARCHES=2000 cargo nextest run --workspace -E 'test(/^indexed_search::/)'
+	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo nextest run --workspace --profile slow -E 'test(/^(faults|unreadable)::/) & package(mlflow-serverless)'
+	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo nextest run --workspace -E 'test(/^(blocks|consumer|packer|recorded)::/) & package(traces)'
+	WHOLE_LEDGERS=1 cargo nextest run --workspace --profile slow -E 'test(/ledger/)'
+	cargo nextest run --workspace --profile slow --run-ignored only -E 'test(/^(generated|many_workspaces)::/)'
 
 test-dynamodb: ## The store's requests against DynamoDB, with the environment's AWS credentials, on a table of their own that is removed afterwards
 	cargo test --package tracking --test it -- --ignored --exact conformance::over_dynamodb
@@ -136,7 +116,7 @@ advisories: ## Look whether a hole was found in a dependency: a job does once a 
 
 docs: ## Write what is generated from the code: table reference, coverage, capacity, the table in template.yaml
 	UPDATE_DOCS=1 cargo test --workspace --test generated
-	UPDATE_DOCS=1 cargo test -p mlflow-serverless --test it access_page
+	UPDATE_DOCS=1 cargo test --workspace --test it -- generated:: access_page::
 
 scale: ## Write docs/scale.md: a model of many jobs and traces in one experiment, more than an hour
 	cargo build --workspace --bin sweep

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod attacks;
+mod generated;
 mod needs;
 mod proxy;
 mod runs;

@@ -5,5 +5,6 @@ mod creations;
 mod dataset_searches;
 mod evaluation_datasets;
 mod evaluation_records;
+mod generated;
 mod scorers;
 mod server;

@@ -6,6 +6,7 @@ mod concurrency;
 mod creations;
 mod deletion;
 mod documents;
+mod generated;
 mod logged_models;
 mod malformed;
 mod names;

@@ -13,6 +13,7 @@ mod expiry;
 mod exporters;
 mod exports;
 mod figures;
+mod generated;
 mod guarded;
 mod marks;
 mod packer;

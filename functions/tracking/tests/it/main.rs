@@ -3,8 +3,8 @@
 
 mod absent;
 mod attributes;
-#[path = "../calls/mod.rs"]
 mod calls;
+mod capacity;
 mod charts;
 mod conformance;
 mod cost;
@@ -14,6 +14,7 @@ mod experiment_deletion;
 mod experiment_lists;
 mod expressions;
 mod faults;
+mod generated;
 mod history;
 mod indexed;
 mod indexed_search;

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
-#[path = "../calls/mod.rs"]
+#[path = "../it/calls/mod.rs"]
 mod calls;
 #[path = "../it/server.rs"]
 #[expect(dead_code, reason = "what other tests need of it")]

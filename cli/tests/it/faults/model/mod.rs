@@ -29,10 +29,10 @@ use test_site::{Answer, Api, ROOT, Site, TABLE};
 use operation::{Fault, Ids, Op, Step};
 use state::State;
 
-use crate::expiry::{is_kept, remove as remove_expired};
-use crate::packing::{STEP, counts, indexer, timed};
-use crate::sweep::course;
-use crate::{removal, whole};
+use crate::faults::expiry::{is_kept, remove as remove_expired};
+use crate::faults::packing::{STEP, counts, indexer, timed};
+use crate::faults::sweep::course;
+use crate::faults::{removal, whole};
 
 /// States that may be the right one, before somebody has to look.
 const MOST_STATES: usize = 200;

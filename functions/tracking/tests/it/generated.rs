@@ -1,11 +1,7 @@
 //! `docs/capacity.md`: what the calls of the tracking domain cost, metered. `UPDATE_DOCS=1` writes it anew; a call that became
 //! dearer than its budget fails.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
-mod calls;
-mod capacity;
-
-use capacity::{experiments, indexing, inputs, large, logged_models, metrics, removal, runs, searches, steady};
+use crate::capacity::{experiments, indexing, inputs, large, logged_models, metrics, removal, runs, searches, steady};
 use clock::Simulation;
 use ledger::{Ledger, Section};
 

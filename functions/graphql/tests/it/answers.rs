@@ -1,5 +1,4 @@
 //! Queries over a table of the test's own.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -2,7 +2,6 @@
 //!
 //! `SPANS_RECORD` names another file than the one that is kept.
 
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

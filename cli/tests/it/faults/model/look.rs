@@ -8,7 +8,7 @@ use test_site::Api;
 use super::operation::{Ids, word};
 use super::state::{Dataset, Experiment, Logged, Registered, Run, State, Texts};
 use super::{expiry, traces};
-use crate::sweep::view;
+use crate::faults::sweep::view;
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()

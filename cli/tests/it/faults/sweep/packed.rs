@@ -8,8 +8,8 @@ use test_site::{ROOT, Site, all_troubles};
 use super::course::{self, Call, Course, Outcome, Written};
 use super::same::difference;
 use super::seen::Rows;
-use crate::packing::{counts, pass, timed};
-use crate::whole;
+use crate::faults::packing::{counts, pass, timed};
+use crate::faults::whole;
 
 /// Rows that say when somebody has to look at a partition: how many there are depends on how often somebody has looked.
 const PASSING: [&str; 2] = ["Postponed", "PackingLease"];

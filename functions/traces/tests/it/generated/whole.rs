@@ -5,10 +5,10 @@ use mlflow_api::ExperimentId;
 use table::{Meter, Usage};
 use traces::store::Store;
 
-use crate::{body, counting, export, export_body, packed, process, start, start_at};
+use super::{body, counting, export, export_body, packed, process, start, start_at};
 
 /// A trace of ten spans with tokens, a session and English texts, as stock clients send it.
-const AGENT: &str = include_str!("../../../../shared/spans/tests/fixtures/ten_spans.json");
+const AGENT: &str = include_str!("../../../../../shared/spans/tests/fixtures/ten_spans.json");
 /// Its id there, and when it began, in ms.
 const AGENT_ID: &str = "4f1c8a2e9b7d43f0a6e5d2c1b0987f36";
 const AGENT_TIME: i64 = 1_762_848_000_123;
@@ -40,7 +40,7 @@ pub(crate) async fn all_in(ledger: &mut Ledger) {
         ("one of ten spans and 5 KB", None, [4.0, 6.0, 2.0], 8.0),
         ("the same with a client's id of the request", Some(packed::REQUESTED.1), [4.0, 7.0, 2.0], 8.6),
     ] {
-        let (bench, experiment) = crate::bench().await;
+        let (bench, experiment) = super::bench().await;
         let meter = Meter::default();
         let metered = || process(bench.table().metered(meter.clone())).prepared();
         // Who takes the spans remembers the trace; the client's next request may come to another process.

@@ -1,5 +1,4 @@
 //! A query shows what its caller may read by the endpoints that it calls, and nothing else.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! `docs/capacity-graphql.md`: what the queries of the user interface cost, metered. `UPDATE_DOCS=1` writes it anew; a query that became
 //! dearer than its budget fails.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::path::Path;
 

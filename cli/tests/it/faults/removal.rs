@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use table::{Condition, Item, Table};
 use test_site::{Api, ROOT, Site, TABLE, is_tried};
 
-use crate::packing::timed;
-use crate::sweep::seen::Seen;
-use crate::sweep::{course, view};
+use crate::faults::packing::timed;
+use crate::faults::sweep::seen::Seen;
+use crate::faults::sweep::{course, view};
 
 /// Tells nobody.
 pub(crate) struct Silent;

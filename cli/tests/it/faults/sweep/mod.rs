@@ -24,7 +24,7 @@ use samples::{SAMPLES, Walk};
 use test_site::{ROOT, Site, all_troubles};
 use tokio::task::spawn_blocking;
 
-use crate::packing::timed;
+use crate::faults::packing::timed;
 use crate::site::{functions, routes, writes_to_the_table};
 use course::Written;
 

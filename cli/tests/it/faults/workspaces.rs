@@ -13,7 +13,7 @@ use table::Table;
 use test_site::{Api, ROOT, Site, everybody, is_tried};
 use workspaces::{Change, Mode, Workspaces};
 
-use crate::packing::timed;
+use crate::faults::packing::timed;
 
 const TEAM: &str = "team-a";
 

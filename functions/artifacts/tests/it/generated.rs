@@ -1,6 +1,5 @@
 //! `docs/capacity-artifacts.md`: what calls about artifacts in a bucket cost, metered. `UPDATE_DOCS=1` writes it anew; a call that became
 //! dearer than its budget fails.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::sync::{LazyLock, Mutex};
 

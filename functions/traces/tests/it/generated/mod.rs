@@ -1,5 +1,4 @@
 //! `docs/capacity-traces.md`: what traces cost, metered. `UPDATE_DOCS=1` writes it anew; a call that became dearer than its budget fails.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod packed;
 mod whole;

@@ -17,11 +17,11 @@ use tempfile::TempDir;
 use test_site::{Api, Dump, ROOT, Site, is_tried};
 use trace_blocks::{TracePartition, day_of};
 
-use crate::packing::{counts, keys, pass, timed};
-use crate::removal::Silent;
-use crate::sweep::seen::Seen;
-use crate::sweep::{course, view};
-use crate::whole;
+use crate::faults::packing::{counts, keys, pass, timed};
+use crate::faults::removal::Silent;
+use crate::faults::sweep::seen::Seen;
+use crate::faults::sweep::{course, view};
+use crate::faults::whole;
 
 const DAY: i64 = 86_400_000;
 /// How long traces are kept, in days: much longer than this test lasts by its clock.

@@ -15,7 +15,7 @@ use table::{Item, Meter, Table, Usage, Value, bytes, number, text};
 use trace_blocks::{Block, Place, SpansToPack, ToPack, TracePartition, pack, read_blocks};
 use traces::store::Store;
 
-use crate::{body, counted, export, found, granted, scope, start, words};
+use super::{body, counted, export, found, granted, scope, start, words};
 
 /// How many there are, one every eight seconds of a day.
 const TRACES: u32 = 10_000;
@@ -153,7 +153,7 @@ fn indexer(table: Table) -> Indexer {
 
 /// A packer over a table with one trace, and that trace's document.
 async fn packer(request: Option<&str>) -> (Bench<Indexer>, Item) {
-    let (store, experiment) = crate::bench().await;
+    let (store, experiment) = super::bench().await;
     export(&store.store, experiment, 1, 0..10).await;
     start(&store.store, experiment, 1, request).await;
     let document = granted(&store.store, 1).await.item().clone();
@@ -191,7 +191,7 @@ pub(crate) async fn cost_of_packing(request: Option<&str>) -> Usage {
 
 pub(crate) async fn searches(ledger: &mut Ledger) {
     ledger.section("Searching 10,000 traces of one day that are packed");
-    let (bench, experiment) = crate::bench().await;
+    let (bench, experiment) = super::bench().await;
     fill(&bench, experiment).await;
     let bench = &bench;
     let latest = budget([4.0, 0.0, 60.0], [4.0, 0.0, 60.0]);

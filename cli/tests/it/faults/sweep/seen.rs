@@ -98,7 +98,7 @@ fn row_of(key: &str) -> &'static str {
     RowDescription::of(&Key { pk: pk.to_owned(), sk: sk.to_owned() }).unwrap().name
 }
 
-/// Whether what is packed in the item is looked at by [`whole`](crate::whole): that it is what documents say, and spans.
+/// Whether what is packed in the item is looked at by [`whole`](crate::faults::whole): that it is what documents say, and spans.
 fn is_block(key: &str) -> bool {
     key.starts_with("TS#") || key.starts_with("TR#") && key.contains(" B#")
 }

@@ -1,6 +1,5 @@
 //! `docs/capacity-evaluation.md`: what evaluation datasets and scorers cost, metered. `UPDATE_DOCS=1` writes it anew; a call that became
 //! dearer than its budget fails.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::time::Duration;
 

@@ -1,0 +1,6 @@
+//! Spans as they are sent, kept and answered.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+mod packing;
+mod stock;
+mod whole;
