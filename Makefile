@@ -114,9 +114,11 @@ deny: $(VENV_READY) ## Check the licences and sources of the dependencies
 advisories: ## Look whether a hole was found in a dependency: a job does once a week (.github/workflows)
 	cargo deny check advisories
 
-docs: ## Write what is generated from the code: table reference, coverage, capacity, the table in template.yaml
+docs: ## Write what is generated from the code: table reference, coverage, capacity, the table in template.yaml, and what all of it costs
 	UPDATE_DOCS=1 cargo test --workspace --test generated
 	UPDATE_DOCS=1 cargo test --workspace --test it -- generated:: access_page::
+	@# From the capacity pages and the template, as they are by now.
+	python3 -m tools.cost
 
 scale: ## Write docs/scale.md: a model of many jobs and traces in one experiment, more than an hour
 	cargo build --workspace --bin sweep

@@ -1,0 +1,3 @@
+from tools.cost.write import PAGE, written
+
+PAGE.write_text(written(), "utf-8")

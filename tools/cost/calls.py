@@ -1,0 +1,77 @@
+"""What kind of thing each row of the capacity pages is, and what it costs."""
+
+import re
+from dataclasses import dataclass
+
+from tools.cost.capacity import Row, Units
+from tools.cost.model import Cost, Model
+
+#: Sections of what is no call: the indexer's work, and commands.
+WORK = re.compile(r"The indexer\b|Packing ")
+COMMANDS = re.compile(r"Removing for good")
+#: Rows of what is no call, in sections of calls.
+WORK_ROWS = re.compile(r"the indexer catches up|a pass that packs|two batches of the stream")
+#: What is found out about a caller before a call of another page is answered.
+BESIDE = re.compile(r"capacity-access\.md")
+#: Rows of more than one call. All others are of one.
+COUNTS = {
+    "create a logged model with 20 params, and finalize it": 2,
+    "2,000 metric keys in two batches": 2,
+    "rename a model with 1,000 versions, and read it": 2,
+    "its ten spans one by one, by OTLP": 10,
+    "ten spans one by one, each with tokens, by OTLP": 10,
+    "one of ten spans and 5 KB": 2,
+    "the same with a client's id of the request": 2,
+    "a job of 10,000 steps of 100 metrics, each by a call (120 steps, times 83.33)": 1_000_000,
+    "a job of 10,000 steps of 100 metrics in batches (1,200 steps, times 8.33)": 10_000,
+}
+#: Rows of which nobody has a million: they are told for one.
+ONCE = re.compile(r"a job of |an hour of a run")
+
+
+@dataclass(frozen=True)
+class Priced:
+    row: Row
+    #: How many of it the figures are for.
+    times: int
+    calls: int
+    cold: Cost
+    warm: Cost | None
+    #: With what the indexer does about it.
+    all_in: Cost | None
+
+
+def priced(model: Model, row: Row) -> Priced:
+    times = 1 if ONCE.match(row.name) else 1_000_000
+    return Priced(
+        row,
+        times,
+        calls(row),
+        cost(model, row, row.cold) * times,
+        cost(model, row, row.warm) * times if row.warm else None,
+        with_indexer(model, row) * times if row.all_in else None,
+    )
+
+
+def calls(row: Row) -> int:
+    """How many calls a row is of; none, if it is of what happens beside them."""
+    if WORK.match(row.section) or COMMANDS.match(row.section) or WORK_ROWS.match(row.name) or BESIDE.match(row.page):
+        return 0
+    return COUNTS.get(row.name, 1)
+
+
+def cost(model: Model, row: Row, units: Units) -> Cost:
+    if COMMANDS.match(row.section):
+        return Cost(table=model.units(units))
+    count = calls(row)
+    return model.call(units, row.bucket, count) if count else model.work(units)
+
+
+def with_indexer(model: Model, row: Row) -> Cost:
+    assert row.all_in
+    beside = Units(
+        max(0.0, row.all_in.requests - row.cold.requests),
+        max(0.0, row.all_in.writes - row.cold.writes),
+        max(0.0, row.all_in.reads - row.cold.reads),
+    )
+    return cost(model, row, row.cold) + model.work(beside)

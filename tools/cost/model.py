@@ -1,0 +1,146 @@
+"""What a call, the work behind it, and what is kept cost, in dollars."""
+
+import json
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tools.cost.capacity import Units
+from tools.cost.stack import HOURS, Stack
+
+_HERE = Path(__file__).resolve().parent
+MILLION = 1_000_000
+GB = 1_000_000_000
+
+
+def data(name: str) -> Any:
+    return json.loads((_HERE / name).read_text("utf-8"))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Dollars, by what they are paid for."""
+
+    gateway: float = 0
+    invocations: float = 0
+    time: float = 0
+    logs: float = 0
+    table: float = 0
+    bucket: float = 0
+
+    @property
+    def all(self) -> float:
+        return sum(getattr(self, field.name) for field in fields(self))
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+    def __mul__(self, times: float) -> "Cost":
+        return Cost(*(getattr(self, field.name) * times for field in fields(self)))
+
+
+class Model:
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.prices = data("prices.json")
+        self.assumptions = data("assumptions.json")
+        sizes = set(stack.memory.values())
+        assert len(sizes) == 1, f"functions have different memory: {stack.memory}"
+        self.memory = sizes.pop()
+
+    def price(self, name: str) -> float:
+        """Dollars for what the name stands for: a million of it, a GB, an hour."""
+        return self.prices["prices"][name]["dollars"]
+
+    def assumed(self, name: str) -> float:
+        return self.assumptions[name]["value"]
+
+    # ---- of calls
+
+    def call(self, units: Units, bucket: list[str] | None = None, count: int = 1) -> Cost:
+        """Calls through the gateway that ask this of the table and the bucket, all of them together."""
+        bucket = bucket or []
+        each = Cost(
+            gateway=self.price("gateway") / MILLION,
+            invocations=self.price("invocations") / MILLION,
+            time=self.seconds(self.assumed("ms of a start")) * self.assumed("starts"),
+            logs=self.logged(self.bytes_logged()),
+        )
+        return each * count + Cost(
+            time=self.seconds(self.ms(units, bucket, count)),
+            table=self.units(units),
+            bucket=sum(self.price(_BUCKET[name]) for name in bucket) / MILLION,
+        )
+
+    def work(self, units: Units) -> Cost:
+        """What a function does beside calls, or in one that is paid for already."""
+        return Cost(time=self.seconds(self.ms(units, [], 0)), table=self.units(units))
+
+    def units(self, units: Units) -> float:
+        return (units.writes * self.price("writes") + units.reads * self.price("reads")) / MILLION
+
+    def ms(self, units: Units, bucket: list[str], count: int) -> float:
+        """How long functions run: the requests that they wait for, and their CPU on a part of a core. Each call is billed by whole ms."""
+        side_by_side = self.assumed("requests at a time") * max(count, 1)
+        waits = min(units.requests, side_by_side) + max(0.0, units.requests - side_by_side) / self.assumed("requests at a time")
+        cpu = self.assumptions["cpu"]
+        computed = cpu["ms a call"] * count + cpu["ms a unit"] * (units.reads + max(0.0, units.writes - units.indexes))
+        took = (
+            waits * self.assumed("ms of a request to the table")
+            + len(bucket) * self.assumed("ms of a request to the bucket")
+            + computed * self.assumed("MB of a whole core") / self.memory
+        )
+        return max(count, 1) * math.ceil(took / max(count, 1)) if count else took
+
+    def seconds(self, ms: float) -> float:
+        """Dollars for the time of a function. A GB is 1,024 MB here."""
+        return ms / 1000 * self.memory / 1024 * self.price("time")
+
+    def bytes_logged(self) -> int:
+        """Bytes that a call leaves in logs."""
+        platform = [] if self.stack.silent == set(self.stack.memory) else self.assumptions["platform lines"]["value"]
+        own = self.assumptions["own lines"]["value"]
+        gateway = [self.assumptions["gateway line"]["value"]] if self.stack.gateway_lines else []
+        assert all(gateway), "the gateway writes an access log: its line is missing among the assumptions"
+        return sum(len(line.encode()) for line in [*platform, *own, *gateway])
+
+    def logged(self, size: float) -> float:
+        kept = self.price("kept logs") * self.assumed("compressed logs") * self.stack.log_days / 30
+        return size / GB * (self.price("logs") + kept)
+
+    def gateway(self, calls: float) -> float:
+        """Dollars for the calls of a month."""
+        first = 300 * MILLION
+        return (min(calls, first) * self.price("gateway") + max(0.0, calls - first) * self.price("gateway, later")) / MILLION
+
+    # ---- of what is there, a month
+
+    def kept(self, size: float) -> float:
+        """Bytes of the table, with their recovery."""
+        return size / GB * (self.price("table") + self.price("recovery"))
+
+    def alarms(self) -> float:
+        return self.stack.alarm_metrics * self.price("alarms")
+
+    def dashboards(self) -> float:
+        return self.stack.dashboards * self.price("dashboards")
+
+    def ticks(self) -> float:
+        tick = Cost(
+            invocations=self.price("invocations") / MILLION,
+            time=self.seconds(self.assumed("ms of a tick")),
+            logs=self.logged(self.bytes_logged()),
+            table=self.units(Units(reads=self.assumed("read units of a tick"))),
+        )
+        return (tick * self.stack.ticks).all
+
+    def idle(self) -> float:
+        return self.alarms() + self.dashboards() + self.ticks() + self.stack.ticks * self.price("schedule") / MILLION
+
+    def gatherings(self, changes: float) -> float:
+        """Calls of the indexer by the stream: at most one per shard in the time for which changes are gathered."""
+        return min(changes, HOURS * 3600 / max(self.stack.gathered, 1) * self.assumed("shards of the stream"))
+
+
+_BUCKET = {"LIST": "bucket writes", "PUT": "bucket writes", "POST": "bucket writes", "GET": "bucket reads", "HEAD": "bucket reads", "DELETE": "bucket deletes"}

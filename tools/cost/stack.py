@@ -1,0 +1,127 @@
+"""What the template says that costs something, or keeps something: read line by line, since Python has no reader of YAML."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class Template:
+    """The resources of a template that are made with the defaults of its parameters."""
+
+    def __init__(self, path: Path) -> None:
+        text = path.read_text("utf-8")
+        sections = dict(re.findall(r"^(\w+):\n((?:(?: .*|#.*|)\n)*)", text, re.MULTILINE))
+        blocks = dict(re.findall(r"^  (\w+):\n((?:(?:    .*|  #.*|)\n)*)", sections["Parameters"], re.MULTILINE))
+        self.defaults = {name: _value(block, "Default") or "" for name, block in blocks.items()}
+        self._conditions = dict(re.findall(r"^  (\w+): (!.*)$", sections["Conditions"], re.MULTILINE))
+        blocks = re.findall(r"^  (\w+):\n((?:(?:    .*|  #.*|)\n)*)", sections["Resources"], re.MULTILINE)
+        self.all = {name: _without_remarks(block) for name, block in blocks}
+        assert len(self.all) > 20, "the template is written in another way"
+        self.resources = {name: block for name, block in self.all.items() if self._is_made(block)}
+
+    def of(self, kind: str) -> dict[str, str]:
+        return {name: block for name, block in self.resources.items() if _value(block, "Type") == kind}
+
+    def _is_made(self, block: str) -> bool:
+        condition = re.search(r"^    Condition: (\w+)$", block, re.MULTILINE)
+        return not condition or self.holds(condition[1])
+
+    def holds(self, condition: str) -> bool:
+        """Whether a condition holds while all parameters have their defaults."""
+        return self._holds(self._conditions[condition])
+
+    def _holds(self, text: str) -> bool:
+        if found := re.fullmatch(r'!Equals \[!Ref (\w+), "?([^"\]]*)"?\]', text):
+            return self.defaults[found[1]] == found[2]
+        if found := re.fullmatch(r"!Not \[(.*)\]", text):
+            return not self._holds(found[1])
+        if found := re.fullmatch(r"!Condition (\w+)", text):
+            return self.holds(found[1])
+        if found := re.fullmatch(r"!(And|Or) \[(.*)\]", text):
+            return {"And": all, "Or": any}[found[1]](self._holds(part) for part in _parts(found[2]))
+        raise ValueError(f"a condition of another form: {text}")
+
+
+def _parts(text: str) -> list[str]:
+    """The items of a list, which may have lists in them."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += {"[": 1, "]": -1}.get(character, 0)
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def _without_remarks(block: str) -> str:
+    return "".join(line for line in block.splitlines(keepends=True) if not line.lstrip().startswith("#"))
+
+
+def _value(block: str, name: str) -> str | None:
+    found = re.search(rf"^ +{name}: (.+?)(?: +#.*)?$", block, re.MULTILINE)
+    return found[1].strip('"') if found else None
+
+
+def _number(block: str, name: str) -> int:
+    value = _value(block, name)
+    assert value, f"no {name} in the template's resource:\n{block}"
+    return int(value)
+
+
+@dataclass(frozen=True)
+class Stack:
+    #: MB of each function.
+    memory: dict[str, int]
+    #: Functions whose platform writes no lines about calls.
+    silent: set[str]
+    #: Metrics that alarms look at, which are what is paid for.
+    alarm_metrics: int
+    #: The same with the alarms of what is off by default.
+    all_alarm_metrics: int
+    metrics: list[str]
+    dashboards: int
+    #: Days for which logs are kept.
+    log_days: int
+    #: Calls of functions by schedules, a month.
+    ticks: int
+    #: Seconds for which changes are gathered before they are indexed.
+    gathered: int
+    #: Whether the gateway writes a line of its own about each call.
+    gateway_lines: bool
+
+
+#: Hours of a month, as AWS counts them.
+HOURS = 730
+_MINUTES = {"minute": 1, "minutes": 1, "hour": 60, "hours": 60, "day": 1440, "days": 1440}
+
+
+def read(path: Path) -> Stack:
+    template = Template(path)
+    functions = template.of("AWS::Serverless::Function")
+    retentions = {_number(block, "RetentionInDays") for block in template.of("AWS::Logs::LogGroup").values()}
+    assert len(retentions) == 1, f"logs are kept for different times: {retentions}"
+    return Stack(
+        memory={name: _number(block, "MemorySize") for name, block in functions.items()},
+        silent={name for name, block in functions.items() if _value(block, "SystemLogLevel") == "WARN"},
+        alarm_metrics=sum(_alarm_metrics(block) for block in template.of("AWS::CloudWatch::Alarm").values()),
+        all_alarm_metrics=sum(_alarm_metrics(block) for block in template.all.values() if _value(block, "Type") == "AWS::CloudWatch::Alarm"),
+        metrics=sorted({name for block in template.of("AWS::Logs::MetricFilter").values() for name in re.findall(r"MetricName: (\w+)", block)}),
+        dashboards=len(template.of("AWS::CloudWatch::Dashboard")),
+        log_days=retentions.pop(),
+        ticks=sum(_ticks(block) for block in [*template.of("AWS::Events::Rule").values(), *template.of("AWS::Scheduler::Schedule").values()]),
+        gathered=int(template.defaults["IndexingDelay"]),
+        gateway_lines=any("AccessLogSettings" in block for block in template.of("AWS::ApiGatewayV2::Stage").values()),
+    )
+
+
+def _alarm_metrics(block: str) -> int:
+    # An expression is no metric: what it is made of is.
+    return len(re.findall(r"^ +MetricStat:", block, re.MULTILINE)) or 1
+
+
+def _ticks(block: str) -> int:
+    schedule = _value(block, "ScheduleExpression")
+    found = re.fullmatch(r"rate\((\d+) (\w+)\)", schedule or "")
+    assert found, f"a schedule of another form: {schedule}"
+    return round(HOURS * 60 / (int(found[1]) * _MINUTES[found[2]]))

@@ -1,0 +1,117 @@
+"""What a month of three teams costs, here and with a server that is always on."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from tools.cost.calls import calls, cost, with_indexer
+from tools.cost.capacity import Row
+from tools.cost.model import GB, MILLION, Cost, Model, data
+from tools.cost.stack import HOURS
+
+#: Dollars by what they are paid for.
+Bill = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a run, a trace or a page of the UI asks for."""
+
+    cost: Cost
+    calls: float
+
+
+@dataclass(frozen=True)
+class Team:
+    people: int
+    runs: int
+    traces: int
+    pages: int
+    calls: float
+    ours: Bill
+    server: Bill
+    #: What the server is made of, in words.
+    parts: str
+    #: The same two where traces are kept for a month only.
+    shorter: tuple[Bill, Bill]
+
+
+def teams(model: Model, rows: list[Row]) -> list[Team]:
+    plan = data("teams.json")
+    uses = {name: use(model, rows, plan[name]) for name in ("run", "trace", "page")}
+    return [_team(model, plan, uses, team) for team in plan["teams"]]
+
+
+def use(model: Model, rows: list[Row], plan: dict[str, Any]) -> Use:
+    total, count = Cost(), 0.0
+    for one in [*plan["calls"], *plan.get("work", [])]:
+        row = find(rows, one)
+        total += (with_indexer(model, row) if row.all_in else cost(model, row, row.cold)) * one["times"]
+        count += calls(row) * one["times"]
+    return Use(total, count)
+
+
+def find(rows: list[Row], named: dict[str, Any]) -> Row:
+    found = [row for row in rows if (row.page, row.section, row.name) == (named["page"], named["section"], named["row"])]
+    assert len(found) == 1, f"{len(found)} rows of the capacity pages are {named}"
+    return found[0]
+
+
+def _team(model: Model, plan: dict[str, Any], uses: dict[str, Use], team: dict[str, Any]) -> Team:
+    amounts = {"run": team["runs"], "trace": team["traces"], "page": team["pages"]}
+    count = sum(uses[name].calls * amount for name, amount in amounts.items())
+    ours, server, parts = _bills(model, plan, uses, team, plan["months"])
+    return Team(team["people"], team["runs"], team["traces"], team["pages"], count, ours, server, parts, _shorter(model, plan, uses, team))
+
+
+def _shorter(model: Model, plan: dict[str, Any], uses: dict[str, Use], team: dict[str, Any]) -> tuple[Bill, Bill]:
+    ours, server, _ = _bills(model, plan, uses, team, 1)
+    removed = team["traces"] * model.assumed("write units to remove a trace") * model.price("writes") / MILLION
+    return ours | {"table: reads and writes": ours["table: reads and writes"] + removed}, server
+
+
+def _bills(model: Model, plan: dict[str, Any], uses: dict[str, Use], team: dict[str, Any], trace_months: int) -> tuple[Bill, Bill, str]:
+    """The bill of the stack, that of the server, and what the server is made of. Traces are kept for so many months."""
+    amounts = {"run": team["runs"], "trace": team["traces"], "page": team["pages"]}
+    total, count = Cost(), 0.0
+    for name, amount in amounts.items():
+        total += uses[name].cost * amount
+        count += uses[name].calls * amount
+    months, run = plan["months"], plan["run"]
+    a_run = model.assumed("bytes of a run") + run["points"] * model.assumed("bytes of a point")
+    size = months * team["runs"] * a_run + trace_months * team["traces"] * model.assumed("bytes of a trace")
+    files = months * team["runs"] * run["files"] * run["bytes of a file"] / GB * model.price("bucket")
+    pages = uses["page"].calls * team["pages"]
+    sent = ((count - pages) * model.assumed("bytes of an answer") + pages * model.assumed("bytes of a page")) / GB * model.price("out")
+    # Each call that is no page changes something that the indexer hears of, at the most.
+    gathered = model.gatherings(count - pages)
+    ours = {
+        "gateway": model.gateway(count),
+        "Lambda": total.invocations + total.time + gathered * model.price("invocations") / MILLION,
+        "logs": total.logs + gathered * model.logged(model.bytes_logged()),
+        "table: reads and writes": total.table,
+        "table: storage and recovery": model.kept(size),
+        "bucket: requests": total.bucket,
+        "bucket: storage": files,
+        "sent out of AWS": sent,
+        "alarms, schedule": model.idle(),
+    }
+    server, parts = _server(model, team["server"], count, size)
+    same = {name: ours[name] for name in ("bucket: requests", "bucket: storage", "sent out of AWS")}
+    return ours, server | same, parts
+
+
+def _server(model: Model, plan: dict[str, Any], calls: float, size: float) -> tuple[Bill, str]:
+    a_second = calls / HOURS / 3600
+    cores, memory, zones = plan["cores"], plan["memory"], plan["zones"]
+    tasks = plan["tasks"] or math.ceil(a_second * model.assumed("busy") / model.assumed("calls of a core") / cores)
+    stored = plan["GB"] or math.ceil(size / GB)
+    bill = {
+        "Fargate": tasks * HOURS * (cores * model.price("cores") + memory * model.price("memory")),
+        # A capacity unit takes 25 new connections a second: each call is taken for one. Two zones, an address in each.
+        "load balancer": HOURS * (model.price("balancer") + a_second / 25 * model.price("balanced") + 2 * model.price("addresses")),
+        "database": zones * (HOURS * model.price(plan["database"]) + stored * model.price("database")),
+    }
+    several = "tasks" if tasks > 1 else "task"
+    where = "in two zones" if zones == 2 else "in one zone"
+    return bill, f"{tasks} {several} of {cores} vCPU and {memory} GB, `{plan['database']}` {where} with {stored:,} GB"

@@ -1,0 +1,18 @@
+from pathlib import Path
+
+from tools.cost import stack
+from tools.cost.capacity import Row, rows
+from tools.cost.model import Model
+from tools.cost.page import page
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGE = REPOSITORY / "docs" / "cost.md"
+
+
+def read() -> tuple[Model, list[Row]]:
+    return Model(stack.read(REPOSITORY / "template.yaml")), rows(REPOSITORY / "docs")
+
+
+def written() -> str:
+    """The page, of what the repository says now."""
+    return page(*read())
