@@ -24,6 +24,10 @@ def dollars(amount: float) -> str:
     return f"${amount:.2f}" if amount < 20 else f"${amount:,.0f}"
 
 
+def whole(amount: float) -> str:
+    return f"${amount:,.0f}"
+
+
 def summary(model: Model, rows: list[Row]) -> dict[str, Cost]:
     """A million of each, with what the indexer does about them where that is metered."""
     found = {}
@@ -38,8 +42,8 @@ def figures(model: Model, rows: list[Row]) -> dict[str, str]:
     found = {f"price: {name}": price(price_["dollars"]) for name, price_ in model.prices["prices"].items()}
     found |= {f"a million: {name}": dollars(cost.all) for name, cost in summary(model, rows).items()}
     for team in teams(model, rows):
-        found[f"{team.people}: ours"] = dollars(round(sum(team.ours.values())))
-        found[f"{team.people}: server"] = dollars(round(sum(team.server.values())))
+        found[f"{team.people}: ours"] = whole(sum(team.ours.values()))
+        found[f"{team.people}: server"] = whole(sum(team.server.values()))
     found["idle"] = dollars(model.idle())
     found["idle: alarms"] = dollars(model.alarms())
     found["idle: schedule"] = dollars(model.ticks())

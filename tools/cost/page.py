@@ -5,7 +5,7 @@ from itertools import groupby
 
 from tools.cost.calls import COMMANDS, Priced, priced
 from tools.cost.capacity import Row
-from tools.cost.figures import dollars, price, summary
+from tools.cost.figures import dollars, price, summary, whole
 from tools.cost.model import MILLION, Model, data
 from tools.cost.teams import Team, teams
 
@@ -73,11 +73,11 @@ def _teams(model: Model, three: list[Team]) -> str:
         ("calls of UI pages", *(f"{team.pages:,}" for team in three)),
         ("calls in all", *(f"{round(team.calls, -3):,.0f}" for team in three)),
         *((kind, *(dollars(team.ours[kind]) for team in three)) for kind in kinds),
-        ("**this stack**", *(f"**{dollars(round(sum(team.ours.values())))}**" for team in three)),
+        ("**this stack**", *(f"**{whole(sum(team.ours.values()))}**" for team in three)),
         *((f"always on: {kind}", *(dollars(team.server[kind]) for team in three)) for kind in server_kinds),
-        ("**`mlflow server`, always on (estimate)**", *(f"**{dollars(round(sum(team.server.values())))}**" for team in three)),
-        ("traces kept for a month only: this stack", *(dollars(round(sum(team.shorter[0].values()))) for team in three)),
-        ("traces kept for a month only: always on", *(dollars(round(sum(team.shorter[1].values()))) for team in three)),
+        ("**`mlflow server`, always on (estimate)**", *(f"**{whole(sum(team.server.values()))}**" for team in three)),
+        ("traces kept for a month only: this stack", *(whole(sum(team.shorter[0].values())) for team in three)),
+        ("traces kept for a month only: always on", *(whole(sum(team.shorter[1].values())) for team in three)),
     ]
     names = {"run": "a run", "trace": "a trace", "page": "a UI call"}
     parts = "".join(f"- {names[name]}: {'; '.join(_asked(one) for one in plan[name]['calls'])}.\n" for name in names)
@@ -106,7 +106,7 @@ backups beyond the database's own size are left out, and so is the work of runni
 def _asked(one: dict[str, object]) -> str:
     times = one["times"]
     share = f"{times:.0%} " if isinstance(times, float) else "" if times == 1 else f"{times} × "
-    return f"{share}{one['row']}"
+    return share + str(one["row"]).partition("; bucket")[0]
 
 
 def _ordinal(number: int) -> str:

@@ -1,0 +1,136 @@
+"""`docs/cost.md` is what its script writes now, and the script does what it says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tools.cost import stack
+from tools.cost.calls import COUNTS, priced
+from tools.cost.capacity import Units, rows
+from tools.cost.figures import figures
+from tools.cost.model import MILLION, Model
+from tools.cost.teams import find, teams
+from tools.cost.write import PAGE, REPOSITORY, read, written
+
+_TEMPLATE = REPOSITORY / "template.yaml"
+_ROWS = rows(REPOSITORY / "docs")
+
+
+@pytest.fixture
+def model() -> Model:
+    return read()[0]
+
+
+def test_the_page_is_what_the_script_writes() -> None:
+    assert PAGE.read_text("utf-8") == written(), "run python3 -m tools.cost"
+
+
+def test_the_page_has_each_call_of_the_capacity_pages() -> None:
+    calls = [line.split(" | ")[0].strip("| ").removeprefix("**one:** ") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")]
+    assert len(_ROWS) > 300
+    for row in _ROWS:
+        assert row.name in calls
+
+
+def test_each_capacity_page_is_read() -> None:
+    for path in (REPOSITORY / "docs").glob("capacity*.md"):
+        lines = [line for line in path.read_text("utf-8").splitlines() if line.startswith("| ") and not line.startswith("| call |")]
+        assert len(lines) == sum(row.page == path.name for row in _ROWS)
+
+
+def test_rows_of_several_calls_are_rows() -> None:
+    names = {row.name for row in _ROWS}
+    assert not COUNTS.keys() - names
+
+
+def test_a_call_by_hand(model: Model) -> None:
+    row = find(_ROWS, {"page": "capacity.md", "section": "Experiments", "row": "get experiment"})
+    assert (row.cold.requests, row.cold.writes, row.cold.reads) == (1, 0, 1)
+    cost = priced(model, row).cold
+    assert cost.gateway == pytest.approx(1.00)
+    assert cost.invocations == pytest.approx(0.20)
+    assert cost.table == pytest.approx(0.125)
+    # 5 ms for the request, 0.42 ms of CPU on 512 of 1769 MB: 6.45, billed as 7. One call in a hundred has 100 ms more.
+    assert cost.time == pytest.approx(8 * 0.5 * 0.0000133334 / 1000 * MILLION)
+    assert cost.logs == pytest.approx(model.bytes_logged() / 1e9 * (0.50 + 0.03 * 0.15) * MILLION)
+    assert cost.all == pytest.approx(1.00 + 0.20 + 0.125 + cost.time + cost.logs)
+
+
+def test_requests_to_the_bucket_are_paid_for(model: Model) -> None:
+    row = next(row for row in _ROWS if row.name.startswith("delete a directory of 1,000 files"))
+    assert row.bucket == ["DELETE", "LIST", "POST"]
+    assert priced(model, row).cold.bucket == pytest.approx(10.00)
+
+
+def test_the_indexer_has_no_gateway(model: Model) -> None:
+    row = find(_ROWS, {"page": "capacity.md", "section": "The indexer, beside the requests", "row": "a new run, 4 tags"})
+    cost = priced(model, row).cold
+    assert cost.gateway == cost.invocations == cost.logs == 0
+    assert cost.table > 0 and cost.time > 0
+
+
+def test_many_requests_do_not_come_one_after_another(model: Model) -> None:
+    few, many = model.ms(Units(requests=8), [], 1), model.ms(Units(requests=800), [], 1)
+    assert few < many < 20 * few
+
+
+def test_the_rule_for_the_cpu_is_near_what_was_measured(model: Model) -> None:
+    cpu = model.assumptions["cpu"]
+    for point in cpu["points"]:
+        assert cpu["ms a call"] + cpu["ms a unit"] * point["units"] == pytest.approx(point["ms"], rel=0.15), point["call"]
+
+
+def test_prices_say_where_they_are_from(model: Model) -> None:
+    page = PAGE.read_text("utf-8")
+    for name, price in model.prices["prices"].items():
+        assert price["page"].startswith("https://aws.amazon.com/"), name
+        assert price["seen"] is None or price["seen"].startswith("https://"), name
+        line = next(line for line in page.splitlines() if f"| {price['per']} |" in line)
+        assert ("**not verified**" in line) == (price["seen"] is None)
+
+
+def test_assumptions_say_where_they_are_from(model: Model) -> None:
+    for name, one in model.assumptions.items():
+        assert one["basis"], name
+
+
+def _changed(tmp_path: Path, old: str, new: str) -> Model:
+    text = _TEMPLATE.read_text("utf-8")
+    assert re.search(old, text, re.MULTILINE)
+    changed = tmp_path / "template.yaml"
+    changed.write_text(re.sub(old, new, text, flags=re.MULTILINE), "utf-8")
+    return Model(stack.read(changed))
+
+
+def test_the_template_counts(model: Model, tmp_path: Path) -> None:
+    """An alarm less, twice the memory, a rarer schedule, shorter logs: each changes the bill."""
+    row = _ROWS[0]
+    assert _changed(tmp_path, r"^  ServerErrors:\n    Type: AWS::CloudWatch::Alarm", "  ServerErrors:\n    Type: AWS::SNS::Topic").alarms() == pytest.approx(model.alarms() - 0.10)
+    assert priced(_changed(tmp_path, r"MemorySize: 512", "MemorySize: 1024"), row).cold.time > priced(model, row).cold.time
+    assert _changed(tmp_path, r"rate\(1 minute\)", "rate(10 minutes)").ticks() == pytest.approx(model.ticks() / 10)
+    assert _changed(tmp_path, r"RetentionInDays: 30", "RetentionInDays: 365").logged(1) > model.logged(1)
+    assert _changed(tmp_path, r"LogFormat: JSON", "LogFormat: JSON\n        SystemLogLevel: WARN").bytes_logged() == 0
+
+
+def test_alarms_that_are_off_by_default_are_not_paid_for(model: Model, tmp_path: Path) -> None:
+    with_users = _changed(tmp_path, r'(  Users:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
+    assert with_users.stack.alarm_metrics == model.stack.alarm_metrics + 1
+
+
+def test_a_greater_team_pays_more(model: Model) -> None:
+    bills = [sum(team.ours.values()) for team in teams(model, _ROWS)]
+    assert bills == sorted(bills)
+    for team in teams(model, _ROWS):
+        # What the gateway counts is what the calls are.
+        assert team.ours["gateway"] == pytest.approx(model.gateway(team.calls))
+        assert sum(team.shorter[0].values()) < sum(team.ours.values())
+
+
+def test_the_gateway_is_cheaper_beyond_300_million_calls(model: Model) -> None:
+    assert model.gateway(301 * MILLION) == pytest.approx(300 + 0.90)
+
+
+def test_figures_are_amounts(model: Model) -> None:
+    for name, figure in figures(model, _ROWS).items():
+        assert re.fullmatch(r"\$\d[\d,]*(\.\d+)?", figure), name
