@@ -1,0 +1,93 @@
+"""What `docs/deletion.md` says of times is what the template and the code say."""
+
+import re
+
+import pytest
+
+from tools.cost.stack import Template
+from tools.cost.write import REPOSITORY
+
+_PAGE = (REPOSITORY / "docs" / "deletion.md").read_text("utf-8")
+_TEMPLATE = Template(REPOSITORY / "template.yaml")
+
+
+def _row(begin: str) -> list[str]:
+    found = [line for line in _PAGE.splitlines() if line.startswith(f"| {begin}")]
+    assert len(found) == 1, f"{len(found)} rows begin with {begin!r}"
+    return [cell.strip() for cell in found[0].strip("|").split("|")]
+
+
+def _resource(name: str) -> str:
+    return _TEMPLATE.resources[name]
+
+
+@pytest.mark.parametrize("table", ["Table", "AccessTable"])
+def test_tables_are_recovered_for_35_days_and_stay(table: str) -> None:
+    block = _resource(table)
+    assert "PointInTimeRecoveryEnabled: true" in block
+    # Unless the template says less, DynamoDB keeps 35 days.
+    assert "RecoveryPeriodInDays" not in block
+    assert _row("point-in-time recovery of the table")[2] == _row("the same of the table of access")[2] == "35 days"
+    assert re.search(r"^    DeletionPolicy: Retain", block, re.MULTILINE)
+    assert "TimeToLiveSpecification: { AttributeName: ttl, Enabled: true }" in block
+
+
+def test_what_stays_when_the_stack_is_deleted() -> None:
+    stay = {name for name, block in _TEMPLATE.all.items() if re.search(r"^    DeletionPolicy: Retain", block, re.MULTILINE)}
+    assert stay == {"Table", "AccessTable", "ArtifactBucket", "ArtifactBucketPolicy"}
+    assert "**Both tables and the bucket stay**" in _PAGE
+
+
+def test_the_stream_has_images_and_the_table_of_access_has_none() -> None:
+    assert "StreamViewType: NEW_AND_OLD_IMAGES" in _resource("Table")
+    assert "StreamSpecification" not in _resource("AccessTable")
+    assert _row("the table's stream")[1:3] == ["old and new images of each changed item, so also what was deleted", "24 hours"]
+
+
+def test_the_bucket_forgets_as_the_page_says() -> None:
+    block = _resource("ArtifactBucket")
+    everything, answers = block.split("- Id: ")[1:]
+    assert "VersioningConfiguration: { Status: Enabled }" in block
+    assert re.search(r"NoncurrentDays: (\d+)", everything)[1] + " days" == _row("bucket: deleted and overwritten files")[2]
+    assert re.search(r"DaysAfterInitiation: (\d+)", everything)[1] + " days" == _row("bucket: parts of unfinished uploads")[2]
+    assert "Prefix: .answers/" in answers
+    once, more = (re.search(rf"{name}: (\d+)", answers)[1] for name in ("ExpirationInDays", "NoncurrentDays"))
+    assert _row("bucket: answers that were too long")[2] == f"{once} day, and {more} day more as a deleted version"
+
+
+def test_the_queue_forgets_as_the_page_says() -> None:
+    seconds = re.search(r"MessageRetentionPeriod: (\d+)", _resource("IndexerFailures"))[1]
+    assert _row("queue of changes")[2] == f"{int(seconds) // 86400} days"
+
+
+def test_logs_are_kept_as_the_page_says() -> None:
+    days = {re.search(r"RetentionInDays: (\d+)", block)[1] for block in _TEMPLATE.of("AWS::Logs::LogGroup").values()}
+    assert {f"{one} days" for one in days} == {_row("logs of the functions")[2]}
+
+
+def test_the_longest_of_them_is_said() -> None:
+    days = [int(found) for line in _PAGE.split("## Where something remains")[1].split("## On your own machine")[0].splitlines() for found in re.findall(r"\| (\d+) days", line)]
+    assert f"**{max(days)} days** are the longest" in _PAGE
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "said"),
+    [
+        ("functions/auth/src/store/sessions.rs", r"pub const SESSION: u64 = 24 \* 3_600;", "(sessions: 24 hours)"),
+        ("functions/traces/src/store/link.rs", r"const PATIENCE: i64 = 7 \* 86_400;", "They go after a week, by their `ttl`."),
+        ("functions/fts-indexer/src/traces/pass.rs", r"const OLDEST: i64 = 86_400_000;", "rewritten without it within 24 hours"),
+        ("shared/artifact-store/src/place.rs", r"pub const DOWNLOAD: Duration = Duration::from_mins\(5\);", "5 minutes, parts of uploads 1 hour"),
+        ("shared/artifact-store/src/prefix.rs", r"const PARTS: Duration = Duration::from_hours\(1\);", "5 minutes, parts of uploads 1 hour"),
+        ("cli/src/housekeeping.rs", r"const STREAM: Duration = Duration::from_hours\(24\);", "24 hours, looked at every five minutes"),
+        ("cli/src/housekeeping.rs", r"const PAUSE: Duration = Duration::from_mins\(5\);", "24 hours, looked at every five minutes"),
+        ("cli/src/housekeeping.rs", r"const POLICY: u32 = 12;", "once an hour"),
+    ],
+)
+def test_times_of_the_code_are_those_of_the_page(file: str, code: str, said: str) -> None:
+    assert re.search(code, (REPOSITORY / file).read_text("utf-8")), f"{file} has another time than the page"
+    assert said in _PAGE
+
+
+def test_the_database_does_not_overwrite_what_it_frees() -> None:
+    sources = (REPOSITORY / "shared" / "embedded-engine" / "src").rglob("*.rs")
+    assert not any(re.search(r"secure_delete|auto_vacuum", path.read_text("utf-8")) for path in sources)

@@ -1,0 +1,134 @@
+"""Each amount of money in a document is one of the figures of `tools/cost`, from which `docs/cost.md` is made.
+
+A document that names an amount is listed with its sentences, in which figures stand in braces. An amount that is in no listed sentence fails.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tools.cost.figures import figures
+from tools.cost.write import PAGE, REPOSITORY, read
+
+#: Decisions and the list of changes tell what was so when they were written.
+_DATED = {PAGE, REPOSITORY / "CHANGELOG.md", *(REPOSITORY / "docs" / "adr").glob("*.md")}
+_DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "bench/**/*.md", "clients/*/*.md", "docs/**/*.md", "shared/**/*.md", "tests/**/*.md", "examples/*.md")
+    for path in REPOSITORY.glob(pattern)
+    if path not in _DATED
+)
+_AMOUNT = re.compile(r"\$\d[\d,]*(?:\.\d+)?|\b[\w.]+ cents?\b|\b\d[\d,.]* (?:US )?dollars?\b|\bUSD ?\d[\d,.]*")
+
+_SCALE = "on demand in us-east-1: {price: writes} for a million write units, {price: reads} for read units, {gateway and Lambda, 12 ms} for calls by API Gateway"
+_SENTENCES = {
+    "README.md": [
+        "A million batches of ten metrics cost {a million: log a batch of 10 metrics}, with all that follows from them.",
+        "A million traces of ten spans cost {a million: a trace of ten spans, two calls}, in two calls each.",
+        "write units × {price: writes} + read units × {price: reads}, for a million.",
+        "for the gateway ({price: gateway}), for Lambda's requests ({price: invocations}) and time, and for the platform's lines in the logs ({a call's logs}).",
+        "the stack costs {idle} a month: {idle: alarms} for alarms, and {idle: schedule} for a schedule that calls the indexer once a minute.",
+        "Ten people pay about {10: ours} a month, a hundred {100: ours}, a thousand {1000: ours}",
+        "A server that is always on is estimated at {10: server}, {100: server} and {1000: server}.",
+    ],
+    "docs/capacity.md": [
+        "on demand in us-east-1, {price: writes} for write units and {price: reads} for read units",
+        "the requests of API Gateway ({price: gateway} a million, counted by 512 KB) and of Lambda ({price: invocations}), and Lambda's time;",
+    ],
+    "docs/capacity-artifacts.md": [
+        "`LIST`, `PUT` and `POST` cost {price: bucket writes} a million there, `GET` and `HEAD` {price: bucket reads}, `DELETE` nothing",
+    ],
+    # What these prices make of the units that were simulated is checked below.
+    "docs/scale.md": [_SCALE],
+}
+
+
+@cache
+def _figures() -> dict[str, str]:
+    return figures(*read())
+
+
+def _flat(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def _unlisted(text: str, sentences: list[str], known: dict[str, str]) -> list[str]:
+    """What is wrong with a document: sentences that are not in it as the figures have them, and amounts that are in none."""
+    text, wrong = _flat(text), []
+    for sentence in sentences:
+        told = re.sub(r"\{([^}]+)\}", lambda found: known[found[1]], sentence)
+        # `$5` is said of a round price as well.
+        for form in (told, re.sub(r"(\$\d+)\.00\b", r"\1", told)):
+            if form in text:
+                text = text.replace(form, "")
+                break
+        else:
+            wrong.append(f"not said: {told}")
+    return wrong + [f"in no listed sentence: …{text[max(0, found.start() - 60) : found.end() + 20]}…" for found in _AMOUNT.finditer(text)]
+
+
+def _simulated(page: str) -> str:
+    """Takes out of a page about load the amounts that its own units make, at the prices of its own sentence."""
+    known = _figures()
+    writes, reads, call = (float(known[name].strip("$")) for name in ("price: writes", "price: reads", "gateway and Lambda, 12 ms"))
+    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        hour = re.search(r"^\| all \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", section, re.MULTILINE)
+        if not hour:
+            continue
+        calls, written, read_, table, gateway = map(float, hour.groups())
+        # The units in the table have three digits behind the point.
+        assert table == pytest.approx(written * writes + read_ * reads, abs=0.002)
+        assert gateway == pytest.approx(calls * call, abs=0.002)
+        name = section.partition("\n")[0]
+        page = _without(page, rf"^(\| {re.escape(name)} \|.*\| )\$([\d.,]+)( \|)$", table + gateway)
+        day = re.search(r"^A day: .*$", section, re.MULTILINE)
+        assert day
+        amounts = [float(amount.replace(",", "")) for amount in re.findall(r"\$([\d,]*\d(?:\.\d+)?)", day[0])]
+        traces = re.search(r"([\d.]+) million traces", day[0])
+        expected = [table * 24, *([table * 24 / float(traces[1])] if traces else []), gateway * 24]
+        assert amounts == [pytest.approx(value, rel=0.006) for value in expected], day[0]
+        page = page.replace(day[0], "")
+    return page
+
+
+def _without(page: str, pattern: str, expected: float) -> str:
+    found = re.search(pattern, page, re.MULTILINE)
+    assert found, pattern
+    assert float(found[2].replace(",", "")) == pytest.approx(expected, rel=0.006)
+    return page.replace(found[0], found[1] + found[3])
+
+
+@pytest.mark.parametrize("document", _DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_amounts_are_those_of_the_page_about_costs(document: Path) -> None:
+    name = str(document.relative_to(REPOSITORY))
+    text = document.read_text("utf-8")
+    if name == "docs/scale.md":
+        text = _simulated(text)
+    assert not _unlisted(text, _SENTENCES.get(name, []), _figures())
+
+
+def test_the_listed_documents_are_there() -> None:
+    assert not _SENTENCES.keys() - {str(document.relative_to(REPOSITORY)) for document in _DOCUMENTS}
+
+
+def test_figures_of_sentences_are_on_the_page() -> None:
+    page = PAGE.read_text("utf-8")
+    for sentences in _SENTENCES.values():
+        for name in re.findall(r"\{([^}]+)\}", " ".join(sentences)):
+            # The page counts the time of each call by itself.
+            assert name == "gateway and Lambda, 12 ms" or _figures()[name] in page, name
+
+
+def test_a_wrong_amount_is_found() -> None:
+    known = {"price: one": "$1.00", "two": "$2.50"}
+    assert not _unlisted("It costs $1.00\nin all, or $2.50.", ["It costs {price: one} in all, or {two}."], known)
+    assert not _unlisted("It costs $1 in all.", ["It costs {price: one} in all."], known)
+    assert _unlisted("It costs $1.10 in all.", ["It costs {price: one} in all."], known) == [
+        "not said: It costs $1.00 in all.",
+        "in no listed sentence: …It costs $1.10 in all.…",
+    ]
+    for amount in ("$3", "$1,250", "ten cents", "a cent", "5 dollars", "USD 7"):
+        assert len(_unlisted(f"And {amount} more.", [], known)) == 1, amount
+    assert not _unlisted("Recently, percent and `$default`.", [], known)
