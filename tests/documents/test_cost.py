@@ -95,6 +95,24 @@ def test_assumptions_say_where_they_are_from(model: Model) -> None:
         assert one["basis"], name
 
 
+def test_what_is_taken_from_benchmarks_is_near_them(model: Model) -> None:
+    page = (REPOSITORY / "docs" / "local-benchmark.md").read_text("utf-8")
+    kilobytes = re.search(r"^- ([\d.]+) KB a run on disk", page, re.MULTILINE)
+    stock = re.search(r"^\| log-batch, 100 metrics at a step \| (\d+) \|", page, re.MULTILINE)
+    assert kilobytes and stock
+    assert model.assumed("bytes of a run") == pytest.approx(float(kilobytes[1]) * 1000, rel=0.2)
+    assert model.assumed("calls of a core") == pytest.approx(float(stock[1]), rel=0.2)
+
+
+def test_what_is_taken_from_capacity_pages_is_near_them(model: Model) -> None:
+    points = find(_ROWS, {"page": "capacity.md", "section": "Large runs: long params, and a million points of one metric", "row": "their history, whole"})
+    # A read unit is 4 KB. Values that repeat take less than others.
+    assert points.cold.reads * 4096 / MILLION < model.assumed("bytes of a point") < 2 * points.cold.reads * 4096 / MILLION
+    whole = next(row for row in _ROWS if row.name == "one of ten spans and 5 KB")
+    assert whole.all_in
+    assert model.assumed("bytes of a trace") == pytest.approx((whole.all_in.writes - 1) * 1000, rel=0.1)
+
+
 def _changed(tmp_path: Path, old: str, new: str) -> Model:
     text = _TEMPLATE.read_text("utf-8")
     assert re.search(old, text, re.MULTILINE)

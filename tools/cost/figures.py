@@ -19,6 +19,8 @@ SUMMARY = {
 def dollars(amount: float) -> str:
     if amount == 0:
         return "$0"
+    if amount < 0.00005:
+        return "under $0.0001"
     if amount < 0.005:
         return f"${amount:.4f}"
     return f"${amount:.2f}" if amount < 20 else f"${amount:,.0f}"

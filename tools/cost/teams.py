@@ -58,30 +58,24 @@ def find(rows: list[Row], named: dict[str, Any]) -> Row:
 
 
 def _team(model: Model, plan: dict[str, Any], uses: dict[str, Use], team: dict[str, Any]) -> Team:
-    amounts = {"run": team["runs"], "trace": team["traces"], "page": team["pages"]}
-    count = sum(uses[name].calls * amount for name, amount in amounts.items())
-    ours, server, parts = _bills(model, plan, uses, team, plan["months"])
-    return Team(team["people"], team["runs"], team["traces"], team["pages"], count, ours, server, parts, _shorter(model, plan, uses, team))
+    asked = Use(Cost(), 0)
+    for use_, amount in ((uses["run"], team["runs"]), (uses["trace"], team["traces"]), (uses["page"], team["pages"])):
+        asked = Use(asked.cost + use_.cost * amount, asked.calls + use_.calls * amount)
+    pages = uses["page"].calls * team["pages"]
+    ours, server, parts = _bills(model, plan, team, asked, pages, plan["months"])
+    short, server_short, _ = _bills(model, plan, team, asked, pages, 1)
+    removal = team["traces"] * model.assumed("write units to remove a trace") * model.price("writes") / MILLION
+    short["table: reads and writes"] += removal
+    return Team(team["people"], team["runs"], team["traces"], team["pages"], asked.calls, ours, server, parts, (short, server_short))
 
 
-def _shorter(model: Model, plan: dict[str, Any], uses: dict[str, Use], team: dict[str, Any]) -> tuple[Bill, Bill]:
-    ours, server, _ = _bills(model, plan, uses, team, 1)
-    removed = team["traces"] * model.assumed("write units to remove a trace") * model.price("writes") / MILLION
-    return ours | {"table: reads and writes": ours["table: reads and writes"] + removed}, server
-
-
-def _bills(model: Model, plan: dict[str, Any], uses: dict[str, Use], team: dict[str, Any], trace_months: int) -> tuple[Bill, Bill, str]:
+def _bills(model: Model, plan: dict[str, Any], team: dict[str, Any], asked: Use, pages: float, trace_months: int) -> tuple[Bill, Bill, str]:
     """The bill of the stack, that of the server, and what the server is made of. Traces are kept for so many months."""
-    amounts = {"run": team["runs"], "trace": team["traces"], "page": team["pages"]}
-    total, count = Cost(), 0.0
-    for name, amount in amounts.items():
-        total += uses[name].cost * amount
-        count += uses[name].calls * amount
+    total, count = asked.cost, asked.calls
     months, run = plan["months"], plan["run"]
     a_run = model.assumed("bytes of a run") + run["points"] * model.assumed("bytes of a point")
     size = months * team["runs"] * a_run + trace_months * team["traces"] * model.assumed("bytes of a trace")
     files = months * team["runs"] * run["files"] * run["bytes of a file"] / GB * model.price("bucket")
-    pages = uses["page"].calls * team["pages"]
     sent = ((count - pages) * model.assumed("bytes of an answer") + pages * model.assumed("bytes of a page")) / GB * model.price("out")
     # Each call that is no page changes something that the indexer hears of, at the most.
     gathered = model.gatherings(count - pages)

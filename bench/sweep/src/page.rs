@@ -310,7 +310,7 @@ fn calls(measured: &Measured) -> String {
 fn dollars(measured: &Measured) -> String {
     let mut text = format!(
         "\nAn hour, on demand in us-east-1: ${WRITES} for a million write units, ${READS} for read units, ${CALLS} for calls by API Gateway and\n\
-         Lambda; Lambda's time of the indexer is left out.\n\n\
+         Lambda; logs and Lambda's time of the indexer are left out.\n\n\
          | call | million calls | million write units | million read units | dollars: table | gateway and Lambda |\n\
          |---|---:|---:|---:|---:|---:|\n"
     );

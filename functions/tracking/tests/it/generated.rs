@@ -32,6 +32,8 @@ also cost:
 - what follows from a write: the indexer's calls, its time and its units (the rows **all in**);
 - as long as the data is there: storage, backups (point-in-time recovery is billed by the size of the table), and S3;
 - whether there are calls or not: the alarms, and the minute's schedule.
+
+[cost.md](cost.md) adds it up, for each call of these pages.
 ";
 
 const SECTIONS: &[Section] = &[
