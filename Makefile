@@ -100,7 +100,7 @@ test-slow: $(VENV_READY) ## Large data, and 12,000 random searches and 2,000 ran
 	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo nextest run --workspace --profile slow -E 'test(/^(faults|unreadable)::/) & package(mlflow-serverless)'
 	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo nextest run --workspace -E 'test(/^(blocks|consumer|packer|recorded)::/) & package(traces)'
 	WHOLE_LEDGERS=1 cargo nextest run --workspace --profile slow -E 'test(/ledger/)'
-	cargo nextest run --workspace --profile slow --run-ignored only -E 'test(/^(generated|many_workspaces)::/)'
+	cargo nextest run --workspace --profile slow --run-ignored only -E 'not test(over_dynamodb)'
 
 test-dynamodb: ## The store's requests against DynamoDB, with the environment's AWS credentials, on a table of their own that is removed afterwards
 	cargo test --package tracking --test it -- --ignored --exact conformance::over_dynamodb

@@ -37,18 +37,18 @@ fn a_few_long_runs_are_logged_to_indexed_and_found() {
 
 #[test]
 fn traces_are_exported_and_found() {
-    let load = Load::Traces { per_second: 40, exporters: 4, spans: 2, partitions: 1 };
+    let load = Load::Traces { per_second: 20, exporters: 2, spans: 2, partitions: 1 };
     let measured = scenario(load, Throughput::OF_A_PARTITION, 40).run(|| ()).unwrap();
     let calls = |call: Call| measured.tally.0.get(&call).cloned().unwrap_or_default();
     let exports = calls(Call::Export);
-    assert!((159..=161).contains(&exports.made), "{exports:?}");
+    assert!((79..=81).contains(&exports.made), "{exports:?}");
     assert_eq!((exports.answered, exports.throttled), (exports.made, 0));
     for call in load.searches() {
         let searches = calls(call);
         assert!(searches.made >= 6 && searches.answered == searches.made, "{call:?}: {searches:?}");
     }
-    assert!(measured.partitions["TRACE#"].partitions > 1_500, "{:?}", measured.partitions);
-    assert!(measured.partitions["TR#"].largest_bytes.is_some_and(|bytes| bytes > 100_000), "{:?}", measured.partitions);
+    assert!(measured.partitions["TRACE#"].partitions > 700, "{:?}", measured.partitions);
+    assert!(measured.partitions["TR#"].largest_bytes.is_some_and(|bytes| bytes > 50_000), "{:?}", measured.partitions);
 }
 
 #[test]

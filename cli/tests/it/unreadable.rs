@@ -92,6 +92,8 @@ async fn index_one(engine: &Engine, table: &Table) {
 
 /// So many items of a row are broken in the same way: one run is read from its copy in the index, another from its own items.
 const ITEMS_OF_A_ROW: usize = 2;
+/// Reads of a broken item after which a sample goes on with the next, once one has noticed.
+const ENOUGH_READS: usize = 3;
 /// What only writes or the indexer read, or, of a copy in the index, has the run itself read in its place.
 const NOT_ANSWERED: [&str; 9] = [
     " nc ",
@@ -174,6 +176,7 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
         assert_eq!(status, 200, "{} {} {answer}", read.method, read.path);
         expected.push((read, answer, std::mem::take(&mut *asked.lock().unwrap())));
     }
+    let enough = if all_troubles() { usize::MAX } else { ENOUGH_READS };
     let (mut noticed, mut unnoticed) = (BTreeMap::<String, usize>::new(), BTreeSet::new());
     for dumped in engine.items(TABLE).await.unwrap() {
         let part = |name: &str| dumped[name]["S"].as_str().unwrap().to_owned();
@@ -188,7 +191,11 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
             table.put(item, &Condition::Always).await.unwrap();
             // It knows nothing, either, that stood there before.
             let router = with_files(&table, directory.path()).await;
-            for (read, expected, _) in expected.iter().filter(|(.., asked)| asked.may_get(&key, &whole)) {
+            let reads = expected.iter().filter(|(.., asked)| asked.may_get(&key, &whole));
+            for (number, (read, expected, _)) in reads.enumerate() {
+                if is_noticed && number >= enough {
+                    break;
+                }
                 let (status, answer) = read.answer(&router).await;
                 let call = format!("{what}: {} {} {}", read.method, read.path, read.body);
                 if status == 200 {

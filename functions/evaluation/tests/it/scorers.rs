@@ -324,6 +324,7 @@ async fn what_is_refused_changes_nothing() {
 
 /// MLflow's lists of scorers have no pages, so what is longer than an answer is refused, before it is decompressed.
 #[tokio::test]
+#[ignore = "registers 30 MB of scorers; part of `make test-slow`"]
 async fn lists_that_no_answer_holds_are_refused() {
     let site = Site::new().await;
     let (server, experiment) = (&site.server, site.server.experiment("e").await);

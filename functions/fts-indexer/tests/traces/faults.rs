@@ -47,8 +47,8 @@ async fn a_pass_may_end_anywhere() {
         (Trouble::Halved, 1),
     ];
     for (at, (trouble, times)) in (1..).zip(troubles) {
-        // Each request is cut off; of the other troubles, each meets some.
-        let step = if at == 1 { 1 } else { 6 };
+        // Every second request is cut off; of the other troubles, each meets some.
+        let step = if at == 1 { 2 } else { 12 };
         for failing in (at..=calls).step_by(step) {
             let lab = begin.copy().await;
             lab.faults().trouble_at(trouble, failing, times);

@@ -40,7 +40,7 @@ async fn expect_whole(server: &Server, name: &str, gone: &str, versions: u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rename_that_is_broken_off_has_happened_or_not() {
-    const VERSIONS: u32 = 1_000;
+    const VERSIONS: u32 = 300;
     let site = Site::new().await;
     filled(&site, "old", VERSIONS).await;
     site.other.set_alias("old", "first", 1).await.ok();

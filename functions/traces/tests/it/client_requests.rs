@@ -197,6 +197,7 @@ fn a_trace_that_the_index_does_not_have_yet_is_not_packed() {
 }
 
 #[tokio::test]
+#[ignore = "makes a thousand traces; part of `make test-slow`"]
 async fn more_traces_of_a_request_than_an_index_is_asked_for_are_found() {
     let site = Site::new().await;
     let started = |number| {

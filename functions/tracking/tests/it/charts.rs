@@ -203,7 +203,7 @@ async fn points_in_no_order_are_drawn_once() {
 /// The indexer stops at each of its requests in turn; or at every second, unless all troubles are wanted.
 #[tokio::test]
 async fn every_point_is_drawn_wherever_packing_stops() {
-    for failing in (1..).step_by(if all_troubles() { 1 } else { 2 }) {
+    for failing in (1..).step_by(if all_troubles() { 1 } else { 4 }) {
         let site = Site::new().await;
         let run = run(&site).await;
         log(&site.server, &run, 0..9_000, 1_000).await;

@@ -313,12 +313,12 @@ fn many() -> Option<usize> {
 
 /// How many searches a test makes; more with `RANDOM_SEARCHES`, as in `make test-slow`.
 fn searches() -> usize {
-    many().unwrap_or(24)
+    many().unwrap_or(12)
 }
 
-/// How many runs, or rounds, a test has: so many with many searches, and half of them with few.
+/// How many runs, or rounds, a test has: so many with many searches, and a third of them with few.
 fn size(most: usize) -> usize {
-    if many().is_some() { most } else { most / 2 }
+    if many().is_some() { most } else { most / 3 }
 }
 
 #[tokio::test]
@@ -342,13 +342,13 @@ async fn with_the_indexer_behind() {
         for _ in 0..30 {
             corpus.change().await;
         }
-        corpus.compare(searches() / 8).await;
+        corpus.compare(searches() / 4).await;
         // One of two records is carried over, in any order.
         let mut some = changes(&corpus.site).await;
         some.retain(|_| corpus.random.random());
         some.reverse();
         index_records(&corpus.site, some).await;
-        corpus.compare(searches() / 8).await;
+        corpus.compare(searches() / 4).await;
     }
 }
 

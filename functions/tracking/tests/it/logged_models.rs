@@ -179,6 +179,7 @@ async fn every_point_is_kept_however_many() {
 }
 
 #[tokio::test]
+#[ignore = "takes a hundred calls of a thousand points; part of `make test-slow`"]
 async fn a_model_with_a_hundred_thousand_points() {
     let site = Site::new().await;
     let experiment = site.server.experiment("models").await;

@@ -60,7 +60,7 @@ async fn both_ways_to_read_agree_with_a_model() {
     let site = Site::new().await;
     let server = &site.server;
     let ids = experiments(server).await;
-    let mut made = make(server, &ids, 60).await;
+    let mut made = make(server, &ids, 36).await;
     for round in 0..3 {
         if round == 1 {
             // All of `a` goes, but for one run restored inside.

@@ -1,6 +1,5 @@
 //! What is packed comes back, in later versions too; nothing that clients or broken items hold ends in a panic.
 
-
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 use opentelemetry_proto::tonic::trace::v1::span::{Event, Link};

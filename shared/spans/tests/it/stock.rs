@@ -2,7 +2,6 @@
 //!
 //! `SPANS_RECORD` names another file than the one that is kept.
 
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;

@@ -432,7 +432,7 @@ impl Tally {
 
 #[test]
 fn clients_find_what_the_model_says() {
-    let (begun, lasting) = (Instant::now(), Duration::from_secs(setting("MODEL_SECONDS", 15)));
+    let (begun, lasting) = (Instant::now(), Duration::from_secs(setting("MODEL_SECONDS", 10)));
     let mut seed = setting("MODEL_SEED", 1);
     let tally = Cell::new(Tally::default());
     // Whoever names a seed wants to see what it does.

@@ -33,7 +33,8 @@ const PROMPT: &str = "mlflow.prompt.is_prompt";
 const SECTIONS: &[Section] = &[
     Section::Short(|ledger| Box::pin(models(ledger))),
     Section::Short(|ledger| Box::pin(versions(ledger))),
-    Section::Short(|ledger| Box::pin(searches::rows(ledger))),
+    Section::Short(|ledger| Box::pin(searches::rows_of_few(ledger))),
+    Section::Long(|ledger| Box::pin(searches::rows(ledger))),
 ];
 
 async fn bench() -> Bench<Store> {

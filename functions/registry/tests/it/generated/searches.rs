@@ -6,6 +6,38 @@ use registry::store::{NewModel, Search, Store};
 
 use super::{PROMPT, bench_on, create, model_with_versions, search, search_models, search_versions, series};
 
+/// With a tenth of the models: what a search costs by its page costs the same, and what it costs by the models that it reads a tenth.
+pub(super) async fn rows_of_few(ledger: &mut Ledger) {
+    ledger.section("Searches, among 1,000 models");
+    let engine = &Engine::memory().unwrap();
+    let bench = &bench_on(engine).await;
+    series::fill(engine, 1_000, async |store, number| {
+        model_with_versions(store, &format!("model {number:05}"), 1).await;
+    })
+    .await;
+    let page = budget([3.0, 0.0, 203.0], [3.0, 0.0, 203.0]);
+    let nobody = budget([15.0, 0.0, 1_024.0], [15.0, 0.0, 1_024.0]);
+    for (call, filter, order_by, found, budget) in [
+        ("first page of 100", "", "name", 100, page),
+        ("the latest 100", "", "timestamp DESC", 100, page),
+        ("the last 100 by name", "", "name DESC", 100, page),
+        ("a tag that none has", "tags.team = 'none'", "name", 0, nobody),
+    ] {
+        ledger
+            .row(call, budget, bench, [(), ()], async |store, ()| {
+                let page = search_models(store, &search(filter, &[order_by], "")).await;
+                assert_eq!(page.registered_models.len(), found, "{call}");
+            })
+            .await;
+    }
+    let of_model = budget([2.0, 0.0, 2.0], [2.0, 0.0, 2.0]);
+    ledger
+        .row("versions of one model", of_model, bench, [(), ()], async |store, ()| {
+            assert_eq!(search_versions(store, "name = 'model 00007'").await, 1);
+        })
+        .await;
+}
+
 pub(super) async fn rows(ledger: &mut Ledger) {
     ledger.section("Searches");
     let engine = &Engine::memory().unwrap();

@@ -41,7 +41,7 @@ const SECTIONS: &[Section] = &[
     Section::Short(|ledger| Box::pin(whole::all_in(ledger))),
     Section::Short(|ledger| Box::pin(reads(ledger))),
     Section::Short(|ledger| Box::pin(while_time_stands_still(searches(ledger)))),
-    Section::Short(|ledger| Box::pin(while_time_stands_still(packed::searches(ledger)))),
+    Section::Long(|ledger| Box::pin(while_time_stands_still(packed::searches(ledger)))),
     Section::Short(|ledger| Box::pin(packed::packing(ledger))),
 ];
 
