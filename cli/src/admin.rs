@@ -29,7 +29,8 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Grant a user something for all that there is and will be: experiments, scorers, registered models and prompts.
+    /// Grant a user a level for all present and future experiments, scorers, registered models and
+    /// prompts.
     Grant {
         /// Name of the user.
         #[arg(value_name = "NAME")]
@@ -40,7 +41,7 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Take the requests that a principal of AWS has signed for those of a user.
+    /// Treat requests that a principal of AWS has signed as those of a user.
     Map {
         /// ARN of the user or the role.
         #[arg(value_name = "ARN")]
@@ -51,18 +52,19 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Take them for those of a user no longer: whoever signs as this principal is refused.
+    /// Stop treating them as those of a user: requests that this principal signs are refused.
     Unmap {
         /// ARN of the user or the role.
         #[arg(value_name = "ARN")]
         principal: String,
-        /// Forget the principal: it is whoever the stack's parameter `SignedUser` names, and may do everything if that is empty.
+        /// Forget the principal: it becomes the user that the stack's parameter `SignedUser` names,
+        /// and may do everything if that is empty.
         #[arg(long)]
         forget: bool,
         #[command(flatten)]
         place: Place,
     },
-    /// Let a user in no longer: by no password, session or token.
+    /// Lock a user out: no password, session or token of the user is accepted.
     Disable {
         /// Name of the user.
         #[arg(value_name = "NAME")]
@@ -80,7 +82,7 @@ enum Command {
     },
 }
 
-/// What everything else is in or belongs to.
+/// The types that everything else is in or belongs to.
 const TYPES: [GrantType; 4] = [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt];
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -98,7 +100,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             let store = store(&place).await?;
             for kind in TYPES {
                 match store.grant(&Along::nothing(), &name, kind, EVERYTHING, level).await {
-                    // What was granted before is replaced, so that the command can be repeated.
+                    // An earlier grant is replaced, so that the command can be repeated.
                     Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {
                         let revoked = store.revoke(&Along::nothing(), &name, kind, EVERYTHING).await;
                         revoked.map_err(|error| error.cause.unwrap_or(error.message))?;

@@ -14,13 +14,14 @@ pub(crate) struct ArtifactOptions {
     /// directory that is named here, clients of this machine write them themselves; in a bucket, clients with rights of their own.
     #[arg(long, value_name = "URI", default_value = "mlflow-artifacts:/")]
     artifact_root: String,
-    /// Where this server keeps artifacts: a directory, or a bucket (`s3://bucket/path`) with the environment's credentials, by whose presigned
-    /// URLs clients then send and read files [default: the artifact root, if it is such a place, or a directory beside the data].
+    /// Where this server keeps artifacts: a directory, or a bucket (`s3://bucket/path`). For a
+    /// bucket, it uses the environment's credentials, and clients send and read files by presigned
+    /// URLs [default: the artifact root, if it is such a place, or a directory next to the data].
     #[arg(long, value_name = "URI")]
     artifacts_destination: Option<String>,
 }
 
-/// What the options say.
+/// The artifacts that the options choose.
 pub(crate) struct Kept {
     /// The working directory.
     pub(crate) directory: String,
@@ -31,8 +32,8 @@ pub(crate) struct Kept {
 }
 
 impl ArtifactOptions {
-    /// The artifacts that this server keeps: in the place that was chosen, or else in its artifact root, if it is such a place, or else
-    /// beside the data.
+    /// The artifacts that this server keeps. They are in the chosen place, or else in its artifact
+    /// root, if it is such a place, or else next to the data.
     pub(crate) fn open(&self, storage: &Storage) -> Result<Kept, Failure> {
         let directory = std::env::current_dir()?;
         let directory = directory.to_str().ok_or("the working directory's name is no valid text")?.to_owned();

@@ -28,7 +28,7 @@ impl Storage {
         engine.map_err(|error| format!("the data cannot be opened: {error}").into())
     }
 
-    /// Where the server keeps artifacts unless told otherwise: beside the data.
+    /// The directory for artifacts, unless another is chosen: next to the data.
     pub(crate) fn artifacts(&self) -> std::io::Result<PathBuf> {
         let directory = if self.memory { Path::new("mlflow-data") } else { &self.data };
         std::path::absolute(directory.join("artifacts"))
@@ -46,7 +46,7 @@ pub(crate) struct Place {
     /// Name of the table.
     #[arg(long = "table", value_name = "TABLE", default_value = "mlflow", value_parser = table_name)]
     pub(crate) name: String,
-    /// Name of the table of access [default: that of the table with `-access` behind it].
+    /// Name of the table of access [default: the name of the table, followed by `-access`].
     #[arg(long, value_name = "TABLE", value_parser = table_name)]
     access_table: Option<String>,
 }
@@ -61,7 +61,7 @@ impl Place {
         Ok((Table::new(engine.client(), &self.name), Some(engine)))
     }
 
-    /// The table of access beside the table, whether it is there or not.
+    /// The table of access that belongs to the table, whether it exists or not.
     pub(crate) fn access_table(&self, table: &Table) -> Table {
         table.beside(self.access_table.clone().unwrap_or_else(|| access_name(&self.name)))
     }
@@ -111,7 +111,7 @@ pub(crate) async fn create(table: &Table) -> Result<bool, Failure> {
     Ok(layout::check(table).await?)
 }
 
-/// The name of the table of access beside a table.
+/// The name of the table of access that belongs to a table.
 pub(crate) fn access_name(table: &str) -> String {
     format!("{table}-access")
 }

@@ -22,9 +22,9 @@ use tokio::task::JoinSet;
 /// hyper takes 400 KB, and for buffers of that length the allocator keeps pages of 4 MB for each thread (`docs/adr/0021-artifacts.md`).
 const BUFFER: usize = 64 << 10;
 
-/// Answers all that connect until the end, and then what has been asked by then.
+/// Answers all connections until the end, and then the requests that have come by then.
 ///
-/// What the proxy at this address says about where a request came from is believed; what anybody else says is not.
+/// The proxy at this address is trusted about where a request came from; other peers are not.
 pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
     mut listener: L,
     app: Router,

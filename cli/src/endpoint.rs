@@ -1,4 +1,4 @@
-//! An engine elsewhere, and who asks it.
+//! An engine elsewhere, and the credentials for it.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -39,11 +39,11 @@ impl Endpoint {
         self.host == "localhost" || self.host.parse().is_ok_and(is_loopback)
     }
 
-    /// A client with the credentials that any AWS program finds. An engine of this machine gets those of the environment, or any, where there
-    /// are none; no other gets those.
+    /// A client with the credentials that any AWS program finds. An engine of this machine gets
+    /// those of the environment, or any where there are none. No other engine gets those.
     ///
     /// # Errors
-    /// There are no credentials, or no region. What is not supported is said, too.
+    /// There are no credentials, or no region. Unsupported options are reported, too.
     pub(crate) async fn client(&self) -> Result<Client, Failure> {
         let has_key = std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty());
         if self.is_here() && !has_key {

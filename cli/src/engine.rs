@@ -22,7 +22,8 @@ pub(crate) struct Options {
     /// Name of the table.
     #[arg(long, default_value = "mlflow", value_parser = table_name)]
     table: String,
-    /// Carry the table's stream to the function fts-indexer behind this server, such as `cargo lambda watch`.
+    /// Carry the table's stream to the function fts-indexer at this URL, such as one that `cargo
+    /// lambda watch` runs.
     #[arg(long, value_name = "URL")]
     indexer_url: Option<String>,
     #[command(flatten)]
@@ -49,7 +50,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells the user, or the program that started this one, what requests have to be signed with. It is valid until the end.
+/// Tells the user, or the program that started this one, the key that requests have to be signed
+/// with. It is valid until the end.
 #[expect(clippy::print_stdout, reason = "whoever starts the engine reads its access key here")]
 fn say_access_key(key: &AccessKey) {
     println!("AWS_ACCESS_KEY_ID={}", key.id());

@@ -1,4 +1,5 @@
-//! `mlflow-serverless gc`: removes for good what was deleted, as `mlflow gc` does, and traces that are kept no longer.
+//! `mlflow-serverless gc`: removes deleted entities for good, as `mlflow gc` does, and traces that
+//! are kept no longer.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -23,14 +24,16 @@ use crate::housekeeping::remove_rest;
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Of what was deleted, only what was so long ago, such as 30d, 1.5d or 1d2h3m4s [default: the policy's, where nothing is named; else all]. Traces that
-    /// are kept no longer go in any case, unless ids are named.
+    /// Only remove entities that were deleted at least so long ago, such as 30d, 1.5d or 1d2h3m4s
+    /// [default: the policy's, where nothing is named; else all]. Traces that are kept no longer
+    /// are removed in any case, unless ids are named.
     #[arg(long, value_name = "AGE")]
     older_than: Option<String>,
     /// Only these runs, which have to be deleted.
     #[arg(long, value_name = "IDS", visible_alias = "runs", value_delimiter = ',')]
     run_ids: Vec<String>,
-    /// Also those of the runs that are not deleted. Of an experiment that is full: deleting a run there needs room.
+    /// Also those of the runs that are not deleted. This is for an experiment that is full:
+    /// deleting a run there needs room.
     #[arg(long, requires = "run_ids")]
     even_active: bool,
     /// Only these experiments, which have to be deleted, with their runs.
@@ -39,23 +42,26 @@ pub(crate) struct Options {
     /// Only these logged models, which have to be deleted.
     #[arg(long, value_name = "IDS", visible_alias = "logged-models", value_delimiter = ',')]
     logged_model_ids: Vec<String>,
-    /// Only traces that are kept no longer, and files of traces that are gone; nothing that was deleted.
+    /// Only traces that are kept no longer, and files of traces that are gone; no deleted entities.
     #[arg(long, conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "leave_artifacts", "set_policy", "set_trace_policy"])]
     expired: bool,
-    /// Say what would be removed, and remove nothing. Files of traces are not named.
+    /// List what would be removed, and remove nothing. Files of traces are not listed.
     #[arg(long)]
     dry_run: bool,
-    /// Remove also what keeps its artifacts in places that cannot be reached from here, and leave them there.
+    /// Also remove entities whose artifacts are in places that cannot be reached from here, and
+    /// leave the artifacts there.
     #[arg(long)]
     leave_artifacts: bool,
-    /// From now on, keep what was deleted for so long, such as 30d. Removes nothing now; `serve` does when it starts and then once an hour, and this
-    /// command where it is called without an age. `off`: there is no policy. Then `serve` removes nothing that was deleted, and this command ALL of it
-    /// where it is called without an age.
+    /// From now on, keep deleted entities for so long, such as 30d. This call removes nothing.
+    /// `serve` does when it starts and then once an hour, and this command where it is called
+    /// without an age. `off`: there is no policy. Then `serve` removes no deleted entities, and
+    /// this command removes ALL of them where it is called without an age.
     #[arg(long, value_name = "AGE", conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "dry_run"])]
     set_policy: Option<String>,
-    /// From now on, keep traces for so long after they began, such as 30d, 12h or 90m, or `off`: for ever. Experiments with the tag
-    /// `mlflow.trace.retention` say it themselves. Older ones are hidden within a minute, and removed by `serve` when it starts and then once an hour, and
-    /// by this command where no ids are named.
+    /// From now on, keep traces for so long after they began, such as 30d, 12h or 90m, or for ever
+    /// with `off`. Experiments with the tag `mlflow.trace.retention` have their own time. Older
+    /// traces are hidden within a minute. `serve` removes them when it starts and then once an
+    /// hour, and so does this command where no ids are named.
     #[arg(long, value_name = "AGE", conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "dry_run"])]
     set_trace_policy: Option<String>,
     #[command(flatten)]
@@ -100,7 +106,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let bar = ProgressBar::new(all.len() as u64);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} removed, {eta} left")?);
     let progress = Progress { found: all, bar, kept: Mutex::default() };
-    // What an earlier call has begun to remove was deleted, too.
+    // Entities whose removal an earlier call has begun were deleted, too.
     let mut outcome = if options.expired { Ok(()) } else { retention.resume(&progress).await };
     for (workspace, found) in &found {
         outcome = outcome.and(retention.remove(workspace, found, &progress).await);
@@ -119,7 +125,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
 }
 
-/// Removes what no option names: traces that are kept no longer, and files of traces that are gone.
+/// Removes what needs no option: traces that are kept no longer, and files of traces that are gone.
 async fn remove_traces(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
     let expired = retention.remove_expired_traces(workspace, progress).await;
     expired.and(retention.remove_trace_files(workspace, progress).await)
@@ -132,7 +138,7 @@ impl Options {
     }
 }
 
-/// What the options ask to remove, by workspace.
+/// The entities that the options ask to remove, by workspace.
 async fn found(
     options: &Options,
     table: &Table,
@@ -193,7 +199,7 @@ fn failed(error: Error) -> Failure {
     format!("{}{}", error.message, cause.unwrap_or_default()).into()
 }
 
-/// Says in MLflow's words what is gone, with a bar below.
+/// Prints the removed entities in MLflow's words, with a bar below.
 struct Progress {
     found: HashSet<Entity>,
     bar: ProgressBar,
@@ -203,7 +209,7 @@ struct Progress {
 impl Progress {
     fn done(&self, entity: &Entity, outcome: &str) {
         if !self.found.contains(entity) {
-            // A run of an experiment, or what an earlier call had begun with.
+            // A run of an experiment, or an entity that an earlier call had begun with.
             self.bar.inc_length(1);
         }
         self.bar.inc(1);

@@ -1,5 +1,6 @@
-//! What DynamoDB does by itself and the embedded engine only when asked: forget the stream after a day, and remove items
-//! whose time has come. And what an operator of DynamoDB has done by a schedule: remove what the policies keep no longer.
+//! Work that DynamoDB does by itself, and the embedded engine only when asked. It forgets the
+//! stream after a day, and removes items whose time has come. It also removes what the policies no
+//! longer keep, for which an operator of DynamoDB has a schedule.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const STREAM: Duration = Duration::from_hours(24);
 /// Rounds from one look at the TTL policy to the next: an hour.
 const POLICY: u32 = 12;
 
-/// Runs until it is dropped. Without a retention it knows nothing of what the table holds.
+/// Runs until it is dropped. Without a retention, it does not look at the table's content.
 pub(crate) async fn run(engine: Engine, retention: Option<(Retention, Workspaces)>) {
     for round in 0_u32.. {
         if let Err(error) = engine.trim_stream(STREAM).await {
@@ -34,8 +35,8 @@ pub(crate) async fn run(engine: Engine, retention: Option<(Retention, Workspaces
     }
 }
 
-/// Removes what the policies keep no longer in each workspace, and all that was in one that was deleted with it. The others have their turn
-/// though one fails.
+/// Removes what the policies keep no longer in each workspace, and the contents that were deleted
+/// with a workspace. If one workspace fails, the others still have their turn.
 async fn remove_old(retention: &Retention, workspaces: &Workspaces) -> mlflow_api::Result<()> {
     let mut outcome = Ok(());
     for workspace in workspaces.names().await? {
@@ -49,7 +50,7 @@ async fn remove_old(retention: &Retention, workspaces: &Workspaces) -> mlflow_ap
     outcome
 }
 
-/// Removes what was in a workspace that was deleted.
+/// Removes the contents of a deleted workspace.
 async fn remove_deleted(
     retention: &Retention,
     workspaces: &Workspaces,
@@ -60,7 +61,8 @@ async fn remove_deleted(
     remove_rest(workspaces, retention, workspace).await
 }
 
-/// Removes what is left of a workspace that was deleted with all that it held, unless some of its experiments stay.
+/// Removes the rest of a workspace that was deleted with its contents, unless some of its
+/// experiments stay.
 pub(crate) async fn remove_rest(
     workspaces: &Workspaces,
     retention: &Retention,
@@ -73,7 +75,7 @@ pub(crate) async fn remove_rest(
     Ok(())
 }
 
-/// Says in the log what becomes of each entity.
+/// Logs the outcome for each entity.
 struct Log;
 
 impl Report for Log {

@@ -26,7 +26,7 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What a command may fail with; its text is all the user sees.
+/// The failure of a command; its text is all the user sees.
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// An MLflow tracking server over DynamoDB.
@@ -41,18 +41,19 @@ struct Arguments {
 enum Command {
     /// Serve MLflow's API from one process, over an embedded engine or any that speaks DynamoDB's protocol.
     Serve(serve::Options),
-    /// Make the first administrator, grant users what there is, and let users in no longer. Servers may go on meanwhile.
+    /// Make the first administrator, grant users access to everything, and lock users out. Servers
+    /// may go on meanwhile.
     Admin(admin::Options),
     /// Make, list and revoke tokens of users and of services. Servers may go on meanwhile.
     Token(token::Options),
-    /// Say what workspaces have been brought, and bound it. Servers may go on meanwhile.
+    /// Show the usage of workspaces, and set their quotas. Servers may go on meanwhile.
     Workspace(workspace::Options),
-    /// Serve the embedded engine alone, with the table made: for functions that run beside it.
+    /// Serve the embedded engine alone, with the table made, for functions that run next to it.
     Engine(engine::Options),
-    /// Build the index of searches anew. Servers may go on meanwhile.
+    /// Build the index of searches again. Servers may go on meanwhile.
     Reindex(reindex::Options),
-    /// Remove for good what was deleted (runs, logged models and experiments, with their artifacts), and traces that are kept no longer. Servers may go on
-    /// meanwhile.
+    /// Remove deleted runs, logged models and experiments for good, with their artifacts, and
+    /// traces that are kept no longer. Servers may go on meanwhile.
     Gc(gc::Options),
 }
 
@@ -60,7 +61,7 @@ enum Command {
 /// at once there were 130. More than 16 are needed: each GraphQL query keeps one, and there are 16 at a time.
 const BLOCKING_THREADS: usize = 32;
 
-/// What is logged, such as `info`.
+/// The filter of the log, such as `info`.
 const LOG_VARIABLE: &str = "RUST_LOG";
 
 fn main() -> ExitCode {
@@ -84,7 +85,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is logged: what the variable says, or warnings and what is audited.
+/// The filter of the log: that of the variable, or warnings and audited events.
 fn log_filter(variable: Option<String>) -> Result<EnvFilter, Failure> {
     let filter = variable.filter(|filter| !filter.is_empty()).unwrap_or_else(|| "warn,audit=info".to_owned());
     EnvFilter::try_new(&filter).map_err(|error| format!("{LOG_VARIABLE}={filter} makes no sense: {error}").into())

@@ -1,4 +1,4 @@
-//! `mlflow-serverless reindex`: builds the index of searches anew, while it is in use.
+//! `mlflow-serverless reindex`: builds the index of searches again, while it is in use.
 
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,9 @@ pub(crate) struct Options {
     /// Only this experiment [default: all].
     #[arg(long, value_name = "ID", conflicts_with_all = ["values", "text"])]
     experiment: Option<String>,
-    /// From now on, index the whole values of fields that match, for example 'tags.*' or '!tags.mlflow.*'; of several patterns
-    /// the last that matches counts. Takes the place of what was indexed so.
+    /// From now on, index the whole values of fields that match, for example 'tags.*' or
+    /// '!tags.mlflow.*'. Of several patterns, the last that matches counts. Replaces the earlier
+    /// patterns.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     values: Vec<String>,
     /// From now on, index trigrams of fields that match, for example 'tags.note' or 'params.*'.
@@ -34,7 +35,7 @@ pub(crate) struct Options {
     place: Place,
 }
 
-/// Pause between two looks at how many runs are left.
+/// Pause between two checks of how many runs are left.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long the indexer may take for one portion of a batch, in which it does not look at the setting again.
 const LONGEST_PORTION: Duration = Duration::from_mins(2);
@@ -45,7 +46,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, engine) = options.place.connect().await?;
     layout::check(&table).await?;
     let table = table.in_background();
-    // Elsewhere an indexer is running already. On the embedded engine this one stands by while a server has one.
+    // In AWS, an indexer is running already. On the embedded engine, this one is idle while a
+    // server has one.
     let feed = engine.map(|engine| {
         let consumer = InProcess(Indexer::new(table.clone()));
         Feed::start(engine, options.place.name.clone(), consumer, Duration::ZERO, TICK)
@@ -61,7 +63,8 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
     let indexer = Indexer::new(table.clone());
     let present = read_setting(table).await?.indexed;
     if let Some(fields) = new_fields(options, &present) {
-        // First searches forget what they relied on, then the indexer may take it out, then no batch under way has the old fields.
+        // First searches stop relying on it, then the indexer may take it out. Then no batch in
+        // progress has the old fields.
         let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
         write_setting(table, Setting { indexed: present, searched: nothing.clone() }).await?;
         wait("waiting until no server relies on the fields indexed before", LEASE).await;
@@ -127,7 +130,7 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What fields of a run begin with.
+/// The beginnings of a run's fields.
 const FIELDS: [&str; 4] = ["attributes.", "tags.", "params.", "datasets."];
 
 /// A pattern that can match a field.
@@ -141,7 +144,7 @@ fn pattern(text: &str) -> Result<String, String> {
     Err(format!("no field of a run begins so: they begin with {}", FIELDS.join(", ")))
 }
 
-/// What is to be indexed from now on; `None` if that stays.
+/// The fields to index from now on; `None` if they stay.
 fn new_fields(options: &Options, present: &IndexedFields) -> Option<IndexedFields> {
     let given = |patterns: &Vec<String>, present: &Vec<String>| {
         if patterns.is_empty() { present.clone() } else { patterns.clone() }

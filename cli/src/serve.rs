@@ -52,7 +52,8 @@ pub(crate) struct Options {
     /// Serve no UI.
     #[arg(long, conflicts_with = "ui")]
     no_ui: bool,
-    /// Do not index, and leave alone the embedded engine's stream, expired items and what the policies keep no longer: another process looks after them.
+    /// Do not index, and leave the embedded engine's stream, expired items and expired data alone:
+    /// another process looks after them.
     #[arg(long)]
     no_indexer: bool,
     /// For tests: index changes only when they are so many ms old, or up to a second older.
@@ -65,27 +66,31 @@ pub(crate) struct Options {
     /// addresses only].
     #[arg(long, value_name = "MODE")]
     auth: Option<Mode>,
-    /// With `--auth basic`: what users may do with what they are granted nothing for.
+    /// With `--auth basic`: what users may do with resources without a grant.
     #[arg(long, value_name = "LEVEL", default_value = "NO_PERMISSIONS", value_parser = default_permission)]
     default_permission: Level,
-    /// Workspaces: requests say by the header X-MLFLOW-WORKSPACE which one they are about; without it, they are about the default one,
-    /// which has all that was there before.
+    /// Workspaces: requests name theirs in the header X-MLFLOW-WORKSPACE. Without it, they are
+    /// about the default one, which has all earlier data.
     #[arg(long, visible_alias = "enable-workspaces")]
     workspaces: bool,
-    /// The address of a proxy that speaks TLS with clients, and whose word is believed about where requests come from.
+    /// The address of a proxy that speaks TLS with clients. It is trusted about where requests come
+    /// from.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "plain_http")]
     trusted_proxy: Option<IpAddr>,
-    /// With users: let experiments keep artifacts where clients write and read them with rights of their own, which pass by all grants.
+    /// With users: let experiments keep artifacts where clients write and read them with rights of
+    /// their own, past all grants.
     #[arg(long)]
     artifacts_past_users: bool,
-    /// Answer other machines without TLS: whoever is between them and this one can read passwords and data.
+    /// Answer other machines without TLS: everybody between them and this one can read passwords
+    /// and data.
     #[arg(long)]
     plain_http: bool,
     /// A further name under which clients or browsers reach this server, such as ml.example.com, ml.example.com:8443 or
     /// *.example.com; requests under other names are refused.
     #[arg(long, value_name = "NAME", visible_alias = "allowed-hosts", value_delimiter = ',')]
     allowed_host: Vec<local_guard::Name>,
-    /// Make the table where DynamoDB has none of this name, without what protects that of a stack.
+    /// Make the table where DynamoDB has none of this name, without the protections of a stack's
+    /// table.
     #[arg(long, requires = "dynamodb_endpoint", conflicts_with_all = ["data", "memory"])]
     create_table: bool,
 }
@@ -105,7 +110,8 @@ fn default_permission(text: &str) -> Result<Level, String> {
 }
 
 impl Options {
-    /// The mode of authentication. Beyond loopback it has to be named, and so has what encrypts the connections.
+    /// The mode of authentication. Beyond loopback, it has to be named, and so has the way in which
+    /// connections are encrypted.
     fn mode(&self) -> Result<Mode, Failure> {
         let is_loopback =
             self.host == "localhost" || self.host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
@@ -159,7 +165,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         options.place.create_access(&access, options.create_table).await?;
     }
     let retention = Retention::new(table.clone().in_background(), artifacts.clone());
-    // Without users, whoever reaches this address may do everything.
+    // Without users, everybody who reaches this address may do everything.
     let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone()).with_artifacts(&artifact_root, artifacts);
     let around = Surroundings {
         is_new_table,

@@ -22,10 +22,10 @@ enum Command {
         /// Name of the user.
         #[arg(value_name = "USER")]
         user: String,
-        /// What the token is called.
+        /// Name of the token.
         #[arg(value_name = "NAME")]
         called: String,
-        /// What may be done with it: everything that the user may do, read, or ingest (sending traces).
+        /// What it allows: everything that the user may do, read, or ingest (sending traces).
         #[arg(long, default_value = "everything")]
         only: String,
         /// The id of the one experiment that it is for.

@@ -1,4 +1,4 @@
-//! `mlflow-serverless workspace`: what each workspace has been brought, and how much a day may bring.
+//! `mlflow-serverless workspace`: the usage and the quotas of workspaces.
 
 use access::{Counted, day_of};
 use clap::{Args, Subcommand};
@@ -23,12 +23,12 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List the workspaces, with what this UTC day has brought to each and what it may bring.
+    /// List the workspaces, with the usage of this UTC day and the quotas of each.
     List {
         #[command(flatten)]
         place: Place,
     },
-    /// Say what each UTC day has brought to a workspace.
+    /// Show the usage of a workspace by UTC day.
     Usage {
         /// Name of the workspace.
         #[arg(value_name = "NAME")]
@@ -39,7 +39,8 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Bound what a UTC day may bring to a workspace: more is refused within a minute. What is not named has no bound.
+    /// Set how much a UTC day may bring to a workspace: more is refused within a minute. Amounts
+    /// that are not named have no bound.
     Quota {
         /// Name of the workspace.
         #[arg(value_name = "NAME")]

@@ -1,4 +1,5 @@
-//! Two domains in one Lambda: it answers what either of them does. The crates of the domains know nothing of it.
+//! Two domains in one Lambda, which answers the requests of both. The crates of the domains know
+//! nothing of it.
 
 #[tokio::main]
 async fn main() -> Result<(), domain::lambda::Error> {

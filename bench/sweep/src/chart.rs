@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// The size of a picture, and what its lines leave free at each side.
+/// The size of a picture, and the margins of its lines.
 const SIZE: [f64; 2] = [760.0, 280.0];
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 130.0;
@@ -15,7 +15,7 @@ const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00
 pub(crate) struct Chart<'a> {
     pub(crate) title: &'a str,
     pub(crate) lines: Vec<(String, Vec<f64>)>,
-    /// A line across, and what it is.
+    /// A line across, and its label.
     pub(crate) limit: Option<(f64, &'a str)>,
 }
 

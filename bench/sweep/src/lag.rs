@@ -22,7 +22,7 @@ pub struct Waits {
     pub seen: Vec<f64>,
     /// From when a change was answered until the run stood in the index with it.
     pub indexed: Vec<f64>,
-    /// The same of what still waits at the end, until then.
+    /// The same for changes that still wait at the end, until then.
     pub waiting: Vec<f64>,
 }
 
@@ -40,7 +40,7 @@ impl Lag {
         self.0.borrow_mut().waiting.entry(run.to_owned()).or_default().push(at);
     }
 
-    /// A run stands in the index as it was when the indexer `began` to look at it.
+    /// The index now has a run as it was when the indexer `began` to look at it.
     pub(crate) fn indexed(&self, run: &str, began: Duration, at: Duration) {
         let state = &mut *self.0.borrow_mut();
         let Some(changes) = state.waiting.get_mut(run) else { return };
@@ -56,7 +56,7 @@ impl Lag {
         self.0.borrow_mut().found.seen.push(waited.as_secs_f64());
     }
 
-    /// Begins to count anew; what waits goes on waiting.
+    /// Starts a new count. Changes that wait go on waiting.
     pub(crate) fn reset(&self) {
         self.0.borrow_mut().found = Waits::default();
     }

@@ -17,7 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Traces a second from which on a partition of a day becomes two.
 const OF_PARTITION: u32 = 250;
 
-/// Runs the scenarios and writes the page about them, with its pictures in `images` beside it.
+/// Runs the scenarios and writes the page about them, with its pictures in `images` next to it.
 #[derive(Parser)]
 struct Options {
     /// Where the page is written.

@@ -9,7 +9,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 
 use crate::machine::Busy;
 
-/// What a request to DynamoDB takes from within its region, and what one about several items takes.
+/// The time of a request to DynamoDB from within its region, and of one about several items.
 pub(crate) const REQUEST: Duration = Duration::from_millis(5);
 pub(crate) const BATCH: Duration = Duration::from_millis(10);
 

@@ -86,7 +86,7 @@ impl Partitions {
         state.before = usage;
     }
 
-    /// Begins to count anew.
+    /// Starts a new count.
     pub(crate) fn reset(&self, limits: &Limits) {
         *self.state.borrow_mut() = State { before: limits.usage(), ..State::default() };
     }

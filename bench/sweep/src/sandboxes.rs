@@ -74,7 +74,7 @@ struct Sandbox {
     meter: Meter,
 }
 
-/// An answer, and what it took.
+/// An answer, and its time.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,

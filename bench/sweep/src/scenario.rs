@@ -1,4 +1,4 @@
-//! What jobs do, and what came of it.
+//! The work of jobs, and its outcome.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -67,7 +67,7 @@ pub struct Calls {
     pub failed: u32,
     /// Given up by the client, after as many attempts as it makes.
     pub given_up: u32,
-    /// Requests to the table, and what these consumed.
+    /// Requests to the table, and their consumption.
     pub usage: Usage,
     /// How long they took together.
     pub time: Duration,

@@ -176,14 +176,14 @@ impl World {
         Ok(queue)
     }
 
-    /// Begins to count anew. Returns the calls until then.
+    /// Starts a new count. Returns the calls until then.
     pub(crate) fn reset(&self) -> Tally {
         self.lag.reset();
         self.partitions.reset(&self.limits);
         self.tally.take()
     }
 
-    /// What partitions took since, and what they hold now.
+    /// The consumption of partitions since, and their current content.
     pub(crate) async fn kinds(&self) -> Result<BTreeMap<String, Kind>> {
         let mut kinds = self.partitions.kinds();
         for (name, partitions) in self.partitions.few() {

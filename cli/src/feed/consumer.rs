@@ -1,4 +1,5 @@
-//! Who gets the records: the indexer in this process, or its function behind `cargo lambda watch`.
+//! The consumers of the stream's records: the indexer in this process, or its function under `cargo
+//! lambda watch`.
 
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     /// Delivers a batch.
     fn deliver(&self, records: &[Value]) -> impl Future<Output = Outcome> + Send;
 
-    /// Says that it is time to look at what was put off.
+    /// Tells it to look at postponed runs.
     fn tick(&self) -> impl Future<Output = Result<(), Trouble>> + Send;
 }
 
@@ -62,7 +63,7 @@ impl Consumer for InProcess {
     }
 }
 
-/// The indexer's function behind a server that takes Lambda's calls.
+/// The indexer's function, on a server that takes Lambda's calls.
 pub(crate) struct Remote {
     client: Client<HttpConnector, Full<Bytes>>,
     uri: Uri,
@@ -125,7 +126,7 @@ fn text(status: StatusCode, body: &[u8]) -> String {
     format!("{status}: {}", String::from_utf8_lossy(body))
 }
 
-/// What the function answers.
+/// The answer of the function.
 #[derive(Deserialize)]
 struct Answer {
     #[serde(rename = "batchItemFailures")]
@@ -149,7 +150,7 @@ fn first_failed(records: &[Value], failed: impl Iterator<Item = Option<String>>)
     Ok(first)
 }
 
-/// An error and what led to it: the client's own text is only that there was one.
+/// An error and its causes: the client's own text only says that there was one.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -171,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of a batch of the records 1, 2 and 3 if the function answers so.
+    /// The outcome for a batch of the records 1, 2 and 3 if the function answers so.
     async fn outcome(status: u16, body: &'static str) -> Result<Option<usize>, &'static str> {
         let status = StatusCode::from_u16(status).unwrap();
         let answer = move |sent: axum::Json<Value>| async move {

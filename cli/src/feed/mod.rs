@@ -1,9 +1,13 @@
-//! What Lambda's event source mapping does in AWS: carries the table's stream to the indexer.
+//! Carries the table's stream to the indexer, as Lambda's event source mapping does in AWS.
 //!
-//! The oldest records are delivered in batches. The answer names records that have to come again; the batch goes on from the
-//! first of them, as often as it is named: the indexer itself says when a record is not worth another attempt. If the call as a whole fails,
-//! half the batch is tried, down to the record it fails for, which is logged and left behind after [`ATTEMPTS`] times. What was carried over is deleted from the stream, so that the next
-//! start goes on where this one ended. And once a minute the indexer is told to look at what it put off.
+//! The oldest records are delivered in batches. The answer names records that have to come again.
+//! The batch goes on from the first of them, as often as it is named: the indexer itself decides
+//! when a record is not worth another attempt.
+//!
+//! If the call as a whole fails, half the batch is tried, down to the record it fails for. That
+//! record is logged and skipped after [`ATTEMPTS`] attempts. Delivered records are deleted from the
+//! stream, so that the next start goes on where this one ended. Once a minute the indexer is told
+//! to look at the runs that it put off.
 
 mod consumer;
 
@@ -22,19 +26,21 @@ pub(crate) use consumer::{Consumer, InProcess, Remote, Trouble};
 
 /// Records in a batch, as in `template.yaml`.
 const BATCH: usize = 1_000;
-/// How often a record for which the call fails as a whole is delivered before it is left behind.
+/// How often a record is delivered before it is skipped, if the call as a whole fails for it.
 const ATTEMPTS: u32 = 3;
 /// Pause before the second attempt; before the third it is twice as long, and so on.
 const BACK_OFF: Duration = Duration::from_secs(1);
 /// Longest pause between two attempts.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
-/// Pause when there is nothing more to read. What changes meanwhile is indexed at once: a run that logs ten times a second, twice.
+/// Pause when there is nothing more to read. Changes in the pause are indexed together: a run that
+/// logs ten times a second is indexed twice.
 const IDLE: Duration = Duration::from_millis(500);
 /// Longest pause while the oldest record is too young.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How often what was put off is looked at, as in `template.yaml`.
+/// How often postponed runs are looked at, as in `template.yaml`.
 pub(crate) const TICK: Duration = Duration::from_mins(1);
-/// What the engine records for the indexer: what [`fts_indexer::is_wanted`] takes, which looks at the types of the attributes as well.
+/// The records that the engine makes for the indexer. [`fts_indexer::is_wanted`] also looks at the
+/// types of the attributes.
 const WANTED: StreamFilter = StreamFilter { written_with: &[RunsChanged::INDEX.sort, TO_PACK], removed_with: REVISION };
 /// How long the end waits for a batch under way. One that is cut off comes again.
 const LAST_BATCH: Duration = Duration::from_secs(5);
@@ -46,8 +52,9 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Starts to carry a table's stream to a consumer. Records are delivered when they are as old as `delay`, or up to a
-    /// second older. After each `tick` the consumer looks at what it put off.
+    /// Starts to carry a table's stream to a consumer. Records are delivered when they are as old
+    /// as `delay`, or up to a second older. After each `tick` the consumer looks at its postponed
+    /// runs.
     pub(crate) fn start(
         engine: Engine,
         table: String,
@@ -155,7 +162,7 @@ impl<C: Consumer> Rounds<'_, C> {
         Ok(if is_full { Duration::ZERO } else { IDLE })
     }
 
-    /// Delivers records until each has been taken or left behind; says no if the consumer is away.
+    /// Delivers records until each has been taken or skipped; `false` if the consumer is away.
     async fn carry_over(&self, records: &[Value]) -> Result<bool, Error> {
         let mut rest = records;
         let mut at_once = rest.len();

@@ -19,7 +19,7 @@ use super::*;
 
 const TABLE: &str = "table";
 
-/// Remembers what was delivered; does, for records of a key, what it was told.
+/// Remembers delivered records, and treats records of a key as it was told.
 #[derive(Clone, Default)]
 struct Fake {
     told: Arc<HashMap<&'static str, Told>>,
@@ -96,7 +96,7 @@ async fn put(engine: &Engine, key: &str) {
     engine.call("PutItem", json!({ "TableName": TABLE, "Item": item })).await.unwrap();
 }
 
-/// A round over these items, once the consumer is there; what is left of the stream.
+/// A round over these items, once the consumer is there; returns the rest of the stream.
 async fn round(items: &[&str], consumer: &Fake, delay: Duration) -> (Duration, Vec<String>) {
     let engine = engine().await;
     for key in items {

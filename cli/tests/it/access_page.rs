@@ -210,7 +210,7 @@ fn levels(rows: &[Endpoint], calls: &Asked) -> String {
     text
 }
 
-/// Whether a call of which this is asked is allowed to somebody who has a level for everything.
+/// Whether a caller with this level for everything may make a call with these asks.
 fn may(level: Option<Level>, asks: &[Ask]) -> bool {
     let mut grants = Grants::default();
     if let Some(level) = level {

@@ -1,4 +1,5 @@
-//! What belongs to another workspace is not there: it can be told neither by an answer nor by what a request changes.
+//! Entities of another workspace are not there: neither an answer nor the effect of a request gives
+//! them away.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -50,7 +51,7 @@ async fn answer(router: &Router, parts: &Parts, body: &Bytes) -> (u16, Value) {
     (answer.status, answer.body)
 }
 
-/// What an answer looks like, whatever ids, times and numbers stand in it.
+/// The form of an answer, whatever ids, times and numbers are in it.
 fn shape(body: &Value) -> Value {
     match body {
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect(),
@@ -66,7 +67,7 @@ fn other() -> Workspace {
     Workspace::parse("elsewhere").unwrap()
 }
 
-/// The functions for somebody of another workspace, who may do everything there.
+/// The functions for a caller in another workspace, who may do everything there.
 async fn elsewhere(site: &Site, directory: &Path) -> Router {
     let identity = Identity { workspace: other(), has_workspaces: true, ..Identity::somebody() };
     let authorizer: Arc<dyn Authorizer> = Arc::new(Judge::of_asks(Visible::Everything, |_| true).knowing(identity));

@@ -1,4 +1,5 @@
-//! Nobody writes into the partition of another's run, or is listed under it, by way of what he stored himself.
+//! Nobody writes into the partition of another's run, or is listed under it, by way of his own
+//! entities.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ async fn a_version_that_takes_its_run_writes_nothing_where_the_run_is() {
     let model = json!({ "experiment_id": own, "name": "model", "source_run_id": run });
     let before = held(&engine, &victim, &run).await;
 
-    // Who names the run has to be allowed to read it.
+    // A caller who names the run has to be allowed to read it.
     assert_eq!(some.post("logged-models", model.clone()).await.status, 403);
     let named = json!({ "name": "m", "source": "s3://elsewhere/model", "run_id": run });
     assert_eq!(some.post("model-versions/create", named).await.status, 403);
@@ -62,7 +63,8 @@ async fn a_version_that_takes_its_run_writes_nothing_where_the_run_is() {
     let search = search.each_ref().map(|(name, value)| (*name, value.as_str()));
     assert_eq!(some.get("model-versions/search", &search).await.ok().get("model_versions"), None);
 
-    // Whoever may has made the model: its version has its run, as in MLflow, and so has a version of that.
+    // A user with the right to it has made the model. As in MLflow, its version has its run, and so
+    // has a version of that version.
     let model = text(&all.post("logged-models", model).await.ok(), "/model/info/model_id");
     let of_model = json!({ "name": "m", "source": format!("models:/{model}"), "model_id": model });
     let of_version = json!({ "name": "m", "source": "models:/m/1" });

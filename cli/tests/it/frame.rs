@@ -1,4 +1,4 @@
-//! What an authorizer is told and asked, what it has read and written, and what follows from its answers.
+//! The frame of authorizers: their input, their reads and writes, and the effects of their answers.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -116,7 +116,7 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     let kept = Arc::clone(&asks);
     let judge = Judge::of_asks(Visible::Everything, move |ask| {
         kept.lock().unwrap().push(ask.clone());
-        // Who is no administrator is not told what is not there.
+        // Only administrators are told what is not there.
         !matches!(ask.guard, Guarded::Absent(_))
     });
     let api = api(&site.table, judge.knowing(ann()).looking()).await;
@@ -159,7 +159,8 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     let both = [Resource::Run, Resource::LoggedModel].map(|kind| (Action::Update, kind, experiment.clone()));
     assert_eq!(kinds, both);
 
-    // What is not there is refused like what may not be read, but where MLflow tells.
+    // A missing entity is refused like one that may not be read, except where MLflow tells them
+    // apart.
     let nowhere = "0123456789abcdef0123456789abcdef";
     let outputs = json!({ "run_id": run, "models": [{ "model_id": format!("m-{nowhere}"), "step": 1 }] });
     assert_eq!(api.post("runs/outputs", outputs).await.status, 403);

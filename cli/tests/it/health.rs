@@ -27,7 +27,7 @@ async fn health_is_answered_while_writes_wait() {
             tokio::spawn(async move { send(&router, "POST", "/api/2.0/mlflow/experiments/create", &new).await })
         })
         .collect();
-    // Each of them begins, and waits for what is held.
+    // Each of them begins, and waits for the held request.
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }

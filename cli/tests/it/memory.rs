@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::program::{PATIENCE, Program};
 
 const EXPORTERS: u64 = 64;
-/// Spans of each, and bytes of each span: 256 MB in all, of which 64 MB may be read and 16 MB worked on.
+/// Spans of each, and bytes of each span: 256 MB in all. 64 MB of them may be read at a time, and
+/// 16 MB worked on.
 const SPANS: u64 = 8;
 const LENGTH: usize = 512 << 10;
 /// What the server may need at most, in KB. It took 400 MB when this was written, and 690 without a limit.

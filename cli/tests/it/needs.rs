@@ -1,5 +1,5 @@
-//! What each endpoint touches in the table is within what its needs named, and what it writes within those that write; none of its needs is
-//! idle.
+//! Each endpoint only touches data of the table that its needs name, and only writes data of needs
+//! that write. None of its needs is idle.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -53,11 +53,12 @@ fn uncovered(record: &Record) -> Vec<String> {
     record.partitions.iter().filter(|partition| !is_covered(partition, &record.wanted)).cloned().collect()
 }
 
-/// Those that were written to, of which nothing wanted says that it writes.
+/// The partitions that were written to, though no wanted action on them writes.
 fn unwritable(record: &Record) -> Vec<String> {
     let writing: Vec<_> = record.wanted.iter().filter(|ask| ask.action.writes()).cloned().collect();
     let written = record.written.iter().filter(|partition| !is_covered(partition, &writing));
-    // As in MLflow, who makes a version of a logged model need only read that: the version is listed in a tag of it.
+    // As in MLflow, making a version of a logged model only needs the right to read that: the
+    // version is listed in a tag of it.
     let makes_version = writing.iter().any(|ask| ask.action == Action::Create && ask.kind == Resource::ModelVersion);
     let of_logged_model = |partition: &&String| {
         let source: Vec<_> = record.wanted.iter().filter(|ask| ask.kind == Resource::LoggedModel).cloned().collect();
@@ -69,7 +70,7 @@ fn unwritable(record: &Record) -> Vec<String> {
 fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
     let (kind, rest) = partition.split_once('#').unwrap_or((partition, ""));
     let wants = |guarded: &Guarded| wanted.iter().any(|wanted| wanted.guard == *guarded);
-    // What is listed is filtered by what may be seen, before it is read further.
+    // Lists are filtered by the visible entities, before more is read of them.
     let lists = |resource| wants_of(wanted, Action::List, &Guarded::Workspace(resource));
     let is_in = |guarded: &Guarded, experiment: ExperimentId| match guarded {
         Guarded::Experiment(wanted) | Guarded::Scorer(wanted, _) => *wanted == experiment,
@@ -97,15 +98,17 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
             is_of_registry || lists(Resource::RegisteredModel) || lists(Resource::ModelVersion)
         }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
-        // Traces are guarded by their experiments, which their ids do not say; an index has those of a client's request by experiment.
-        // Who restores something looks whether it is being removed.
+        // Traces are guarded by their experiments, which their ids do not name; an index has those
+        // of a client's request by experiment. Restoring an entity checks whether it is being
+        // removed.
         "TRACE" | "CLIENT" | "REMOVAL" => of_any_experiment(),
         // Also the parts of its datasets.
         "TR" | "TS" | "SPANS" | "DATA" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))
         }
         "RM" => {
-            // A model that was called `old` has its versions there still, and whoever renames it names the new name.
+            // A model that was called `old` still has its versions there. The request that renames
+            // it names the new name.
             let renamed = [["old", "new"], ["before", "after"]].into_iter().find(|names| names.contains(&rest));
             let names = renamed.map_or_else(|| vec![rest], |names| names.to_vec());
             let is_wanted = |name: &&str| wants(&Guarded::RegisteredModel(RegisteredModelName::named(name)));
@@ -118,14 +121,15 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
             };
             lists(Resource::EvaluationDataset) || wanted.iter().any(of_this)
         }
-        // The directory of the workspace: names and ids of what is created, listed, renamed or deleted in it.
+        // The directory of the workspace: names and ids of entities that are created, listed,
+        // renamed or deleted in it.
         "WORKSPACE" => !wanted.is_empty(),
         // Settings of the server, of nobody in particular.
         "CONFIG" => true,
-        // Who calls may look at himself, and at his roles where nothing else is wanted.
+        // A caller may read his own item, and his roles where nothing else is wanted.
         "USER" if rest == WALKER => true,
         "ROLE" if wanted.is_empty() => true,
-        // Users and roles. Whoever manages something may grant it.
+        // Users and roles. A caller who manages something may grant it.
         "USER" | "USERS" | "ROLE" | "ROLES" | "COUNTERS" | "SECRETS" => wanted.iter().any(|wanted| {
             matches!(wanted.kind, Resource::User | Resource::Role | Resource::Workspace)
                 || wanted.action == Action::Share
@@ -147,9 +151,9 @@ struct Findings {
     beyond: BTreeSet<String>,
     /// What was written where nothing said so.
     overwritten: BTreeSet<String>,
-    /// Endpoints of which one call failed that check when what it needs was only to be read.
+    /// Endpoints with a call that failed this check when its needs were reduced to reading.
     tight_writes: BTreeSet<String>,
-    /// Endpoints of which one call failed the check when a need was taken away.
+    /// Endpoints with a call that failed the check when a need was taken away.
     tight: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Servers with users, and who asks them.
+//! Servers with users, and their clients.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::site::of_table;
 
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
-/// A process of the server, and who asks it.
+/// A process of the server, and the user who sends requests to it.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) api: Api,
@@ -39,7 +39,7 @@ pub(crate) async fn process(table: &Table, access: &Table, default: Level) -> Ap
 pub(crate) struct Server {
     pub(crate) site: Site,
     pub(crate) access: Table,
-    /// Beside the server: what it writes without a request.
+    /// A store of its own, for writes without a request to the server.
     pub(crate) users: auth::store::Store,
     pub(crate) admin: Client,
 }

@@ -1,4 +1,5 @@
-//! A power cut at any moment of any write: what was acknowledged is there, and nothing is there by half.
+//! A power cut at any moment of any write: every acknowledged write is there, and no write is there
+//! by half.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ use tokio::sync::Mutex;
 
 use crate::site::{TABLE, functions, routes, writes_to_the_table};
 
-/// All items of the table, and what of its stream is not carried over: an item that changes without a record is never indexed.
+/// All items of the table, and the undelivered records of its stream: an item that changes without
+/// a record is never indexed.
 #[derive(Clone, Debug, PartialEq)]
 struct State {
     items: Vec<Value>,

@@ -26,12 +26,12 @@ async fn behind_gateways(server: &Server, unmapped: Option<&str>) -> Api {
     Api(domain::mount(&of_table(), &[], &around.with_signed(signed)).await.unwrap())
 }
 
-/// What is answered to whoever reads an experiment by a request that this principal has signed.
+/// The status for reading an experiment by a request that this principal has signed.
 async fn signed(api: &Api, arn: &str, experiment: &str) -> u16 {
     let gateway = GatewayIdentity { account: "123456789012".to_owned(), arn: arn.to_owned(), user: "AROAX".to_owned() };
     let entry = Entry { peer: None, gateway: Some(gateway), is_secure: true };
     let uri = format!("/api/2.0/mlflow/experiments/get?experiment_id={experiment}");
-    // What stands in headers counts for nothing, whoever it names.
+    // Headers do not count, whatever names they have.
     let request = Request::get(uri).header(AUTHORIZATION, "Basic YWRtaW46Y29ycmVjdCBob3JzZSBiYXR0ZXJ5");
     api.send(request.extension(entry).body(Body::empty()).unwrap()).await.status
 }
@@ -53,12 +53,12 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
     // Another session of the role is the same one, and another role is not.
     assert_eq!(signed(&api, "arn:aws:sts::123456789012:assumed-role/train/other", &of_bob).await, 403);
     assert_eq!(signed(&api, "arn:aws:sts::123456789012:assumed-role/other/chosen", &of_bob).await, 200);
-    // Whoever has no name of its own is nobody.
+    // A principal without a name of its own is nobody.
     assert_eq!(signed(&api, "arn:aws:sts::123456789012:federated-user/ann", &of_ann).await, 401);
     // At the other gateway nobody has signed: there, users sign in.
     let at_users = Client { api: api.clone(), ..ann.clone() };
     assert_eq!((at_users.reads(&of_ann).await, at_users.reads(&of_bob).await), (200, 403));
-    // Who was mapped is meant, and nobody who has the name later.
+    // The user who was mapped is meant, and no later one of that name.
     server.admin.v2("DELETE", "users/delete", json!({ "username": "ann" })).await.ok();
     assert_eq!(signed(&api, ARN, &of_bob).await, 401);
     server.user("ann").await;
@@ -72,7 +72,7 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
     assert_eq!(both(&api).await, (200, 200));
 }
 
-/// Where users sign in and no gateway checks signatures, what looks like one's word is none.
+/// Where users sign in and no gateway checks signatures, its headers do not count.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_such_a_gateway_nobody_has_signed() {
     let server = Server::new(Level::NoPermissions).await;

@@ -13,7 +13,8 @@ use entities::layout::CURRENT;
 use key_schema::rows;
 use table::{Condition, Item, Table, number};
 
-/// How long the program is waited for. A busy machine takes long for what takes an idle one a moment.
+/// How long the program is waited for. A busy machine takes long for work that takes an idle one a
+/// moment.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The program, until this is dropped.

@@ -96,7 +96,7 @@ async fn a_browser_is_led_to_a_form_and_back() {
     let mut elsewhere = browser.elsewhere(&there);
     assert_eq!((browser.get(CURRENT).await.status, elsewhere.get(CURRENT).await.status), (200, 200));
     assert_eq!(elsewhere.get("/signin?next=%2Ftokens").await.header(LOCATION), "/tokens");
-    // Who is sent elsewhere by a link stays here.
+    // A link that leads elsewhere after signing in is not followed.
     let mut other = Browser::new(&ann.api);
     let led = other.sign_in("/signin?next=%2F%2Fevil.example", "ann", PASSWORD).await;
     assert_eq!((led.status, led.header(LOCATION)), (303, "/"));
@@ -132,7 +132,7 @@ async fn whoever_signs_out_by_the_page_is_out_everywhere() {
         signed_out.delete_companion();
         let without = signed_out.get("/ajax-api/2.0/mlflow/experiments/get?experiment_id=0").await;
         assert_eq!((without.status, without.headers.contains_key(SET_COOKIE)), (401, false));
-        // Without it the session is not used, and it still counts for whoever has both.
+        // Without it the session is not used, and it still counts for a browser that has both.
         assert_eq!(kept.get(CURRENT).await.status, 200);
         let out = signed_out.get(asked).await;
         assert_eq!(

@@ -34,7 +34,7 @@ impl Authorizer for Meanwhile {
     }
 }
 
-/// A model, but for what a renaming changes.
+/// A model, without the fields that a renaming changes.
 async fn model(api: &Api, name: &str) -> Value {
     let mut found = api.get("registered-models/get", &[("name", name)]).await.ok()["registered_model"].take();
     without_name(&mut found);

@@ -1,4 +1,4 @@
-//! Workspaces with users: each has roles of its own, and what is granted in one counts in no other.
+//! Workspaces with users: each has roles of its own, and grants in one count in no other.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::site::{ROOT, TABLE, of_table};
 
 const PASSWORD: &str = "a password of teams";
 
-/// A server with workspaces and users, `root` its administrator. Whoever is granted nothing may read on a server without workspaces.
+/// A server with workspaces and users, `root` its administrator. On a server without workspaces,
+/// users without a grant may read.
 async fn server() -> (Site, Router) {
     let site = Site::new().await;
     let access = site.table.beside(format!("{TABLE}-access"));
@@ -31,7 +32,7 @@ async fn server() -> (Site, Router) {
     (site, domain::mount(&of_table(), &[], &around).await.unwrap())
 }
 
-/// Status and body of what a user is answered in a workspace.
+/// Status and body of the answer to a user in a workspace.
 async fn ask(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> (u16, Value) {
     use base64::Engine as _;
     let (method, path) = call.split_once(' ').unwrap();
@@ -75,7 +76,7 @@ async fn teams() -> (Site, Router) {
 async fn a_workspace_is_for_those_who_have_roles_there() {
     let (_site, router) = teams().await;
     let create = |name: &str| json!({ "name": name });
-    // Whoever may use a workspace creates there, and has what he created.
+    // A user who may use a workspace creates there, and owns what he created.
     let (made, experiment) = ask(&router, "ann", "team-a", "POST experiments/create", create("x")).await;
     assert_eq!(made, 200, "{experiment}");
     let id = experiment["experiment_id"].as_str().unwrap();
@@ -93,7 +94,7 @@ async fn a_workspace_is_for_those_who_have_roles_there() {
     }
     let (_, seen) = ask(&router, "bob", "team-a", "POST experiments/search", json!({ "max_results": 9 })).await;
     assert_eq!(seen, json!({}));
-    // Who is nobody learns no name of a workspace.
+    // An unknown caller learns no name of a workspace.
     for workspace in ["team-a", "no-such-team"] {
         assert_eq!(status(&router, "eve", workspace, &get, json!({})).await, 401, "{workspace}");
     }

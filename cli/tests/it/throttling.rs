@@ -21,12 +21,14 @@ use table::{Retry, Table};
 
 use crate::site::{ROOT, TABLE, send, with_files};
 
-/// How soon a client knows that it was throttled: for how long calls pause in all. What they compute takes a busy machine any time.
+/// How soon a client knows that it was throttled: for how long calls pause in all. Computing may
+/// take a busy machine any time.
 const SOON: Duration = Duration::from_secs(1);
 /// Partitions that one call reaches one after another, at the most.
 const STEPS: usize = 20;
 
-/// The functions over an engine within limits, and a run that has nothing to do with what is tested.
+/// The functions over an engine within limits, and a run that has nothing to do with the tested
+/// call.
 struct Site {
     limits: Limits,
     router: Router,
@@ -55,8 +57,9 @@ impl Site {
         Self { limits, router, bystander, aside }
     }
 
-    /// From now on only these partitions, and those of the bystander, take requests; and all of a kind of which there are many, as an
-    /// experiment that is created again has another number.
+    /// From now on only these partitions, and those of the bystander, take requests. If many
+    /// partitions of a kind are open, all of that kind are: an experiment that is created again has
+    /// another number.
     fn open(&self, open: &BTreeSet<String>) {
         let open: BTreeSet<_> = open.union(&self.aside).cloned().collect();
         let are_many = |kind: &str| open.iter().filter(|partition| kind_of(partition) == kind).count() > 3;
@@ -141,7 +144,7 @@ async fn check_refusal(call: &str, answer: Response) {
     assert_eq!(body, expected, "{call}");
 }
 
-/// Runs a test on a clock that stands still but where somebody sleeps.
+/// Runs a test on a clock that only moves on while somebody sleeps.
 async fn timed(test: impl Future<Output = ()>) {
     let clock = Simulation::begin();
     tokio::select! { () = test => {}, () = clock.drive() => {} }

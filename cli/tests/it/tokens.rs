@@ -1,4 +1,4 @@
-//! Tokens: where they are made, what may be done with them, and until when.
+//! Tokens: where they are made, what they allow, and when they end.
 
 use access::{Only, Restriction};
 use auth::store::NewToken;
@@ -207,8 +207,8 @@ async fn a_service_has_no_password_and_what_is_over_counts_no_longer() {
     assert_eq!(server.users.tokens(&name).await.unwrap(), Vec::new());
 }
 
-/// What users cost beside what their requests cost: a request for a caller whom the process knows, two for one whom it does not, none for a
-/// moment after that.
+/// The requests that users add to their own: one for a caller whom the process knows, two for one
+/// whom it does not. For a moment after that, there are none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
     let server = Server::new(Level::NoPermissions).await;

@@ -1,5 +1,5 @@
-//! What stands in the table and cannot be read is an error, never a shorter answer: one attribute after another of one item after
-//! another is broken, and everything is read.
+//! Unreadable data in the table is an error, never a shorter answer. One attribute after another of
+//! one item after another is broken, and everything is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Users with names and passwords: who is let in, what is granted, and from when on.
+//! Users with names and passwords: signing in, grants, and when these take effect.
 
 use artifact_store::Artifacts;
 use axum::body::Body;
@@ -182,7 +182,7 @@ async fn who_creates_something_may_share_it_and_keeps_it_when_it_is_renamed() {
             (200, 403)
         );
         assert!(ann.permissions().await.contains(&(kind.to_owned(), new.clone(), "MANAGE".to_owned())));
-        // Whoever takes the old name has that one, and nothing of the other.
+        // A user who takes the old name gets that model, and no right to the other.
         bob.v2("POST", "registered-models/create", json!({ "name": old, "tags": tags })).await.ok();
         assert_eq!(bob.v2("GET", &get, json!({})).await.status, 403);
         let get = format!("registered-models/get?name=old%20{kind}");
@@ -205,7 +205,7 @@ async fn the_last_administrator_stays_and_users_do_not_delete_themselves() {
     server.admin.v2("PATCH", "users/update-admin", json!({ "username": "ann", "is_admin": true })).await.ok();
     ann.v2("PATCH", "users/update-admin", not_admin).await.ok();
     assert_eq!(server.admin.v2("GET", "users/get?username=ann", json!({})).await.status, 403);
-    // One's own password is changed by who knows it.
+    // To change his own password, a user has to know it.
     let new = "another horse battery";
     let body = |current: Option<&str>| json!({ "username": "ann", "password": new, "current_password": current });
     for (current, text) in [(None, "Current password is required"), (Some("wrong"), "Current password does not match.")]
@@ -311,7 +311,8 @@ async fn one_lost_answer_is_outlived_by_every_write_of_users() {
     }
     assert!(lost > 60, "{lost} answers were lost");
 }
-/// A search among many experiments of which somebody may see a few: the page is full, and costs what these few cost.
+/// A search among many experiments by a user who may see a few. The page is full, and costs as much
+/// as these few.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_among_many_experiments_reads_those_that_may_be_seen() {
     let server = Server::new(Level::NoPermissions).await;

@@ -17,7 +17,7 @@ struct World {
     ids: Vec<(&'static str, String)>,
 }
 
-/// Who is denied one tier.
+/// Users who are denied one tier each.
 const DENIED: [(&str, &str); 5] = [
     ("run", "norun"),
     ("logged_model", "nomodel"),

@@ -1,4 +1,4 @@
-//! There is one workspace: whoever names any is refused, whatever he asks for.
+//! There is one workspace: every request that names any is refused.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -13,7 +13,7 @@ use tower::ServiceExt;
 
 use crate::site::{ROOT, TABLE};
 
-/// Method and path of each row, with something in the place of what paths name.
+/// Method and path of each row, with a text in the place of each parameter.
 fn calls() -> Vec<(&'static str, String)> {
     let filled = |path: String| -> String {
         let part = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };

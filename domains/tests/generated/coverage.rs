@@ -1,5 +1,5 @@
-//! `docs/coverage.md`, generated from the routes of all functions and from the list of MLflow's endpoints.
-//! `UPDATE_DOCS=1` writes it anew.
+//! `docs/coverage.md`, generated from the routes of all functions and from the list of MLflow's
+//! endpoints. `UPDATE_DOCS=1` writes it again.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! What is generated from the list of all domains, and what is held against it. `UPDATE_DOCS=1` writes it.
+//! Files that are generated from the list of all domains, and files that are checked against it.
+//! `UPDATE_DOCS=1` writes them.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
 mod coverage;

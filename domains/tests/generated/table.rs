@@ -1,4 +1,4 @@
-//! The tables: `docs/table.md`, and what `template.yaml` deploys.
+//! The tables: `docs/table.md`, and those of `template.yaml`.
 
 use key_schema::definition::{ACCESS, DATA};
 

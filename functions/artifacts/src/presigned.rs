@@ -13,7 +13,8 @@ use service::Endpoint;
 
 use crate::store::Store;
 
-/// Seconds for which AWS signs, at most. What is asked for is checked against it, as in MLflow; no URL is good for so long.
+/// The most seconds for which AWS signs. Requested times are checked against it, as in MLflow; no
+/// URL is good for so long.
 const LONGEST_EXPIRATION: i64 = 604_800;
 /// For how long an upload may begin where the request does not say, as in MLflow.
 const UPLOAD: Duration = Duration::from_mins(15);
@@ -30,7 +31,7 @@ pub(crate) struct SignedUpload {
     headers: BTreeMap<&'static str, &'static str>,
 }
 
-/// A URL, and what is there.
+/// A URL, and facts about its file.
 #[derive(Serialize)]
 pub(crate) struct SignedDownload {
     presigned_url: String,

@@ -1,4 +1,4 @@
-//! The proxy behind `mlflow-artifacts:/`: endpoints of `mlflow-artifacts/artifacts`.
+//! The proxy that serves `mlflow-artifacts:/`: endpoints of `mlflow-artifacts/artifacts`.
 
 use access::{Action, Needs, Scope};
 use artifact_store::ArtifactPath;

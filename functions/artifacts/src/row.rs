@@ -48,7 +48,7 @@ impl Api for Artifacts {
         Ok(store.taking_at_most(around.longest_artifact))
     }
 
-    /// Removes what killed uploads left behind in a directory.
+    /// Removes the leftovers of killed uploads from a directory.
     async fn prepared(store: Store, _: &Surroundings) -> Result<Store, Failure> {
         if let Some(directory) = store.artifacts().directory() {
             match directory.remove_leftovers().await {

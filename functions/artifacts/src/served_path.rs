@@ -1,4 +1,4 @@
-//! Paths of the proxy, and what a caller needs to act on them.
+//! Paths of the proxy, and the needs of a caller who acts on them.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use artifact_store::ArtifactPath;
@@ -9,8 +9,9 @@ use crate::store::Store;
 /// The directory of those of workspaces.
 const WORKSPACES: &str = "workspaces";
 
-/// What is needed to act on a path below `mlflow-artifacts:/`. Its first part names the experiment whose artifacts are there, what follows whether
-/// they are those of runs, of logged models or of traces; what is in no experiment's directory needs the right to all experiments
+/// The needs of an action on a path below `mlflow-artifacts:/`. Its first part names the
+/// experiment. The rest shows whether the artifacts are those of runs, of logged models or of
+/// traces. A path in no experiment's directory needs the right to all experiments
 /// (`docs/adr/0021-artifacts.md`).
 pub(crate) fn needs(action: Action, path: &ArtifactPath) -> Needs {
     let Some(experiment) = experiment_of(path) else {
@@ -21,7 +22,8 @@ pub(crate) fn needs(action: Action, path: &ArtifactPath) -> Needs {
     kinds.iter().fold(Needs::nothing(), in_experiment)
 }
 
-/// Of what a path in an experiment's directory has artifacts. Whoever deletes it deletes all that is below it.
+/// The kinds of entities whose artifacts are at a path in an experiment's directory. Deleting the
+/// path deletes everything below it.
 fn kinds(path: &[String], is_deleted: bool) -> &'static [Resource] {
     let is_of_run = |path: &[String]| path.get(1).is_some_and(|second| second == "artifacts");
     match path {
@@ -38,7 +40,8 @@ fn is_run(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// These needs, and to show what is in a directory: that of an experiment has those of its runs.
+/// These needs, and the right to show the files of a directory: that of an experiment has those of
+/// its runs.
 pub(crate) fn with_runs(needs: Needs, path: &ArtifactPath) -> Needs {
     needs.showing_in(Resource::Run, directory_of_runs(path))
 }
@@ -53,12 +56,13 @@ fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
     experiment_of(path).filter(|_| in_workspace(path).len() == 1).map(Target::Experiment)
 }
 
-/// The path that a request is about: below the directory of its workspace, whether the client says that or not
-/// (`_get_workspace_scoped_repo_path_if_enabled`). What is in the default workspace stands where it does without workspaces. One request for a
-/// path in another workspace's directory.
+/// The path of a request, below the directory of its workspace, whether the client names that
+/// directory or not (`_get_workspace_scoped_repo_path_if_enabled`). Paths of the default workspace
+/// are the same as without workspaces. One request for a path in another workspace's directory.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` for a path in the directory of another workspace, unless the experiment came from there when that was deleted;
+/// `INVALID_PARAMETER_VALUE` for a path in the directory of another workspace, unless the
+/// experiment came from there when that was deleted;
 /// `RESOURCE_DOES_NOT_EXIST` for one in that of an experiment of another workspace.
 pub(crate) async fn within(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<ArtifactPath> {
     let experiment = experiment_of(path).map(|experiment| scope.experiment(experiment));

@@ -1,4 +1,4 @@
-//! What users are granted themselves.
+//! The grants of users themselves.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::auth::{
@@ -22,7 +22,8 @@ fn no_workspace(kind: &str) -> Result<()> {
     if kind == GrantType::Workspace.name() { Err(Error::invalid(NO_WORKSPACE)) } else { Ok(()) }
 }
 
-/// Refuses what MLflow lets only administrators of the server grant one by one (`validate_can_manage_resource`).
+/// Refuses grants that MLflow lets only administrators of the server make one by one
+/// (`validate_can_manage_resource`).
 ///
 /// # Errors
 /// `INVALID_PARAMETER_VALUE`.
@@ -39,8 +40,8 @@ fn check_grantable(scope: &Scope, kind: GrantType, pattern: &str) -> Result<()> 
     }
 }
 
-/// What whoever grants something for a resource needs: to manage it. What is granted for all of a type, and for what has no guard here, is
-/// granted by administrators.
+/// The needs of granting something for a resource: to manage it. Grants for all of a type, and for
+/// resources without a guard here, are made by administrators.
 fn to_manage(kind: GrantType, pattern: &str) -> Needs {
     let target = match kind {
         _ if pattern == EVERYTHING => None,
@@ -155,7 +156,8 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<EffectivePermission> {
-        // Beside the user and administrators of the server, whoever administers the workspace of the resource (`validate_can_get_user_permission`).
+        // The user and administrators of the server may ask. So may administrators of the
+        // resource's workspace (`validate_can_get_user_permission`).
         if let Seen::In(administered) = Seen::of(scope, store, self.user.text()).await? {
             let workspace = scope.workspace();
             let is_there = self.pattern == EVERYTHING || store.has_resource(scope, self.kind, &self.pattern).await?;

@@ -10,7 +10,8 @@ const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// A page with this title and this body, of which everything that somebody has chosen was [escaped](escape).
+/// A page with this title and this body. In the body, all text that a user has chosen was
+/// [escaped](escape).
 pub(crate) fn page(status: StatusCode, title: &str, body: &str) -> Answer {
     let html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -35,7 +36,7 @@ pub(crate) fn note(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("<p class=\"note\" role=\"alert\">{}</p>\n", escape(text)) }
 }
 
-/// A text as it stands in HTML, also within quotes.
+/// A text in its form in HTML, also within quotes.
 pub(crate) fn escape(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut escaped, character| {
         match character {

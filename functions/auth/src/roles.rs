@@ -1,4 +1,4 @@
-//! Roles: what they grant, and who has them.
+//! Roles: their grants, and their users.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::auth::{Assignments, Done, OneAssignment, OneRole, OneRolePermission, RolePermissions, Roles, granted};
@@ -13,7 +13,7 @@ use crate::parameters::{Number, Parameters};
 use crate::store::Store;
 use crate::users::{Named, Seen};
 
-/// The beginning of names that are kept for what users are granted themselves.
+/// The beginning of names that are reserved for the grants of users themselves.
 const RESERVED: &str = "__user_";
 
 fn managing() -> Needs {
@@ -24,17 +24,18 @@ fn reading() -> Needs {
     Needs::of(Action::Read, [Target::Any(Resource::Role)])
 }
 
-/// Lets those go on who may manage the roles of a workspace: its administrators, whichever workspace the request is about.
+/// Passes callers who may manage the roles of a workspace: its administrators, whichever workspace
+/// the request is about.
 async fn manages(scope: &Scope, store: &Store, workspace: Result<String>) -> Result<()> {
     among(scope, store, workspace, |of, workspace| of.administered.contains(workspace)).await
 }
 
-/// The same of those who may look at them: whoever has a role there.
+/// The same for callers who may look at them: those with a role there.
 async fn reads(scope: &Scope, store: &Store, workspace: Result<String>) -> Result<()> {
     among(scope, store, workspace, |of, workspace| of.all.contains(workspace)).await
 }
 
-/// What is not there is told to administrators of the server only.
+/// Only administrators of the server are told that a role is not there.
 async fn among(
     scope: &Scope,
     store: &Store,

@@ -41,7 +41,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<grants::Current>("GET", "users/current/permissions", SignedIn).under(Paths::V3),
         Route::to::<grants::List>("GET", "users/permissions/list", Read(User)).under(Paths::V3),
         Route::to::<grants::Get>("GET", "users/permissions/get", Read(User)).under(Paths::V3),
-        // Beside that, who grants something has to be able to manage it, or the workspace.
+        // In addition, a caller who grants something must be able to manage it, or the workspace.
         Route::to::<grants::Grant>("POST", "users/permissions/grant", Read(User)).under(Paths::V3),
         Route::to::<grants::Revoke>("POST", "users/permissions/revoke", Read(User)).under(Paths::V3),
         Route::to::<roles::OfUser>("GET", "users/roles/list", Read(User)).under(Paths::V3),

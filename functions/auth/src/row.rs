@@ -6,7 +6,7 @@ use service::{Calls, Route};
 
 use crate::store::{Store, WorkspaceStore};
 
-/// Users, roles, and what they are granted.
+/// Users, roles, and their grants.
 pub const DOMAIN: Domain = Domain::with_router(
     Function {
         name: "auth",

@@ -1,4 +1,4 @@
-//! What is changed here holds in every process once it was answered.
+//! Changes are answered once they hold in every process.
 
 use axum::Router;
 use axum::extract::Request;
@@ -6,12 +6,13 @@ use axum::middleware::{Next, from_fn};
 use http::{Method, StatusCode};
 use permissions::LEASE;
 
-/// The same router, which answers a change when no process relies any more on what was before.
+/// The same router, which answers a change when no process relies on the earlier state any more.
 pub(crate) fn settled(router: Router) -> Router {
     router.layer(from_fn(|request: Request, next: Next| async move {
         let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer = next.run(request).await;
-        // Whoever is told that something is not there, or is not told, may be the second who takes it away.
+        // An answer that something is not there, or no answer, may follow an earlier request that
+        // has taken it away.
         let status = answer.status();
         let is_settled = status.is_client_error() && status != StatusCode::NOT_FOUND;
         if changes && !is_settled {

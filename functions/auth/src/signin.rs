@@ -1,6 +1,8 @@
 //! Signing in on a page, and signing out.
 //!
-//! The form has no address of its own, so that a browser keeps what stands behind the `#` of the address on its way there and back.
+//! The form has no address of its own. So a browser keeps the part after the `#` of the address on
+//! its way there and back.
+//! address on its way there and back.
 
 use access::Arrived;
 use axum::Router;
@@ -24,7 +26,7 @@ const FORM: &str = r#"<form class="narrow" method="post">
 <button type="submit">Sign in</button>
 </form>
 "#;
-/// What is said where nobody can sign in yet.
+/// The text of the page while nobody can sign in yet.
 const NOBODY: &str = "<p>Nobody can sign in yet. Whoever runs this server makes the first administrator:</p>\n\
                       <code>mlflow-serverless admin create NAME</code>\n";
 
@@ -45,7 +47,8 @@ fn next(request: &Request) -> String {
     back(next.unwrap_or("/")).to_owned()
 }
 
-/// Shows the form. Whoever has signed in is led on, and whoever has signed out is so in every process.
+/// Shows the form. A user who has signed in is led on. A user who has signed out is signed out in
+/// every process.
 pub(crate) async fn show(store: Store, arrived: Arrived, request: Request) -> Result<Answer> {
     match Cookies::of(&arrived) {
         Cookies::SignedOut(secret) => store.session_end(&secret).await?,

@@ -61,7 +61,7 @@ fn row(token: &Token, csrf: &str) -> String {
     )
 }
 
-/// What a token is for, in words.
+/// The purpose of a token, in words.
 #[must_use]
 pub fn reach(restriction: &Restriction) -> String {
     let only = match restriction.only {
@@ -82,7 +82,7 @@ pub fn day(seconds: i64) -> String {
     day.map(|day| day.to_string()).unwrap_or_default()
 }
 
-/// Whoever has a token only could make one that outlives it.
+/// A caller with only a token could make one that outlives it.
 fn may_make_tokens(scope: &Scope) -> Result<()> {
     let sent = scope.identity().sent.as_ref().map(|sent| &sent.credentials);
     match sent {

@@ -1,4 +1,4 @@
-//! Users: who they are, their passwords, and who administers.
+//! Users: their names and passwords, and who administers.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const SHORTEST_PASSWORD: usize = 12;
 /// Bytes of the longest. Hashing takes longer the longer it is, and MLflow has no limit.
 const LONGEST_PASSWORD: usize = 1_024;
 
-/// A user that a request names, who may not be there.
+/// The name of a user in a request. There may be no such user.
 pub(crate) struct Named(String);
 
 impl Named {
@@ -28,7 +28,8 @@ impl Named {
         parameters.text("username").map(Self)
     }
 
-    /// The need of an action on him. What is no user's name is that of nobody, of which only administrators are told.
+    /// The need of an action on the user. A text that is no user's name belongs to nobody, and only
+    /// administrators are told so.
     pub(crate) fn needs(&self, action: Action) -> Needs {
         Needs::of(action, [UserName::named(&self.0).map_or(Target::Nothing(Resource::User), Target::User)])
     }
@@ -38,10 +39,10 @@ impl Named {
         &self.0
     }
 
-    /// His name.
+    /// The user's name.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` for what is no user's name.
+    /// `RESOURCE_DOES_NOT_EXIST` for a text that is no user's name.
     pub(crate) fn name(&self) -> Result<UserName> {
         UserName::named(&self.0).ok_or_else(|| UserName::not_found(&self.0))
     }
@@ -66,7 +67,7 @@ pub(crate) enum Create {
         name: UserName,
         password: String,
     },
-    /// A text of MLflow's for what is no such request.
+    /// MLflow's message about a request that creates no user.
     Refused(&'static str),
 }
 
@@ -156,13 +157,14 @@ impl Endpoint for Current {
 pub(crate) fn caller(scope: &Scope) -> Result<UserName> {
     match scope.caller() {
         Caller::User(user) => Ok(user.name.clone()),
-        // Whoever signs for AWS and is no user has no page of his own.
+        // A principal of AWS that is no user has no page of its own.
         Caller::Principal(principal) => Err(UserName::not_found(principal)),
         Caller::Somebody => Err(Error::internal("a call of nobody in particular")),
     }
 }
 
-/// Refuses credentials that are for one experiment or for sending traces: what else their user has is not told to them.
+/// Refuses credentials that are for one experiment or for sending traces: they are not told what
+/// else their user has.
 ///
 /// # Errors
 /// `PERMISSION_DENIED`.
@@ -174,16 +176,16 @@ pub(crate) fn may_read_oneself(scope: &Scope) -> Result<()> {
     Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"))
 }
 
-/// What the caller may see of what a user has.
+/// The part of a user's roles that the caller may see.
 pub(crate) enum Seen {
     /// All of it: the user himself, and administrators of the server.
     All,
-    /// What he has in these workspaces, which the caller administers.
+    /// His roles in these workspaces, which the caller administers.
     In(BTreeSet<String>),
 }
 
 impl Seen {
-    /// What the caller may see of this user.
+    /// The part of this user's roles that the caller may see.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -204,8 +206,8 @@ impl Seen {
         roles
     }
 
-    /// The same of a user whom the request names. Who administers no workspace in which he has a role is not told whether he is there
-    /// (`validate_can_view_user_roles`).
+    /// The same for the user whom the request names. A caller who administers none of the user's
+    /// workspaces is not told whether the user exists (`validate_can_view_user_roles`).
     ///
     /// # Errors
     /// `PERMISSION_DENIED`, and `RESOURCE_DOES_NOT_EXIST` where all may be seen.
@@ -243,7 +245,7 @@ impl Endpoint for List {
         Needs::read(Target::Any(Resource::User))
     }
 
-    /// Everybody sees who there is. What roles others have, administrators see.
+    /// Everybody sees all users. Only administrators see the roles of others.
     async fn act(self, scope: &Scope, store: &Store) -> Result<Users> {
         let listed = store.users().await?.into_iter().map(|account| async move {
             let roles = match Seen::of(scope, store, account.user.name.as_str()).await? {
@@ -281,7 +283,7 @@ impl Endpoint for UpdatePassword {
         self.user.needs(Action::Update)
     }
 
-    /// Whoever changes his own has to know it: a browser that somebody left open is not enough.
+    /// A user who changes his own password has to know it: an unattended browser is not enough.
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
         let name = self.user.name()?;
         let from = scope.identity().sent.as_ref().and_then(|sent| sent.from);

@@ -83,7 +83,7 @@ fn with_status(status: StatusCode, content: &impl Serialize) -> Result<Answer> {
     }
 }
 
-/// What a path names is the default workspace, or a name of MLflow's grammar.
+/// The workspace that a path names: the default one, or a name of MLflow's grammar.
 fn named(request: &Request) -> Result<Workspace> {
     Workspace::parse(request.path_part("workspace_name"))
 }
@@ -154,7 +154,7 @@ fn text(message: &Map<String, Value>, field: &str) -> Result<Option<String>> {
     }
 }
 
-/// What a request says of a workspace beside its name.
+/// The fields of a workspace in a request, without its name.
 fn said(request: &Request) -> Result<Change> {
     let sent = request.json_object()?;
     let (description, root) = (text(&sent, "description")?, text(&sent, "default_artifact_root")?);
@@ -234,7 +234,7 @@ impl Endpoint for Create {
     async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
         match workspaces.get(&self.name).await {
-            // Whoever failed in the midst of a creation may not have made all roles: they come first.
+            // An earlier creation may have failed halfway, without all roles: they come first.
             Err(error) if error.code == ErrorCode::ResourceDoesNotExist => {}
             Err(error) => return Err(error),
             Ok(_) => {
@@ -251,7 +251,7 @@ impl Endpoint for Create {
     }
 }
 
-/// Makes the roles of a workspace, as far as they are missing, and what they grant.
+/// Makes the missing roles of a workspace, and their grants.
 async fn seed(users: &Users, workspace: &Workspace) -> Result<()> {
     for (name, level, description) in ROLES {
         let role = match users.role_create(name, workspace.as_str(), Some(description)).await {
@@ -372,7 +372,7 @@ impl Endpoint for Delete {
     }
 }
 
-/// What is answered where workspaces are off. MLflow's status is 503, which clients repeat seven times.
+/// The answer where workspaces are off. MLflow's status is 503, which clients repeat seven times.
 fn disabled(path: &str) -> Answer {
     let body = format!(
         "Endpoint: /api/3.0/mlflow/workspaces{path} disabled because the server is running without workspaces support. To \

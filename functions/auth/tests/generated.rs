@@ -1,5 +1,5 @@
-//! `docs/capacity-access.md`: what users cost beside what their requests cost, metered. `UPDATE_DOCS=1` writes it anew; what became dearer
-//! than its budget fails.
+//! `docs/capacity-access.md`: the metered costs that users add to those of their requests.
+//! `UPDATE_DOCS=1` writes it again. A cost above its budget fails.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::sync::Arc;
@@ -135,7 +135,7 @@ async fn role(store: &Store, user: &UserName, name: &str) {
 async fn enter(process: &Process, arrived: &Arrived, needs: &Needs) {
     let identity = process.authorizer.authenticate(arrived).await.unwrap();
     let scope = Scope::enter(&process.authorizer, identity, &process.table, needs).await;
-    // Whether it is allowed makes no difference to what it costs.
+    // Whether it is allowed makes no difference to its cost.
     drop(scope);
 }
 
@@ -232,10 +232,12 @@ async fn one_experiment(ledger: &mut Ledger) {
         let (data, access) = tables().await;
         let sent = user(&data, &access, grants, roles).await;
         let bench = bench(data, Mode::Users);
-        // It stands still, so that no lease is over in the midst of a request on a machine that does much else.
+        // The clock does not move, so that no lease ends in the middle of a request on a busy
+        // machine.
         let clock = Simulation::begin();
         for (kind, by) in &sent {
-            // Each role, the user, the session or token, the experiment, and what is granted for that and for all experiments.
+            // Each role, the user, the session or token, the experiment, and the grants for that
+            // and for all experiments.
             let units = 4.0 + signed(kind) + f64::from(roles);
             let (cold, warm) = ([2.0, 0.0, units], [1.0, 0.0, units]);
             let call = format!("{kind}, {grants} grants, {roles} roles");
@@ -272,7 +274,8 @@ async fn lists(ledger: &mut Ledger) {
         let (data, access) = tables().await;
         let sent = user(&data, &access, grants, roles).await;
         let bench = bench(data, Mode::Users);
-        // It stands still, so that no lease is over in the midst of a request on a machine that does much else.
+        // The clock does not move, so that no lease ends in the middle of a request on a busy
+        // machine.
         let clock = Simulation::begin();
         for (kind, by) in &sent {
             let call = format!("{kind}, {grants} grants, {roles} roles");

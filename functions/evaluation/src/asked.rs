@@ -19,7 +19,7 @@ impl AskedId {
         Self { id: EvaluationDatasetId::parse(&text), text }
     }
 
-    /// What is needed of it.
+    /// The targets of its needs.
     pub(crate) fn targets(&self) -> [Target; 1] {
         [self.id.clone().map_or(Target::Nothing(Resource::EvaluationDataset), Target::EvaluationDataset)]
     }
@@ -45,7 +45,7 @@ impl AskedScorer {
         Ok(Self { experiment: ExperimentId::parse(&experiment)?, text: experiment, name })
     }
 
-    /// What is needed of it.
+    /// The target of its needs.
     pub(crate) fn target(&self) -> Target {
         Target::Scorer(self.experiment, self.name.clone())
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How often a record comes again that cannot be read, or whose subject fails for another reason than a table that is busy or away.
 const RETRIES: u32 = 10;
-/// Records whose failures are counted, at most. Where there are more, the count begins anew.
+/// Records whose failures are counted, at most. Where there are more, the count starts again.
 const MOST: usize = 10_000;
 
 /// Counts the failures of records, by their numbers, as long as the process lives. Cheap to clone.

@@ -1,4 +1,4 @@
-//! A batch of the stream, sorted by what has changed.
+//! A batch of the stream, sorted by the kind of change.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,8 @@ pub struct Batch {
     pub records: Vec<Value>,
 }
 
-/// What the function is called with: a batch of the stream, or, from the schedule, anything without records.
+/// The input of the function: a batch of the stream, or, from the schedule, anything without
+/// records.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Event {
     #[serde(rename = "Records")]
@@ -29,14 +30,14 @@ pub struct Event {
 }
 
 impl Event {
-    /// The batch; `None` if it is time to look at what was put off.
+    /// The batch; `None` if it is time to look at postponed runs.
     #[must_use]
     pub fn batch(self) -> Option<Batch> {
         self.records.map(|records| Batch { records })
     }
 }
 
-/// What a record is about.
+/// The subject of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
     /// A run was changed.
@@ -53,12 +54,12 @@ pub(crate) enum Subject {
     TracesToPack(TracePartition, Option<Place>),
 }
 
-/// What a batch asks for.
+/// The work of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     /// Subjects, in the order of their first record, and that record's number.
     subjects: Vec<(Subject, String)>,
-    /// What the records of a run say of when it is to be indexed.
+    /// When each run is to be indexed, by its records.
     urgencies: HashMap<RunLocation, Urgency>,
     places: HashMap<Subject, usize>,
     /// When traces were marked.
@@ -143,7 +144,7 @@ impl Work {
     }
 }
 
-/// What a record is about; nothing, if it is about what the indexer itself writes.
+/// The subject of a record; `None`, if it is about a write of the indexer itself.
 fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
     let change = record.get("dynamodb").ok_or("it has no change")?;
     let keys = change.get("Keys").ok_or("it has no keys")?;
@@ -169,8 +170,8 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
     }
 }
 
-/// What a record about a run says of when it is to be indexed: its document says whether it has ended, each document since when it
-/// may be.
+/// When a run is to be indexed, by a record about it. Its document says whether it has ended, and
+/// each document since when it may be indexed.
 fn urgency(record: &Value) -> Urgency {
     let Some(image) = record.pointer("/dynamodb/NewImage") else { return Urgency::default() };
     let text = |name: &str, kind: &str| image.get(name)?.get(kind)?.as_str().map(str::to_owned);
@@ -178,7 +179,8 @@ fn urgency(record: &Value) -> Urgency {
     Urgency { now: is_urgent(|name| text(name, "S"), |name| image.get(name).is_some()), due }
 }
 
-/// Whether the record tells of what the indexer itself wrote to a run whose mark stays: it has seen this revision.
+/// Whether the record is about a write of the indexer itself to a run whose mark stays: it has seen
+/// this revision.
 fn was_seen(image: &Value) -> bool {
     let number = |name: &str| image.get(name)?.get("N")?.as_str();
     number(SEEN).is_some() && number(SEEN) == number(REVISION) && image.get(OVERDUE).is_none()
@@ -189,7 +191,7 @@ fn changed(key: &Key) -> Option<Subject> {
     Some(Subject::Run(RunLocation { experiment: row.experiment, run: row.run }))
 }
 
-/// What the mark of a trace asks for, or the row that is written when it is time.
+/// The subject of the mark of a trace, or of the row that is written when it is time.
 fn of_traces(key: &Key, image: &Value) -> Option<Subject> {
     let partition = TracePartition::of_key(key)?;
     if rows::TraceMark::parse(key).is_some() {

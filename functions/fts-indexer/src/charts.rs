@@ -1,8 +1,10 @@
 //! Chart rows ([`entities::chart`]) of a metric whose history grows long.
 //!
-//! A row is put before the metrics document says that it is there, and on condition that there is none of its number from the same state of
-//! that document or a later one. Who finds one from the same state has been stopped before it wrote the document, or is not alone: it goes
-//! on behind that row. So the rows that a document counts are those that were made for it, wherever somebody stops.
+//! A row is written before the metrics document counts it. It is written on condition that no row
+//! of its number comes from the same state of that document or a later one. A pass that finds such
+//! a row of the same state continues after that row: an earlier pass was stopped before it wrote
+//! the document, or another is running. So the rows that a document counts are those that were made
+//! for it, wherever a pass stops.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +18,8 @@ use table::{Condition, Failure, Item, Query, Result, Table, number};
 use crate::entries::failed;
 use crate::sealing::Metric;
 
-/// How far ahead of now a segment may begin that goes into rows, in ms: what begins before the last that is in rows is late, and has rows of its own.
+/// How far after now a segment may begin that goes into rows, in ms. A segment that begins before
+/// the last one in rows is late, and goes into rows of its own.
 const AHEAD: i64 = 86_400_000;
 /// Points that may be further ahead, and are in no row. More are no mistake of one call: the job has another clock, or other units.
 const MOST_AHEAD: usize = 10_000;
@@ -33,12 +36,16 @@ pub(crate) struct Charting<'a> {
 }
 
 impl Charting<'_> {
-    /// Puts a metric's segments into chart rows, if enough of them are in none, or some came late: they begin before others that are in rows. No
-    /// request where neither is so; else one per MB of segments that are in no row, and one and four write units for each row of about
-    /// 1,000 points, and a third of that for the levels above. `packed` is how often points had been packed into its document.
+    /// Puts a metric's segments into chart rows, if enough of them are in none. It also does so if
+    /// some came late, which means that they begin before others that are in rows. `packed` is how
+    /// often points had been packed into its document.
+    ///
+    /// No request if neither is the case. Otherwise one per MB of segments that are in no row, and
+    /// one request and four write units per row of about 1,000 points. The levels above take a
+    /// third of that.
     ///
     /// # Errors
-    /// Those of the table; [`Failure::Unexpected`] where somebody else packs the run as well.
+    /// Those of the table; [`Failure::Unexpected`] where another pass packs the run as well.
     pub(crate) async fn chart(self, name: &str, metric: &mut Metric, packed: i64) -> Result<()> {
         let came_late = metric.segments().any(|segment| metric.charted.has_passed(segment.place));
         let is_due = |charted: &Charted| usize::try_from(charted.left).is_ok_and(|left| left >= ROW_STANDS_FOR);
@@ -80,11 +87,11 @@ struct Group {
     through: Option<Place>,
 }
 
-/// A segment that is in no row: where it begins, its points, and what stands for them.
+/// A segment that is in no row: where it begins, its points, and its digest.
 type Unrowed = (Place, Vec<Point>, Digest);
 
 impl Rows<'_> {
-    /// Goes on behind rows that were made from the same state of the document.
+    /// Continues after rows that were made from the same state of the document.
     async fn go_on(&mut self) -> Result<()> {
         loop {
             let next = self.next();
@@ -122,7 +129,8 @@ impl Rows<'_> {
             rest.split_at_checked(rest.len().min(ROW_POINTS)).filter(|(row, _)| !row.is_empty())
         {
             rest = others;
-            // Whoever goes on behind the last of these rows, and only there, need not add the segments.
+            // Only the last of these rows has the digests. A pass that continues after it need not
+            // add the segments again.
             let digests = if rest.is_empty() { std::mem::take(&mut digests) } else { Vec::new() };
             let stands_for = u64::try_from(row.len()).unwrap_or(u64::MAX);
             self.add(row.to_vec(), stands_for, digests, through).await?;
@@ -130,7 +138,8 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Adds the segments behind those that are in rows, but for the last ones that make no row yet, and for some that are far ahead.
+    /// Adds the segments after those that are in rows. It leaves out the last ones that make no row
+    /// yet, and some that are far ahead.
     async fn add_segments(&mut self) -> Result<()> {
         let range = ranges::segments_between(&self.at.run, &Name::from(self.name), self.charted.through(), None);
         let mut query = Query::of(range);
@@ -162,7 +171,7 @@ impl Rows<'_> {
         if group.points.len() >= ROW_STANDS_FOR {
             self.add_group(std::mem::take(&mut group)).await?;
         }
-        // What is ahead does not count: it would be looked at in each pass.
+        // Segments that are ahead do not count: they would be looked at in each pass.
         self.charted.left = u64::try_from(group.points.len()).unwrap_or(u64::MAX);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The directory of an experiment's lists: what it has in the index is found again by it.
+//! The directory of an experiment's lists: all of its entries in the index are found by it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,8 @@ use crate::entries::{ListOf, failed};
 /// Lists that a process remembers at most, before it forgets them all: a few MB.
 const MOST_REMEMBERED: usize = 50_000;
 
-/// The lists of which this process knows that they are in the directory. Rows of the directory go only with their experiment, whose id is
-/// never used again.
+/// The lists that this process knows to be in the directory. Rows of the directory are only deleted
+/// with their experiment. Its id is never used again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Directory {
     known: Arc<Mutex<HashMap<ExperimentId, HashSet<ListOf>>>>,
@@ -59,7 +59,8 @@ impl Directory {
     }
 }
 
-/// The entries of lists of an experiment, list by list: a page of its directory, and what asks for the next. One request.
+/// The entries of an experiment's lists, list by list, from one page of its directory, and the
+/// query for the next page. One request.
 pub(crate) async fn lists_of(
     table: &Table,
     experiment: ExperimentId,

@@ -1,4 +1,4 @@
-//! In which lists of the index a run stands.
+//! The lists of the index that a run is in.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use mlflow_api::Result;
 use search::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
 use search::{DatasetField, tokens};
 
-/// A list: what it is by, and which metric, param or field.
+/// A list: its kind, and its metric, param or field.
 pub(crate) type ListOf = (ListKind, String);
 
-/// What the index should hold of a run, its copy aside.
+/// The wanted entries of a run in the index, without its copy.
 #[derive(Clone, Debug, Default)]
 pub struct Entries {
     /// The keys of its entries: one for each metric and each param, and its tokens.
@@ -87,7 +87,7 @@ impl Entries {
     }
 }
 
-/// What cannot be read, as a failure of the table.
+/// The error about an unreadable item, as a failure of the table.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
 pub(crate) fn failed(error: mlflow_api::Error) -> table::Failure {
     table::Failure::Unexpected(error.to_string())

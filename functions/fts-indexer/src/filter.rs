@@ -1,12 +1,14 @@
-//! Which records the indexer is for: `template.yaml` has the same conditions, as `FilterCriteria`, and whoever feeds it elsewhere asks here.
+//! The filter of the indexer's records. `template.yaml` has the same conditions, as
+//! `FilterCriteria`; other feeders use this one.
 
 use entities::attributes::{REVISION, TO_PACK};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
 use serde_json::Value;
 
-/// Whether a record of the stream is for the indexer. An item that has changed since it was indexed carries a mark; one that may carry
-/// it, and any other whose removal matters, has a revision. Marks of traces, and what asks for them to be packed, say so.
+/// Whether a record of the stream is for the indexer. An item that has changed since it was indexed
+/// carries a mark. An item that may carry one has a revision, as has any other whose removal
+/// matters. Marks of traces, and requests to pack traces, have an attribute for it.
 #[must_use]
 pub fn is_wanted(record: &Value) -> bool {
     let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();

@@ -56,16 +56,18 @@ use usage::{Brought, Counting};
 const PARTITIONS_AT_ONCE: usize = 4;
 /// Runs that are indexed together: so many share their requests, and if one of them fails, they are tried one by one.
 const RUNS_AT_ONCE: usize = 50;
-/// Rows of what is put off that are written together: as many requests of 25 as are under way at a time.
+/// Rows of postponed runs that are written together: as many requests of 25 as run at a time.
 const ROWS_AT_ONCE: usize = 400;
 /// How long a call goes on with further runs. The function has 120 seconds.
 const LONGEST: Duration = Duration::from_secs(90);
 /// How long a call begins to pack further partitions of traces.
 const PACKING: Duration = Duration::from_secs(20);
 
-/// The indexer of one table. Cheap to clone; clones remember together which runs were put off, and which records failed.
+/// The indexer of one table. Cheap to clone; clones share the memory of postponed runs and failed
+/// records.
 ///
-/// The stream feeds one indexer at a time with the changes of an experiment, and nobody else puts what it puts. `reindex` and `gc` delete of that.
+/// The stream feeds one indexer at a time with the changes of an experiment, and only the indexer
+/// puts its entries. `reindex` and `gc` delete some of them.
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,
@@ -99,7 +101,7 @@ impl Indexer {
         self
     }
 
-    /// The same that counts what comes to workspaces, and holds them to their quotas.
+    /// The same, which counts the usage of workspaces, and holds them to their quotas.
     #[must_use]
     pub fn counting(mut self) -> Self {
         self.counting = Some(Counting::of(self.table.clone()));
@@ -120,16 +122,17 @@ impl Indexer {
         self
     }
 
-    /// Carries a batch of the stream over to the index. The answer names the records that have to come again: Lambda sends
-    /// the batch again from the first of them.
+    /// Carries a batch of the stream over to the index. The answer names the records that have to
+    /// come again: Lambda sends the batch again from the first of them.
     ///
-    /// Where the table is busy or away, the rest of the batch is not tried, and comes again until it is done. What fails for another reason,
-    /// and records that cannot be read, are given up after ten retries.
+    /// Where the table is busy or away, the rest of the batch is not tried, and comes again until
+    /// it is done. Records that fail for another reason, or cannot be read, are given up after ten
+    /// retries.
     pub async fn handle(&self, batch: Batch) -> DynamoDbEventResponse {
         if let Some(counting) = &self.counting
             && let Err(error) = counting.count(Brought::of(&batch), self.schedule.now()).await
         {
-            // What is counted is no reason to have the batch again.
+            // The batch need not come again because counting failed.
             tracing::warn!(?error, "what came to workspaces could not be counted");
         }
         let work = Work::of(batch);
@@ -153,7 +156,7 @@ impl Indexer {
         response
     }
 
-    /// Does what a batch asks for, and takes from what is left what was done.
+    /// Does the work of a batch, and removes what was done from `left`.
     ///
     /// # Errors
     /// Why it ends early: the table is busy or away, or time is short.
@@ -181,7 +184,7 @@ impl Indexer {
         let begin_packing = Moment::now();
         let packings = work.traces_to_pack().map(|(partition, from)| async move {
             let packed = if begin_packing.age() > PACKING || begin.age() > LONGEST {
-                // Behind what else the stream has.
+                // After the other records of the stream.
                 self.table.put(traces::asking(&partition, from.as_ref()), &Condition::Always).await
             } else {
                 self.pack_or_put_off(partition, from.as_ref()).await
@@ -196,7 +199,8 @@ impl Indexer {
         Ok(())
     }
 
-    /// Packs a partition of traces. What fails is tried again some minutes later: other changes do not wait for it.
+    /// Packs a partition of traces. If that fails, it is tried again some minutes later, so that
+    /// other changes do not wait for it.
     async fn pack_or_put_off(&self, partition: TracePartition, from: Option<&Place>) -> Result<()> {
         let packed = AssertUnwindSafe(self.pack_traces(partition, from)).catch_unwind().await;
         let Err(failure) = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned()))) else {
@@ -206,11 +210,12 @@ impl Indexer {
         self.pack_later(&[partition], LATER).await
     }
 
-    /// Packs a partition of traces, from a mark on or from the oldest, and has it looked at again where there is more, or something was too early.
+    /// Packs a partition of traces, from a mark on or from the oldest. If more is left, or
+    /// something was too early, the partition is looked at again.
     async fn pack_traces(&self, partition: TracePartition, from: Option<&Place>) -> Result<()> {
         let again = pack_partition(&self.table, partition, from, self.packing, self.schedule.now()).await?;
         if let Some(from) = &again.from {
-            // After what else the stream has.
+            // After the other records of the stream.
             self.table.put(traces::asking(&partition, Some(from)), &Condition::Always).await?;
         }
         match again.within {
@@ -252,7 +257,8 @@ impl Indexer {
     }
 
     async fn index_or_put_off(&self, runs: &[RunLocation]) -> Result<()> {
-        // For each portion anew: a batch may take minutes, and a rebuild counts on what was set before it began.
+        // Once per portion: a batch may take minutes, and a rebuild relies on settings that were
+        // made before it began.
         let setting = Setting::read(&self.table).await?;
         let later = self.index_runs(runs, &setting.indexed).await?;
         self.put_off(&later).await
@@ -275,7 +281,7 @@ fn busy(failure: &Failure) -> Option<&String> {
     }
 }
 
-/// What of a batch is not done.
+/// The unfinished part of a batch.
 struct Left {
     /// Not yet.
     undone: HashSet<Subject>,

@@ -9,7 +9,7 @@ use table::Table;
 
 /// How often a run that is being logged to is indexed at most, in seconds.
 const INTERVAL_VARIABLE: &str = "RUN_INDEXING_INTERVAL";
-/// Whether there are workspaces beside the default one.
+/// Whether there are workspaces other than the default one.
 const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 
 #[tokio::main]

@@ -1,8 +1,11 @@
-//! Packing: what calls have added to a run's journal goes into its metrics documents, and what has come together there into segments.
+//! Packing: points that calls have added to a run's journal go into its metrics documents, and from
+//! there into segments.
 //!
-//! In this order, so that it may end anywhere and be done again, and so that nobody who reads misses a point
-//! (`entities/src/run_metrics.rs`): segments are put, then chart rows, then the documents, the first of them last, then what was packed goes
-//! from the tails, and the calls that have an item of their own. The points in the run's own document go with the mark.
+//! Packing may end anywhere and be done again, and no reader misses a point
+//! (`entities/src/run_metrics.rs`). That follows from the order of writes. Segments come first,
+//! then chart rows, then the documents, with the first of them last. Then packed points are deleted
+//! from the tails, as are calls with an item of their own. The points in the run's own document are
+//! deleted with the mark.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -31,7 +34,7 @@ const AT_ONCE: usize = 16;
 /// How often packed calls are taken out of a tail that keeps getting further ones.
 const ATTEMPTS: usize = 5;
 
-/// What was packed of a run.
+/// The result of packing a run.
 #[derive(Debug, Default)]
 pub(crate) struct Packed {
     /// How often that was done now.
@@ -42,7 +45,7 @@ pub(crate) struct Packed {
     pub(crate) leaves_some: bool,
 }
 
-/// What is to be written.
+/// The writes of a packing.
 struct Packing<'a> {
     segments: Vec<Item>,
     /// The first document last.
@@ -54,7 +57,7 @@ struct Packing<'a> {
 /// A metrics document that may have to be written.
 struct Document<'a> {
     key: Key,
-    /// What it replaces.
+    /// The item that it replaces.
     known: Option<&'a Item>,
     metrics: BTreeMap<String, Metric>,
 }
@@ -73,17 +76,22 @@ pub(crate) fn is_due(items: &RunItems) -> Result<bool> {
     Ok(false)
 }
 
-/// Packs a run, or as much of its journal as is packed in one pass ([`portion`]). A request per 25 segments, one for each document and for each tail (large calls: per 25): a write unit per KB of them; one more to read the
-/// documents of a run without a journal; and what chart rows take ([`Charting::chart`]). `now` is in ms.
+/// Packs a run, or as much of its journal as is packed in one pass ([`portion`]). `now` is in ms.
+///
+/// It takes a request per 25 segments, one per document, and one per tail (large calls: per 25).
+/// Each KB of them takes a write unit. Reading the documents of a run without a journal takes one
+/// more. Chart rows come on top ([`Charting::chart`]).
 ///
 /// # Errors
-/// Those of the table; [`Failure::Unexpected`] where somebody else packs the run as well: it is to be read anew.
+/// Those of the table; [`Failure::Unexpected`] where another pass packs the run as well: then it
+/// has to be read again.
 pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -> table::Result<Packed> {
     let read;
     let metrics = if place_of_metrics(&items.run) == MetricsPlace::Journal {
         &items.metrics
     } else {
-        // There may be documents of which the run's own says nothing: somebody has packed it, and got no further.
+        // There may be documents that the run's own does not mention, if a pass packed it and got
+        // no further.
         read = read_journal_and_documents(table, at).await?;
         &read
     };
@@ -173,7 +181,8 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
     for (name, points) in waiting {
         let attribute = metric_attribute(&name);
         let bucket = rows::RunMetricsBucket::key(&at.run, &Bucket::of(&name));
-        // A metric stays where it is: who reads one document after the other would miss one that moves.
+        // A metric stays where it is: readers read one document after the other, and would miss a
+        // metric that moves.
         let is_in_bucket = || known.get(&bucket).is_some_and(|document| document.has(&attribute));
         let is_in_first = first.is_some_and(|first| first.has(&attribute)) || (room > 0 && !is_in_bucket());
         if is_in_first && !first.is_some_and(|first| first.has(&attribute)) {

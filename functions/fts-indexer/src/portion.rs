@@ -1,8 +1,9 @@
-//! How much of a run's journal a pass packs.
+//! The part of a run's journal that one pass packs.
 //!
-//! Points that come late have chart rows of their own, one for 256 of them. After an outage of the stream's consumer there may be millions, and a
-//! pass that took all of them would not get to its end. So it takes as many tails of the journal as make some hundred rows. What it leaves stays in the journal, where
-//! readers find it, and the next pass goes on.
+//! Points that come late have chart rows of their own, one for 256 of them. After an outage of the
+//! stream's consumer there may be millions, and a pass with all of them would not finish. So a pass
+//! takes as many tails of the journal as make some hundred rows. The rest stays in the journal,
+//! where readers find it, and the next pass goes on.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +11,10 @@ use entities::journal::Journal;
 use entities::{Charted, Place, RunMetrics, charted};
 use mlflow_api::Result;
 
-/// Points that came late of which a pass makes chart rows, but for those of its last tail.
+/// Late points that a pass makes chart rows of, without those of its last tail.
 const MOST_LATE: usize = 50_000;
 
-/// What is packed now of the metrics in a run's partition, if that is not all.
+/// The part of the metrics in a run's partition that is packed now; `None` if that is all.
 ///
 /// # Errors
 /// An internal one if it cannot be read.

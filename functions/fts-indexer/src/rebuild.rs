@@ -1,8 +1,9 @@
 //! Rebuilding the index while it is in use.
 //!
-//! Nobody but the stream's consumer puts entries. So a rebuild marks runs as changed, and has them indexed anew through the
-//! stream; searches meanwhile read them themselves. Entries that no copy knows of, left by an indexer of another version or
-//! by a hand, are swept away afterwards.
+//! Only the stream's consumer writes entries. So a rebuild marks runs as changed, and the stream
+//! has them indexed again. Meanwhile searches read these runs from their documents. Finally,
+//! entries that no copy knows are deleted. An indexer of another version may have left them, or a
+//! manual change.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -61,8 +62,9 @@ impl Indexer {
         }
     }
 
-    /// Drops the runs that have been indexed anew since they were marked. A request per MB of marks, and one per 100 of some runs
-    /// that carry one: a run that is being written has a mark again most of the time.
+    /// Drops the runs that have been indexed again since they were marked. A request per MB of
+    /// marks, and one per 100 of some runs that carry one: a run that is being written has a new
+    /// mark most of the time.
     pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
         let items = self.table.query(Query::of(RunsChanged::all(&experiment))).await?;
         let marked = read_all(&items, "the mark of a run", Item::entry::<RunsChanged>).map_err(failed)?;
@@ -138,7 +140,7 @@ impl Indexer {
         {
             return Ok(false);
         }
-        // Whoever indexes the run meanwhile writes its copy first.
+        // If the run is indexed meanwhile, its copy is written first.
         let unchanged = match copy.as_ref().and_then(RunCopy::indexing) {
             Some(indexing) => Condition::Equals(INDEXED.into(), text(indexing)),
             None => Condition::item_missing(),

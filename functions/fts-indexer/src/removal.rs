@@ -1,6 +1,7 @@
-//! Clearing up after entities that are gone: runs, logged models and experiments that were removed for good, or by an operator's hand,
-//! evaluation datasets that a client deleted. Whoever removes an entity clears up itself ([`Indexer::clear_up_run`] and others); the stream
-//! leads here once more, for what was written late.
+//! Clears up after entities that are gone. These are runs, logged models and experiments that were
+//! removed for good, or by an operator's hand, and evaluation datasets that a client deleted. A
+//! process that removes an entity clears up itself ([`Indexer::clear_up_run`] and others). The
+//! stream triggers it once more, for late writes.
 
 use entities::attributes::{EXPERIMENT, NAME};
 use entities::{ModelLocation, RUN, RunCopy, RunLocation};
@@ -15,7 +16,7 @@ use crate::entries::failed;
 use crate::run::entries_of_copy;
 
 impl Indexer {
-    /// Removes what an entity left behind, unless it is there again.
+    /// Removes the remains of a deleted entity, unless it is there again.
     pub(crate) async fn clear_up(&self, subject: &Subject) -> Result<()> {
         match subject {
             Subject::Run(_) | Subject::MarkedTraces(_) | Subject::TracesToPack(..) => Ok(()),
@@ -27,8 +28,9 @@ impl Indexer {
         }
     }
 
-    /// Removes a run's rows, the history of its metrics and, where it is known when it began, in ms, its copy and its entries in the index,
-    /// unless the run is there. A request per 25 of them.
+    /// Removes a run's rows and the history of its metrics, unless the run is there. If its
+    /// beginning is known, in ms, its copy and its entries in the index are removed, too. A request
+    /// per 25 of them.
     ///
     /// # Errors
     /// Those of the table; then it may be done again.
@@ -60,8 +62,9 @@ impl Indexer {
         self.delete_range(rows::LoggedModelSegment::partition(&at.model), None).await
     }
 
-    /// Removes an experiment's name and all that it held, unless the experiment is there: what it had in the index first, since its lists
-    /// are named by what it held. A request per 25 of them. Its runs have records of their own in the stream then, and follow.
+    /// Removes an experiment's name and content, unless the experiment is there. Its entries in the
+    /// index go first, since the content names their lists. A request per 25 of them. Its runs then
+    /// have records of their own in the stream, and follow.
     ///
     /// # Errors
     /// Those of the table; then it may be done again.
@@ -93,7 +96,8 @@ impl Indexer {
         self.delete_range(rows::Experiment::partition(&experiment), Some(workspace)).await
     }
 
-    /// Removes the records of an evaluation dataset, its tags, and what records are found by. A request per 25 of them.
+    /// Removes an evaluation dataset's records, the rows by which they are found, and its tags. A
+    /// request per 25 of them.
     async fn clear_up_dataset(&self, dataset: &EvaluationDatasetId) -> Result<()> {
         if self.table.get(&rows::EvaluationDataset::key(dataset)).await?.is_some() {
             return Ok(());
@@ -102,8 +106,8 @@ impl Indexer {
         self.delete_range(rows::EvaluationDataset::partition(dataset), None).await
     }
 
-    /// Deletes a range, page after page, each item after what belongs to it elsewhere: in the lists of the workspace, for the
-    /// partition of an experiment.
+    /// Deletes a range, page after page. For the partition of an experiment, related rows in the
+    /// lists of the workspace are deleted before each item.
     async fn delete_range(&self, range: KeyRange, workspace: Option<&Workspace>) -> Result<()> {
         let mut query = Query::of(range).for_removal();
         loop {
@@ -135,8 +139,8 @@ fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     Some(rows::DatasetLink::key(&row.experiment, &row.dataset, &row.run))
 }
 
-/// The partition in which what has this key keeps what it has no room for. It is nobody else's: the keys of these name a model, or the
-/// experiment that is removed.
+/// The partition for the parts of an item that do not fit into it. It belongs to this item alone:
+/// the keys of its rows name a model, or the experiment that is removed.
 fn partition_of(key: &Key) -> Option<KeyRange> {
     if let Some(row) = rows::LoggedModel::parse(key) {
         return Some(rows::LoggedModelSegment::partition(&row.model));

@@ -18,8 +18,8 @@ pub const FUNCTION: Function = Function {
     secrets: &[],
     settings: &[Setting::RunIndexingInterval],
     memory: Function::MEMORY,
-    // For a batch of a thousand changes. What is not done after 90 seconds comes again; what takes longer, with half
-    // of the changes.
+    // For a batch of a thousand changes. Changes that are not done after 90 seconds come again. If
+    // a batch takes longer, it comes again with half of the changes.
     timeout: 120,
     has_concurrency: true,
     layer: None,

@@ -1,16 +1,20 @@
 //! Indexing runs.
 //!
-//! For each run: what the index holds of it follows from its copy, what it should hold from its documents. In this order,
-//! so that it may end anywhere and be done again:
+//! A run's current entries in the index follow from its copy, and its wanted entries from its
+//! documents. Indexing may end anywhere and be done again, as its steps have this order:
 //!
-//! 1. its journal is packed ([`pack`](crate::pack)),
-//! 2. the new copy is written, with the entries that have to go; from here on it is known what the index may hold,
-//! 3. the entries that are missing are put, then those that have to go are deleted,
-//! 4. the mark is taken off its document, if that is still what was read; it gets the number of this indexing.
+//! 1. Its journal is packed ([`pack`](crate::pack)).
+//! 2. The new copy is written, with the stale entries. From here on it is known what the index may
+//!    hold.
+//! 3. Missing entries are put, and then stale entries are deleted.
+//! 4. The mark is taken off its document, if that is still the one that was read. The document gets
+//!    the number of this indexing.
 //!
-//! A document that has the number of its copy says that step 3 was finished. If it does not, every entry is put again.
+//! A document that has the number of its copy says that step 3 was finished. If it does not, every
+//! entry is put again.
 //!
-//! While calls add to a run's journal, its mark stays ([`Mark`]): they rely on it, and write nothing to the document.
+//! While calls add to a run's journal, its mark stays ([`Mark`]): they rely on it, and write
+//! nothing to the document.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -34,19 +38,20 @@ use crate::schedule::{Mark, Schedule};
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
-/// Metrics of which the last update takes points out of a run's document: an expression has 4 KB.
+/// Metrics whose points the last update takes out of a run's document: an expression has 4 KB.
 const UPDATE_METRICS: usize = 60;
 
-/// What has to be done for one run.
+/// The plan for indexing one run.
 struct Plan {
     at: RunLocation,
     copy: RunCopy,
     /// The copy may be written if this is still the old one's.
     condition: Condition,
-    /// The old copy, where the run has been deleted or restored since: it stands among others, and goes at the same moment.
+    /// The old copy, where the run has been deleted or restored since. It has another key, and is
+    /// deleted in the same transaction.
     moved: Vec<(Key, Condition)>,
     puts: Vec<Item>,
-    /// The lists of what is put.
+    /// The lists of the entries in `puts`.
     lists: BTreeSet<ListOf>,
     deletes: Vec<Key>,
     mark: Mark,
@@ -59,7 +64,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// The last write: what is said in the run's document of this indexing and of its mark.
+    /// The last write: it notes this indexing in the run's document, and what becomes of its mark.
     fn conclusion(&self, times_packed: i64, packed: Option<&Packed>, closing: Option<i64>) -> Update {
         let update = Update::new(self.at.key()).set(INDEXED, text(&self.indexing)).remove(REBUILD).remove(OVERDUE);
         let update = match self.due {
@@ -67,7 +72,7 @@ impl Plan {
             None => update.remove(DUE),
         };
         let update = if times_packed > 0 { update.set(PACKED, number(times_packed)) } else { update };
-        // What is left is in the metrics documents as well, and read once.
+        // The remaining points are also in the metrics documents, and are read once.
         let points = packed.into_iter().flat_map(|packed| &packed.from_document).take(UPDATE_METRICS);
         let update =
             points.fold(update, |update, (metric, points)| update.delete(metric_attribute(metric), pack_set(points)));
@@ -87,9 +92,12 @@ impl Plan {
 }
 
 impl Indexer {
-    /// Indexes runs, but for those that are not due; returns these, those whose mark stays, and when they are to be looked at. Three
-    /// requests per 100 runs to read them and their copies, one a run for its journal, those of packing, one a run for its new copy, one for
-    /// each mark, and one per 25 entries; for the first run of an experiment in a process, one for its directory of lists.
+    /// Indexes runs, except those that are not due. Returns the runs that were left, those whose
+    /// mark stays, and when they are to be looked at.
+    ///
+    /// Three requests per 100 runs read them and their copies. Each run takes one for its journal,
+    /// those of packing, one for its new copy, and one for its mark. Entries take one per 25. The
+    /// first run of an experiment in a process takes one for its directory of lists.
     pub(crate) async fn index_runs(
         &self,
         runs: &[RunLocation],
@@ -152,7 +160,7 @@ impl Indexer {
         }
         let mut puts: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.puts)).collect();
         let mut deletes: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.deletes)).collect();
-        // What lies side by side in a list is written together: a local database writes its page once.
+        // Neighbours in a list are written together: a local database writes their page once.
         puts.sort_by_cached_key(Item::key);
         deletes.sort();
         // A run that moves within a list is in it twice rather than not at all.
@@ -197,8 +205,10 @@ impl Indexer {
         Ok(packed.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
     }
 
-    /// Says in a run's document that it is indexed. A document that has changed since keeps its mark, and has a record of its own in the
-    /// stream. Returns a run whose mark is gone, or of which calls are not to rely on it any more, and when somebody has to look at it then.
+    /// Notes in a run's document that it is indexed. A document that has changed since keeps its
+    /// mark, and has a record of its own in the stream. If the mark is gone, or calls must stop
+    /// relying on it, returns the run. For the latter, it also returns when the run has to be
+    /// looked at again.
     async fn conclude(
         &self,
         plan: &Plan,
@@ -235,7 +245,8 @@ async fn write_copy(table: &Table, plan: &Plan) -> Result<()> {
     table.transact(&std::iter::once(put).chain(moved).collect::<Vec<_>>()).await
 }
 
-/// What has to be done for a run; nothing, if it carries no mark. `due` is when it need be indexed again, `mark` what becomes of its mark.
+/// The plan for indexing a run; `None` if it carries no mark. `due` is when it has to be indexed
+/// again, `mark` what becomes of its mark.
 fn plan(
     at: &RunLocation,
     items: &RunItems,
@@ -309,7 +320,7 @@ fn listed_copy(copy: Item, at: &RunLocation, run: &Item) -> Item {
 
 /// The entries of a run, by its copy.
 pub(crate) struct EntriesOfCopy {
-    /// Those that the copy stands for.
+    /// Those that follow from the copy.
     pub(crate) held: BTreeSet<Key>,
     /// Those that were to be deleted when it was made.
     pub(crate) stale: BTreeSet<Key>,

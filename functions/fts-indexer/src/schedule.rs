@@ -1,11 +1,14 @@
-//! When a run is indexed: at once where it is new or has ended, and while it is being logged to, once per interval.
+//! When a run is indexed: at once where it is new or has ended, and once per interval while it is
+//! being logged to.
 //!
-//! A run that changes all the time would be indexed with every batch of the stream, and each time costs more than the change
-//! itself. It is indexed when it has ended, when it never was, and else when the last time is an interval ago; its documents say
-//! from when on ([`DUE`]). In between it stays marked, and searches read it themselves.
+//! A run that changes all the time would be indexed with every batch of the stream, and each time
+//! costs more than the change itself. So it is indexed when it has ended, when it never was, or
+//! when the last time is an interval ago. Its documents hold that time ([`DUE`]). In between it
+//! stays marked, and searches read it from its documents.
 //!
-//! The next change after that time has it indexed. So that it is indexed also if none comes, for example because its job was
-//! killed, there is a row that says when somebody has to look: [`Postponed`](rows::Postponed). [`ticks`](crate::ticks) look.
+//! The next change after that time has it indexed. There may be none, for example because its job
+//! was killed. So a row says when the run has to be looked at: [`Postponed`](rows::Postponed).
+//! [`ticks`](crate::ticks) read these rows.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,15 +29,15 @@ pub const INTERVAL: Duration = Duration::from_mins(1);
 /// Entities that are remembered to have a row, at most: some MB. Where one is forgotten, its row is written once more.
 const MOST_REMEMBERED: usize = 50_000;
 
-/// How long after it is said that calls may not rely on a run's mark any more there may be calls that have not seen that, in ms. They
-/// rely on it for 20 seconds (`MARK_STAYS` of tracking) after they have read the run. And between the moment from which this is
-/// counted and the write that says so may be 20 seconds, in which that is tried again.
+/// For how long after closing begins there may be calls that have not seen it, in ms. They rely on
+/// a run's mark for 20 seconds (`MARK_STAYS` of tracking) after they have read the run. Another 20
+/// seconds may pass until the write of `closing` succeeds, as it may be tried several times.
 const CLOSING_TIME: i64 = 60_000;
 
-/// What becomes of a run's mark when the run was indexed.
+/// The fate of a run's mark when the run was indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// It is taken off: what is logged from now on marks the run anew.
+    /// It is taken off: calls from now on mark the run again.
     Goes,
     /// It stays, because calls add to the journal without a mark of their own. It may be said now that they are not to do so any more.
     Stays { closes: bool },
@@ -70,7 +73,7 @@ pub(crate) struct Sorted {
     pub(crate) later: Vec<(RunLocation, i64)>,
 }
 
-/// What records say of when their run is to be indexed.
+/// When a run is to be indexed, by its records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Urgency {
     /// At once, because it has ended, or somebody asks for it.
@@ -80,7 +83,7 @@ pub(crate) struct Urgency {
 }
 
 impl Urgency {
-    /// What several records say together.
+    /// The urgency of several records together.
     pub(crate) fn and(self, other: Self) -> Self {
         Self { now: self.now || other.now, due: self.due.max(other.due) }
     }
@@ -125,7 +128,7 @@ impl Schedule {
         run.is_in(RunsChanged::INDEX).then_some(due)
     }
 
-    /// What becomes of a run's mark when it is indexed, whose items were read after this time, in ms.
+    /// The fate of a run's mark when it is indexed. Its items were read after this time, in ms.
     pub(crate) fn mark(items: &RunItems, before_read: i64) -> Mark {
         let run = &items.run;
         let closing = run.number(CLOSING);
@@ -142,12 +145,13 @@ impl Schedule {
         if run.has(LEASED) { self.interval_ms() / 2 } else { 0 }
     }
 
-    /// From when on a mark may go of which it is said now that calls may not rely on it, in ms.
+    /// The time, in ms, from which a mark may be removed if it starts closing now.
     pub(crate) fn closing(&self) -> i64 {
         self.now().saturating_add(CLOSING_TIME + self.grace_ms())
     }
 
-    /// Sorts the runs of a batch by what its records say. Those that wait already, and have a row, are left out.
+    /// Sorts the runs of a batch by the urgency of their records. Runs that wait already, and have
+    /// a row, are left out.
     pub(crate) fn sort<'a>(&self, changed: impl Iterator<Item = (&'a RunLocation, Urgency)>) -> Sorted {
         let now = self.now();
         let waiting = self.waiting();

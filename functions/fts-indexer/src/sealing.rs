@@ -1,4 +1,4 @@
-//! Sealing: what waits of a metric becomes segments, but for the latest point.
+//! Sealing: the waiting points of a metric become segments, except the latest one.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(crate) struct Metric {
 }
 
 impl Metric {
-    /// A metric of which these points wait, some of them in its document.
+    /// A metric whose points wait to be packed, some of them in its document.
     pub(crate) fn new(mut points: Vec<Point>, in_document: &[Point], charted: Charted) -> Self {
         points::sort_by_time(&mut points);
         let known = if charted.is_kept { in_document.iter().copied().max_by(Point::by_step) } else { None };
@@ -41,8 +41,8 @@ impl Metric {
         }
     }
 
-    /// Makes segments of all its points, and leaves the latest. What comes later than points that are in chart rows goes into segments of
-    /// its own.
+    /// Makes segments of all its points, and leaves the latest. Points from before others that are
+    /// in chart rows go into segments of their own.
     pub(crate) fn seal(&mut self, at: &RunLocation, name: &str, items: &mut Vec<Item>) {
         let points: Vec<_> = self.points.iter().copied().filter(|point| Some(*point) != self.kept).collect();
         let late = points.partition_point(|point| self.charted.has_passed((point.timestamp, point.step)));

@@ -1,7 +1,8 @@
-//! Looking after runs that were put off: once a minute, whatever the stream brings.
+//! Looks after runs that were put off: once a minute, whatever the stream brings.
 //!
-//! A tick indexes nothing, and packs nothing. It marks a run anew and asks for it to be indexed at once ([`OVERDUE`]), and the stream brings that
-//! to its consumer, who stays the only one that indexes the runs of an experiment. A row goes only when that was written.
+//! A tick indexes nothing, and packs nothing. It marks a run again and asks for it to be indexed at
+//! once ([`OVERDUE`]). The stream brings that to its consumer. So the consumer stays the only one
+//! that indexes the runs of an experiment. A row is deleted only after that write.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,7 +28,7 @@ const REST: Duration = Duration::from_millis(100);
 /// How long a tick lasts; the next goes on.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// What becomes of a run that was put off.
+/// When a postponed run is due.
 enum Due {
     /// It was indexed meanwhile, and is due again then.
     Later(i64),
@@ -89,7 +90,7 @@ impl Indexer {
         if asks {
             clock::sleep(REST).await;
         }
-        // Only now: who dies before looks at them again.
+        // Delete last, so that these rows are looked at again after a crash before this.
         self.table.write_many(Vec::new(), &known).await
     }
 
@@ -98,7 +99,7 @@ impl Indexer {
         let due = run.number(DUE).map(|due| due.saturating_sub(self.schedule.early_ms(run)));
         let later = due.max(run.number(CLOSING));
         match later.filter(|due| *due > self.schedule.now()) {
-            // Whoever relies on this row has it looked at again then.
+            // A process that relies on this row has it looked at again at that time.
             Some(due) => Due::Later(due),
             None if run.is_in(RunsChanged::INDEX) => Due::Now,
             None => Due::Never,

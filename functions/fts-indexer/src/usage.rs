@@ -1,7 +1,8 @@
-//! Counting what comes to workspaces: runs that are created, traces that begin, and bytes of spans.
+//! Counts the usage of workspaces: runs that are created, traces that begin, and bytes of spans.
 //!
-//! The stream tells of each of them anyway. A batch that comes twice is counted twice. Of the bytes, an export counts that puts a mark: the first
-//! one of a trace, and later ones about once a minute.
+//! The stream brings records of each of them anyway. A batch that comes twice is counted twice. The
+//! bytes of an export count if it puts a mark: the first export of a trace does, and later ones
+//! about once a minute.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,12 +24,12 @@ const MOST: usize = 10_000;
 
 type Amounts = BTreeMap<Counted, i64>;
 
-/// What a batch brings to experiments.
+/// The usage of experiments in a batch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Brought(BTreeMap<ExperimentId, Amounts>);
 
 impl Brought {
-    /// What the records of a batch say.
+    /// The usage in the records of a batch.
     pub(crate) fn of(batch: &Batch) -> Self {
         let mut brought = Self::default();
         for record in &batch.records {
@@ -84,8 +85,8 @@ impl Counting {
         Self { workspaces: Workspaces::new(table.clone()), table, known: Arc::default() }
     }
 
-    /// Adds what came to the days of workspaces. A request for each workspace, and one for each hundred experiments that this process does not
-    /// know.
+    /// Adds the usage to the days of workspaces. A request for each workspace, and one for each
+    /// hundred experiments that this process does not know.
     pub(crate) async fn count(&self, brought: Brought, now: i64) -> mlflow_api::Result<()> {
         let of = self.workspaces_of(brought.0.keys().copied().collect()).await?;
         let mut amounts = BTreeMap::<Workspace, Amounts>::new();

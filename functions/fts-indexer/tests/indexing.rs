@@ -1,4 +1,5 @@
-//! The indexer on a table of its own: what it derives, what it does again, and what it does where requests fail.
+//! The indexer on a table of its own: the entries that it derives, repeated attempts, and failing
+//! requests.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod postponed;
@@ -90,7 +91,8 @@ impl Site {
         keys.filter(|key| key.starts_with(prefix)).collect()
     }
 
-    /// The keys in the index of experiment 1 that begin so: what stands in them behind the experiment, and the sort key.
+    /// The keys in the index of experiment 1 that begin so: the rest of the partition key after the
+    /// experiment, and the sort key.
     async fn keys(&self, prefix: &str) -> Vec<String> {
         let keys = self.dump().await.into_keys();
         keys.filter_map(|key| Some(key.strip_prefix("IX#1#")?.to_owned()))
@@ -263,7 +265,7 @@ async fn what_cannot_be_read_is_given_up_after_ten_retries() {
     assert!(site.handle(records).await.is_empty());
 }
 
-/// Wherever it stops, the next attempt ends with what an undisturbed one ends with.
+/// Wherever it stops, the next attempt ends in the state of an undisturbed one.
 #[tokio::test]
 async fn it_may_stop_anywhere_and_be_done_again() {
     let mut completed = 0;

@@ -19,7 +19,8 @@ use service::{Frame, Paths, Route};
 pub use row::DOMAIN;
 pub use store::Store;
 
-/// The rows of this function. Nothing is needed for a query itself: each endpoint that it calls asks for what that one needs.
+/// The rows of this function. A query itself needs nothing: each endpoint that it calls asks for
+/// its own needs.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![

@@ -10,9 +10,9 @@ pub(crate) const QUERY: usize = 64 << 10;
 pub(crate) const RECURSION: usize = 64;
 /// Runs that a query may ask for their model versions, in all of its searches: each takes a request.
 pub(crate) const RUNS_WITH_VERSIONS: usize = 1_000;
-/// What an answer may weigh, in bytes of texts and 32 more for each field.
+/// The most weight of an answer, in bytes of texts and 32 more for each field.
 pub(crate) const ANSWER: usize = 64 << 20;
-/// What the endpoints may answer to one query together, in bytes of JSON.
+/// The most that endpoints answer to one query together, in bytes of JSON.
 pub(crate) const READ: usize = 64 << 20;
 
 const ROOT_FIELDS: usize = 10;

@@ -1,6 +1,7 @@
-//! The objects of an answer: what an endpoint answered, field by field, in the forms of the schema.
+//! The objects of an answer: the answer of an endpoint, field by field, in the forms of the schema.
 //!
-//! What an answer leaves out is what a protobuf message has in its place: an empty text, 0, no elements, an empty message.
+//! A field that an answer leaves out has the default value of a protobuf message: an empty text, 0,
+//! no elements, an empty message.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,13 +19,13 @@ use futures::stream::{self, StreamExt};
 use crate::limits;
 use crate::requests::{Requests, failure};
 
-/// The type of a run, two of whose fields are no part of what `runs/get` and `runs/search` answer.
+/// The type of a run. Two of its fields are not in the answers of `runs/get` and `runs/search`.
 const RUN: &str = "MlflowRunExtension";
 /// The type of a metric of a run, whose value may be NaN.
 const METRIC_OF_RUN: &str = "MlflowMetricExtension";
-/// The type of what was sent.
+/// The type that echoes its input.
 const ECHO: &str = "Test";
-/// MLflow never has one: errors are beside the data.
+/// MLflow never has one: errors are next to the data.
 const API_ERROR: &str = "ApiError";
 /// Runs that are followed at a time.
 const AT_ONCE: usize = 16;
@@ -38,7 +39,7 @@ pub(crate) struct Object<'v> {
     requests: &'v Requests,
 }
 
-/// What an object is made of: a part of another one, its own, or what many objects lead to.
+/// The value of an object: a part of another one, its own, or one that many objects share.
 enum Held<'v> {
     Borrowed(&'v JsonValue),
     Owned(JsonValue),
@@ -69,7 +70,7 @@ impl Deref for Held<'_> {
 type Resolved<'a> = Result<AsyncResolvedValue<'a>, FieldError>;
 
 impl<'v> Object<'v> {
-    /// An object that owns what it is made of.
+    /// An object that owns its value.
     pub(crate) fn owned(type_name: &'v str, value: JsonValue, requests: &'v Requests) -> Self {
         Self { type_name, value: Held::Owned(value), requests }
     }
@@ -136,7 +137,8 @@ impl<'v> Object<'v> {
         })
     }
 
-    /// The runs of a page. What they are asked for beyond the page is read of several at a time: the library waits for one after another.
+    /// The runs of a page. Their further fields are read for several runs at a time: the library
+    /// waits for one after another.
     fn runs<'a>(&'a self, info: &'a ResolveInfo<'a>, runs: &'a [JsonValue]) -> Resolved<'a> {
         let asks = |name| {
             let mut seen = HashSet::new();
@@ -159,7 +161,8 @@ impl<'v> Object<'v> {
             stream::iter(runs)
         });
         let each = each.flatten().map(move |run| async move {
-            // Errors come again where the field is resolved, which finds what was read here.
+            // Errors come again where the field is resolved, which finds the data that was read
+            // here.
             if experiments {
                 drop(run.experiment().await);
             }
@@ -201,7 +204,8 @@ impl AsyncObjectValue for Object<'_> {
     }
 }
 
-/// Whether a selection has a field of this name, directly or in a fragment, each of which is looked at once.
+/// Whether a selection has a field of this name, directly or in a fragment. Each fragment is looked
+/// at once.
 fn selects<'a>(info: &'a ResolveInfo<'_>, set: &'a SelectionSet, name: &str, seen: &mut HashSet<&'a str>) -> bool {
     set.selections.iter().any(|selection| match selection {
         Selection::Field(field) => field.name == name,

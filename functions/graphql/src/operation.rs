@@ -16,7 +16,8 @@ use crate::limits;
 use crate::requests::Requests;
 use crate::root::Root;
 
-/// What a query is answered with, whatever becomes of it. MLflow's errors are plain texts, and not objects as in the specification.
+/// The answer to a query, whatever its outcome. MLflow's errors are plain texts, and not objects as
+/// in the specification.
 #[derive(Debug, Serialize)]
 pub(crate) struct Response {
     data: Option<JsonMap>,
@@ -30,10 +31,12 @@ impl Response {
     }
 }
 
-/// Executes the operation of this name, or the only one. What it costs are the requests of the endpoints that its roots name.
+/// Executes the operation of this name, or the only one. It costs the requests of the endpoints
+/// that its roots name.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`, for a text that is no GraphQL and for an answer that would be too long. Everything else is in the response.
+/// `INVALID_PARAMETER_VALUE`, for a text that is no GraphQL and for an answer that would be too
+/// long. Everything else is in the response.
 pub(crate) async fn execute(
     schema: &Valid<Schema>,
     query: String,
@@ -72,7 +75,8 @@ pub(crate) async fn execute(
     Ok(Response { data: executed.data, errors: (!errors.is_empty()).then_some(errors) })
 }
 
-/// What is wrong with a document, in the words of MLflow's library as far as ours has them, which are those of its model, graphql-js.
+/// The errors of a document, in the words of MLflow's library as far as ours has them. These are
+/// the words of its model, graphql-js.
 fn messages(errors: &DiagnosticList) -> Vec<String> {
     errors.iter().map(|error| error.unstable_to_json_compat().message.replace('"', "'")).collect()
 }

@@ -14,8 +14,8 @@ use crate::operation::{self, Response};
 use crate::requests::Requests;
 use crate::store::Store;
 
-/// Queries that are executed at a time. Each keeps one of the threads that may be kept busy, and needs others for what it calls: where queries
-/// had all of them, none would ever end.
+/// Queries that are executed at a time. Each keeps one of the threads that may be kept busy, and
+/// needs others for its calls. If queries had all of them, none would ever end.
 static EXECUTING: Semaphore = Semaphore::const_new(16);
 
 /// A query as it was sent.
@@ -54,7 +54,7 @@ impl Endpoint for Query {
         Ok(Self { text, variables, operation, arguments: request.query.clone() })
     }
 
-    /// Nothing by itself: what it calls asks the authorizer again.
+    /// Nothing by itself: its calls ask the authorizer again.
     fn needs(&self) -> Needs {
         Needs::nothing()
     }

@@ -15,12 +15,13 @@ use tokio::sync::OnceCell;
 use crate::limits;
 use crate::roots;
 
-/// What a field weighs beside its text, in bytes.
+/// The weight of a field in addition to its text, in bytes.
 const FIELD: usize = 32;
 /// The root whose endpoint the versions of runs come from.
 const VERSIONS: &str = "mlflowSearchModelVersions";
 
-/// Runs and what belongs to them: an experiment, or the model versions of a run, read once for a query however often it asks.
+/// Data that runs share: an experiment, or the model versions of a run. It is read once per query,
+/// however often the query asks.
 type Followed = Arc<OnceCell<Result<Arc<JsonValue>, String>>>;
 
 /// The calls of one query, all for the same caller.
@@ -35,7 +36,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Calls for this caller; endpoints see these arguments beside their input.
+    /// Calls for this caller. Endpoints see these arguments in addition to their input.
     pub(crate) fn new(calls: Arc<Calls>, identity: Identity, arguments: Vec<(String, String)>) -> Self {
         Self {
             calls,
@@ -48,7 +49,8 @@ impl Requests {
         }
     }
 
-    /// The answer of an endpoint to an input, which the schema has checked. Costs what the endpoint does.
+    /// The answer of an endpoint to an input, which the schema has checked. It costs as much as the
+    /// endpoint.
     pub(crate) async fn call(&self, endpoint: &str, input: &JsonValue) -> Result<JsonValue, FieldError> {
         self.answer(endpoint, input).await.map_err(|error| {
             if error.code.http_status() >= 500 {
@@ -91,8 +93,9 @@ impl Requests {
         self.follow("mlflowGetExperiment", id, json!({ "experimentId": id }), "experiment").await
     }
 
-    /// Reads the model versions that these runs made together: a request for each run's list, and one for 100 versions. What does not fit into
-    /// one answer, or fails, is left to [`Requests::model_versions`].
+    /// Reads the model versions that these runs made together: a request for each run's list, and
+    /// one per 100 versions. If they do not fit into one answer, or a request fails, they are left
+    /// to [`Requests::model_versions`].
     pub(crate) async fn read_model_versions(&self, runs: &[&str]) {
         // Ids have no quotes: they are those of runs that were read.
         let list = runs.iter().map(|run| format!("'{run}'")).collect::<Vec<_>>().join(",");

@@ -39,7 +39,7 @@ impl AsyncObjectValue for Root<'_> {
                     let input = given.ok_or_else(|| failure("The field 'test' needs an 'inputString'."))?;
                     json!({ "output": input })
                 }
-                // Stock MLflow forgot what to answer.
+                // Stock MLflow forgot the answer.
                 "testMutation" => return Ok(AsyncResolvedValue::null()),
                 root => {
                     let endpoint = roots::endpoint(root).ok_or_else(|| self.unknown_field_error(info))?;

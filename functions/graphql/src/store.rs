@@ -1,4 +1,4 @@
-//! What the function works on: the schema, and the endpoints of other functions.
+//! The function's store: the schema, and the endpoints of other functions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What answers about models and versions hold of something else, and who may see that.
+//! The other entities that answers about models and versions show, and the rights to see them.
 
 use access::{Needs, Resource, Scope, Target};
 use mlflow_api::RegisteredModelName;

@@ -1,9 +1,10 @@
-//! What the source of a model version may be: a URI that leads nowhere else than it seems to, and, where it is a path of the server's
-//! machine or goes through the server, into what belongs to the run or to the logged model.
+//! Checks the source of a model version: a URI that leads nowhere else than it seems to. A path of
+//! the server's machine, or one through the server, must belong to the run or to the logged model.
 //!
-//! The rules are MLflow's (`_validate_source_run`, `_validate_source_model`). Any other place may be recorded: who loads the model reads
-//! it with rights of their own. What is in the server's own bucket it sends itself, so that it has to belong to the run or the logged
-//! model that the version names (`docs/adr/0018-locations.md`).
+//! The rules are MLflow's (`_validate_source_run`, `_validate_source_model`). Any other place may
+//! be recorded: clients load the model with rights of their own. The server itself sends files of
+//! its own bucket. So these have to belong to the run or the logged model that the version names
+//! (`docs/adr/0018-locations.md`).
 
 use mlflow_api::limits::normalized_path;
 use mlflow_api::{Error, Result};
@@ -20,13 +21,13 @@ pub(crate) struct Source<'a> {
     pub(crate) uri: &'a str,
     /// In any case; empty for a path.
     pub(crate) scheme: &'a str,
-    /// The host, or what stands in its place.
+    /// The host, or the text in its place.
     pub(crate) authority: &'a str,
     pub(crate) path: &'a str,
     query: &'a str,
 }
 
-/// What an alias URI or a version URI of a registered model names.
+/// The target of an alias URI or a version URI of a registered model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelUri<'a> {
     /// A logged model, by its id.
@@ -124,7 +125,8 @@ impl<'a> Source<'a> {
             && self.leads_nowhere_else()
     }
 
-    /// Whether it is a path of this machine from its root on. Python takes what a `file:` URI has for a host as another machine.
+    /// Whether it is a path of this machine from its root on. Python takes the host of a `file:`
+    /// URI for another machine.
     fn is_absolute(&self) -> bool {
         let path = if self.scheme.is_empty() { self.uri } else { self.path };
         self.authority.is_empty() && path.starts_with('/') && !path.starts_with("//")
@@ -162,7 +164,8 @@ impl<'a> Source<'a> {
         ))
     }
 
-    /// Refuses a source that does not belong to what the parameter `id` names (`_raise_invalid_model_version_source`).
+    /// Refuses a source that does not belong to the entity in the parameter `id`
+    /// (`_raise_invalid_model_version_source`).
     pub(crate) fn owner_refused(&self, id: &str) -> Error {
         Error::invalid(format!(
             "Invalid model version source: '{}'. The {id} request parameter must identify the resource that contains the source.",

@@ -16,7 +16,7 @@ use crate::store::{NewVersion, Owners, Search as Asked, Store, VersionSource};
 /// Model versions on a page where the request does not say (`SearchModelVersions` in `model_registry.proto`).
 const DEFAULT_PAGE: i64 = 200_000;
 
-/// What is needed to act on a version of a model.
+/// The needs of an action on a version of a model.
 fn of_version(action: Action, model: &RegisteredModelName) -> Needs {
     Needs::of_in(action, Resource::ModelVersion, Target::RegisteredModel(model.clone()))
 }
@@ -57,8 +57,9 @@ impl Endpoint for Create {
         Ok(Self { name: message.name, new })
     }
 
-    /// The model, the run, the logged model, whose tag lists its versions, and the model whose version the source is. Who sends an id that
-    /// nothing can have, names what is not there. A version that says to be a prompt's is one as well, whatever its model is.
+    /// The model, the run, the logged model, whose tag lists its versions, and the model of the
+    /// source version. An impossible id names an entity that is not there. A version that is sent
+    /// as a prompt's is one, whatever its model is.
     fn needs(&self) -> Needs {
         let VersionSource { run_id, model_id, .. } = &self.new.source;
         let model = Target::RegisteredModel(self.name.clone());
@@ -177,8 +178,8 @@ impl Endpoint for Search {
         }))
     }
 
-    /// What is found would tell of the runs by which it was looked for. Of a filter that cannot be read, nobody knows by what; the store
-    /// refuses it afterwards.
+    /// The found versions would give away the runs that the filter names. If a filter cannot be
+    /// read, it may name any; the store refuses it afterwards.
     fn needs(&self) -> Needs {
         let versions = Needs::list(Resource::ModelVersion).showing([Resource::Run]);
         let by_runs = parse_version_search(&self.0.filter, &[]).map_or(true, |(filter, _)| !filter.runs.is_empty());
@@ -290,7 +291,7 @@ impl Endpoint for DeleteTag {
         request.read().map(Self)
     }
 
-    /// As MLflow has it, who takes away a tag has to have the right to delete the version.
+    /// As in MLflow, deleting a tag needs the right to delete the version.
     fn needs(&self) -> Needs {
         of_version(Action::Delete, &self.0.name)
     }

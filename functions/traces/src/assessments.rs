@@ -47,7 +47,8 @@ impl Endpoint for Create {
     }
 }
 
-/// A digest of a request: what is made at one time and says the same is the same, so that a client may repeat it that got no answer.
+/// A digest of a request. Equal requests at one time make the same entity, so that a client without
+/// an answer may repeat its request.
 fn digest(request: &Request, trace: &TraceId) -> u128 {
     sha256_128(&[trace.as_str().as_bytes(), &request.body].concat())
 }
@@ -128,7 +129,7 @@ impl Endpoint for Delete {
         Needs::of_in(Action::Delete, Resource::Assessment, Target::Trace(self.0.trace.clone()))
     }
 
-    /// What is not there need not be deleted.
+    /// A missing assessment need not be deleted.
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
         if let Some(trace) = scope.known_trace(&self.0.trace)? {
             store.assessment_delete(&trace, &self.0.id).await?;

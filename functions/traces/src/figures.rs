@@ -19,9 +19,9 @@ fn experiments(ids: &[String]) -> Result<Vec<ExperimentId>> {
     known_experiments(&ids.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// What MLflow's `MetricAggregation` takes.
+/// The checks of MLflow's `MetricAggregation`.
 fn aggregation(sent: &message::MetricAggregation) -> Result<Aggregation> {
-    // To MLflow, what names no type is the first.
+    // In MLflow, a request without a type means the first one.
     let (plain, name) = match sent.aggregation_type.unwrap_or(AggregationType::Count) {
         AggregationType::Percentile => {
             return match sent.percentile_value {
@@ -60,7 +60,7 @@ impl Endpoint for Query {
         let view = match asked.view_type {
             Some(ViewOfMetrics::Spans) => MetricView::Spans,
             Some(ViewOfMetrics::Assessments) => MetricView::Assessments,
-            // To MLflow, what names no view is the first.
+            // In MLflow, a request without a view means the first one.
             Some(ViewOfMetrics::Traces) | None => MetricView::Traces,
         };
         let is_split =

@@ -48,7 +48,7 @@ impl Endpoint for LinkToRun {
             }
         }
         store.trace_link_to_run(&traces, self.run.as_str()).await?;
-        // Of a run that is not there, nothing says who may link what comes to it.
+        // If the run is not there, nothing says who may link traces to it.
         if let Some(run) = scope.known_run(&self.run)? {
             store.traces_await(&awaited, &run).await?;
         }

@@ -20,7 +20,7 @@ pub(crate) fn check_number(traces: usize) -> Result<()> {
     if traces <= MOST { Ok(()) } else { Err(Error::invalid(format!("A request names at most {MOST} traces."))) }
 }
 
-/// To read a trace, and what it tells of.
+/// To read a trace, and the other entities that it shows.
 fn readable(trace: &TraceId) -> Needs {
     let trace = Target::Trace(trace.clone());
     with_traces(Needs::read(trace.clone()), [trace])

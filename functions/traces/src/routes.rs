@@ -42,7 +42,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<delete::Delete>("POST", "traces/delete-traces", Delete(Trace)),
         Route::to::<tags::Set>("PATCH", "traces/{request_id}/tags", Update(Trace)),
         Route::to::<tags::Delete>("DELETE", "traces/{request_id}/tags", Update(Trace)),
-        // As in MLflow, the run is what is changed.
+        // As in MLflow, the run counts as changed.
         Route::to::<link::LinkToRun>("POST", "traces/link-to-run", Update(Run)),
         Route::to::<link::LinkPrompts>("POST", "traces/link-prompts", Update(Trace)),
         //

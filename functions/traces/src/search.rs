@@ -36,7 +36,7 @@ impl Endpoint for Search {
 
     fn read(request: &Request) -> Result<Self> {
         let asked: message::SearchTraces = request.read()?;
-        // What is no experiment is passed over, as in MLflow.
+        // Locations other than experiments are passed over, as in MLflow.
         let places = asked.locations.iter().filter_map(|location| location.mlflow_experiment.as_ref());
         let experiments: Vec<_> = places.map(|place| place.experiment_id.as_str()).collect();
         TraceSearch::read(&experiments, &asked.filter, asked.max_results, &asked.order_by, &asked.page_token).map(Self)

@@ -1,11 +1,11 @@
-//! What traces tell of something else, and who may see that.
+//! The other entities that traces show, and the rights to see them.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::ExperimentId;
 use mlflow_api::traces::{MODEL_ID, SOURCE_RUN, TraceInfo};
 use search::trace::Related;
 
-/// These needs of a request whose answer holds traces: those, or what is in these experiments.
+/// These needs of a request whose answer holds traces: these ones, or those of these experiments.
 pub(crate) fn with_traces(needs: Needs, traces: impl IntoIterator<Item = Target>) -> Needs {
     needs.showing([Resource::Run, Resource::LoggedModel]).showing_in(Resource::Assessment, traces)
 }
@@ -23,8 +23,9 @@ pub(crate) fn trace(scope: &Scope, named: &Target, mut info: TraceInfo) -> Trace
     info
 }
 
-/// To read the traces of experiments, and what they are selected or sorted by: what is found tells of that. An experiment that may not be read is an
-/// error, as in MLflow, and so is to name none, unless all may be read.
+/// To read the traces of experiments, and the entities that they are selected or sorted by: the
+/// found traces give these away. An experiment that may not be read is an error, as in MLflow. So
+/// is a request without experiments, unless all may be read.
 pub(crate) fn of_traces_in(experiments: &[ExperimentId], by: impl IntoIterator<Item = Related>) -> Needs {
     let targets = || experiments.iter().copied().map(Target::Experiment);
     let needs = Needs::nothing().and_in(Action::Read, Resource::Trace, targets());

@@ -1,4 +1,4 @@
-//! What clients say about traces as a whole.
+//! Requests of clients about traces as a whole.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use entities::now_ms;

@@ -1,8 +1,9 @@
-//! What MLflow's UI asks for and this server does not have. The answers here make its pages show an empty or absent feature, where a
-//! 404 would make them show an error (`docs/ui.md`).
+//! Requests of MLflow's UI for features that this server does not have. The answers here make its
+//! pages show an empty or absent feature, where a 404 would make them show an error (`docs/ui.md`).
 //!
-//! These rows are no endpoints: they are not in [`crate::routes`], count as missing in `docs/coverage.md`, and stand only under
-//! `/ajax-api`. A client that asks for the same under `/api` gets MLflow's 404, and never mistakes what is missing for an empty result.
+//! These rows are no endpoints: they are not in [`crate::routes`], count as missing in
+//! `docs/coverage.md`, and are only served under `/ajax-api`. A client that asks for the same under
+//! `/api` gets MLflow's 404. So it never mistakes a missing feature for an empty result.
 
 use service::Paths::{AjaxV2, AjaxV3};
 use service::Route;

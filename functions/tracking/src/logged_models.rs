@@ -175,7 +175,7 @@ impl Endpoint for DeleteTag {
         Ok(Self { model: model_of_path(request)?, key: request.path_part("tag_key").to_owned() })
     }
 
-    /// As MLflow has it, who takes away a tag has to have the right to delete the model.
+    /// As in MLflow, deleting a tag needs the right to delete the model.
     fn needs(&self) -> Needs {
         Needs::delete(Target::LoggedModel(self.model.clone()))
     }
@@ -200,7 +200,7 @@ impl Endpoint for Search {
         let experiments = self.0.experiments.iter().copied().map(Target::Experiment);
         let models = Needs::nothing().and_in(Action::List, Resource::LoggedModel, experiments);
         let models = models.or(Needs::list(Resource::LoggedModel)).showing([Resource::Run]);
-        // What is found would tell of the runs by which it was looked for.
+        // The found models would give away the runs that the filter names.
         models.and(Action::Read, self.0.asks_for_runs().then_some(Target::Any(Resource::Run)))
     }
 

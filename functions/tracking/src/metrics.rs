@@ -47,7 +47,8 @@ impl Endpoint for History {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Metrics> {
         let run = (self.run_id.clone(), known_run(scope, &self.run_id)?);
-        // Who asks for pages follows tokens; who does not, as clients in R and Java, gets everything or an error.
+        // A client that asks for pages follows tokens. Other clients, such as those in R and Java,
+        // get everything or an error.
         let most = match self.max_results {
             Some(results) => results.min(points_on_page(&self.metric)?),
             None => points_in_answer(&self.metric)?,
@@ -158,7 +159,8 @@ impl Endpoint for HistoryBulkInterval {
     }
 }
 
-/// The runs of these ids. What no run can have is the id of none, whose history is empty. There may be no ids.
+/// The runs of these ids. An impossible id belongs to no run, and its history is empty. There may
+/// be no ids.
 fn runs_needed<'a>(run_ids: impl IntoIterator<Item = &'a String>) -> Needs {
     let run = |run_id: &String| RunId::parse(run_id).map_or(Target::Nothing(Resource::Run), Target::Run);
     Needs::of(Action::Read, run_ids.into_iter().map(run)).or(Needs::read(Target::Nothing(Resource::Run)))

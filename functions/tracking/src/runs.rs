@@ -1,4 +1,4 @@
-//! Endpoints of `runs/…`, but for what is logged.
+//! Endpoints of `runs/…`, without those that log data.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::key_value::pairs;

@@ -1,4 +1,4 @@
-//! What the server says of itself.
+//! The server's description of itself.
 
 use access::{Needs, Scope};
 use mlflow_api::{Request, Result};
@@ -7,14 +7,15 @@ use service::Endpoint;
 
 use crate::store::Store;
 
-/// The version of MLflow whose API this server speaks. Clients decide by it what they may ask for.
+/// The version of MLflow whose API this server speaks. Clients decide by it which requests they may
+/// send.
 pub const VERSION: &str = "3.17.2";
 
-/// What the UI may report of its use: nothing, to nobody.
+/// The UI's settings for reporting its use: nothing, to nobody.
 pub(crate) const NO_TELEMETRY: &str =
     r#"{"disable_ui_telemetry":true,"disable_ui_events":[],"ui_rollout_percentage":0}"#;
 
-/// `server-info`: what the server can do.
+/// `server-info`: the abilities of the server.
 #[derive(Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "MLflow's answer is a list of switches")]
 pub(crate) struct ServerInfo {
@@ -26,7 +27,7 @@ pub(crate) struct ServerInfo {
     presigned_upload_run_id_supported: bool,
     presigned_upload_model_id_supported: bool,
     features_enabled: Features,
-    /// What MLflow says from 3.18 on, of artifacts in a bucket.
+    /// MLflow's fields about artifacts in a bucket, from 3.18 on.
     #[serde(flatten)]
     in_bucket: Option<InBucket>,
 }
@@ -78,13 +79,14 @@ impl Endpoint for Info {
 }
 
 const INFO: ServerInfo = ServerInfo {
-    // The UI hides what only MLflow's SQL store has; this server has it.
+    // The UI hides features that only MLflow's SQL store has; this server has them.
     store_type: "SqlStore",
     workspaces_enabled: false,
     trace_archival_enabled: false,
     multipart_uploads_enabled: false,
     multipart_downloads_enabled: false,
-    // The endpoint takes both ids. What it answers depends on where the artifacts of the run or of the model are.
+    // The endpoint takes both ids. Its answer depends on where the artifacts of the run or of the
+    // model are.
     presigned_upload_run_id_supported: true,
     presigned_upload_model_id_supported: true,
     features_enabled: Features { gateway: false },

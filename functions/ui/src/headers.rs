@@ -1,4 +1,4 @@
-//! What is said to a browser about each answer: for how long it may keep it, and what the page may do.
+//! Headers for browsers: how long an answer may be cached, and what the page may do.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -8,12 +8,14 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Files below this path have a digest of their content in their names.
 const HASHED: &str = "/static-files/static/";
-/// A page that shows a trace inside a notebook, which comes from another origin. It asks the API for nothing but what it shows.
+/// A page that shows a trace inside a notebook, which comes from another origin. It asks the API
+/// only for that trace.
 const FRAMED: &str = "/static-files/lib/notebook-trace-renderer/";
 
-/// What the page may load and run. `blob:` is what its workers and images come from. Its styles are made by scripts, and Vega,
-/// Plotly and AJV compile functions from what they draw or check. Descriptions may show images of other sites; data goes to none but the
-/// bucket with the artifacts, which the server sends the page to.
+/// The content that the page may load and run. Its workers and images come from `blob:`. Its styles
+/// are made by scripts. Vega, Plotly and AJV compile functions from charts and schemas.
+/// Descriptions may show images of other sites. Data only goes to the bucket with the artifacts, to
+/// which the server sends the page.
 const POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-eval' blob:; worker-src 'self' blob:; \
                       style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; font-src 'self' data:; \
                       media-src 'self' data: blob: https:; connect-src 'self' data: blob:{bucket}; \
@@ -24,7 +26,7 @@ const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-or
 /// The policy for artifacts in a bucket of this origin, or in none.
 pub(crate) fn policy(bucket: Option<&str>) -> HeaderValue {
     let bucket = bucket.map(|origin| format!(" {origin}")).unwrap_or_default();
-    // What is no origin would allow something else.
+    // A text that is no origin could allow something else.
     let is_origin = bucket.chars().all(|character| character.is_ascii_alphanumeric() || " :/.-".contains(character));
     let policy = POLICY.replace("{bucket}", if is_origin { &bucket } else { "" });
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))

@@ -18,12 +18,13 @@ use tower_http::services::ServeDir;
 
 pub use row::DOMAIN;
 
-/// What is answered to GET, as MLflow's list of endpoints has it; what is added to the page aside.
+/// The paths that are answered to GET, as MLflow's list of endpoints has them, without additions to
+/// the page.
 pub const PATHS: [&str; 2] = [INDEX, "/static-files/{path}"];
 const INDEX: &str = "/";
 
-/// The routes of the user interface over the build in a directory. Where none is there, `/` says how to get it. Where artifacts are in a
-/// bucket, its origin is what the page may read files from.
+/// The routes of the user interface over the build in a directory. If there is no build, `/` says
+/// how to get it. If artifacts are in a bucket, the page may read files from the bucket's origin.
 pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
     let build = directory.to_owned();
     let files = ServeDir::new(directory)

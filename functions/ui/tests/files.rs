@@ -1,4 +1,4 @@
-//! What is served from a build, and what is not.
+//! The files of a build that are served, and those that are not.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::fs;
@@ -8,7 +8,7 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
-/// A build, and a file beside it.
+/// A build, and a file next to it.
 fn build() -> tempfile::TempDir {
     let parent = tempfile::tempdir().unwrap();
     let build = parent.path().join("build");

@@ -1,4 +1,4 @@
-//! What an authorizer has written along with what a request does.
+//! The authorizer's own writes in the transactions of a request.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,8 +12,8 @@ use crate::guard::Guarded;
 use crate::identity::{Caller, Identity};
 use crate::kind::Resource;
 
-/// Says what is to be written in the transactions of one request beside what the request is about, such as its caller's grant on what he
-/// creates.
+/// Gives the additional writes for the transactions of one request, such as its caller's grant on a
+/// new entity.
 #[derive(Clone, Default)]
 pub struct Along {
     by: Option<(Arc<dyn Authorizer>, Identity)>,
@@ -21,9 +21,10 @@ pub struct Along {
 }
 
 impl Along {
-    /// What an authorizer wants written of what this caller does.
+    /// The additional writes that an authorizer wants for this caller's request.
     ///
-    /// The models are those that the authorizer was asked about, by their names, with their ids at that time.
+    /// The models are those that the authorizer was asked about, by their names, with their ids at
+    /// that time.
     pub(crate) fn of(
         authorizer: &Arc<dyn Authorizer>,
         identity: &Identity,
@@ -38,8 +39,9 @@ impl Along {
         self.models.get(&RegisteredModelName::named(name))?.as_deref()
     }
 
-    /// Whether the model that has this name and this id is the one that the authorizer was asked about. Names of models are given to others
-    /// while a request is under way, and what was allowed for one model is not allowed for another.
+    /// Whether the model that has this name and this id is the one that the authorizer was asked
+    /// about. A name may pass to another model during a request. A permission for one model is none
+    /// for the other.
     #[must_use]
     pub fn is_asked_about(&self, name: &str, id: &str) -> bool {
         self.models.get(&RegisteredModelName::named(name)).is_none_or(|asked| asked.as_deref() == Some(id))
@@ -51,7 +53,7 @@ impl Along {
         self.by.as_ref().map(|(_, identity)| identity.workspace.clone()).unwrap_or_default()
     }
 
-    /// Nothing: for what no request does.
+    /// No writes: for changes without a request.
     #[must_use]
     pub fn nothing() -> Self {
         Self::default()
@@ -68,8 +70,9 @@ impl Along {
         }
     }
 
-    /// What to write where an entity of a kind is created, which is or will be this guard. Its `id` tells it from others that had its name
-    /// before; its `home` is what the rows of a registered model are kept under, whatever it is called later, and for all else its name.
+    /// The writes that go with the creation of an entity of a kind, which is or will be this guard.
+    /// Its `id` tells it from others that had its name before. Its `home` is its name; for a
+    /// registered model, it is the name that its rows are kept under, even after a renaming.
     #[must_use]
     pub fn created(&self, kind: Resource, guarded: &Guarded, id: &str, home: &str) -> Vec<Write> {
         self.of_event(Event::Created { kind, guarded, id, home })

@@ -1,4 +1,4 @@
-//! From what a request needs to what is asked of the authorizer.
+//! Turns the needs of a request into asks for the authorizer.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,14 +15,15 @@ use crate::needs::{Need, Needs};
 use crate::resolve::Place;
 use crate::workspaces::check;
 
-/// What is asked about one need, and where its target is: nowhere, where that is in another workspace.
+/// The ask about one need, and the place of its target: `None`, where that is in another workspace.
 pub(crate) struct Asked {
     pub(crate) place: Option<Place>,
     /// Everything that has to be allowed.
     pub(crate) asks: Vec<Ask>,
 }
 
-/// What is asked about each need, in their order, who asks, and what was read for the answer, if guards are looked at.
+/// The asks for each need, in their order; the caller; and the items that were read for the answer,
+/// if guards are looked at.
 pub(crate) async fn ask(
     authorizer: &dyn Authorizer,
     looks: bool,
@@ -48,7 +49,8 @@ pub(crate) async fn ask(
         let is_looked_at = wanted.iter().any(|guard| matches!(guard, Guarded::Workspace(_)));
         let (mut identity, mut read) =
             authorizer.read(identity, table, &wanted.into_iter().collect::<Vec<_>>()).await?;
-        // What is found of an entity says that its workspace is there. Where nothing is found, perhaps that is not, either.
+        // A found entity shows that its workspace exists. If nothing is found, the workspace may
+        // not exist, either.
         if is_elsewhere && !is_looked_at && !holds_any_of(&read, &identity.workspace)? {
             let more;
             (identity, more) = authorizer.read(identity, table, &[here]).await?;
@@ -93,7 +95,8 @@ fn one(need: &Need, guard: Guarded, stored: Option<Stored>) -> Ask {
     Ask { action: need.action, kind, guard, stored }
 }
 
-/// What guards the target of a need: each of the experiments of an evaluation dataset, if there is any, and one thing for all else.
+/// The guards of a need's target: each of the experiments of an evaluation dataset, if there is
+/// any, and one guard for all else.
 fn guards(
     need: &Need,
     place: Option<&Place>,

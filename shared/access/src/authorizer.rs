@@ -1,4 +1,4 @@
-//! Who is calling, and what they may do.
+//! The interface of authorizers: they decide who is calling, and what callers may do.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::guard::{Ask, Guarded, Read};
 use crate::identity::{Arrived, Identity};
 use crate::kind::Resource;
 
-/// As many of what a list may show are few: they are read with one request.
+/// A list that may show up to so many entities is short: their guards are read with one request.
 const FEW: usize = 100;
 
-/// Says what lists may show to one caller, where rules decide that and no set.
+/// Decides what lists may show to one caller, where rules decide that and no set.
 pub trait Sight: Send + Sync + fmt::Debug {
     /// Whether an entity of this kind may be shown that this guards.
     fn shows(&self, kind: Resource, guarded: &Guarded) -> bool;
@@ -24,15 +24,15 @@ pub trait Sight: Send + Sync + fmt::Debug {
     fn all(&self, kind: Resource) -> Option<Vec<Guarded>>;
 }
 
-/// What a list may show.
+/// The entities that a list may show.
 #[derive(Clone, Debug, Default)]
 pub enum Visible {
     /// Everything in the workspace.
     #[default]
     Everything,
-    /// What these guard, and nothing else. An experiment shows its scorers, too.
+    /// The entities that these guard, and no others. An experiment shows its scorers, too.
     Only(Arc<HashSet<Guarded>>),
-    /// What rules admit.
+    /// The entities that rules admit.
     Which(Arc<dyn Sight>),
 }
 
@@ -43,8 +43,8 @@ impl Visible {
         Self::Only(Arc::default())
     }
 
-    /// Whether a list may show what this guards. A search asks before it counts an item for its page, so that pages are full and a token
-    /// tells nothing.
+    /// Whether a list may show the entities of this guard. A search asks before it counts an item
+    /// for its page. So pages are full, and a token gives nothing away.
     #[must_use]
     pub fn shows(&self, guarded: &Guarded) -> bool {
         self.shows_as(guarded.resource(), guarded)
@@ -78,7 +78,7 @@ impl Visible {
     }
 }
 
-/// Something that happened to a guard, of which an authorizer may have to write something.
+/// A change of a guarded entity. An authorizer may have to write something then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// It was created.
@@ -87,9 +87,9 @@ pub enum Event<'a> {
         kind: Resource,
         /// It.
         guarded: &'a Guarded,
-        /// What tells it from others that had its name before.
+        /// The id that tells it from others that had its name before.
         id: &'a str,
-        /// What its rows are kept under.
+        /// The name that its rows are kept under.
         home: &'a str,
     },
     /// It is called otherwise now.
@@ -98,31 +98,33 @@ pub enum Event<'a> {
     Deleted(&'a Guarded),
 }
 
-/// Decides who is calling and what they may do. One a process.
+/// Decides who is calling and what callers may do. One per process.
 pub trait Authorizer: Send + Sync {
-    /// Who sent a request, as far as the process knows. What it was told a while ago counts only once [`read`](Self::read) or
-    /// [`confirm`](Self::confirm) has looked again.
+    /// The sender of a request, as far as the process knows. Its earlier knowledge counts only once
+    /// [`read`](Self::read) or [`confirm`](Self::confirm) has looked again.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED`, where nobody known did.
+    /// `UNAUTHENTICATED`, where the sender is not known.
     fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>>;
 
-    /// Whether there are workspaces beside the default one. Where there are not, a request that names any is refused.
+    /// Whether there are workspaces other than the default one. If there are none, a request that
+    /// names any is refused.
     fn has_workspaces(&self) -> bool {
         false
     }
 
-    /// Whether it has to know what the table says of guards. Where it does, they are looked up with one more request; where it does not,
-    /// nothing is read for it.
+    /// Whether it needs the table's items of guards. If so, they are looked up with one more
+    /// request. If not, nothing is read for it.
     fn looks(&self) -> bool {
         true
     }
 
-    /// The caller as the tables say it now, and what they say of guards and of what else it wants to know of him: with one request to
-    /// DynamoDB, none where all of it was read a moment ago, and one more each time that the caller turns out to have changed.
+    /// The current state of the caller, of guards, and of other items that the authorizer wants.
+    /// One request to DynamoDB, or none where all of it was read a moment ago. One more each time
+    /// that the caller turns out to have changed.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED`, where the caller's credentials count no longer.
+    /// `UNAUTHENTICATED`, where the caller's credentials are no longer valid.
     fn read<'a>(
         &'a self,
         identity: Identity,
@@ -153,17 +155,18 @@ pub trait Authorizer: Send + Sync {
         read: &'a Read,
     ) -> BoxFuture<'a, Result<Vec<bool>>>;
 
-    /// What lists may show to the caller.
+    /// The entities that lists may show to the caller.
     fn visible<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visible>>;
 
-    /// What it wants written in the transaction that creates, renames or deletes something.
+    /// The writes that it adds to the transaction that creates, renames or deletes something.
     fn writes(&self, identity: &Identity, event: Event<'_>) -> Vec<Write> {
         let _ = (identity, event);
         Vec::new()
     }
 }
 
-/// Lets everybody do everything: whoever got here was admitted by the gateway, or is on the same machine.
+/// Lets everybody do everything: the gateway has admitted each caller, or he is on the same
+/// machine.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmitEverybody;
 

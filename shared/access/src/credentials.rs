@@ -1,11 +1,11 @@
-//! What a request says to prove who sent it.
+//! The credentials by which a request proves its sender.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use mlflow_api::{Error, UserName};
 
-/// Credentials of a request. What is shown of them for debugging holds no secret.
+/// Credentials of a request. Their debug output holds no secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
     /// A user's name and password.
@@ -18,14 +18,14 @@ pub enum Credentials {
     Signature(String),
 }
 
-/// What a request was sent with.
+/// The credentials of a request, with its circumstances.
 #[derive(Debug)]
 pub struct Sent {
     /// The credentials.
     pub credentials: Credentials,
     /// The address that it came from.
     pub from: Option<IpAddr>,
-    /// What is answered if they are nobody's.
+    /// The answer if they are nobody's.
     pub refusal: Error,
 }
 

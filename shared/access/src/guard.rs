@@ -1,4 +1,4 @@
-//! What is asked of an authorizer.
+//! The asks of an authorizer.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use table::{Item, TableKey};
 
 use crate::kind::{Action, Resource};
 
-/// What permissions are kept for: what guards the entities that a request names.
+/// The entities that permissions are kept for. They guard the entities that a request names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Guarded {
     /// The workspace, where something of a kind is created or listed.
@@ -24,7 +24,7 @@ pub enum Guarded {
     RegisteredModel(RegisteredModelName),
     /// An evaluation dataset of no experiment, or one whose experiments nobody has asked for.
     EvaluationDataset(EvaluationDatasetId),
-    /// A user, for what is done to himself.
+    /// A user, for operations on himself.
     User(UserName),
     /// Nothing, for there is no entity of the kind under the id that the request names, or none in the caller's workspace.
     Absent(Resource),
@@ -44,7 +44,8 @@ impl Guarded {
         }
     }
 
-    /// The key of the item that says of it what [`Stored`] holds; for a workspace other than the default one, that of its own item.
+    /// The key of the item that [`Stored`] is read from; for a workspace other than the default
+    /// one, that of its own item.
     #[must_use]
     pub fn key(&self, workspace: &Workspace) -> Option<Key> {
         match self {
@@ -62,7 +63,7 @@ pub(crate) fn workspace_key(workspace: &Workspace) -> Key {
     rows::Workspace::key(&workspace.as_str().into())
 }
 
-/// What the table says of a guard.
+/// The state of a guard in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// The workspace that it belongs to.
@@ -71,14 +72,14 @@ pub struct Stored {
     pub is_prompt: bool,
     /// The user who created it, where that is known.
     pub owner: Option<String>,
-    /// What tells a registered model from every other that had its name before.
+    /// The id that tells a registered model from every other that had its name before.
     pub id: Option<String>,
-    /// What the rows of a registered model are kept under, where that is not its name.
+    /// The name that the rows of a registered model are kept under, where that is not its own.
     pub home: Option<String>,
 }
 
 impl Stored {
-    /// What an item says of a guard.
+    /// The state of a guard, from its item.
     ///
     /// # Errors
     /// An internal one, if it cannot be read.
@@ -105,15 +106,16 @@ pub(crate) fn experiments_of(dataset: &Item) -> impl Iterator<Item = ExperimentI
 /// One thing that is asked of an authorizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// What is to be done.
+    /// The action.
     pub action: Action,
-    /// To what kind of entity. It is a prompt, or a prompt's version, only if that is known.
+    /// The kind of entity. It is a prompt, or a prompt's version, only if that is known.
     pub kind: Resource,
-    /// What guards it.
+    /// Its guard.
     pub guard: Guarded,
-    /// What the table says of that; `None` where it has nothing, and where the authorizer does not look.
+    /// The state of the guard in the table; `None` where there is none, and where the authorizer
+    /// does not look.
     pub stored: Option<Stored>,
 }
 
-/// What was read for an authorizer: guards, and what it asked for itself.
+/// The items that were read for an authorizer: guards, and those that it asked for itself.
 pub type Read = HashMap<TableKey, Item>;

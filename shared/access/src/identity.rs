@@ -1,4 +1,4 @@
-//! Who sent a request, and how it arrived.
+//! The sender of a request, and how it arrived.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,16 +20,17 @@ pub struct User {
     pub is_admin: bool,
     /// Ids of his roles.
     pub roles: Vec<u32>,
-    /// How often what the table says of him has changed.
+    /// How often his item has changed.
     pub version: u32,
 }
 
-/// Who is calling.
+/// The caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// Somebody whom the gateway or the loopback address has admitted, and of whom nothing else is known.
     Somebody,
-    /// A principal of AWS that has signed the request, and is no user: whoever the gateway admits may do everything.
+    /// A principal of AWS that has signed the request, and is no user. Everybody whom the gateway
+    /// admits may do everything.
     Principal(Arc<str>),
     /// A user.
     User(Arc<User>),
@@ -56,23 +57,24 @@ impl Caller {
     }
 }
 
-/// Who is calling, where, and with which credentials. Calls within the server carry it on.
+/// The caller, with workspace and credentials. Calls within the server carry it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Who.
+    /// The caller.
     pub caller: Caller,
-    /// The workspace that the request is about. What belongs to another one is not there for it.
+    /// The workspace of the request. It does not see entities of another one.
     pub workspace: Workspace,
     /// Whether there are others than the default one: then an id may be that of something in another workspace.
     pub has_workspaces: bool,
-    /// What the credentials leave out.
+    /// The limits of the credentials.
     pub restriction: Restriction,
-    /// What the request was sent with, where the authorizer may have to look at it again.
+    /// The credentials of the request, where the authorizer may have to look at them again.
     pub sent: Option<Arc<Sent>>,
 }
 
 impl Identity {
-    /// Somebody in the default workspace: who has been admitted by others, and rows that are open to everybody.
+    /// Somebody in the default workspace: callers whom others have admitted, and rows that are open
+    /// to everybody.
     #[must_use]
     pub fn somebody() -> Self {
         Self {
@@ -85,7 +87,7 @@ impl Identity {
     }
 }
 
-/// What the gateway found out about who signed a request (IAM).
+/// The gateway's findings about the signer of a request (IAM).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayIdentity {
     /// The AWS account.
@@ -96,13 +98,13 @@ pub struct GatewayIdentity {
     pub user: String,
 }
 
-/// What is known of a request where it came in, and stands in none of its headers. The server of a laptop and the Lambda put it
-/// into the extensions of the request.
+/// Facts about a request that none of its headers has, only the place where it came in. The server
+/// of a laptop and the Lambda put them into the extensions of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The address that the request came from.
     pub peer: Option<IpAddr>,
-    /// Who signed it, where the gateway asked for that.
+    /// The principal that signed it, where the gateway checked that.
     pub gateway: Option<GatewayIdentity>,
     /// Whether it came over TLS: to the gateway, or to a proxy whose word counts.
     pub is_secure: bool,
@@ -115,18 +117,20 @@ pub struct Arrived {
     pub method: Method,
     /// Path, as it was sent.
     pub path: String,
-    /// What stands behind the `?`, if there is one.
+    /// The part after the `?`, if there is one.
     pub query: Option<String>,
-    /// Headers. Whoever sent the request has written them all.
+    /// Headers. The sender has written them all, so they prove nothing.
     pub headers: HeaderMap,
-    /// What is known of it beside them.
+    /// What else is known of it.
     pub entry: Entry,
 }
 
 impl GatewayIdentity {
-    /// The account with the user or the role, such as `123456789012:role/train`. `None` for what has no name of its own.
+    /// The account with the user or the role, such as `123456789012:role/train`. `None` for a
+    /// principal without a name of its own.
     ///
-    /// The name of a role's session is not in it, as its user chooses that; nor is the path of a role, which sessions do not tell.
+    /// The name of a role's session is not in it, as its user chooses that. Nor is the path of a
+    /// role, which sessions do not tell.
     #[must_use]
     pub fn principal(&self) -> Option<String> {
         principal_of(&self.arn)

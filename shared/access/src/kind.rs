@@ -1,11 +1,12 @@
-//! What is done, and to which kinds of entities.
+//! Actions, and the kinds of entities.
 
-/// What is done to an entity.
+/// An action on an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Create one: in the workspace, or in what guards it.
+    /// Create one: in the workspace, or in the entity that guards it.
     Create,
-    /// Show it among others. What the caller may not read is left out of the answer and is no error.
+    /// Show it among others. Entities that the caller may not read are left out of the answer,
+    /// which is no error.
     List,
     /// Read it.
     Read,
@@ -15,11 +16,13 @@ pub enum Action {
     Update,
     /// Delete or restore it.
     Delete,
-    /// Change what only those may who may delete it.
+    /// Change parts that only those may change who may delete it.
     Manage,
-    /// Say what others may do with it. Whoever may manage it may, unless his credentials are narrowed.
+    /// Decide what others may do with it. A caller who may manage it may, unless his credentials
+    /// are narrowed.
     Share,
-    /// Show it, or its id, in an answer about something else. What the caller may not see is left out of the answer and is no error.
+    /// Show it, or its id, in an answer about something else. Entities that the caller may not see
+    /// are left out of the answer, which is no error.
     Show,
 }
 
@@ -62,7 +65,7 @@ pub enum Resource {
     Workspace,
     /// A user, named by his name.
     User,
-    /// A role, with what it grants and who has it.
+    /// A role, with its grants and its users.
     Role,
 }
 
@@ -77,7 +80,7 @@ impl Resource {
         }
     }
 
-    /// The same kind of what is a prompt.
+    /// The same kind for prompts.
     pub(crate) const fn of_prompt(self) -> Self {
         match self {
             Self::RegisteredModel => Self::Prompt,
@@ -87,12 +90,13 @@ impl Resource {
     }
 }
 
-/// What a row of a route table needs at least, for its reader: every request has to need that.
+/// The least need of a row of a route table, for its reader: every request has to need that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Open to everybody, who need not say who they are.
     Open,
-    /// Open to all who are known: the answer says no word about anybody's data, or asks for itself what may be seen.
+    /// Open to all known callers: the answer has nobody's data, or the endpoint asks itself what
+    /// may be seen.
     SignedIn,
     /// Create an entity of this kind.
     Create(Resource),
@@ -106,7 +110,7 @@ pub enum Permission {
     Update(Resource),
     /// Delete or restore it.
     Delete(Resource),
-    /// Change what only those may who may delete it.
+    /// Change parts that only those may change who may delete it.
     Manage(Resource),
 }
 

@@ -1,10 +1,10 @@
-//! What an endpoint needs.
+//! The needs of an endpoint.
 
 use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, RunId, TraceId, UserName};
 
 use crate::kind::{Action, Permission, Resource};
 
-/// What an endpoint acts on.
+/// The target of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// No entity in particular: one that is to be created, or all that the caller may see.
@@ -52,15 +52,16 @@ impl Target {
 /// One thing that an endpoint needs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Need {
-    /// What it does.
+    /// The action.
     pub action: Action,
-    /// To what kind of entity: that of the target, or one that is in it.
+    /// The kind of entity: that of the target, or one that is in it.
     pub kind: Resource,
-    /// To what.
+    /// The target.
     pub target: Target,
     /// Whether everybody is told that there is no such entity: nobody is asked then whether the caller may know.
     pub tells_of_absence: bool,
-    /// Whether the authorizer has to be one that looks at guards: what is named is only named, and nothing is read to find it for any other.
+    /// Whether only an authorizer that looks at guards has to check these needs. For any other,
+    /// nothing is read to find the named entities.
     pub only_if_looked_at: bool,
 }
 
@@ -117,13 +118,13 @@ impl Needs {
         Self::nothing().and(action, targets)
     }
 
-    /// The same on what is in an entity.
+    /// The same for entities within another one.
     #[must_use]
     pub fn of_in(action: Action, resource: Resource, target: Target) -> Self {
         Self::nothing().and_in(action, resource, [target])
     }
 
-    /// These needs and others. What is named twice is needed once.
+    /// These needs and others. Targets that are named twice are needed once.
     #[must_use]
     pub fn and(self, action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
         self.with(targets.into_iter().map(|target| (action, target.resource(), target)))
@@ -214,8 +215,9 @@ impl Needs {
         self.0.iter()
     }
 
-    /// Whether they hold what a route's row says is the least, and nothing where nothing guards the row. A row that names an experiment is
-    /// one whose requests may name any of what experiments guard.
+    /// Whether they hold at least the permission of a route's row, and nothing where nothing guards
+    /// the row. If a row names an experiment, its requests may name anything that experiments
+    /// guard.
     #[must_use]
     pub fn include(&self, permission: Permission) -> bool {
         match permission.action() {

@@ -1,4 +1,4 @@
-//! What narrowed credentials reach.
+//! The reach of narrowed credentials.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Restriction {
         let is_in_reach = match (&self.experiment, &ask.guard) {
             (None, _) => true,
             (Some(experiment), Guarded::Experiment(other) | Guarded::Scorer(other, _)) => experiment == other,
-            // A list leaves out what is not in reach.
+            // A list leaves out entities that are out of reach.
             (Some(_), Guarded::Workspace(_)) => ask.action == Action::List,
             (Some(_), _) => false,
         };
@@ -32,7 +32,7 @@ impl Restriction {
             }
     }
 
-    /// What lists may show of what they may show to the user.
+    /// Narrows a list that the user may see to the part within the reach of the credentials.
     pub(crate) fn narrow(&self, visible: Visible) -> Visible {
         match (self.only, self.experiment) {
             (Only::Ingest, _) => Visible::nothing(),
@@ -42,7 +42,7 @@ impl Restriction {
     }
 }
 
-/// What may be shown of one experiment.
+/// The part of a list that belongs to one experiment.
 #[derive(Debug)]
 struct InReach {
     experiment: ExperimentId,

@@ -1,4 +1,4 @@
-//! From what a request names to what is stored.
+//! Finds the stored entities that a request names.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::needs::Target;
 /// Targets that are looked up at a time.
 const AT_ONCE: usize = 16;
 
-/// What a target is in the table.
+/// The place of a target in the table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Place {
     /// Nothing there yet, or nothing in particular.
@@ -33,7 +33,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// What guards it.
+    /// Its guard.
     pub(crate) fn guarded(&self, target: &Target) -> Guarded {
         match self {
             Self::Workspace => Guarded::Workspace(target.resource()),
@@ -49,9 +49,10 @@ impl Place {
     }
 }
 
-/// Resolves targets, in their order; `None` where there is no such entity. Ids made by this server say where their entity is: no request.
-/// One request for each run or logged model whose id was made elsewhere, one for each name of an experiment, and one for each hundred traces;
-/// none for what is named again.
+/// Resolves targets, in their order; `None` where there is no such entity. Ids made by this server
+/// contain the place of their entity, and take no request. One request for each run or logged model
+/// whose id was made elsewhere, for each name of an experiment, and per hundred traces. A target
+/// that is named again takes none.
 pub(crate) async fn resolve(table: &Table, workspace: &Workspace, targets: &[&Target]) -> Result<Vec<Option<Place>>> {
     let mut seen = HashSet::new();
     let once: Vec<_> = targets.iter().copied().filter(|target| seen.insert(*target)).collect();

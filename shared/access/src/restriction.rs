@@ -1,17 +1,17 @@
-//! What credentials leave out of what their user may do.
+//! The limits that credentials set to the rights of their user.
 
 use mlflow_api::ExperimentId;
 
-/// What the credentials of a request leave out of what its caller may do.
+/// The limits that the credentials of a request set to the rights of its caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restriction {
     /// The one experiment that they are for; `None`, if they are for everything.
     pub experiment: Option<ExperimentId>,
-    /// What may be done with them.
+    /// The actions that they are limited to.
     pub only: Only,
 }
 
-/// What may be done with credentials.
+/// The actions that credentials are limited to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Only {
     /// Whatever their user may do.

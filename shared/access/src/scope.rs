@@ -1,4 +1,4 @@
-//! What a request may touch.
+//! The entities that a request may touch.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
@@ -32,14 +32,14 @@ impl<T> Deref for Granted<T> {
     }
 }
 
-/// What a request may touch: who is calling, in which workspace, and what its needs were resolved to.
+/// The entities that a request may touch: its caller, its workspace, and its resolved needs.
 #[derive(Clone, Debug)]
 pub struct Scope {
     identity: Identity,
     along: Along,
     visible: Visible,
     found: HashMap<Target, Outcome>,
-    /// What the answer may show of entities of a kind that are in a target.
+    /// The kinds of entities in a target that the answer may show.
     shown: HashSet<(Resource, Target)>,
 }
 
@@ -53,13 +53,14 @@ enum Outcome {
 }
 
 impl Scope {
-    /// Resolves what a request needs, and asks the authorizer. One request for each run or logged model whose id was made elsewhere, one for each name
-    /// of an experiment, and one for each hundred traces; none for what else there is. Where the authorizer looks at guards, one more for all
-    /// of them, and one before that for evaluation datasets.
+    /// Resolves the needs of a request, and asks the authorizer. One request for each run or logged
+    /// model whose id was made elsewhere, for each name of an experiment, and per hundred traces.
+    /// Where the authorizer looks at guards, one more for all of them, and one before that for
+    /// evaluation datasets.
     ///
     /// # Errors
-    /// `PERMISSION_DENIED`, where the caller may not do something that is no listing and no showing, or may not know that something is not
-    /// there.
+    /// `PERMISSION_DENIED`, where the caller may not do something other than listing or showing, or
+    /// may not know that something is not there.
     pub async fn enter(
         authorizer: &Arc<dyn Authorizer>,
         identity: Identity,
@@ -97,7 +98,7 @@ impl Scope {
                 }
                 (false, _, _) => return Err(denied(&identity, need)),
             };
-            // What is hidden stays so, though another need names it, too.
+            // A hidden entity stays hidden, even if another need names it, too.
             match found.get_mut(&need.target) {
                 None => drop(found.insert(need.target.clone(), outcome)),
                 Some(before) if outcome == Outcome::Hidden => *before = outcome,
@@ -114,19 +115,19 @@ impl Scope {
         Ok(Self { identity, along, visible, found, shown })
     }
 
-    /// Who is calling, where, and with which credentials.
+    /// The caller, with workspace and credentials.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// What the authorizer has written along with what the request does.
+    /// The writes that the authorizer adds to those of the request.
     #[must_use]
     pub fn along(&self) -> &Along {
         &self.along
     }
 
-    /// Who is calling.
+    /// The caller.
     #[must_use]
     pub fn caller(&self) -> &Caller {
         &self.identity.caller
@@ -138,7 +139,8 @@ impl Scope {
         &self.identity.workspace
     }
 
-    /// What lists may show. Nothing, unless the needs say that something is listed and the caller may list it.
+    /// The entities that lists may show. None, unless the needs include a list and the caller may
+    /// list it.
     #[must_use]
     pub fn visible(&self) -> &Visible {
         &self.visible
@@ -318,7 +320,7 @@ fn models(asked: &[Ask]) -> HashMap<RegisteredModelName, Option<String>> {
     asked.iter().filter_map(model).collect()
 }
 
-/// The refusal, which stands in the log, too. What clients have chosen is escaped there.
+/// The refusal, which is also logged. Texts that clients have chosen are escaped there.
 fn denied(identity: &Identity, need: &Need) -> Error {
     let by = identity.caller.name();
     let Need { action, kind, target, .. } = need;

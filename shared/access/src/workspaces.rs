@@ -40,7 +40,7 @@ pub(crate) fn named(headers: &HeaderMap) -> Result<Workspace> {
     Ok(named.unwrap_or_default())
 }
 
-/// What is counted in a workspace, and may be bounded.
+/// A quantity that is counted in a workspace, and may be bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counted {
     /// Runs that were created.
@@ -65,7 +65,7 @@ impl Counted {
         }
     }
 
-    /// What is called so.
+    /// The quantity of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|counted| counted.name() == name)

@@ -106,7 +106,7 @@ impl Artifacts {
         }
     }
 
-    /// What is below a prefix of a bucket, where the server keeps its artifacts there.
+    /// The prefix of a bucket, where the server keeps its artifacts there.
     #[must_use]
     pub fn prefix(&self) -> Option<&Prefix> {
         match &self.kept {
@@ -115,13 +115,14 @@ impl Artifacts {
         }
     }
 
-    /// Whether an S3 URI leads to what this server keeps, so that the server reads it with its own rights.
+    /// Whether an S3 URI leads to a file that this server keeps, so that the server reads it with
+    /// its own rights.
     #[must_use]
     pub fn keeps_object(&self, uri: &str) -> bool {
         self.prefix().is_some_and(|prefix| prefix.below(uri).is_some())
     }
 
-    /// What `mlflow-artifacts:/` is.
+    /// The location of `mlflow-artifacts:/`.
     ///
     /// # Errors
     /// `NOT_IMPLEMENTED`, where the server keeps no artifacts.
@@ -129,10 +130,10 @@ impl Artifacts {
         self.at("mlflow-artifacts:/")
     }
 
-    /// What a location leads to: `mlflow-artifacts:/…`, a path on this machine, or an S3 URI.
+    /// The target of a location: `mlflow-artifacts:/…`, a path on this machine, or an S3 URI.
     ///
     /// # Errors
-    /// `NOT_IMPLEMENTED` for what is not kept by this server.
+    /// `NOT_IMPLEMENTED` for a target that this server does not keep.
     pub fn at(&self, location: &str) -> Result<Location> {
         let not_here = || not_read(location);
         let kept = self.kept.as_ref().ok_or_else(not_here)?;
@@ -163,7 +164,7 @@ pub fn not_read(location: &str) -> Error {
     Error::new(ErrorCode::NotImplemented, message)
 }
 
-/// Whether a variable is `true`; what is neither that nor `false` is told to the operator, and taken for `false`.
+/// Whether a variable is `true`. Any value but that and `false` is logged, and counts as `false`.
 fn is_true(variable: &str) -> bool {
     let is_true = variable.eq_ignore_ascii_case("true");
     if !is_true && !variable.eq_ignore_ascii_case("false") {
@@ -172,7 +173,7 @@ fn is_true(variable: &str) -> bool {
     is_true
 }
 
-/// The path of what follows `mlflow-artifacts:`; `None` with a host, which is another server's.
+/// The path after `mlflow-artifacts:`; `None` with a host, which is another server's.
 fn proxied_path(rest: &str) -> Option<&str> {
     let path = rest.split(['?', '#']).next().unwrap_or_default();
     let path = match path.strip_prefix("//") {
@@ -182,7 +183,7 @@ fn proxied_path(rest: &str) -> Option<&str> {
     Some(path.trim_start_matches('/'))
 }
 
-/// The absolute path that a location stands for: one as it is, or a `file:` URI without a host.
+/// The absolute path of a location, which is that path or a `file:` URI without a host.
 fn local_path(location: &str) -> Option<PathBuf> {
     let path = match location.strip_prefix("file:") {
         Some(rest) => percent_decode_str(rest.strip_prefix("//").unwrap_or(rest)).decode_utf8().ok()?,
@@ -201,7 +202,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// What is in a directory, each with its path below the location ([`Place::list`]).
+    /// The entries of a directory, each with its path below the location ([`Place::list`]).
     ///
     /// # Errors
     /// Those of the place.

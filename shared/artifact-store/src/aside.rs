@@ -18,7 +18,7 @@ use crate::prefix::Prefix;
 const DAY: i64 = 86_400_000;
 
 impl Artifacts {
-    /// Where long answers are put: beside the artifacts, if these are in a bucket.
+    /// The place for long answers: next to the artifacts, if these are in a bucket.
     #[must_use]
     pub fn aside(&self) -> Option<Arc<dyn Aside>> {
         self.prefix().map(|prefix| Arc::new(prefix.clone()) as Arc<dyn Aside>)
@@ -55,8 +55,9 @@ impl Prefix {
     }
 }
 
-/// What an answer is called: who asks for it again and again is sent to the same object. Only who has the answer knows its name, and reads it by
-/// a URL that is signed; and what was put on this day is not removed on it.
+/// The name of a long answer: repeated requests are sent to the same object. Only a caller who has
+/// the answer knows its name, and reads it by a signed URL. An answer that was put aside today is
+/// not removed today.
 fn name(body: &Bytes, now: i64) -> String {
     let digest = Sha256::new().chain_update(now.div_euclid(DAY).to_be_bytes()).chain_update(body).finalize();
     let (parts, _) = digest.as_slice().as_chunks();
@@ -75,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// A bucket that keeps how long its objects are, and counts what it is asked.
+    /// A bucket that keeps how long its objects are, and counts its requests.
     #[derive(Clone, Debug, Default)]
     struct Kept(Arc<Mutex<State>>);
 

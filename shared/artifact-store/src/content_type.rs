@@ -1,6 +1,7 @@
 //! Types of files by their names.
 
-/// What MLflow shows as text (`get_text_extensions`), files without an extension by their whole name.
+/// The extensions that MLflow shows as text (`get_text_extensions`), and whole names of files
+/// without one.
 const TEXTS: [&str; 26] = [
     "txt",
     "log",
@@ -56,8 +57,8 @@ pub(crate) fn content_type(name: &str) -> &'static str {
     TYPES.iter().find(|(known, _)| *known == lower).map_or("application/octet-stream", |(_, content_type)| content_type)
 }
 
-/// The type of a file that a browser gets from elsewhere, where nothing but this header says what it may do with it: what it might run is
-/// plain bytes.
+/// The type of a file that a browser gets from elsewhere. There, only this header says what the
+/// browser may do with it. So a file that it might run is sent as plain bytes.
 pub(crate) fn inert_type(name: &str) -> &'static str {
     match content_type(name) {
         "text/html" | "image/svg+xml" => "application/octet-stream",

@@ -36,8 +36,8 @@ impl Directory {
         Self(root.into())
     }
 
-    /// Deletes what killed servers have left of uploads and deletions, but nothing that a running one is still busy with. Returns how much
-    /// it was.
+    /// Deletes leftovers of killed servers' uploads and deletions, but nothing that a running
+    /// server is still busy with. Returns their number.
     ///
     /// # Errors
     /// An internal one, if the disk fails.
@@ -118,7 +118,7 @@ fn find(root: &Path, parts: &[String]) -> io::Result<Option<OwnedFd>> {
     walk::root(root)?.map_or(Ok(None), |root| walk::directory(root, parts))
 }
 
-/// What is in a directory; `None` if that is too much.
+/// The entries of a directory; `None` if they are too many.
 fn list(directory: &OwnedFd) -> io::Result<Option<Vec<FileInfo>>> {
     let mut files = Vec::new();
     let mut length = 0;
@@ -161,7 +161,7 @@ fn attachment(name: &str, file: File) -> io::Result<Attachment> {
 /// A file, where to begin if that is not done yet, and the bytes that are left to read.
 type Reading = (File, Option<u64>, u64);
 
-/// The next piece of a file, and what follows it; `None` at its end.
+/// The next piece of a file, and the state for the one after it; `None` at its end.
 fn chunk((mut file, begin, left): Reading, mut bytes: BytesMut) -> io::Result<Option<(Bytes, Reading)>> {
     if let Some(begin) = begin {
         file.seek(SeekFrom::Start(begin))?;
@@ -221,7 +221,8 @@ mod tests {
         stream::iter(parts.to_vec()).map(|part| Ok(part.into())).boxed()
     }
 
-    /// A directory of artifacts with a file, and with what is neither file nor directory.
+    /// A directory of artifacts with a file, and with entries that are neither files nor
+    /// directories.
     fn directory() -> (tempfile::TempDir, Directory) {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("root");
@@ -258,7 +259,7 @@ mod tests {
             let code = directory.write(path(name), chunks(&["x"])).await.map_err(|error| error.code);
             assert_eq!(code, Err(ErrorCode::InvalidParameterValue), "{name}");
         }
-        // Of a link, the link is replaced or deleted, and what it leads to stays.
+        // Links themselves are replaced or deleted, and their targets stay.
         directory.write(path("same"), chunks(&["new"])).await.unwrap();
         directory.delete(path("out")).await.unwrap();
         directory.delete(path("device")).await.unwrap();
@@ -276,7 +277,7 @@ mod tests {
         let staging = root.join(".artifact.uploading.here");
         assert_eq!(directory.write(path("a/b/c"), chunks(&["one ", "two"])).await, Ok(7));
         assert_eq!(fs::read_to_string(root.join("a/b/c")).unwrap(), "one two");
-        // Bytes that end in an error leave what was there.
+        // Bytes that end in an error leave the existing file.
         let broken = stream::iter([Ok("half".into()), Err(Error::invalid("broken"))]).boxed();
         assert_eq!(directory.write(path("a/b/c"), broken).await.unwrap_err().message, "broken");
         assert_eq!(fs::read_to_string(root.join("a/b/c")).unwrap(), "one two");

@@ -15,23 +15,25 @@ const MOST_PARTS: usize = 100;
 /// The directory of answers that no function could carry: no path of a client leads there, and no list shows it. `template.yaml` names it, too.
 pub(crate) const HIDDEN: &str = ".answers";
 
-/// Whether a path leads to what clients read by URLs of the server's own only.
+/// Whether a path leads to files that clients only read by URLs of the server's own.
 pub(crate) fn is_hidden(path: &ArtifactPath) -> bool {
     path.first() == Some(HIDDEN)
 }
 
-/// A path below some place or location: its parts, none of which leads elsewhere. Made only from what was checked, so a [`crate::Place`]
-/// need not look at it again.
+/// A path below some place or location: its parts. None of them leads elsewhere. It is only made
+/// from checked texts, so a [`crate::Place`] need not check it again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArtifactPath(Vec<String>);
 
 impl ArtifactPath {
-    /// Reads a path as a client sends it, in MLflow's way ([`artifact_path::checked`]): layers of encoding are taken off before it is
-    /// looked at, `.` and empty parts are left out. The empty path is the place or the location itself.
+    /// Reads a path as a client sends it, in MLflow's way ([`artifact_path::checked`]). Layers of
+    /// encoding are taken off before it is checked, and `.` and empty parts are left out. The empty
+    /// path is the place or the location itself.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for an absolute path, one with a step upwards, a backslash, a drive or a fragment in whatever encoding,
-    /// one that is too long, and for names that the store keeps for itself.
+    /// `INVALID_PARAMETER_VALUE` for an absolute path, one with a step upwards, a backslash, a
+    /// drive or a fragment in whatever encoding. The same for one that is too long, and for names
+    /// that the store keeps for itself.
     pub fn parse(sent: &str) -> Result<Self> {
         let invalid = || Error::invalid("Invalid path");
         if sent.len() > 3 * LONGEST {
@@ -55,11 +57,11 @@ impl ArtifactPath {
         Ok(Self(parts))
     }
 
-    /// Reads a path that something is written to, out of what HTTP has decoded.
+    /// Reads a path for writing, as HTTP has decoded it.
     ///
     /// # Errors
-    /// As [`ArtifactPath::parse`], and for a path with a layer of encoding left: MLflow's way to read it makes `a b` of a file called `a%20b`, over
-    /// another one of that name.
+    /// As [`ArtifactPath::parse`], and for a path with a layer of encoding left. MLflow's way to
+    /// read it makes `a b` of a file called `a%20b`, over another one of that name.
     pub fn to_write(sent: &str) -> Result<Self> {
         let path = Self::parse(sent)?;
         if percent_decode_str(sent).ne(sent.bytes()) && path.to_string() != sent {

@@ -1,4 +1,4 @@
-//! What a place of artifacts can do.
+//! The operations of a place of artifacts.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::path::ArtifactPath;
 
 /// Bytes of one list in JSON. There are no pages: MLflow's client asks for a directory as a whole.
 pub(crate) const LONGEST_LIST: usize = 4 << 20;
-/// Bytes of an entry of a list beside its name, at most.
+/// Bytes of an entry of a list without its name, at most.
 pub(crate) const ENTRY: usize = 64;
 
 /// The bytes of a file on their way to a place, piece by piece.
@@ -32,7 +32,7 @@ pub fn too_large(longest: u64) -> Error {
 /// An upload whose parts a client sends to the place itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedUpload {
-    /// What the place calls it.
+    /// The place's id of it.
     pub id: String,
     /// Where each part goes, from part 1 on.
     pub urls: Vec<String>,
@@ -43,7 +43,7 @@ pub struct StartedUpload {
 pub struct SentPart {
     /// From 1 on.
     pub number: i64,
-    /// What the place called it when it took it.
+    /// The tag that the place gave it.
     pub etag: String,
 }
 
@@ -65,13 +65,16 @@ pub struct UploadUrl {
     pub content_type: &'static str,
 }
 
-/// A place where artifacts are kept. Paths are below it. What stands below [`Place::has_urls`], not every place can do: the answer is then
-/// `NOT_IMPLEMENTED` in MLflow's words, after which its client sends and reads files through the server.
+/// A place where artifacts are kept. Paths are below it. Not every place has the methods that
+/// follow [`Place::has_urls`]. Their answer is then `NOT_IMPLEMENTED` in MLflow's words. After
+/// that, its client sends and reads files through the server.
 pub trait Place: Send + Sync {
-    /// What is in a directory, by name, each with its name as its path; nothing if it is a file, or not there.
+    /// The entries of a directory, by name, each with its name as its path; none if it is a file,
+    /// or not there.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` if it is more than one answer can list; internal ones, here and below, if the place fails.
+    /// `INVALID_PARAMETER_VALUE` if it is more than one answer can list; internal ones, here and
+    /// below, if the place fails.
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>>;
 
     /// A file as an answer: its bytes, piece by piece, or a URL at which the client reads it.
@@ -87,13 +90,14 @@ pub trait Place: Send + Sync {
     /// That of the chunks, and nothing is written; `INVALID_PARAMETER_VALUE` where no file can be.
     fn write(&self, path: ArtifactPath, chunks: Chunks) -> BoxFuture<'static, Result<u64>>;
 
-    /// Deletes a file or a directory with all that is in it; what is not there is deleted already.
+    /// Deletes a file, or a directory with everything in it. A path without either counts as
+    /// deleted.
     ///
     /// # Errors
     /// `INVALID_PARAMETER_VALUE` for the place itself.
     fn delete(&self, path: ArtifactPath) -> BoxFuture<'static, Result<()>>;
 
-    /// Whether it can do what follows.
+    /// Whether it has the following methods.
     fn has_urls(&self) -> bool {
         false
     }
@@ -157,7 +161,7 @@ pub trait Place: Send + Sync {
     }
 }
 
-/// What a place of artifacts cannot do, in MLflow's words: its client looks for them.
+/// The refusal of an operation that a place lacks, in MLflow's words: its client looks for them.
 #[must_use]
 pub fn unsupported(what: &str) -> Error {
     let message = format!("{what} is not supported for the current artifact repository");
@@ -186,7 +190,7 @@ pub(crate) fn no_file_there(path: &ArtifactPath) -> Error {
     ))
 }
 
-/// What a client learns of a failure: no more than whether to try again.
+/// A client's error after a failure: it only says whether to try again.
 pub(crate) fn failed(failure: Failure) -> Error {
     match failure {
         Failure::Unavailable(cause) => Error::unavailable(cause),

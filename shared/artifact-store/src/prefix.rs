@@ -1,5 +1,5 @@
-//! What is below a prefix of a bucket. Files are sent and read by presigned URLs; only uploads of clients that know no other way go through
-//! the server.
+//! A prefix of a bucket as a place. Files are sent and read by presigned URLs; only uploads of
+//! clients that know no other way go through the server.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// What an S3 URI names, such as `s3://bucket/path`; `None` for any other URI.
+    /// The prefix that an S3 URI names, such as `s3://bucket/path`; `None` for any other URI.
     #[must_use]
     pub fn of_uri(uri: &str) -> Option<Self> {
         let (bucket, prefix) = split(uri)?;
@@ -79,7 +79,7 @@ impl Prefix {
         (key.len() <= LONGEST_KEY && !path.parts().is_empty() && !is_hidden(path)).then_some(key)
     }
 
-    /// The key of what is below this place.
+    /// The key of a path below this place.
     pub(crate) fn key_of(&self, below: &str) -> String {
         format!("{}{below}", self.prefix)
     }
@@ -88,7 +88,7 @@ impl Prefix {
         &self.bucket
     }
 
-    /// What keys of a directory's files begin with.
+    /// The beginning of the keys of a directory's files.
     fn directory(&self, path: &ArtifactPath) -> String {
         if path.parts().is_empty() { self.prefix.clone() } else { format!("{}{path}/", self.prefix) }
     }
@@ -125,7 +125,8 @@ impl Prefix {
             let directories = page.prefixes.iter().map(|key| (names(key), None));
             let entries = page.objects.iter().map(|object| (names(&object.key), Some(object.length)));
             for (name, file_size) in directories.chain(entries) {
-                // What other programs may have left: a key that ends with a slash, or that no path leads to.
+                // Other programs may have left such keys: they end with a slash, or no path leads
+                // to them.
                 let Some(name) = name.filter(|name| !matches!(name.as_str(), "" | "." | "..")) else { continue };
                 if ArtifactPath::parse(&name).is_ok_and(|name| is_hidden(&path.join(&name))) {
                     continue;
@@ -202,7 +203,7 @@ impl Prefix {
     }
 }
 
-/// What the bucket calls a part, in quotes or without them.
+/// The bucket's tag of a part, without its quotes.
 fn unquoted(etag: &str) -> &str {
     etag.trim_matches('"')
 }
@@ -343,7 +344,7 @@ mod tests {
             ("s3://b/p", "s3://b"),
             ("s3://b/p", "s3://c/p/1"),
             ("s3://b/p", "s3://b/p/../q"),
-            // To a client, these are the keys as they stand.
+            // To a client, these are the keys as they are written.
             ("s3://b/p", "s3://b/p/%2e%2e/q"),
             ("s3://b/p", "s3://b/p/a%20b"),
             ("s3://b/p", "s3://b/p//1"),

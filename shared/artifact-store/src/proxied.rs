@@ -12,7 +12,8 @@ use tokio::time::timeout;
 use crate::place::{Chunks, failed};
 use crate::room::{PATIENCE, PieceRoom, UNTIL_TAKEN, UploadRoom};
 
-/// For how long a body is read that nobody needs: who is refused while he sends may not see the answer.
+/// For how long a refused body is read: a client that is refused while it sends may not see the
+/// answer.
 const DRAINED: Duration = Duration::from_secs(5);
 
 /// Writes an object and returns its length in bytes: in one request, or in parts, if it is longer than one. It is seen whole or not at all.
@@ -60,7 +61,7 @@ async fn in_parts(bucket: &Bucket, key: &str, upload: &str, first: Bytes, mut pi
     Err(Error::invalid("The file is too long to be sent through the server. Send it in parts."))
 }
 
-/// The bytes of a file, cut anew.
+/// The bytes of a file, cut into other pieces.
 struct Pieces {
     chunks: Chunks,
     rest: Bytes,

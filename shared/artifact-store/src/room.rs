@@ -11,7 +11,8 @@ use tokio::time::timeout;
 
 /// Uploads that are taken at a time, each with one piece in memory: 160 MB, where all of them are slow.
 const UPLOADS: usize = 32;
-/// How long another upload waits until it is taken. Clients, and what stands between, wait a minute and more.
+/// How long another upload waits until it is taken. Clients, and proxies between, wait a minute and
+/// more.
 pub(crate) const UNTIL_TAKEN: Duration = Duration::from_secs(30);
 
 /// Pieces that are in memory at a time, unless uploads are slow.
@@ -25,13 +26,14 @@ static SHARED: Shared = Shared { free: Semaphore::const_new(PIECES), buffers: Mu
 
 struct Shared {
     free: Semaphore,
-    /// Memory that is taken again: what is freed and taken anew stays the process's for a while, beside the new one. A std mutex: nothing is awaited
+    /// Memory that is used again. If it were freed and allocated again, the process would keep the
+    /// old memory for a while, in addition to the new one. It is a std mutex, as nothing is awaited
     /// while it is held.
     buffers: Mutex<Vec<BytesMut>>,
 }
 
-/// A place among the uploads that are taken, until it is dropped. An upload has it before its first byte is read and keeps it to its end, so that
-/// none is refused when much of it has been sent.
+/// A place among the running uploads, until it is dropped. An upload has it before its first byte
+/// is read and keeps it to its end. So no upload is refused when much of it has been sent.
 pub(crate) struct UploadRoom(#[expect(dead_code, reason = "kept until it is dropped")] SemaphorePermit<'static>);
 
 impl UploadRoom {
@@ -55,7 +57,8 @@ impl PieceRoom {
         let permit = timeout(patience, SHARED.free.acquire()).await;
         let mut buffer = SHARED.buffers().pop().unwrap_or_default();
         buffer.clear();
-        // What is not filled takes no memory, and what grew by doubling would take twice as much.
+        // Reserved memory that is not filled takes none, while a buffer that grows by doubling
+        // would take twice as much.
         buffer.reserve(SMALLEST_PART);
         (Self(permit.ok().and_then(std::result::Result::ok)), buffer)
     }
@@ -65,7 +68,8 @@ impl PieceRoom {
         self.0.is_some()
     }
 
-    /// Makes room, and keeps the memory of the piece for the next one, if nobody else reads it any more and somebody has a piece meanwhile.
+    /// Makes room. It keeps the memory of the piece for the next one, if nobody reads the piece any
+    /// more and others have pieces meanwhile.
     pub(crate) fn give_back(self, piece: Bytes) {
         let is_counted = self.is_counted();
         drop(self);

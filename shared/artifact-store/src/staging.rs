@@ -1,7 +1,8 @@
-//! Where files are while they are written, and what is left of those whose server was killed.
+//! The directory of files that are being written, and the removal of leftovers of killed servers.
 //!
-//! All of them are in one directory at the root of the place, on the same file system as where they go in the end. Each is locked by the
-//! process that writes it, so that another process which clears up does not take it for a leftover.
+//! It is at the root of the place, on the same file system as the final paths. Each file is locked
+//! by the process that writes it. So another process that clears up does not take it for a
+//! leftover.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -64,7 +65,7 @@ impl Staged {
         self.file.write_all(bytes).await
     }
 
-    /// Has the disk keep what was written.
+    /// Has the disk keep the written bytes.
     pub(crate) async fn sync(&mut self) -> io::Result<()> {
         self.file.flush().await?;
         self.file.sync_all().await
@@ -101,7 +102,8 @@ pub(crate) fn delete(root: &Path, directory: &OwnedFd, name: &str) -> io::Result
     walk::remove(staging.as_fd(), &trash)
 }
 
-/// Deletes what killed processes have left of uploads and deletions; returns how much. Waits for the disk.
+/// Deletes leftovers of killed processes' uploads and deletions; returns their number. Waits for
+/// the disk.
 pub(crate) fn remove_leftovers(root: &Path) -> io::Result<usize> {
     let Some(staging) =
         walk::root(root)?.map(|root| walk::directory(root, &[DIRECTORY.to_owned()])).transpose()?.flatten()

@@ -1,5 +1,6 @@
-//! Steps through directories, one name at a time from an open directory on: neither a link nor a change of the tree meanwhile leads
-//! elsewhere. What is no file and no directory (links, pipes, sockets, devices) is not there.
+//! Steps through directories, one name at a time from an open directory on. So neither a link nor a
+//! change of the tree meanwhile leads elsewhere. Anything but files and directories (links, pipes,
+//! sockets, devices) counts as absent.
 
 use std::fs::File;
 use std::io;
@@ -16,8 +17,8 @@ const FILE: OFlags =
 /// Times that a directory is made again which somebody else has deleted meanwhile.
 const ATTEMPTS: usize = 10;
 
-/// What a system call says, `None` where there is nothing of this name: also where a link or a file is in the place of a directory, and
-/// for names that no file system takes.
+/// The result of a system call; `None` where there is nothing of this name. That includes a link or
+/// a file in the place of a directory, and names that no file system takes.
 fn present<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -89,7 +90,7 @@ pub(crate) fn is_blocked(from: OwnedFd, parts: &[String]) -> io::Result<bool> {
     Ok(false)
 }
 
-/// What is said of a name itself, a link not followed.
+/// The status of a name itself, a link not followed.
 pub(crate) fn stat(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<Stat>> {
     present(rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW))
 }
@@ -100,7 +101,7 @@ pub(crate) fn kind(stat: &Stat) -> FileType {
 
 /// A file, open for reading.
 pub(crate) fn file(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<File>> {
-    // What opening alone would do to a device is left undone.
+    // Opening a device could have effects, so it is not opened.
     if !stat(directory, name)?.is_some_and(|stat| kind(&stat) == FileType::RegularFile) {
         return Ok(None);
     }
@@ -121,7 +122,8 @@ pub(crate) fn names(directory: BorrowedFd<'_>) -> io::Result<impl Iterator<Item 
     }))
 }
 
-/// Deletes what has this name: a directory with all that is in it, of a link the link. What is not there is deleted already.
+/// Deletes the entry of this name, if there is one: a directory with everything in it, and of a
+/// link only the link.
 pub(crate) fn remove(directory: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     match stat(directory, name)? {
         None => return Ok(()),

@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What is written as it is, in signatures and in URLs (RFC 3986, unreserved).
+/// Characters that are not encoded, in signatures and in URLs (RFC 3986, unreserved).
 const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const OF_A_PATH: AsciiSet = UNRESERVED.remove(b'/');
 
@@ -11,8 +11,9 @@ const OF_A_PATH: AsciiSet = UNRESERVED.remove(b'/');
 pub(crate) struct Address(String);
 
 impl Address {
-    /// In AWS, the bucket is part of the host's name, but for names with a dot, for which no certificate stands. At an endpoint of
-    /// one's own, it is the first part of the path: hardly anybody has a name server for the other form.
+    /// In AWS, the bucket is part of the host's name. Names with a dot are the exception, as no
+    /// certificate covers them. At an endpoint of one's own, the bucket is the first part of the
+    /// path: hardly anybody has a name server for the other form.
     pub(crate) fn new(bucket: &str, region: &str, endpoint: Option<&str>) -> Self {
         if let Some(endpoint) = endpoint {
             return Self(format!("{}/{bucket}", endpoint.trim_end_matches('/')));

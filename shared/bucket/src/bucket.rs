@@ -14,7 +14,8 @@ use crate::connection::{Connection, Request};
 use crate::failure::{Failure, Result};
 use crate::xml;
 
-/// Names the upload that an object was made by, so that completing it twice can be told from completing what is not there.
+/// Names the upload that an object was made by. So a second completion can be told from that of a
+/// missing upload.
 pub(crate) const UPLOAD_HEADER: &str = "x-amz-meta-mlflow-upload";
 /// Keys that one request deletes.
 const MOST_DELETED: usize = 1_000;
@@ -36,12 +37,12 @@ struct Inner {
     connection: OnceCell<Connection>,
 }
 
-/// What is said of an object.
+/// The metadata of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     /// In bytes.
     pub length: u64,
-    /// What tells the upload in parts it was made by from others.
+    /// The id of the upload in parts that it was made by.
     pub(crate) upload: Option<String>,
 }
 
@@ -52,7 +53,8 @@ impl Bucket {
         Self::of(Inner { name: name.to_owned(), connection: OnceCell::new() })
     }
 
-    /// The same bucket, which may take this long to join the parts of an upload, where the usual 20 s are too short and nobody bounds a call.
+    /// The same bucket with more time to join the parts of an upload. The usual 20 s may be too
+    /// short where nobody bounds a call.
     #[must_use]
     pub fn completing_within(self, completion: Duration) -> Self {
         Self { completion, ..self }
@@ -88,13 +90,14 @@ impl Bucket {
         self.inner.connection.get_or_try_init(|| Connection::from_environment(&self.inner.name)).await
     }
 
-    /// What is said of an object; `None` if it is not there. One request.
+    /// The metadata of an object; `None` if it is not there. One request.
     ///
     /// # Errors
     /// Any [`Failure`]; here and below.
     pub async fn head(&self, key: &str) -> Result<Option<Object>> {
         let reply = match self.connection().await?.send(Request::new("HEAD", key)).await {
-            // An answer to HEAD has no body that would say what is missing. Without the bucket, writing will say so.
+            // An answer to HEAD has no body that would name the missing part. If the bucket is
+            // missing, writing fails and names it.
             Err(failure) if failure.is_missing() => return Ok(None),
             outcome => outcome?,
         };
@@ -154,7 +157,7 @@ impl Bucket {
     }
 }
 
-/// What is deleted; the answer names only what was not.
+/// The keys to delete; the answer names only those that were not deleted.
 fn deletions(scope: &mut ScopeWriter<'_, '_>, keys: &[&String]) {
     for key in keys {
         let mut object = scope.start_el("Object").finish();

@@ -18,7 +18,8 @@ use crate::retry::Attempts;
 use crate::sign::Signer;
 use crate::xml;
 
-/// Bytes of an answer. Lists are the longest, of 1,000 keys of 1 KB, each byte of which may be written as three.
+/// Bytes of an answer. Lists are the longest: 1,000 keys of 1 KB. Each byte of a key may be written
+/// as three.
 const LONGEST_ANSWER: usize = 16 << 20;
 /// Where an endpoint of one's own is configured, but no region.
 const ANY_REGION: &str = "us-east-1";
@@ -34,7 +35,7 @@ pub(crate) struct Request<'a> {
     pub(crate) query: &'a [(&'a str, &'a str)],
     pub(crate) headers: &'a [(&'a str, String)],
     pub(crate) body: Bytes,
-    /// Time for one attempt beside that for its body, where the usual is too short.
+    /// Time for one attempt without that for its body, where the usual is too short.
     pub(crate) attempt: Duration,
 }
 
@@ -57,14 +58,14 @@ impl Reply {
     }
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 enum Outcome {
     Answered(Reply),
     Refused(Failure),
     Again(String),
 }
 
-/// Where the bucket is, and who asks it.
+/// The bucket's address, and the credentials for it.
 pub(crate) struct Connection {
     pub(crate) address: Address,
     pub(crate) region: String,
@@ -114,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// Who signs now.
+    /// The signer of requests from now.
     pub(crate) async fn signer(&self) -> Result<Signer<'_>> {
         let credentials = self.credentials.get().await?;
         Ok(Signer { credentials, region: &self.region, now: SystemTime::now() })

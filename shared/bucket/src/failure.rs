@@ -31,13 +31,14 @@ impl Failure {
         Self::Broken(cause.to_string())
     }
 
-    /// Whether what the request named is not there.
+    /// Whether the entity that the request named is not there.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Refused { status: 404, code, .. } if code != "NoSuchBucket")
     }
 
-    /// Whether the parts of an upload are not such as the bucket takes. Other refusals are no fault of who sent the parts.
+    /// Whether the bucket refuses the parts of an upload. Other refusals are no fault of the client
+    /// that sent the parts.
     #[must_use]
     pub fn is_of_parts(&self) -> bool {
         let of_parts =

@@ -21,21 +21,22 @@ pub struct Listed {
 pub struct Page {
     /// The objects.
     pub objects: Vec<Listed>,
-    /// The beginnings, up to the next slash, of keys that have one behind the prefix.
+    /// The beginnings of keys, up to the next slash after the prefix, where they have one.
     pub prefixes: Vec<String>,
     /// Where the next page begins; `None` on the last one.
     pub next: Option<String>,
 }
 
 impl Bucket {
-    /// Up to `most` keys (1,000 at the most) with a prefix, from where a page before said. With `by_directory`, keys that have a slash
-    /// behind the prefix are only named by what is before it. One request; strongly consistent.
+    /// Up to `most` keys (1,000 at the most) with a prefix, from where a page before ended. With
+    /// `by_directory`, keys with a slash after the prefix are only named up to that slash. One
+    /// request; strongly consistent.
     ///
     /// # Errors
     /// Any [`crate::Failure`].
     pub async fn list(&self, prefix: &str, by_directory: bool, from: Option<&str>, most: u32) -> Result<Page> {
         let most = most.to_string();
-        // A key may hold what XML cannot.
+        // A key may have characters that XML cannot hold.
         let mut query = vec![("list-type", "2"), ("encoding-type", "url"), ("prefix", prefix), ("max-keys", &most)];
         query.extend(by_directory.then_some(("delimiter", "/")));
         query.extend(from.map(|from| ("continuation-token", from)));

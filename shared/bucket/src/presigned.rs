@@ -1,4 +1,5 @@
-//! URLs that whoever has them may use once or often, for one key and one method, until they expire. They cost no request.
+//! URLs for one key and one method. Everybody who has one may use it, once or often, until it
+//! expires. They cost no request.
 
 use std::time::Duration;
 

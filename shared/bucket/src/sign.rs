@@ -13,7 +13,7 @@ use aws_smithy_runtime_api::client::identity::Identity;
 use crate::address;
 use crate::failure::{Failure, Result};
 
-/// Who signs, for where, and when.
+/// The credentials, the region and the time of a signature.
 pub(crate) struct Signer<'a> {
     pub(crate) credentials: Credentials,
     pub(crate) region: &'a str,
@@ -35,8 +35,8 @@ impl Signer<'_> {
         Ok(signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// The URL with a signature in it, good for this method, this key and these parameters until it expires. Who uses it has to send the
-    /// same headers; the body may be any.
+    /// The URL with a signature in it, good for this method, this key and these parameters until it
+    /// expires. A client that uses it has to send the same headers; the body may be any.
     pub(crate) fn presign(
         &self,
         method: &str,
@@ -120,8 +120,8 @@ mod tests {
         );
     }
 
-    /// "Authenticating Requests: Using the Authorization Header", the examples of `GET` of an object, `PUT` of an object with a name that has
-    /// to be encoded, and `GET` of a list.
+    /// The examples of "Authenticating Requests: Using the Authorization Header". They are `GET` of
+    /// an object, `PUT` of an object with a name that has to be encoded, and `GET` of a list.
     #[test]
     fn signed_headers_are_those_of_the_published_examples() {
         for (method, path, headers, body, signature) in [

@@ -41,7 +41,7 @@ impl HttpConnector for Script {
     }
 }
 
-/// A bucket with these answers, and what it was asked.
+/// A bucket with these answers, and the requests that it got.
 fn bucket(answers: &[Answer]) -> (Bucket, Arc<Mutex<Vec<String>>>) {
     let script = Script { answers: Arc::new(Mutex::new(answers.iter().copied().collect())), asked: Arc::default() };
     (Bucket::over(script.clone()), script.asked)

@@ -17,11 +17,11 @@ pub const SMALLEST_PART: usize = 5 << 20;
 pub struct Part {
     /// From 1 on.
     pub number: u32,
-    /// What the bucket called it.
+    /// The tag that the bucket gave it.
     pub etag: String,
 }
 
-/// What an upload is called: by this server, and by the bucket.
+/// The names of an upload: this server's, and the bucket's.
 struct Name<'a> {
     nonce: &'a str,
     id: &'a str,

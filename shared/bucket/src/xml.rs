@@ -29,7 +29,8 @@ pub(crate) fn read(
         is_empty = false;
         take(name, child)
     })?;
-    // The parser takes the end of the text, and what it cannot read, for the end of the element.
+    // The parser also stops at the end of the text, and at text that it cannot read, as if the
+    // element ended there.
     if is_closed(document, &found) || (is_empty && document.ends_with("/>")) {
         Ok(())
     } else {

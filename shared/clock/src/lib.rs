@@ -24,7 +24,8 @@ pub async fn sleep(duration: Duration) {
     }
 }
 
-/// Computes what takes long on a thread for that, as an async worker has others to serve; in a simulation at once, of whose time computing takes none.
+/// Runs a long computation on a thread for that, as an async worker has others to serve. In a
+/// simulation it runs at once, and takes none of the simulated time.
 ///
 /// # Errors
 /// If it panicked.

@@ -1,4 +1,4 @@
-//! A clock that stands still until it is told to go on.
+//! A clock that does not move until it is told to.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,15 +20,17 @@ const BEGIN: Duration = Duration::from_millis(123);
 struct Clock {
     begin: Moment,
     elapsed: Duration,
-    /// Who sleeps, by when they are to be woken, and in the order in which they fell asleep.
+    /// The sleepers, by the time at which they wake, and then in the order in which they fell
+    /// asleep.
     sleepers: BTreeMap<(Duration, u64), Waker>,
     asleep: u64,
-    /// Who has it go on when somebody falls asleep.
+    /// The task that moves the clock on when a task falls asleep.
     driver: Option<Waker>,
 }
 
-/// The clock of this thread, for as long as this lives: all that runs on the thread finds its time. It stands still until
-/// [`advance`](Self::advance) has it go on to where somebody is to be woken.
+/// The clock of this thread, for as long as this lives: everything on the thread finds its time. It
+/// does not move until [`advance`](Self::advance) sets it to the next time at which somebody is
+/// woken.
 #[derive(Debug)]
 pub struct Simulation {
     /// It belongs to its thread.
@@ -63,7 +65,7 @@ impl Simulation {
             let later = clock.sleepers.split_off(&(clock.elapsed, u64::MAX));
             Some(std::mem::replace(&mut clock.sleepers, later))
         });
-        // Not while the clock is borrowed: who is woken may look at it.
+        // Not while the clock is borrowed: a woken task may look at it.
         let is_any = woken.is_some();
         woken.into_iter().flatten().for_each(|(_, waker)| waker.wake());
         is_any

@@ -19,7 +19,7 @@ use table::{Item, Table, Update, Value, bytes, number, text};
 /// Bytes of compressed content that an item holds itself. An item has room for 400 KB, a transaction for 4 MB.
 pub const INLINE: usize = 256 << 10;
 
-/// What an item holds of a long content.
+/// The attributes of an item about a long content.
 const ATTRIBUTES: [&str; 4] = [CONTENT, CONTENT_SIZE, CONTENT_ID, CONTENT_PARTS];
 
 /// A content as it is kept.
@@ -29,8 +29,8 @@ pub struct Packed {
     pub parts: Vec<Item>,
 }
 
-/// Packs the content of what is called `owner`: in the item itself if that is at most so many bytes compressed. `part_key` makes the
-/// keys of its parts.
+/// Packs the content of the entity called `owner`. It goes into the item itself if it has at most
+/// `inline` bytes when compressed. `part_key` makes the keys of its parts.
 #[must_use]
 pub fn pack(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Packed {
     let compressed = compress(content);

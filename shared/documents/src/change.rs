@@ -29,7 +29,7 @@ impl Change {
     }
 }
 
-/// Changes a document; returns it as it is then. One request where nothing stands in the way.
+/// Changes a document, and returns its new state. One request where no condition refuses it.
 ///
 /// # Errors
 /// The document's own, and that of params that differ; then nothing was written.
@@ -62,8 +62,8 @@ pub async fn change(table: &Table, document: &impl Document, change: Change) -> 
                 document.check(item.as_ref())?;
                 seen = item;
             }
-            // Somebody else changed it between our read and our transaction, or it has no room for what we did not know
-            // to need rows.
+            // Another request changed it between our read and our transaction. Or it has no room
+            // for entries that we did not expect to need rows.
             Err(failure @ (Failure::Cancelled(_) | Failure::TooLarge)) => {
                 if seen.is_some() && failure == Failure::TooLarge {
                     return Err(failure.into());
@@ -98,7 +98,8 @@ async fn close_if_full(table: &Table, item: Item) -> Result<Item> {
     }
 }
 
-/// The update to send when nothing is known of the document: all of it inline, refused if anything stands against it.
+/// The update to send when nothing is known of the document: all of it inline, refused if any
+/// condition fails.
 fn optimistic(document: &impl Document, change: &Change) -> Plan {
     let mut update = Update::new(document.key()).only_if(document.writable());
     for (attribute, value) in &change.set {

@@ -1,4 +1,4 @@
-//! What a new document begins with.
+//! The beginnings of new documents.
 
 use entities::attributes::{FULL, PARAM_ROWS, PARAMS, TAG_ROWS, TAGS};
 use entities::entry_name;
@@ -8,7 +8,7 @@ use table::{Item, Map, map, number, text};
 use crate::document::{Document, INLINE_VALUE};
 use crate::entries::{FULL_AT, last_of_each, row};
 
-/// What a new document begins with: its map of tags and flags, and the rows beside it.
+/// The beginning of a new document: its item with tags and flags, and the rows of further tags.
 #[must_use]
 pub fn new_document(item: Item, tags: &[(String, String)], row_key: impl Fn(&Name) -> Key) -> (Item, Vec<Item>) {
     new_document_with(INLINE_VALUE, item, tags, row_key)
@@ -27,7 +27,7 @@ pub fn new_document_with(
     (begin(inline_value, item, (TAGS, TAG_ROWS), tags, row_key, &mut room, &mut rows), rows)
 }
 
-/// What a new document with params begins with, likewise.
+/// The beginning of a new document with params.
 #[must_use]
 pub fn new_document_with_params(
     item: Item,
@@ -44,7 +44,8 @@ pub fn new_document_with_params(
     (begin(inline, item, (TAGS, TAG_ROWS), tags, tag_row, &mut room, &mut rows), rows)
 }
 
-/// Gives a new document one of its maps, with what it has room for, and the flag that there are rows of the others.
+/// Gives a new document one of its maps, with the entries that fit, and the flag that there are
+/// rows of the others.
 fn begin(
     inline_value: usize,
     item: Item,

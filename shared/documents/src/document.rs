@@ -1,29 +1,30 @@
-//! What can be changed in parts, and what a change says.
+//! Documents that can be changed in parts, and their changes.
 
 use key_schema::{Key, Name};
 use mlflow_api::{Error, Result, python};
 use table::{Condition, Item, Update, Value};
 
-/// Longest value, in bytes, that stands in the document itself.
+/// Longest value, in bytes, that goes into the document itself.
 pub const INLINE_VALUE: usize = 1_024;
 
 /// A document that can be changed.
 pub trait Document {
     /// Its key.
     fn key(&self) -> Key;
-    /// The key of a param's row. Of what has no params, the key of a tag's row will do: it is never used.
+    /// The key of a param's row. A document without params may use the key of a tag's row: it is
+    /// never used.
     fn param_row(&self, param: &Name) -> Key {
         self.tag_row(param)
     }
     /// The key of a tag's row.
     fn tag_row(&self, tag: &Name) -> Key;
-    /// Longest value, in bytes, of a tag that stands in the document itself while it is not full.
+    /// Longest value of a tag, in bytes, that goes into the document itself while it is not full.
     fn inline_value(&self) -> usize {
         INLINE_VALUE
     }
     /// The condition under which it may be written.
     fn writable(&self) -> Condition;
-    /// The write as it is sent: what else a change of the document changes.
+    /// The write as it is sent: it adds the changes that come with any change of the document.
     fn finished(&self, update: Update) -> Update {
         update
     }
@@ -57,7 +58,7 @@ pub struct Change {
     pub set: Vec<(&'static str, Value)>,
     /// Other attributes to remove.
     pub remove: Vec<&'static str>,
-    /// What to add to attributes that are sets.
+    /// Elements to add to attributes that are sets.
     pub add: Vec<(String, Value)>,
 }
 

@@ -9,7 +9,7 @@ use table::{Condition, Failure, Item, Value, Write, text};
 
 /// Size of a document's maps, in bytes, from which on new keys get rows: each change of a document costs its whole size.
 pub const FULL_AT: usize = 48 << 10;
-/// Rows in one transaction, beside the document.
+/// Rows in one transaction, in addition to the document.
 const ROWS: usize = 99;
 /// Bytes of rows in one transaction, which takes 4 MB with the document.
 const ROW_BYTES: usize = 3 << 20;
@@ -25,7 +25,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Whether there is room for one row more. There always is for the first: what is too large for an item, DynamoDB refuses.
+    /// Whether there is room for one more row. There always is for the first: DynamoDB refuses a
+    /// row that is too large for an item.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let has_room = self.items.is_empty() || (self.items.len() < ROWS && self.bytes + bytes <= ROW_BYTES);
         self.bytes += if has_room { bytes } else { 0 };

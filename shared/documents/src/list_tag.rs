@@ -78,7 +78,7 @@ fn swapped(document: &impl Document, item: &Item, tag: &str, old: Option<&str>, 
     }
     let update = if held { update.remove(path()) } else { update };
     let row_unchanged = match old {
-        // What is in a row does not count beside what is in the document.
+        // If the document has a value, the row's does not count.
         _ if held => Condition::Always,
         Some(old) => Condition::Equals(ROW_VALUE.into(), text(old)),
         None => Condition::item_missing(),

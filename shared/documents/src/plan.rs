@@ -9,14 +9,14 @@ use table::{Condition, Item, Map, Table, Update, number, text};
 use crate::document::{Change, Document, INLINE_VALUE, conflict};
 use crate::entries::{FULL_AT, Rows, last_of_each, maps_size, row};
 
-/// Params, and tags, in one update: an expression has 4 KB. What is more goes into the next.
+/// Params, and tags, in one update: an expression has 4 KB. Further ones go into the next.
 pub(crate) const ENTRIES: usize = 100;
 
-/// What to send, and what to do after.
+/// The update to send, and what to do after it.
 pub(crate) struct Plan {
     pub(crate) update: Update,
     pub(crate) rows: Vec<Item>,
-    /// What did not go into this transaction.
+    /// The part of the change that did not fit into this transaction.
     pub(crate) rest: Option<Change>,
 }
 

@@ -9,16 +9,16 @@ use service::{Calls, Frame, Route, Store};
 
 use crate::{Failure, Function, Surroundings};
 
-/// The HTTP API of a domain: what its crate has to say.
+/// The HTTP API of a domain, as its crate declares it.
 pub trait Api {
-    /// What its endpoints act on.
+    /// The store that its endpoints act on.
     type Store: Store;
 
     /// Its rows.
     #[must_use]
     fn routes() -> Vec<Route<Self::Store>>;
 
-    /// Rows that it answers beside those, which are no endpoints of MLflow's that are built.
+    /// Further rows that it answers. They are no endpoints of MLflow's that are built.
     #[must_use]
     fn constants() -> Vec<Route<Self::Store>> {
         Vec::new()
@@ -30,7 +30,7 @@ pub trait Api {
     /// Something that it needs is not there.
     fn store(around: &Surroundings) -> Result<Self::Store, Failure>;
 
-    /// What has to be done once before the first request.
+    /// Work that has to be done once before the first request.
     fn prepared(
         store: Self::Store,
         _around: &Surroundings,
@@ -43,7 +43,7 @@ pub trait Api {
 pub struct Domain {
     /// Its function in the stack.
     pub function: Function,
-    /// What its rows are.
+    /// Its endpoints.
     pub endpoints: fn() -> Vec<Endpoint>,
     /// Makes its router and the calls of its endpoints.
     pub mount: fn(Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>>,

@@ -1,13 +1,14 @@
 //! A function as it is deployed.
 
-/// A Lambda function of the stack: what `template.yaml` says of it.
+/// A Lambda function of the stack, as `template.yaml` declares it.
 #[derive(Debug)]
 pub struct Function {
     /// Name of its crate, of its program, and of its log group.
     pub name: &'static str,
-    /// Beginning of the names of its resources in `template.yaml`. It never changes: they would be made anew under another name.
+    /// Beginning of the names of its resources in `template.yaml`. It never changes: under another
+    /// name, they would be made again.
     pub resource: &'static str,
-    /// What it is for, in a sentence.
+    /// Its purpose, in a sentence.
     pub description: &'static str,
     /// Paths whose requests reach it: as written, with everything below (`/x/{*path}`), or all that no other
     /// function has ([`Function::EVERYTHING_ELSE`]). Empty if it serves no HTTP.
@@ -20,7 +21,7 @@ pub struct Function {
     pub bucket: &'static [BucketRight],
     /// Names of the secrets that it reads.
     pub secrets: &'static [&'static str],
-    /// What its environment says.
+    /// The settings in its environment.
     pub settings: &'static [Setting],
     /// Memory, in MB. Lambda gives it the processor in proportion.
     pub memory: u32,
@@ -37,15 +38,15 @@ impl Function {
     pub const EVERYTHING_ELSE: &'static str = "/{*path}";
     /// Memory of a function, in MB. A request needs a few; the processor comes in proportion.
     pub const MEMORY: u32 = 512;
-    /// Longest duration of a call behind the gateway, in seconds. The gateway hangs up after 30; a call that ends
-    /// before leaves an error in the function's log.
+    /// Longest duration of a call through the gateway, in seconds. The gateway hangs up after 30. A
+    /// call that ends before leaves an error in the function's log.
     pub const BEHIND_GATEWAY: u32 = 29;
 }
 
-/// What a function may do with the table. None may scan it.
+/// The rights of a function on the table. None may scan it.
 #[derive(Debug)]
 pub struct TableRights {
-    /// What it does.
+    /// The actions.
     pub actions: TableActions,
     /// Which indexes it reads.
     pub indexes: Indexes,
@@ -110,7 +111,7 @@ pub enum Indexes {
     All,
 }
 
-/// What a function may do with the bucket.
+/// A right of a function on the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketRight {
     /// List names. Without it, S3 would not say which objects are missing.
@@ -124,7 +125,8 @@ pub enum BucketRight {
 }
 
 impl BucketRight {
-    /// The S3 actions, and what is added to the bucket's path: `None` for an action on the bucket itself.
+    /// The S3 actions, and the suffix of the bucket's path: `None` for an action on the bucket
+    /// itself.
     #[must_use]
     pub const fn iam(self) -> (&'static [&'static str], Option<&'static str>) {
         match self {

@@ -4,11 +4,11 @@ pub use lambda_http::Error;
 
 use crate::{Domain, Surroundings, mount};
 
-/// Serves these domains until the sandbox ends. A cold start reads the environment, looks at the table, and prepares
-/// the domains, so that a connection to the table exists before the first call.
+/// Serves these domains until the sandbox ends. A cold start reads the environment, looks at the
+/// table, and prepares the domains, so that a connection to the table exists before the first call.
 ///
 /// # Errors
-/// What the environment lacks, or what [`mount`] does not find.
+/// Variables that the environment lacks, or anything that [`mount`] does not find.
 pub async fn run(served: &[&'static Domain], called: &[&'static Domain]) -> Result<(), Error> {
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
     // Domains that are only called use the environment and the rights of those that are served.

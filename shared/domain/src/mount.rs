@@ -5,8 +5,9 @@ use service::Calls;
 
 use crate::{Domain, Failure, Surroundings};
 
-/// The routers of these domains as one. The domains behind them are only called by other domains and answer no HTTP
-/// request. What no router knows is answered as MLflow answers an unknown path.
+/// The routers of the `served` domains as one. The `called` domains are only called by other
+/// domains, and answer no HTTP request. A path that no router knows is answered as MLflow answers
+/// an unknown path.
 ///
 /// # Errors
 /// A domain does not find what it needs, or the table cannot be reached.

@@ -1,4 +1,4 @@
-//! What a domain finds where it is mounted.
+//! The surroundings of a domain where it is mounted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use table::Table;
 
 use crate::{Failure, Function, Setting};
 
-/// Who is admitted by the server itself.
+/// The callers whom the server itself admits.
 const ACCESS_VARIABLE: &str = "ACCESS_MODE";
 /// The user that a principal of AWS is whom nobody has mapped to one.
 const SIGNED_USER_VARIABLE: &str = "SIGNED_USER";
@@ -21,14 +21,14 @@ const SIGNED_USER_VARIABLE: &str = "SIGNED_USER";
 const DEFAULT_VARIABLE: &str = "DEFAULT_PERMISSION";
 /// The name of the table of access.
 const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
-/// Whether there are workspaces beside the default one.
+/// Whether there are workspaces other than the default one.
 const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 /// Bytes of the longest upload that is taken.
 const LONGEST_VARIABLE: &str = "MAX_ARTIFACT_SIZE";
 /// Where the layer's files are, unless the environment variable `UI_DIRECTORY` says otherwise.
 const LAYER: &str = "/opt/build";
 
-/// What a domain finds where it is mounted: the same for all domains of a process.
+/// The surroundings of a domain where it is mounted: the same for all domains of a process.
 #[derive(Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the process")]
 pub struct Surroundings {
@@ -38,9 +38,9 @@ pub struct Surroundings {
     pub table: Option<Table>,
     /// The table of access, if users sign in.
     pub access: Option<Table>,
-    /// The authorizer, if users sign in: it knows what each is granted.
+    /// The authorizer, if users sign in: it knows their grants.
     pub basic: Option<Basic>,
-    /// Whether there are workspaces beside the default one.
+    /// Whether there are workspaces other than the default one.
     pub has_workspaces: bool,
     /// Whether nothing was ever written to the table.
     pub is_new_table: bool,
@@ -97,7 +97,8 @@ impl Surroundings {
         }
     }
 
-    /// The same where users sign in with a name and a password. Who is granted nothing for a resource has this level.
+    /// The same where users sign in with a name and a password. `default` is the level of users
+    /// without a grant for a resource.
     #[must_use]
     pub fn with_users(self, data: Table, access: Table, default: Level) -> Self {
         let basic = Basic::new(data, access.clone(), default);
@@ -108,13 +109,13 @@ impl Surroundings {
         Self { authorizer: Arc::new(basic.clone()), basic: Some(basic), ..self }
     }
 
-    /// The same with workspaces beside the default one.
+    /// The same with workspaces other than the default one.
     #[must_use]
     pub fn with_workspaces(self) -> Self {
         Self { authorizer: InWorkspaces::over(self.authorizer), has_workspaces: true, ..self }
     }
 
-    /// The same behind a gateway that has checked who signed some of the requests.
+    /// The same for a gateway that has checked who signed some of the requests.
     #[must_use]
     pub fn with_signed(self, signed: Signed) -> Self {
         match self.basic.clone() {
@@ -143,12 +144,14 @@ impl Surroundings {
         self.table.as_ref().ok_or_else(|| "this function does not know the table".into())
     }
 
-    /// What the environment of a Lambda says, as far as these functions have it: `ACCESS_MODE`, the table
-    /// ([`Table::from_environment`]), and what each [`Setting`] names. The table's layout is looked at, so that the
-    /// connection exists before the first call. One request, two where the table is empty.
+    /// The surroundings from the environment of a Lambda, as far as these functions have it. They
+    /// are `ACCESS_MODE`, the table ([`Table::from_environment`]), and what each [`Setting`] names.
+    /// The table's layout is looked at, so that the connection exists before the first call. One
+    /// request, two where the table is empty.
     ///
     /// # Errors
-    /// A variable is missing or makes no sense, the table cannot be reached, or it has the layout of another version.
+    /// A variable is missing or makes no sense, the table cannot be reached, or it has the layout
+    /// of another version.
     pub async fn from_environment(functions: &[&Function]) -> Result<Self, Failure> {
         let mode = Mode::of(variable(ACCESS_VARIABLE).as_deref())?;
         let mut around = Self { is_lambda: true, ..Self::bare(Arc::new(AdmitEverybody)) };
@@ -192,10 +195,10 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Who decides who is calling.
+/// How it is decided who is calling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Nobody: whoever gets here was admitted by the gateway.
+    /// Not at all: the gateway has admitted every caller.
     None,
     /// Users have names and passwords.
     Basic,
@@ -232,7 +235,7 @@ fn default_level(variable: Option<&str>) -> Result<Level, String> {
     level.ok_or_else(|| format!("{DEFAULT_VARIABLE} is READ, USE, EDIT, MANAGE or NO_PERMISSIONS, and not {name}"))
 }
 
-/// Who principals are whom nobody has mapped to a user.
+/// The user for principals that are mapped to none.
 fn signed(variable: Option<&str>) -> Result<Signed, String> {
     let user = variable.map(|name| UserName::named(name).ok_or(format!("{SIGNED_USER_VARIABLE} is no name: {name}")));
     Ok(Signed { unmapped: user.transpose()? })

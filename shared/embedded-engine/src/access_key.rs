@@ -114,7 +114,7 @@ impl Refusal {
     }
 }
 
-/// What the header `Authorization` says.
+/// The parts of the header `Authorization`.
 struct Signed<'a> {
     key_id: &'a str,
     date: &'a str,
@@ -136,8 +136,8 @@ impl<'a> Signed<'a> {
         Some(Self { key_id, date, region, service, headers, signature })
     }
 
-    /// What a signature is made of: the request, headers that were not signed left out. Nothing if what decides about the
-    /// request was not signed.
+    /// The text that a signature is made from: the request without headers that were not signed.
+    /// `None` if a decisive part of the request was not signed.
     fn canonical(&self, request: &Parts, body: &[u8]) -> Option<String> {
         // DynamoDB's requests have one path and no query.
         if request.uri.path() != "/" || request.uri.query().is_some() {

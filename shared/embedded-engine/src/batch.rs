@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-/// Where the answer to a batch lists what was not done.
+/// The field of a batch's answer with the unprocessed entries.
 pub(crate) fn unprocessed(operation: &str) -> &'static str {
     if operation == "BatchGetItem" { "UnprocessedKeys" } else { "UnprocessedItems" }
 }
 
-/// Adds entries of a table to what an answer lists as unprocessed.
+/// Adds entries of a table to the unprocessed ones in an answer.
 pub(crate) fn add(unprocessed: &mut Value, table: String, rest: Value) {
     if !unprocessed.is_object() {
         *unprocessed = Value::Object(Map::new());

@@ -1,8 +1,11 @@
-//! Batches that only put items: most of what the indexer writes, and spans with the marks of their traces.
+//! Batches that only put items: most of the indexer's writes, and spans with the marks of their
+//! traces.
 //!
-//! As a transaction, each item of a batch reads what it replaces, looks for the stream's last number and makes a record with both
-//! images, which the stream's filter may then drop. The engine's import knows the table's indexes and the stream's last number once for the
-//! whole batch, and makes no record where none of the items is wanted. Where one is, it makes one of each, and the filter drops the others.
+//! In a transaction, each item of a batch reads the item that it replaces, looks for the stream's
+//! last number, and makes a record with both images. The stream's filter may then drop that record.
+//! The engine's import looks up the table's indexes and the stream's last number once per batch. It
+//! makes no record where none of the items is wanted. Where one is, it makes one of each, and the
+//! filter drops the others.
 
 use std::collections::HashSet;
 
@@ -32,7 +35,7 @@ pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Opt
     let mut batch: Value = serde_json::from_slice(body).ok()?;
     let requests = batch.as_object_mut()?;
     let tables = requests.remove("RequestItems")?;
-    // What it has consumed is asked for.
+    // The consumed capacity is asked for.
     if requests.values().any(|other| !other.is_null()) {
         return None;
     }

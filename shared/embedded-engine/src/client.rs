@@ -26,8 +26,8 @@ pub fn client_with_key(url: &str, key: &AccessKey) -> Client {
     Client::from_conf(base().endpoint_url(url).credentials_provider(key.credentials()).build())
 }
 
-/// Retries are the caller's, who knows what a repeated write means; and no watch is kept on slow answers, so that a call
-/// held back for a test stays held.
+/// The caller retries, as it knows whether a write may be repeated. No watch is kept on slow
+/// answers, so that a call held back for a test stays held.
 fn base() -> Builder {
     Builder::new()
         .behavior_version(BehaviorVersion::latest())

@@ -1,11 +1,17 @@
-//! How the engine's items lie in the file.
+//! The layout of the engine's items in the file.
 //!
-//! The engine gives each row an id of SQLite's and keeps an index by key beside the rows: a key is there three times (row, index, the
-//! item's JSON), a row that is replaced moves to the end, and a write touches three pages. Right after the engine has made a
-//! table, its SQLite tables are therefore made anew, clustered by their primary keys (`WITHOUT ROWID`): the engine's statements are the same,
-//! a key is there twice, a write touches one page, and what is read in the order of keys lies in that order. In a file, the items
-//! themselves are kept without their keys ([`without_keys`]), so that these are there once. In memory they are whole: each statement about a
-//! view is compiled with the view's own, which takes as long as carrying it out.
+//! The engine gives each row an id of SQLite's and keeps an index by key in addition to the rows.
+//! So a key is there three times (row, index, the item's JSON), a replaced row moves to the end,
+//! and a write touches three pages.
+//!
+//! Right after the engine has made a table, its SQLite tables are therefore replaced by ones that
+//! are clustered by their primary keys (`WITHOUT ROWID`). The engine's statements are the same, a
+//! key is there twice, and a write touches one page. Data that is read in the order of keys is also
+//! stored in that order.
+//!
+//! In a file, the items themselves are kept without their keys ([`without_keys`]), so that these
+//! are there once. In memory they are whole: each statement about a view is compiled with the
+//! view's own, which takes as long as carrying it out.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -28,7 +34,8 @@ pub(crate) fn set_page_size(connection: &Connection) -> Result<(), Error> {
     Ok(connection.execute_batch(&format!("PRAGMA page_size = {PAGE}; PRAGMA journal_mode = WAL;"))?)
 }
 
-/// Clusters the tables that are not yet, with what they hold; those of a file without their keys.
+/// Clusters the tables that are not clustered yet, with their items; those of a file without their
+/// keys.
 pub(crate) fn cluster_tables(connection: &mut Connection, on_disk: bool) -> Result<(), Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let tables: Vec<(String, String)> = {

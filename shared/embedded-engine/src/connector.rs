@@ -23,9 +23,9 @@ use crate::{Error, without_keys};
 pub(crate) struct InProcess {
     pub(crate) database: Database,
     pub(crate) side: Arc<SideConnection>,
-    /// What a write waits for; nothing in memory.
+    /// The log that a write waits for; `None` in memory.
     pub(crate) log: Option<Arc<Log>>,
-    /// What reads; in memory, the database itself.
+    /// The readers; in memory, the database itself reads.
     pub(crate) readers: Option<Arc<Readers>>,
     pub(crate) filters: Arc<Filters>,
     pub(crate) threads: Arc<Threads>,
@@ -38,7 +38,8 @@ impl fmt::Debug for InProcess {
 }
 
 impl InProcess {
-    /// Runs a call on the engine's threads. `None` if the engine has failed, and nobody knows what became of the call.
+    /// Runs a call on the engine's threads. `None` if the engine has failed, and the outcome of the
+    /// call is unknown.
     pub(crate) async fn call(&self, operation: String, body: Vec<u8>) -> Option<Answer> {
         let engine = self.clone();
         if Readers::run(&operation) {
@@ -48,7 +49,7 @@ impl InProcess {
         self.threads.write(log, move || engine.carry_out(&operation, &body)).await
     }
 
-    /// Runs an operation; the disk may not have yet what it has written.
+    /// Runs an operation; its writes may not be on the disk yet.
     fn carry_out(&self, operation: &str, body: &[u8]) -> Answer {
         if let Some(reader) = self.readers.as_ref().and_then(|readers| readers.for_operation(operation)) {
             return operations::run(&reader, operation, body);
@@ -81,7 +82,7 @@ impl InProcess {
         answer
     }
 
-    /// Makes a table again what the engine takes it for, so that it can drop it.
+    /// Restores the form of a table that the engine expects, so that it can drop it.
     fn give_back(&self, table: &str) -> Result<(), Error> {
         without_keys::restore(&mut self.side.connection(), table)?;
         // It reads something, and so notices that the schema has changed. Told to drop a table, it would not look.
@@ -108,7 +109,7 @@ async fn answer(engine: InProcess, request: HttpRequest) -> Result<HttpResponse,
     answer.into_sdk_response()
 }
 
-/// The engine has failed, and nobody knows what became of the request.
+/// The engine has failed, and the outcome of the request is unknown.
 pub(crate) fn failed() -> ConnectorError {
     ConnectorError::other("the engine has failed".into(), None)
 }

@@ -66,7 +66,8 @@ impl Engine {
         })
     }
 
-    /// The same; `sync` has the log, whose path it is called with, on the disk. For tests of what a power cut leaves.
+    /// The same. `sync` gets the log's path, and returns once the log is on the disk. It is for
+    /// tests of power cuts.
     pub fn open_syncing(
         directory: &Path,
         sync: impl Fn(&Path) -> io::Result<()> + Send + Sync + 'static,
@@ -96,7 +97,7 @@ impl Engine {
         let engine = Self::at(path, side, true)?;
         let readers = Readers::open(path)?;
         let log = log(&directory.join(LOG))?;
-        // What was just made of the database.
+        // The changes of the database so far.
         log.wait()?;
         Ok(Self { directory: Some(directory), log: Some(Arc::new(log)), readers: Some(Arc::new(readers)), ..engine })
     }
@@ -131,7 +132,7 @@ impl Engine {
         client_over(self.http_client())
     }
 
-    /// What [`client`](Self::client) sends its requests to; for a client that is configured otherwise.
+    /// The HTTP client of [`client`](Self::client), for a client that is configured otherwise.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         let connector = self.connector();
@@ -192,7 +193,8 @@ impl Engine {
         .await?
     }
 
-    /// Keeps out of a table's stream what its reader does not want, from now on; [`StreamFilter`] says what that is.
+    /// Keeps records that the reader does not want out of a table's stream, from now on, as
+    /// [`StreamFilter`] says.
     pub async fn filter_stream(&self, table: &str, filter: StreamFilter) -> Result<(), Error> {
         let (side, filters, table) = (Arc::clone(&self.side), Arc::clone(&self.filters), table.to_owned());
         tokio::task::spawn_blocking(move || {
@@ -237,8 +239,9 @@ impl Engine {
         tokio::task::spawn_blocking(move || side.trim_stream(older_than)).await?
     }
 
-    /// Deletes the items whose time to live has passed, and says how many there were. DynamoDB does so by itself, some time
-    /// within days; the engine only when told. Unlike DynamoDB it also deletes what expired more than five years ago.
+    /// Deletes the items whose time to live has passed, and returns their number. DynamoDB does so
+    /// by itself, some time within days; the engine only when told. Unlike DynamoDB it also deletes
+    /// items that expired more than five years ago.
     pub async fn sweep_ttl(&self) -> Result<usize, Error> {
         let database = self.database.clone();
         Ok(tokio::task::spawn_blocking(move || database.sweep_ttl()).await??)

@@ -1,13 +1,14 @@
 use std::io;
 
-/// What can go wrong with the engine itself; what goes wrong with a client's request is in the answer to it.
+/// Failures of the engine itself. Errors of a client's request are in the answer to it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The directory or the socket could not be used.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// SQLite refused what is done beside the engine: the indexes on the stream's table, trimming.
+    /// SQLite refused a statement other than the engine's: the indexes on the stream's table,
+    /// trimming.
     #[error("the engine's database: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// The engine refused to open or to copy itself.

@@ -1,9 +1,10 @@
 //! Waiting for the disk: many commits share one wait.
 //!
-//! SQLite is built so that a commit only writes to its log (`.cargo/config.toml`: `SQLITE_DEFAULT_WAL_SYNCHRONOUS`). Before an operation is
-//! answered, [`Log::wait`] has the log on the disk. If SQLite synced with each commit, the engine's one lock would be held meanwhile, and
-//! everybody would wait for everybody's disk; this way what commits during a sync is covered by the next. A read may see a write some moments before
-//! that is on the disk; an acknowledged write is there.
+//! SQLite is built so that a commit only writes to its log (`.cargo/config.toml`:
+//! `SQLITE_DEFAULT_WAL_SYNCHRONOUS`). Before an operation is answered, [`Log::wait`] has the log on
+//! the disk. If SQLite synced with each commit, the engine's one lock would be held meanwhile, and
+//! all calls would wait for each sync. This way, commits during a sync are covered by the next one.
+//! A read may see a write some moments before that is on the disk; an acknowledged write is there.
 //!
 //! Where SQLite is built without that, it syncs with each commit, and this once more.
 
@@ -42,23 +43,23 @@ impl Log {
         Self { sync: Box::new(sync), state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Blocks until all that the caller has committed is on the disk.
+    /// Blocks until everything that the caller has committed is on the disk.
     ///
     /// # Errors
-    /// The disk refused, this time or before: what the operating system could not write it may have forgotten, so a later sync that
-    /// succeeds says nothing.
+    /// The disk refused, this time or before. The operating system may have forgotten data that it
+    /// could not write, so a later sync that succeeds says nothing.
     pub(crate) fn wait(&self) -> io::Result<()> {
         self.wait_for(self.arrive())
     }
 
-    /// A place in the queue for the disk, for what the caller has committed.
+    /// A place in the queue for the disk, for the data that the caller has committed.
     pub(crate) fn arrive(&self) -> u64 {
         let mut state = self.state();
         state.arrived += 1;
         state.arrived
     }
 
-    /// Blocks until what has this place is on the disk.
+    /// Blocks until the commit with this place is on the disk.
     ///
     /// # Errors
     /// As [`Log::wait`].

@@ -25,7 +25,7 @@ pub(crate) fn writes(operation: &str) -> bool {
     !reads.contains(&operation) && !operation.starts_with("Describe") && !operation.starts_with("List")
 }
 
-/// Whether an operation changes which tables and indexes there are, or what is said of them.
+/// Whether an operation changes which tables and indexes there are, or their settings.
 pub(crate) fn changes_tables(operation: &str) -> bool {
     ["CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive"].contains(&operation)
 }
@@ -63,7 +63,7 @@ pub(crate) fn run_on_disk(database: &Database, operation: &str, body: &[u8]) -> 
     if let Some(Ok(_)) = as_one.and_then(|body| dispatch(database, "TransactWriteItems", &body)) {
         return Answer::ok(ALL_PROCESSED.to_owned());
     }
-    // What is no batch, or none that can be one transaction, is carried out, or refused, as it is.
+    // Anything but a batch that can be one transaction is executed, or refused, as it is.
     run(database, operation, body)
 }
 
@@ -131,8 +131,8 @@ where
     serde_json::to_string(&answer).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }
 
-/// What the engine's own request types find wrong while they are read, they name in a prefix of the message; the rest is
-/// JSON of the wrong shape, which the SDK does not send.
+/// The engine's own request types name mistakes in a prefix of the message. The rest is JSON of the
+/// wrong shape, which the SDK does not send.
 fn unreadable(error: &serde_json::Error) -> DynoxideError {
     let message = error.to_string();
     let position = message.rfind(" at line ").unwrap_or(message.len());

@@ -1,7 +1,8 @@
-//! Reading beside the engine's lock.
+//! Reads that do not wait for the engine's lock.
 //!
-//! The engine runs one operation at a time, reads included. On disk, SQLite lets others read while one writes: reads therefore
-//! get connections of their own, each an engine over the same file. They see what has been committed when they begin.
+//! The engine runs one operation at a time, reads included. On disk, SQLite lets others read while
+//! one writes. So reads get connections of their own, each an engine over the same file. They see
+//! the data that was committed when they begin.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,12 +34,13 @@ impl Readers {
         Ok(Self { location: location.to_owned(), databases, next: AtomicUsize::new(0) })
     }
 
-    /// Whether an operation may be run beside the writes: one that has one answer from one place, or that may be done in any order.
+    /// Whether an operation may run at the same time as writes. It must have one answer from one
+    /// place, or be possible in any order.
     pub(crate) fn run(operation: &str) -> bool {
         ["GetItem", "Query", "BatchGetItem", "GetRecords"].contains(&operation)
     }
 
-    /// One that reads, if an operation may be run beside the writes.
+    /// A reading engine, if the operation may run at the same time as writes.
     pub(crate) fn for_operation(&self, operation: &str) -> Option<Database> {
         if !Self::run(operation) {
             return None;
@@ -48,7 +50,8 @@ impl Readers {
         databases.get(turn % databases.len().max(1)).cloned()
     }
 
-    /// Begins anew: an engine remembers what it knows of a table, and the tables have changed.
+    /// Opens the readers again: an engine remembers what it knows of a table, and the tables have
+    /// changed.
     pub(crate) fn renew(&self) -> Result<(), Error> {
         let renewed = open(&self.location)?;
         *self.databases.write().unwrap_or_else(PoisonError::into_inner) = renewed;

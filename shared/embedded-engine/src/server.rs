@@ -1,4 +1,4 @@
-//! The engine over HTTP, for whoever has its access key.
+//! The engine over HTTP, for clients that have its access key.
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ pub struct Server {
 
 impl Server {
     pub(crate) async fn start(engine: InProcess, address: SocketAddr) -> Result<Self, Error> {
-        // What is signed is not secret: answers and requests would be read on the way.
+        // Signed requests are not secret: requests and answers would be read on the way.
         if !address.ip().is_loopback() {
             let refusal = format!("{address} is not a loopback address");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, refusal).into());
@@ -68,7 +68,8 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// What requests have to be signed with: made when the server was started, and gone with it.
+    /// The key that requests have to be signed with. It is made when the server starts, and gone
+    /// with it.
     #[must_use]
     pub fn access_key(&self) -> &AccessKey {
         &self.access_key

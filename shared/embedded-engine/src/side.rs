@@ -26,10 +26,10 @@ const INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS app_stream_shard
         ON _stream_records(table_name, shard_id, CAST(sequence_number AS INTEGER));";
 
-/// Records deleted in one transaction: small enough that a request waiting behind it does not notice.
+/// Records deleted in one transaction: few enough that a request that waits for it does not notice.
 const TRIMMED_AT_ONCE: i64 = 500;
 
-/// What a record's number begins at for readers of the stream: it has 21 digits, as DynamoDB's have.
+/// The first number of a record for readers of the stream: it has 21 digits, as DynamoDB's have.
 const FIRST_NUMBER: u128 = 100_000_000_000_000_000_000;
 
 /// As long as the engine's own connection waits for a lock.

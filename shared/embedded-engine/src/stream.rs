@@ -15,8 +15,9 @@ const LONGEST_BATCH: u64 = 4_000_000;
 
 /// The one reader of a table's stream.
 ///
-/// It has no position of its own: the stream begins with what is not carried over yet. What is, is deleted with
-/// [`forget_through`](Self::forget_through); so a reader that begins anew loses nothing, and the stream stays small.
+/// It has no position of its own: the stream begins with the first record that was not delivered
+/// yet. Delivered records are deleted with [`forget_through`](Self::forget_through). So a reader
+/// that starts again loses nothing, and the stream stays small.
 pub struct StreamReader {
     engine: Engine,
     table: String,

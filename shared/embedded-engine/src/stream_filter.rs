@@ -1,8 +1,10 @@
-//! Which changes get into a table's stream.
+//! The changes that get into a table's stream.
 //!
-//! The engine makes a record of each write, with the item before and after, that the stream's reader reads, drops or carries over, and
-//! deletes. Most are about what the indexer writes itself: of some forty records of a run, four are wanted. So the reader may say what it
-//! wants, and the others are never written. DynamoDB has no such filter, Lambda has it behind the stream.
+//! The engine makes a record of each write, with the item before and after. The stream's reader
+//! reads each record, drops it or delivers it, and deletes it. Most are about the indexer's own
+//! writes: of some forty records of a run, four are wanted. So the reader may give a filter, and
+//! other records are never written. DynamoDB has no such filter; Lambda has one between the stream
+//! and the function.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -11,7 +13,7 @@ use rusqlite::Connection;
 
 use crate::Error;
 
-/// What the reader of a stream wants: by attributes that an item has.
+/// The records that the reader of a stream wants, by attributes of the item.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamFilter {
     /// A new item, or a changed one, that has one of these afterwards.
@@ -101,7 +103,7 @@ mod tests {
                 engine.call("PutItem", item("1: not", plain)).await.unwrap();
                 engine.call("PutItem", item("2: wanted", mark.clone())).await.unwrap();
                 engine.call("PutItem", item("3: not", rev.clone())).await.unwrap();
-                // What it was is not asked.
+                // Its earlier state does not matter.
                 engine.call("PutItem", item("2: wanted", rev)).await.unwrap();
                 engine.call("PutItem", item("4: wanted", mark)).await.unwrap();
                 engine.call("PutItem", item("5: wanted", json!({ "ask": { "N": "1" } }))).await.unwrap();

@@ -1,8 +1,9 @@
 //! The threads of an engine.
 //!
-//! Operations run one at a time, whoever asks, so a thread for each call would only wait for others, and what one allocates another would
-//! free. A few threads of the engine's own take them in turn. A write that has to wait for the disk is handed on: the next one runs
-//! meanwhile, and what has come together shares one wait.
+//! Operations run one at a time, whoever asks. So a thread for each call would only wait for
+//! others, and memory would be allocated by one thread and freed by another. Instead, a few threads
+//! of the engine's own take the calls in turn. A write that has to wait for the disk is handed on.
+//! The next one runs meanwhile, and the waiting writes share one sync.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,15 +16,16 @@ use tokio::sync::oneshot;
 use crate::log::Log;
 use crate::wire::Answer;
 
-/// Threads that run what may write. One reads a request or makes an answer of JSON while another has the engine.
+/// Threads that run calls that may write. One reads a request or makes an answer of JSON while
+/// another has the engine.
 const WRITING: usize = 2;
-/// Threads that read beside them; only on disk.
+/// Threads that read at the same time as those; only on disk.
 const READING: usize = 2;
 
-/// A call, and who waits for its answer.
+/// A call, and the receiver of its answer.
 struct Call {
     run: Box<dyn FnOnce() -> Answer + Send>,
-    /// What has to be on the disk before the answer, if the call succeeds.
+    /// The log that has to be on the disk before the answer, if the call succeeds.
     log: Option<Arc<Log>>,
     reply: oneshot::Sender<Answer>,
 }
@@ -49,7 +51,8 @@ impl fmt::Debug for Threads {
 }
 
 impl Threads {
-    /// Starts them. In memory nothing waits for a disk, and nothing reads beside the writes.
+    /// Starts them. In memory no operation waits for a disk, and no read runs at the same time as a
+    /// write.
     ///
     /// # Errors
     /// The operating system's, where it has no threads left.
@@ -67,8 +70,8 @@ impl Threads {
         Ok(Self { writes, reads: Some(reads) })
     }
 
-    /// Runs a call that writes; it is answered when the log is on the disk, where there is one. `None` if the engine has failed in a way
-    /// of which nobody knows what became of the call.
+    /// Runs a call that writes; it is answered when the log is on the disk, where there is one.
+    /// `None` if the engine has failed, and the outcome of the call is unknown.
     pub(crate) async fn write(
         &self,
         log: Option<Arc<Log>>,
@@ -79,7 +82,7 @@ impl Threads {
         answer.await.ok()
     }
 
-    /// Runs a call that reads; beside the writes, where the engine can.
+    /// Runs a call that reads, at the same time as writes where the engine can.
     pub(crate) async fn read(&self, run: impl FnOnce() -> Answer + Send + 'static) -> Option<Answer> {
         let (reply, answer) = oneshot::channel();
         let reads = self.reads.as_ref().unwrap_or(&self.writes);
@@ -96,7 +99,7 @@ impl Call {
             tracing::error!("the engine has failed");
             return;
         };
-        // What was refused has written nothing. And who asked may have gone away.
+        // A refused call has written nothing. And the caller may have gone away.
         match log.filter(|_| answer.status == 200) {
             Some(log) => {
                 let written = Written { place: log.arrive(), log, answer, reply };
@@ -120,7 +123,7 @@ impl Written {
     }
 }
 
-/// Starts threads that take turns at what comes.
+/// Starts threads that take turns at the calls.
 fn start<T: Send + 'static>(
     name: &str,
     count: usize,
@@ -154,7 +157,7 @@ mod tests {
         Answer::ok(body.to_owned())
     }
 
-    /// What a call waits at until the other end is gone.
+    /// A call that waits here lasts until the other end is gone.
     fn barrier() -> (Sender<()>, impl FnOnce() + Send) {
         let (open, closed) = mpsc::channel::<()>();
         let wait = move || {
@@ -237,7 +240,7 @@ mod tests {
         while ran.load(Ordering::SeqCst) < 10 * WRITING as u64 {
             assert!(tokio::time::timeout(Duration::from_millis(10), &mut calls).await.is_err());
         }
-        // What was refused has written nothing, and what asked for no log waits for none.
+        // A refused write has written nothing, and a write without a log waits for none.
         let refused = || Answer { status: 400, body: "refused".to_owned() };
         assert_eq!(body(threads.write(Some(Arc::clone(&log)), refused)).await, "refused");
         assert_eq!(body(threads.write(None, || answer("no log"))).await, "no log");

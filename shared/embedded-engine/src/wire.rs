@@ -1,4 +1,4 @@
-//! Requests and answers as they stand between the AWS SDK and the engine.
+//! Requests and answers in the form that the AWS SDK and the engine exchange.
 
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
@@ -22,7 +22,7 @@ impl Answer {
         Self { status: 200, body }
     }
 
-    /// The engine itself has failed: DynamoDB's error, of which nobody knows what became of the request.
+    /// The engine itself has failed: DynamoDB's error for a request with unknown outcome.
     pub(crate) fn failed() -> Self {
         Self { status: 500, body: r#"{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError"}"#.to_owned() }
     }
@@ -59,7 +59,8 @@ pub(crate) async fn read(mut request: HttpRequest) -> Result<(HttpRequest, Value
     Ok((request, json))
 }
 
-/// The request with another body. Its signature no longer fits, which only an engine behind a socket checks.
+/// The request with another body. Its signature no longer fits, which only an engine on a socket
+/// checks.
 pub(crate) fn with_request(mut request: HttpRequest, json: &Value) -> HttpRequest {
     let body = json.to_string();
     request.headers_mut().insert("content-length", body.len().to_string());

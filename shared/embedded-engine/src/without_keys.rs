@@ -1,10 +1,13 @@
 //! Items that are kept without their keys, in a file.
 //!
-//! The engine keeps an item as JSON, its key included, beside the key in columns of its own. Many items are little more than their keys: of the
-//! 9 KB that a run with its entries in the index takes, 3.6 are keys in JSON. So the engine's table becomes a view of a table that has the JSON without the keys, and
-//! triggers take what the engine writes to the view. Its statements are the same, and what it reads is the item with its key first.
+//! The engine keeps an item as JSON, its key included, and the key in columns of its own. Many
+//! items are little more than their keys. A run with its entries in the index takes 9 KB, and 3.6
+//! of them are keys in JSON. So the engine's table becomes a view of a table that has the JSON
+//! without the keys. Triggers take the engine's writes to the view. The engine's statements are the
+//! same, and it reads items with their keys first.
 //!
-//! An item whose JSON has a NUL character is kept whole, after a space: SQLite's functions end a text there.
+//! An item whose JSON has a NUL character is kept whole, after a space: SQLite's functions end a
+//! text there.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Deserialize;
@@ -38,7 +41,8 @@ pub(crate) fn replace(connection: &Connection, table: &str) -> Result<bool, Erro
             r"CASE WHEN instr({item}, '\u0000') THEN ' ' || {item} ELSE coalesce(nullif(json_remove({item}, {paths}), '{{}}'), '') END"
         )
     };
-    // The engine's hash of a partition key, in hexadecimal digits, by which parallel scans find their segment. What is none is kept as it is.
+    // The engine's hash of a partition key, in hexadecimal digits. Parallel scans find their
+    // segment by it. Any other text is kept as it is.
     let packed = |hash: &str| format!("coalesce(unhex({hash}), {hash})");
     connection.execute_batch(&format!(
         "CREATE TABLE {rows} (
@@ -111,7 +115,7 @@ fn text_keys(connection: &Connection, table: &str) -> Result<Option<(String, Str
     Ok(named("HASH").zip(named("RANGE")))
 }
 
-/// A table's name, and that of the rows behind its view, for statements.
+/// The name of a table, and that of the rows that its view shows, for statements.
 fn names(table: &str) -> (String, String) {
     (quoted(table), quoted(&format!("_rows::{table}")))
 }

@@ -1,7 +1,8 @@
-//! Traces that somebody has spoken of before they came.
+//! Traces that clients have named before they came.
 //!
-//! Clients export traces in the background: a trace is linked to a run before it is there. Such links stand in a stub under the trace's own key,
-//! so that whoever makes its document meets them, at no request (`docs/adr/0042-early-links.md`).
+//! Clients export traces in the background: a trace is linked to a run before it is there. Such
+//! links are in a stub under the trace's own key. So a request that makes the document finds them,
+//! without another request (`docs/adr/0042-early-links.md`).
 
 use key_schema::rows;
 use mlflow_api::traces::TraceState;
@@ -11,7 +12,7 @@ use table::{Item, Map, Table, bytes_set, map, number, text};
 use crate::attributes::{ASSESSMENTS, EDITS, EXPERIMENT, EXPIRES, MARKED_AT, METADATA, RUNS, START_TIME, STATE, TAGS};
 use crate::trace::{StoredTrace, texts};
 
-/// A trace that is awaited: what was said about it. Nobody is shown it.
+/// A trace that was named before it came. It is never shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AwaitedTrace {
     runs: Vec<String>,
@@ -56,12 +57,12 @@ impl AwaitedTrace {
     }
 }
 
-/// What stands under the key of a trace.
+/// The item under the key of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TraceItem {
     /// The trace.
     Trace(StoredTrace),
-    /// What was said about it before it came.
+    /// A stub, from before it came.
     Awaited(AwaitedTrace),
 }
 
@@ -84,7 +85,7 @@ impl TraceItem {
     }
 }
 
-/// What stands under the key of a trace, if anything does. One request; a read unit per 4 KB.
+/// The item under the key of a trace, if there is one. One request; a read unit per 4 KB.
 pub async fn read_trace_item(table: &Table, id: &TraceId) -> Result<Option<TraceItem>> {
     table.get(&rows::Trace::key(id)).await?.map(TraceItem::of).transpose()
 }

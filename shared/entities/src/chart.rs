@@ -1,8 +1,10 @@
-//! Chart rows: what a chart of a long history is drawn from.
+//! Chart rows: a chart of a long history is drawn from them.
 //!
-//! A row of the first level stands for about 1,000 points of a metric, which are whole segments, and has 256 of them, evenly spaced in the
-//! order of steps. Four rows of a level make one of the next, which has 256 points as well. So a million points are drawn from about ten
-//! rows. Rows are numbered in the order in which they were made, and do not change: their keys follow from how many there are.
+//! A row of the first level represents about 1,000 points of a metric, which are whole segments. It
+//! holds 256 of them, evenly spaced in the order of steps. Four rows of a level make one row of the
+//! next, which has 256 points as well. So a million points are drawn from about ten rows. Rows are
+//! numbered in the order in which they were made, and do not change. So their keys follow from
+//! their number.
 
 use std::ops::Range;
 
@@ -23,7 +25,7 @@ pub const ROW_POINTS: usize = 256;
 /// Rows that make one of the next level.
 pub const FAN: u32 = 4;
 
-/// A point, and how many points of the history it stands for.
+/// A point, and how many points of the history it represents.
 pub type Weighted = (Point, u64);
 
 /// Which row of a metric: its level, from 1 on, and its number there, from 0 on.
@@ -56,8 +58,9 @@ impl RowNumber {
     }
 }
 
-/// Fewest rows that together stand for all of a history that has so many of the first level: the greater part in the coarsest level of
-/// which there are so many at least, then up to three of each finer one. In the order in which they were made.
+/// The fewest rows that together cover a history with `rows` rows of the first level. Most are of
+/// the coarsest level that has `at_least` rows; up to three rows of each finer level follow. They
+/// come in the order in which they were made.
 #[must_use]
 pub fn cover(rows: u32, at_least: u32) -> Vec<RowNumber> {
     let mut level = 1;
@@ -82,11 +85,12 @@ pub fn cover(rows: u32, at_least: u32) -> Vec<RowNumber> {
 pub struct ChartRow {
     /// Which one.
     pub number: RowNumber,
-    /// Its points, in the order of steps, the first and the last of those it stands for among them.
+    /// Its points, in the order of steps. The first and the last point that the row represents are
+    /// among them.
     pub points: Vec<Point>,
-    /// How many points it stands for.
+    /// How many points it represents.
     pub stands_for: u64,
-    /// It stands for the segments that begin after this place,
+    /// It covers the segments that begin after this place,
     pub after: Option<Place>,
     /// and not after this one. Where the two are the same, it has all points of segments that came late.
     pub through: Place,
@@ -97,7 +101,8 @@ pub struct ChartRow {
 }
 
 impl ChartRow {
-    /// The row of points of the history, each of which stands for itself.
+    /// The points of a row that is made from points of the history, and how many points it
+    /// represents.
     #[must_use]
     pub fn points_of(mut points: Vec<Point>) -> (Vec<Point>, u64) {
         points.sort_unstable_by(Point::by_step);
@@ -124,7 +129,7 @@ impl ChartRow {
         })
     }
 
-    /// Its points, each with how many it stands for.
+    /// Its points, each with the number of points it represents.
     pub fn weighted(&self) -> impl Iterator<Item = Weighted> {
         let count = u64::try_from(self.points.len()).unwrap_or(u64::MAX).max(1);
         let (whole, more) = (self.stands_for / count, self.stands_for % count);
@@ -135,20 +140,20 @@ impl ChartRow {
         (0..).zip(&self.points).map(move |(number, point)| (*point, before(number + 1) - before(number)))
     }
 
-    /// Whether it has all the points that it stands for.
+    /// Whether it has all the points that it represents.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         u64::try_from(self.points.len()).is_ok_and(|count| count == self.stands_for)
     }
 
-    /// Whether some of the points that it stands for may be of these steps, both included.
+    /// Whether some of the points that it represents may be of these steps, both included.
     #[must_use]
     pub fn overlaps(&self, start: i64, end: i64) -> bool {
         let ends = self.points.first().zip(self.points.last());
         ends.is_some_and(|(first, last)| first.step <= end && last.step >= start)
     }
 
-    /// About how many of the points that it stands for are of these steps.
+    /// About how many of the points that it represents are of these steps.
     #[must_use]
     pub fn about(&self, start: i64, end: i64) -> u64 {
         self.weighted().filter(|(point, _)| (start..=end).contains(&point.step)).map(|(_, weight)| weight).sum()
@@ -202,9 +207,10 @@ impl ChartRow {
     }
 }
 
-/// A sample of points that are in the order of steps: the first point of each of `count` buckets that are evenly filled, as SQL's `NTILE`
-/// fills them, and the last point of all, in place of the last bucket's where there are `count` already. A point that stands for many takes
-/// as much room as these would.
+/// A sample of points in the order of steps: the first point of each of `count` evenly filled
+/// buckets, and the last point of all. Buckets are filled as by SQL's `NTILE`. If there are `count`
+/// points already, the last point of all replaces that of the last bucket. A point takes as much of
+/// a bucket as the points that it represents.
 #[must_use]
 pub fn sample(points: &[Weighted], count: usize) -> Vec<Point> {
     let Some((last, _)) = points.last() else { return Vec::new() };
@@ -216,7 +222,7 @@ pub fn sample(points: &[Weighted], count: usize) -> Vec<Point> {
     let (mut sample, mut seen) = (Vec::new(), 0);
     for (point, weight) in points {
         seen += weight;
-        // The buckets that begin in what this point stands for.
+        // The buckets that begin within the points that this one represents.
         let mut begins = false;
         while starts.next_if(|start| *start < seen).is_some() {
             begins = true;

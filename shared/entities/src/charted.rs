@@ -19,7 +19,7 @@ pub struct Charted {
     pub is_kept: bool,
     /// Rows of the first level.
     pub rows: u32,
-    /// Points that these stand for.
+    /// Points that these represent.
     pub points: u64,
     /// Every segment that does not begin after this place is in a row. Where there are rows.
     pub through: Place,

@@ -1,4 +1,4 @@
-//! Traces by the ids that clients gave their requests: an index, which is behind by moments.
+//! Traces by the ids that clients gave their requests: an index, which is eventually consistent.
 
 use key_schema::index::TraceOfClientRequest;
 use key_schema::{IndexKey, Segment};
@@ -13,8 +13,9 @@ pub fn client_request_entry(request: &str, experiment: ExperimentId, trace: &Tra
     TraceOfClientRequest::key(&request.into(), &experiment, trace)
 }
 
-/// The traces of an experiment that the index has for a client's request; nothing where there are more than so many. What it says has to be checked
-/// by the documents: entries go later than traces change. One request; half a read unit per 20 entries.
+/// The traces of an experiment that the index has for a client's request; `None` where there are
+/// more than `most`. They have to be checked against the documents: entries are deleted later than
+/// traces change. One request; half a read unit per 20 entries.
 pub async fn traces_of_client_request(
     table: &Table,
     request: &str,

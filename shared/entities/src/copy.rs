@@ -1,7 +1,8 @@
-//! The indexer's copy of a run: one item that holds what a search answers with.
+//! The indexer's copy of a run: one item with everything that a search answers.
 //!
-//! A run is spread over a document, its rows and its metrics, because it is written in parts. Once the indexer has it, its values stand
-//! together in a copy, and a page of a hundred runs is a hundred items. A copy is right as long as its run carries no mark.
+//! A run is spread over a document, its rows and its metrics, because it is written in parts. Once
+//! the indexer has read it, a copy holds all its values, and a page of a hundred runs is a hundred
+//! items. A copy is right as long as its run carries no mark.
 
 use std::collections::BTreeSet;
 
@@ -167,7 +168,7 @@ impl RunCopy {
         Ok(self.list(STALE)?.unwrap_or_default())
     }
 
-    /// What had been told to index, as JSON, if it was not the default.
+    /// The setting of indexed fields at that time, as JSON, if it was not the default.
     #[must_use]
     pub fn fields(&self) -> Option<&str> {
         self.0.text(FIELDS)
@@ -179,7 +180,7 @@ impl RunCopy {
         self.0.text(INDEXED)
     }
 
-    /// The copy with what its indexing has to know.
+    /// The copy with the facts that its next indexing needs.
     #[must_use]
     pub fn of_indexing(self, indexing: &str, stale: &[Key], fields: Option<&str>) -> Self {
         let mut item = self.0.with(INDEXED, text(indexing));

@@ -1,4 +1,4 @@
-//! The setting that says which fields are indexed beside what always is.
+//! The setting of the fields that are indexed, in addition to those that always are.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use key_schema::rows;
 use search::IndexedFields;
 use table::{Failure, Item, Result, Table, text};
 
-/// How long a process may rely on what it read of the setting. Whoever takes a field out waits as long.
+/// How long a process may rely on the setting that it read. A process that takes a field out waits
+/// as long.
 pub const LEASE: Duration = Duration::from_mins(1);
 
 const SETTING: &str = "index_fields";
@@ -15,9 +16,9 @@ const SETTING: &str = "index_fields";
 /// Which fields the indexer indexes, and which of them searches may rely on: those that have been indexed for every run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setting {
-    /// What the indexer indexes.
+    /// The fields that the indexer indexes.
     pub indexed: IndexedFields,
-    /// What searches rely on.
+    /// The fields that searches rely on.
     pub searched: IndexedFields,
 }
 

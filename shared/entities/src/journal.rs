@@ -1,10 +1,13 @@
-//! The journal of a run: points as calls logged them, until the stream's consumer packs them into the metrics documents.
+//! The journal of a run: points as calls logged them, until the stream's consumer packs them into
+//! the metrics documents.
 //!
-//! A process adds the points of each call to a tail, which is an item, as one element of a set. So a call that is sent twice counts
-//! once, and the order of calls does not matter. Tails are small: an addition is paid for by the size of the whole item.
+//! A process adds the points of each call to a tail, which is an item, as one element of a set. So
+//! a call that is sent twice counts once, and the order of calls does not matter. Tails are small:
+//! an addition is paid for by the size of the whole item.
 //!
-//! An element names its metrics. Where calls log the same many metrics at one step again and again, the names are a row of their own,
-//! found by their hash, and an element holds the hash and the values.
+//! An element names its metrics. Calls may log the same many metrics at one step again and again.
+//! Then the names are a row of their own, found by their hash, and an element holds the hash and
+//! the values.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -60,7 +63,7 @@ pub fn pack_call(series: &Series, sealed: &Sealed) -> Vec<u8> {
 /// A call that logs one point of each of its metrics, all at the same step and time: names, and values in their order.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The hash that stands for the names.
+    /// The hash in place of the names.
     pub names: WideDigest,
     packed_names: Vec<u8>,
     element: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What a run read and what it put out: rows beside its documents.
+//! A run's inputs and outputs: rows next to its documents.
 
 use key_schema::{Key, WideDigest, rows};
 use mlflow_api::inputs::{Dataset, DatasetInput, ModelInput, RunInputs};
@@ -10,7 +10,7 @@ use crate::attributes::{DIGEST, MODEL, NAME, ORDER, STEP, TAGS};
 use crate::maps::{entry_key, entry_name};
 use crate::unreadable::unreadable;
 
-/// The hash that stands for a dataset in the keys of its experiment.
+/// The hash of a dataset in the keys of its experiment.
 #[must_use]
 pub fn dataset_digest(name: &str, digest: &str) -> WideDigest {
     WideDigest::of(&[name, digest])
@@ -28,7 +28,8 @@ pub fn is_dataset(item: &Item, name: &str, digest: &str) -> bool {
     item.text(NAME) == Some(name) && item.text(DIGEST) == Some(digest)
 }
 
-/// What a row says of a dataset input: which dataset, and the tags of its use. `order` is greater for later inputs.
+/// The row of a dataset input: the dataset, and the tags of its use. `order` is greater for later
+/// inputs.
 #[must_use]
 pub fn dataset_link(row: Item, input: &DatasetInput, order: i64) -> Item {
     let tags: Map = input.tags.iter().map(|tag| (entry_name(&tag.key).into_owned(), text(&tag.value))).collect();
@@ -38,7 +39,7 @@ pub fn dataset_link(row: Item, input: &DatasetInput, order: i64) -> Item {
         .with(ORDER, table::number(order))
 }
 
-/// What a run read, from its rows: datasets by name and digest only, the first one logged first.
+/// A run's inputs, from its rows: datasets by name and digest only, the first one logged first.
 ///
 /// # Errors
 /// An internal one if a row cannot be read.
@@ -66,7 +67,7 @@ fn dataset_input(row: &Item) -> Option<(i64, DatasetInput)> {
     Some((row.number(ORDER)?, DatasetInput { tags, dataset }))
 }
 
-/// What a run put out, from its rows.
+/// A run's outputs, from its rows.
 ///
 /// # Errors
 /// An internal one if a row cannot be read.
@@ -78,7 +79,7 @@ pub fn run_outputs(links: &[Item]) -> Result<RunOutputs> {
     Ok(RunOutputs { model_outputs: models.collect::<Result<_>>()? })
 }
 
-/// The rows as they stand in a copy: without their keys, which follow from the rest.
+/// The rows in the form of a copy: without their keys, which follow from the rest.
 pub(crate) fn kept(links: &[Item]) -> Value {
     let kept = |row: &Item| {
         let attributes = [MODEL, STEP, NAME, DIGEST, TAGS, ORDER].into_iter();

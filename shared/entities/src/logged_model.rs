@@ -58,8 +58,9 @@ impl ModelLocation {
     }
 }
 
-/// Where a logged model is, if the id is one that a model can have. No request for an id made here, which says it; one of a
-/// global index, which is behind by moments, for any other.
+/// The location of a logged model, if the id is one that a model can have. An id made here contains
+/// it, so it takes no request. Any other takes one of a global index, which is eventually
+/// consistent.
 pub async fn locate_model(table: &Table, text: &str) -> table::Result<Option<ModelLocation>> {
     let Some(model) = ModelId::parse(text) else { return Ok(None) };
     if let Some(experiment) = model.experiment() {
@@ -94,7 +95,8 @@ impl ModelItems {
         documents.chain(rows.into_iter().flatten()).map(Item::size).sum()
     }
 
-    /// All points of the model, by metric, each metric's in the order of time; a point that stands in two places is one.
+    /// All points of the model, by metric, each metric's in the order of time. A point that is in
+    /// two places counts once.
     ///
     /// # Errors
     /// An internal one if a point cannot be read.
@@ -158,8 +160,8 @@ pub async fn read_models(table: &Table, places: &[ModelLocation]) -> table::Resu
     stream::iter(whole.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
 }
 
-/// Sorts the items of a partition's logged models by model, those of an unfinished one first. A model's own item comes first
-/// among its items; what has none is nobody's.
+/// Sorts the items of a partition's logged models by model, those of an unfinished one first. A
+/// model's own item comes first among its items. Items without one are left out.
 ///
 /// # Errors
 /// An internal one if a model's key cannot be read.
@@ -190,7 +192,7 @@ pub fn group_by_model(
     Ok(groups)
 }
 
-/// Where the rows stand that a logged model has beside its document.
+/// The keys of a logged model's rows other than its document.
 struct RowsOfModel {
     metrics: Key,
     params: KeyRange,
@@ -207,7 +209,8 @@ impl RowsOfModel {
     }
 }
 
-/// Reads the rows that a logged model has beside its two documents: a request for each kind it has, and one per MB of points.
+/// Reads a logged model's rows other than its two documents: a request for each kind it has, and
+/// one per MB of points.
 pub async fn read_model_items(
     table: &Table,
     at: &ModelLocation,

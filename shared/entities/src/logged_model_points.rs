@@ -1,7 +1,8 @@
-//! Points of a logged model's metrics: each says which run logged it, and on which dataset.
+//! Points of a logged model's metrics: each names its run, and perhaps its dataset.
 //!
-//! Unlike a run's, they have no latest that stands for all: every point of a model is in every answer about it. So a point
-//! is packed whole, waits in the model's metrics document as an element of a set, and goes from there into a segment.
+//! Unlike a run's, they have no latest point that represents all: every point of a model is in
+//! every answer about it. So a point is packed whole, waits in the model's metrics document as an
+//! element of a set, and goes from there into a segment.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,9 +10,10 @@ use std::collections::BTreeMap;
 use crate::content::{deflate, inflate};
 use crate::points::{Point, read_signed, write_signed};
 
-/// Bytes of points in one segment, before they are compressed: a fraction of what an item holds, whatever they are.
+/// Bytes of points in one segment, before they are compressed: in any case a fraction of the room
+/// in an item.
 const SEGMENT_BYTES: usize = 256 << 10;
-/// Stands for the length of a text that is 32 hexadecimal digits, and takes 16 bytes.
+/// In place of a length: the text is 32 hexadecimal digits, and takes 16 bytes.
 const DIGITS: i64 = -1;
 
 /// A point of a logged model's metric.
@@ -125,7 +127,7 @@ pub fn unpack_model_segment(bytes: &[u8], series: &mut ModelSeries) -> Option<()
     while !rest.is_empty() {
         let metric = read_text(&mut rest)?;
         let point = ModelPoint::unpack(read_bytes(&mut rest)?)?;
-        // The points of a metric stand together.
+        // The points of a metric are kept together.
         match series.get_mut(&metric) {
             Some(points) => points.push(point),
             None => {
@@ -158,7 +160,7 @@ fn write_text(bytes: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// The number that 32 hexadecimal digits in lower case stand for: a run's id.
+/// The number that 32 hexadecimal digits in lower case mean: a run's id.
 fn digits(text: &str) -> Option<u128> {
     let all_digits = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
     if text.len() == 32 && all_digits { u128::from_str_radix(text, 16).ok() } else { None }

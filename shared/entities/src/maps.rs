@@ -1,4 +1,4 @@
-//! Params and tags: maps in a document, and rows for what is too big for it.
+//! Params and tags: maps in a document, and rows for those that are too big for it.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,9 @@
-//! The mark of what has changed since it was indexed.
+//! The mark of items that have changed since they were indexed.
 //!
-//! Every write to a run's documents sets the mark, which is a key of a sparse local index, and counts the revision up. The
-//! indexer takes the mark off on condition that the revision is still the one it indexed. So the index of marks holds, at any
-//! moment and read consistently, what a search must not look for in the other indexes. Setting a mark that is set costs
-//! nothing.
+//! Every write to a run's documents sets the mark, which is a key of a sparse local index, and
+//! counts the revision up. The indexer takes the mark off on condition that the revision is still
+//! the one it indexed. So at any moment, a consistent read of this index gives the runs that a
+//! search must not take from the other indexes. Setting a mark that is set costs nothing.
 
 use key_schema::index::RunsChanged;
 use mlflow_api::RunId;

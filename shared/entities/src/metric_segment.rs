@@ -23,7 +23,7 @@ pub type Place = (i64, i64);
 pub struct SegmentName {
     /// Where it begins.
     pub place: Place,
-    /// What stands for its points.
+    /// The digest of its points.
     pub digest: Digest,
     /// How many these are.
     pub points: usize,
@@ -53,7 +53,7 @@ pub fn segments<'a>(
     })
 }
 
-/// A segment's points, in the order of history, and what stands for them.
+/// A segment's points, in the order of history, and their digest.
 ///
 /// # Errors
 /// An internal one if they cannot be read, or are not those that were written.

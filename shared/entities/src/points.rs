@@ -1,7 +1,8 @@
 //! Points of a metric: their two orders, and their packed forms.
 //!
-//! A point waits in a document as an element of a set of byte strings, 15 to 26 bytes each. A set makes logging what it has to be:
-//! commutative, and safe to repeat. When enough have come together they are packed into a segment.
+//! A point waits in a document as an element of a set of byte strings, 15 to 26 bytes each. A set
+//! makes logging commutative, and safe to repeat. When enough points have come together they are
+//! packed into a segment.
 
 use std::cmp::Ordering;
 
@@ -31,7 +32,7 @@ impl Point {
         Self { timestamp, step, value }
     }
 
-    /// The value that stands for it in comparisons: MLflow stores NaN as 0 and a flag.
+    /// Its value in comparisons: MLflow stores NaN as 0 and a flag.
     fn comparable(&self) -> f64 {
         if self.value.is_nan() { 0.0 } else { self.value }
     }
@@ -99,8 +100,9 @@ pub fn pack(points: &[Point]) -> Vec<u8> {
     bytes
 }
 
-/// What stands for packed points in the key of their segment: 64 bits of SHA-256. A segment of the same run, metric, time and step with
-/// other points has another one, also where somebody wants it to have the same.
+/// The digest of packed points in the key of their segment: 64 bits of SHA-256. A segment of the
+/// same run, metric, time and step with other points has another digest, even if somebody tries to
+/// make them equal.
 #[must_use]
 pub fn digest(packed: &[u8]) -> Digest {
     let [high, _] = halves(sha256_128(packed));

@@ -32,8 +32,8 @@ pub fn run_info(experiment: ExperimentId, run: &RunId, item: &Item, state: &Expe
     }
 }
 
-/// Where a run keeps its artifacts, even if it is deleted; `None` if it is not there. One request of two read units: what its
-/// experiment says holds, unless its own item does.
+/// The location of a run's artifacts, even if the run is deleted; `None` if the run is not there.
+/// It is in the run's own item, or else follows from its experiment. One request of two read units.
 pub async fn run_artifact_uri(table: &Table, at: &RunLocation) -> Result<Option<String>> {
     let experiment = rows::Experiment::key(&at.experiment);
     let items = table.get_many(&[at.key(), experiment.clone()]).await?;

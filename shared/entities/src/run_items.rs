@@ -21,7 +21,7 @@ const ROWS_AT_A_TIME: usize = 16;
 pub struct RunItems {
     /// Its document.
     pub run: Item,
-    /// What its partition holds of its metrics, beside the points in its document.
+    /// The metrics in its partition, without the points in its document.
     pub metrics: RunMetrics,
     /// Rows of params.
     pub params: Vec<Item>,
@@ -32,7 +32,7 @@ pub struct RunItems {
 }
 
 impl RunItems {
-    /// The latest point of each metric. A copy has them beside all else in one item.
+    /// The latest point of each metric. A copy has them in its one item, with all else.
     ///
     /// # Errors
     /// An internal one if one of them cannot be read.
@@ -49,8 +49,8 @@ impl RunItems {
     }
 }
 
-/// Reads the rows that a run has beside its document: a request for each kind it has. `metrics` is its first metrics document, if that
-/// was read with the run or after it.
+/// Reads a run's rows other than its document: a request for each kind it has. `metrics` is its
+/// first metrics document, if that was read with the run or after it.
 ///
 /// # Errors
 /// Those of the table.
@@ -66,9 +66,10 @@ pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics:
     Ok(RunItems { run, metrics, params: part(), tags: part(), links: part() })
 }
 
-/// Reads several runs whole; a run that is gone is left out. A request per 100 runs, one per 100 of those that have a metrics document, and
-/// one more for each kind of row of each run that has any. Documents are read all at once; rows, of which a run may have any number, of a
-/// few runs at a time.
+/// Reads several runs whole; a run that is gone is left out. A request per 100 runs, one per 100 of
+/// those that have a metrics document, and one more for each kind of row of each run that has any.
+/// Documents are read all at once. A run may have any number of rows, so these are read for a few
+/// runs at a time.
 pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Result<(RunLocation, RunItems)>> {
     let documents = async move {
         let mut runs = table.get_many(&places.iter().map(RunLocation::key).collect::<Vec<_>>()).await?;
@@ -96,7 +97,7 @@ pub fn read_all_runs(
         let Some((query, unfinished)) = rest else { return Ok(None) };
         let page = table.query_page(&query).await?;
         let mut groups = group_by_run(experiment, unfinished, page.items);
-        // The rest of the last run may stand on the next page.
+        // The rest of the last run may be on the next page.
         let rest = page.next.map(|next| (query.starting_at(next), groups.pop()));
         Ok::<_, Error>(Some((stream::iter(groups.into_iter().map(Ok)), rest)))
     });
@@ -107,8 +108,8 @@ pub fn read_all_runs(
     whole.try_buffered(ROWS_AT_A_TIME)
 }
 
-/// Sorts the items of a partition's runs by run, those of an unfinished one first. A run's own item comes first among its items; what
-/// has none is nobody's.
+/// Sorts the items of a partition's runs by run, those of an unfinished one first. A run's own item
+/// comes first among its items. Items without one are left out.
 fn group_by_run(
     experiment: ExperimentId,
     unfinished: Option<(RunLocation, RunItems)>,
@@ -131,7 +132,7 @@ fn group_by_run(
     groups
 }
 
-/// Where the rows stand that a run has beside its document.
+/// The keys of a run's rows other than its document.
 struct RowsOfRun {
     params: KeyRange,
     tags: KeyRange,

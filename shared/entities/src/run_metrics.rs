@@ -1,9 +1,10 @@
-//! Where a run's metrics are, and how they are read.
+//! The places of a run's metrics, and how they are read.
 //!
-//! The points of a run's first calls are in its document. Further ones are added to the journal ([`journal`](crate::journal)), from where
-//! the stream's consumer packs them into the metrics documents, and from there into segments. Points move in this order only, and the
-//! sort keys of journal, documents and segments are in this order too. So whoever reads in this order may find a point twice, and never
-//! misses one.
+//! The points of a run's first calls are in its document. Further ones are added to the journal
+//! ([`journal`](crate::journal)). The stream's consumer packs them from there into the metrics
+//! documents, and from there into segments. Points move in this order only, and the sort keys of
+//! journal, documents and segments are in this order too. So a reader that keeps this order may
+//! find a point twice, and never misses one.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,7 @@ pub fn packed(item: &Item) -> i64 {
     item.number(PACKED).unwrap_or_default()
 }
 
-/// What a run's partition holds of its metrics.
+/// The metrics in a run's partition.
 #[derive(Clone, Debug, Default)]
 pub struct RunMetrics {
     /// The metrics documents.
@@ -123,7 +124,7 @@ impl RunMetrics {
         Ok(all)
     }
 
-    /// The same with these tails in place of its own, some of which they are.
+    /// The same with only these tails, which are some of its own.
     ///
     /// # Errors
     /// An internal one if one of them cannot be read.
@@ -144,8 +145,9 @@ impl RunMetrics {
     }
 }
 
-/// Reads what a run's partition holds of its metrics. `first` is its first metrics document, if that was read with the run or after it.
-/// No request for a run whose document holds all its points, or whose first metrics document was read and is all there is; else one.
+/// Reads the metrics in a run's partition. `first` is its first metrics document, if that was read
+/// with the run or after it. No request for a run whose document holds all its points. None either
+/// if the first metrics document was read and is the only one. Otherwise one.
 ///
 /// # Errors
 /// Those of the table; [`Failure::Unreadable`] too if the journal cannot be read.
@@ -159,7 +161,8 @@ pub async fn read_run_metrics(
         MetricsPlace::Nowhere => Ok(RunMetrics::default()),
         MetricsPlace::Journal => read_journal_and_documents(table, at).await,
         MetricsPlace::Documents => {
-            // The two may have been read at different moments: one from before the run was packed is not what the run's document speaks of.
+            // The two may have been read at different moments. A document from before the run was
+            // packed is not the one that the run's document means.
             match first.filter(|first| packed(first) >= packed(run)) {
                 Some(first) if !first.has(WIDE) => Ok(RunMetrics { documents: vec![first], ..RunMetrics::default() }),
                 _ => sorted(table.query(Query::of(documents(at))).await?),

@@ -74,7 +74,7 @@ pub fn run_deleted_since(run: &Item, experiment: &Item) -> Option<i64> {
     Some(since.unwrap_or(i64::MAX))
 }
 
-/// The condition that an item's own stage is what it was.
+/// The condition that an item's own stage has not changed.
 #[must_use]
 pub fn unchanged_stage(item: &Item) -> Condition {
     let attributes = [STAGE, STAGE_VERSION].map(|attribute| match item.0.get(attribute) {
@@ -84,7 +84,8 @@ pub fn unchanged_stage(item: &Item) -> Condition {
     Condition::All(attributes.into())
 }
 
-/// The refusal to restore what somebody has begun to remove for good. Clients ask again: it is gone soon, or stays after all.
+/// The refusal to restore an entity whose removal for good has begun. Clients ask again: it is gone
+/// soon, or stays after all.
 #[must_use]
 pub fn being_removed(what: &str) -> Error {
     Error::unavailable(format!("the {what} to be restored is being removed for good"))

@@ -86,7 +86,7 @@ impl StoredTrace {
         &self.item
     }
 
-    /// The runs that it was linked to, beside that of its metadata.
+    /// The runs that it was linked to, without that of its metadata.
     #[must_use]
     pub fn runs(&self) -> Vec<String> {
         texts(&self.item, RUNS)
@@ -169,7 +169,7 @@ pub async fn read_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<Trac
     } else {
         table.get_many(&keys).await?.into_values().collect()
     };
-    // What is a stub has not come.
+    // A stub is not the trace.
     let documents = items.into_iter().filter(|item| !item.has(EXPIRES));
     documents.map(|item| StoredTrace::of(item).map(|trace| (trace.id.clone(), trace))).collect()
 }

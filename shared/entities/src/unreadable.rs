@@ -1,22 +1,23 @@
-//! What stands in the table and cannot be read.
+//! Data in the table that cannot be read.
 //!
-//! It is never left out of an answer: a client would take a shorter answer for the whole one, and go on from it.
+//! It is never left out of an answer: a client would take a shorter answer for the whole one, and
+//! go on from it.
 
 use mlflow_api::{Error, Result};
 use table::Item;
 
-/// The error about an item of which a part, or the whole, is not what this server writes: an internal one. The log gets the item's key,
-/// and nothing of its content.
+/// The internal error about an item that is, in part or as a whole, not what this server writes.
+/// The log gets the item's key, and nothing of its content.
 #[must_use]
 pub fn unreadable(item: &Item, what: &str) -> Error {
     let key = item.key().map_or_else(|| "an item without a key".to_owned(), |key| format!("{} {}", key.pk, key.sk));
     Error::internal(format!("{what} cannot be read: {key}"))
 }
 
-/// What `read` makes of each item.
+/// The result of `read` for each item.
 ///
 /// # Errors
-/// The error about the first item of which it makes nothing.
+/// The error about the first item that `read` returns `None` for.
 pub fn read_all<'a, T>(
     items: impl IntoIterator<Item = &'a Item>,
     what: &str,

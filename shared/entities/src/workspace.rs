@@ -31,7 +31,8 @@ pub fn is_open(workspace: &Workspace) -> Option<Write> {
     Some(Write::Check(key, Condition::item_exists().and(Condition::Missing(STATE.into()))))
 }
 
-/// The refusal of what was to be made in a workspace that is being deleted, if its part of the transaction was refused.
+/// The refusal of a creation in a workspace that is being deleted, if the workspace's part of the
+/// transaction was refused.
 #[must_use]
 pub fn if_closed(workspace: &Workspace, reason: Option<&Reason>) -> Option<Error> {
     matches!(reason, Some(Reason::Refused(_)))

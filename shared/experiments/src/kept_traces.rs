@@ -1,7 +1,9 @@
-//! Which traces are kept: those that did not begin too long ago, by the tag of their experiment or the setting of the server.
+//! Decides which traces are kept: those that did not begin too long ago, by the tag of their
+//! experiment or the setting of the server.
 //!
-//! Every read of traces asks this, so that what is kept no longer is hidden whether or not anybody has removed it. A process reads the
-//! setting once a minute, and with it the tags of the experiments that it is asked about, if they may have one.
+//! Every read of traces asks this. So expired traces are hidden, whether or not they have been
+//! removed. A process reads the setting once a minute, and with it the tags of the requested
+//! experiments, if they may have one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,12 +17,12 @@ use table::{Item, Table};
 
 use crate::trace_setting::TraceSetting;
 
-/// For how long a process relies on what it has read.
+/// For how long a process relies on its reads.
 const READ: Duration = Duration::from_mins(1);
 /// Experiments whose tags are remembered at a time.
 const MOST: usize = 10_000;
 
-/// How long traces are kept, as this process last read it. Cheap to clone; clones share what was read.
+/// How long traces are kept, as this process last read it. Cheap to clone; clones share the cache.
 #[derive(Clone)]
 pub struct KeptTraces {
     table: Table,
@@ -31,7 +33,7 @@ pub struct KeptTraces {
 #[derive(Default)]
 struct Memory {
     setting: Option<(Moment, Arc<TraceSetting>)>,
-    /// What tags say; nothing where there is none.
+    /// The times in tags; `None` where there is no tag.
     own: HashMap<ExperimentId, (Moment, Option<TraceRetention>)>,
 }
 
@@ -54,17 +56,18 @@ impl KeptSince {
 }
 
 impl KeptTraces {
-    /// Of a table of which nothing was read yet.
+    /// The cache of a table, with nothing read yet.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self { table, known: Arc::default() }
     }
 
-    /// Which traces of these experiments are kept now. No request, or one a minute; where some of the experiments may have tags that say
-    /// otherwise, one more a minute per fifty of these.
+    /// Which traces of these experiments are kept now. No request, or one per minute. Experiments
+    /// may have tags that say otherwise. Such ones take one more request per minute and fifty
+    /// experiments.
     ///
     /// # Errors
-    /// Those of the table: nothing is shown of which nobody knows whether it is to be hidden.
+    /// Those of the table. No trace is shown while it is unknown whether it is to be hidden.
     pub async fn since(&self, experiments: impl IntoIterator<Item = ExperimentId> + Send) -> Result<KeptSince> {
         let setting = self.setting().await?;
         if setting.kept.is_none() && setting.own.is_empty() {
@@ -95,7 +98,7 @@ impl KeptTraces {
         Ok(setting)
     }
 
-    /// What the tags of these experiments say, of those that have one.
+    /// The times in the tags of these experiments, for those that have one.
     async fn own(&self, experiments: &[ExperimentId]) -> Result<HashMap<ExperimentId, TraceRetention>> {
         let (mut known, mut unknown) = (HashMap::new(), Vec::new());
         {
@@ -134,7 +137,7 @@ impl KeptTraces {
     }
 }
 
-/// What the tag says: in the document, or in a row where that is full.
+/// The time in the tag: in the document, or in a row where the document is full.
 fn said_by(document: Option<&Item>, row: Option<&Item>) -> Option<TraceRetention> {
     let tags = document?.map(TAGS);
     let held = tags.and_then(|tags| tags.get(entry_name(TRACE_RETENTION_TAG).as_ref())?.as_s().ok());
@@ -143,7 +146,8 @@ fn said_by(document: Option<&Item>, row: Option<&Item>) -> Option<TraceRetention
     if said.is_err() {
         tracing::warn!(text, "a tag does not say how long traces are kept: for ever");
     }
-    // Whoever set it wanted something else than the others have. What is kept too long can be removed later.
+    // The tag was set to depart from the others. Traces that are kept too long can be removed
+    // later.
     Some(said.unwrap_or(TraceRetention::Forever))
 }
 

@@ -29,7 +29,7 @@ use table::{Condition, Item, Table, number, text};
 pub use kept_traces::{KeptSince, KeptTraces};
 pub use trace_setting::TraceSetting;
 
-/// How long a process may rely on what it read of an experiment's lifecycle stage.
+/// How long a process may rely on an experiment's lifecycle stage that it has read.
 pub const LEASE: Duration = Duration::from_millis(300);
 
 /// Leases kept at a time; beyond that, those that ran out are dropped, then all.
@@ -87,7 +87,7 @@ impl Experiments {
         state
     }
 
-    /// Waits until no process relies any more on what the experiment was before now.
+    /// Waits until no process relies on the experiment's earlier state any more.
     pub async fn wait_out(&self, experiment: ExperimentId) {
         self.leases.forget(experiment);
         clock::sleep(self.leases.length).await;
@@ -212,7 +212,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lease_runs_out_and_is_not_given_on_deleted_experiments() {
-        // Time stands still, but for the sleep.
+        // The clock only moves with the sleep.
         let clock = clock::Simulation::begin();
         let leases = Leases { length: Duration::from_millis(20), held: Mutex::default() };
         let id = ExperimentId::DEFAULT;

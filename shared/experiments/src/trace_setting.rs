@@ -1,7 +1,9 @@
-//! The setting that says how long traces are kept, and which experiments may say otherwise. There is none unless somebody sets it.
+//! The setting of how long traces are kept, and the experiments that may depart from it. There is
+//! none unless somebody sets it.
 //!
-//! An experiment says it by its tag. The setting names it before it gets the tag, so that whoever knows the setting knows for all other
-//! experiments, without a request, how long their traces are kept.
+//! An experiment departs from it by its tag. The setting names the experiment before it gets the
+//! tag. So a process with the setting knows how long all other experiments keep their traces,
+//! without a request.
 
 use std::collections::BTreeSet;
 

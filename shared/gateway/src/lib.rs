@@ -6,7 +6,7 @@ use axum::extract::Request;
 use axum::middleware::map_request;
 use lambda_http::request::RequestContext;
 
-/// The same router for a Lambda: its requests carry what the gateway knows of their senders.
+/// The same router for a Lambda: its requests carry the gateway's facts about their senders.
 pub fn entered(router: Router) -> Router {
     router.layer(map_request(enter))
 }
@@ -17,12 +17,12 @@ async fn enter(mut request: Request) -> Request {
     request
 }
 
-/// What the context of an event says.
+/// The facts in the context of an event.
 fn entry_of(context: &RequestContext) -> Entry {
     let RequestContext::ApiGatewayV2(context) = context else { return Entry::default() };
     let iam = context.authorizer.as_ref().and_then(|authorizer| authorizer.iam.as_ref());
     let gateway = iam.and_then(|iam| {
-        // Behind the colon is the name of a role's session, which its user chose.
+        // After the colon comes the name of a role's session, which its user chose.
         let user = iam.user_id.as_deref()?.split(':').next()?.to_owned();
         Some(GatewayIdentity { account: iam.account_id.clone()?, arn: iam.user_arn.clone()?, user })
     });

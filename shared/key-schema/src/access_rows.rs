@@ -1,6 +1,6 @@
-//! The table of access: who users are, and what roles they have. A function that serves data may only read it, and it has no stream, so
-//! that no hash of a password leaves it. What users are granted themselves is in the other table, beside what it is granted for:
-//! [`rows`](crate::rows).
+//! The table of access: users and their roles. Functions that serve data may only read it. It has
+//! no stream, so that no hash of a password leaves it. The rights that users are granted themselves
+//! are in the other table, next to the resources: [`rows`](crate::rows).
 
 use mlflow_api::UserName;
 

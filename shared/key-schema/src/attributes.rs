@@ -1,5 +1,5 @@
-//! The attributes of items: their names, and the groups of them that several rows have. What a row holds is declared beside its
-//! key, in [`rows`](crate::rows).
+//! The attributes of items: their names, and the groups of them that several rows have. Each row
+//! declares its attributes with its key, in [`rows`](crate::rows).
 
 use mlflow_api::registry::ModelStage;
 use mlflow_api::traces::TraceState;
@@ -11,17 +11,17 @@ use crate::{Segment, WideDigest};
 /// An attribute of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute {
-    /// Its name; what follows a `<` stands for any text.
+    /// Its name. From a `<` on, the name may be any text.
     pub name: &'static str,
     /// Its type.
     pub kind: Kind,
     /// Whether every item of the row has it.
     pub is_required: bool,
-    /// What it holds.
+    /// Its content.
     pub about: &'static str,
 }
 
-/// The type of an attribute, and what its text or number says.
+/// The type of an attribute, and the meaning of its text or number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A string.
@@ -67,7 +67,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What DynamoDB calls it in an item's JSON.
+    /// DynamoDB's name of it in an item's JSON.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// What the table reference calls it.
+    /// Its name in the table reference.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.code() {
@@ -126,7 +126,7 @@ impl Kind {
 }
 
 impl Attribute {
-    /// Whether it stands for many attributes, whose names begin alike.
+    /// Whether it means many attributes with the same beginning of their names.
     #[must_use]
     pub fn is_pattern(&self) -> bool {
         self.name.contains('<')
@@ -303,25 +303,25 @@ names! {
     WRITTEN = "written",
 }
 
-/// What a document holds of its tags.
+/// The attributes of a document about its tags.
 pub const TAGGED: &[Attribute] = attributes! {
     TAGS: Texts required "tags, but for those that have rows of their own",
     TAG_ROWS: Number "there may be rows of tags",
     FULL: Number "new tags and params get rows of their own",
 };
 
-/// What a document holds of its params.
+/// The attributes of a document about its params.
 pub const WITH_PARAMS: &[Attribute] = attributes! {
     PARAMS: Texts required "params, but for those that have rows of their own",
     PARAM_ROWS: Count "how many transactions have written rows of params: who adds a param checks it against all rows, or sees this change",
 };
 
-/// What the item of something that clients create holds of its creation.
+/// The attributes of an item about its creation by a client.
 pub const CREATION: &[Attribute] = attributes! {
     NONCE: Bytes "nonce, drawn by the request that created it, to tell its item from another's after a lost answer",
 };
 
-/// What a user is granted for one resource.
+/// A user's grant for one resource.
 pub const GRANTED: &[Attribute] = attributes! {
     USER_ID: Count required "the user's id: one of the same name who came later is granted nothing by it",
     RESOURCE: Text "tells the resource from another of its name, behind its workspace and a `/` where that is not the default one; missing where there was none when it was granted: it grants nothing then",
@@ -329,7 +329,7 @@ pub const GRANTED: &[Attribute] = attributes! {
     LEVEL: Text required "the level, by MLflow's name",
 };
 
-/// What is being removed for good.
+/// The attributes of an entity that is being removed for good.
 pub const REMOVAL: &[Attribute] = attributes! {
     NONCE: Bytes required "nonce, drawn by the process that wrote the row last: only that one takes it back",
 };
@@ -340,7 +340,7 @@ pub const KEY_VALUE: &[Attribute] = attributes! {
     ROW_VALUE: Text required "the value",
 };
 
-/// What the indexer has to know of an item. The mark itself is the key of an index.
+/// The attributes of an item that the indexer needs. The mark itself is the key of an index.
 pub const MARKED: &[Attribute] = attributes! {
     REVISION: Number "counts the changes that matter to the index",
     INDEXED: Text "the indexing that put the item into the index as it is",
@@ -354,7 +354,7 @@ pub const LONG_CONTENT: &[Attribute] = attributes! {
     CONTENT_PARTS: Count "how many parts there are",
 };
 
-/// What a run's document holds besides params and tags.
+/// The attributes of a run's document, without params and tags.
 pub const RUN_INFO: &[Attribute] = attributes! {
     NAME: Text required "name",
     USER: Text required "who started it",

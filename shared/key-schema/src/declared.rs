@@ -1,4 +1,4 @@
-//! What items of a row may hold, by what is declared of rows and of indexes.
+//! The attributes that items of a row may have, from the declarations of rows and indexes.
 
 use crate::definition::{Index, PK, SK};
 use crate::index::INDEX_KEYS;
@@ -12,8 +12,8 @@ impl RowDescription {
         ROWS.iter().chain(access_rows::ROWS).find(|row| (row.has_form)(key))
     }
 
-    /// What of an item is not declared of its row, given the names of its attributes and their types, as DynamoDB calls them: for tests
-    /// of those who write items.
+    /// The undeclared attributes of an item, given the names and types of its attributes, as
+    /// DynamoDB calls them. It is for tests of code that writes items.
     #[must_use]
     pub fn undeclared<'a>(key: &Key, attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
         let Some(row) = Self::of(key) else { return vec![format!("no row has the form of {key:?}")] };
@@ -21,7 +21,7 @@ impl RowDescription {
         undeclared.map(|(name, code)| format!("{} has {name} of type {code}", row.name)).collect()
     }
 
-    /// The indexes that its items may stand in.
+    /// The indexes that its items may be in.
     pub fn indexes(&self) -> impl Iterator<Item = &'static Index> + use<> {
         let name = self.name;
         let keys = INDEX_KEYS.iter().filter(move |key| key.rows.iter().any(|row| row.name == name));

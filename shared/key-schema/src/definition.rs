@@ -62,7 +62,7 @@ pub const SK: &str = "SK";
 /// The attribute that holds the time, in seconds, after which DynamoDB may remove an item.
 pub const TTL: &str = "ttl";
 
-/// What DynamoDB is told of a table.
+/// The definition of a table for DynamoDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// Its local indexes.
@@ -76,7 +76,7 @@ pub struct Definition {
 /// The table of data.
 pub const DATA: Definition =
     Definition { local_indexes: &LOCAL_INDEXES, global_indexes: &GLOBAL_INDEXES, has_stream: true };
-/// The table of access. It has no stream: what is in it goes nowhere.
+/// The table of access. It has no stream, so its content goes nowhere else.
 pub const ACCESS: Definition = Definition { local_indexes: &[], global_indexes: &[], has_stream: false };
 
 impl Definition {

@@ -9,7 +9,7 @@ use crate::{
     Value, WideDigest,
 };
 
-/// What an index key is for, for the table reference.
+/// The purpose of an index key, for the table reference.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexDescription {
     /// The index.
@@ -24,7 +24,7 @@ pub struct IndexDescription {
     pub purpose: &'static str,
 }
 
-/// The attributes by which an item stands in an index, with their values.
+/// The attributes, with their values, that put an item into an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexKey(pub Vec<(&'static str, String)>);
 
@@ -68,7 +68,8 @@ index_keys! {
     /// Runs with changes that the indexer has not carried over yet: a search reads these, whatever its index says.
     RunsChanged: local LSI5 of Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId>;
 
-    // ---- GSIs: across partitions, behind by moments; none guards uniqueness --------------------------------------------
+    // ---- GSIs: across partitions, eventually consistent; none guards uniqueness
+    // ----------------------------------------
     /// The experiment of a run whose id was made elsewhere.
     RunLocation: global GSI1 of Run = "RUN#" <run: RunId> / "EXP#" <experiment: ExperimentId>;
     /// Traces of a client's request. No mark of one goes before its entry is there.
@@ -79,13 +80,13 @@ index_keys! {
     RunsOfDataset: global GSI1 of DatasetLink = "DS#" <dataset: WideDigest> / "RUN#" <run: RunId>;
     /// Full text across partitions, for entities with partitions of their own; entries of runs do not carry it.
     FullTextAnywhere: global GSI2 of FullText = "FTS#" <token: Value> / "" <part: TokenPart> "#" <entity_type: Name> "#" <entity: Name>;
-    /// Who may do what with an experiment.
+    /// The users who have a permission for an experiment.
     PermissionsOfExperiment: global GSI4 of ExperimentPermission = "EXPPERM#" <experiment: ExperimentId> / "USER#" <user: UserName>;
-    /// Who may do what with a registered model.
+    /// The users who have a permission for a registered model.
     PermissionsOfModel: global GSI4 of ModelPermission = "RMPERM#" <model: ModelKey> / "USER#" <user: UserName>;
-    /// Who may do what with a prompt.
+    /// The users who have a permission for a prompt.
     PermissionsOfPrompt: global GSI4 of PromptPermission = "PRPERM#" <prompt: ModelKey> / "USER#" <user: UserName>;
-    /// Who may do what with a scorer.
+    /// The users who have a permission for a scorer.
     PermissionsOfScorer: global GSI4 of ScorerPermission = "SCPERM#" <experiment: ExperimentId> "#" <scorer: Name> / "USER#" <user: UserName>;
 }
 

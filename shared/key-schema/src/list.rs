@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::segment::{Level, Segment, fnv1a_128, halves};
 
-/// What a list of the index is by.
+/// The kind of value that a list of the index is ordered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ListKind {
     /// By a metric.
@@ -33,9 +33,10 @@ impl Segment for ListKind {
     }
 }
 
-/// Which of the partitions of a field's tokens. An entity has one value of a field, but a trigram for each two or three characters of its
-/// text: these are spread over partitions by a hash of their first character. So a partition is written to at most a few times for each
-/// new entity, and tokens that begin alike still stand together, in order.
+/// One of the partitions of a field's tokens. An entity has one value of a field, but a trigram for
+/// each two or three characters of its text. Trigrams are spread over partitions by a hash of their
+/// first character. So a new entity writes to a partition a few times at most. Tokens with the same
+/// beginning are still next to each other, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPart {
     level: Level,
@@ -46,7 +47,8 @@ impl TokenPart {
     /// Over how many partitions trigrams are spread.
     const SPREAD: u8 = 8;
 
-    /// Where a token stands, and where all tokens do that begin with a text: with the empty one only whole values.
+    /// The part of a token, and of all tokens that begin with a text. For the empty text, it has
+    /// only whole values.
     #[must_use]
     pub fn of(level: Level, beginning: &str) -> Self {
         let mut character = [0; 4];
@@ -77,8 +79,8 @@ impl Segment for TokenPart {
     }
 }
 
-/// Whether an entity was deleted on its own: copies of such ones have a partition of their own, so that a search for what is active, or
-/// for what was deleted, reads no others.
+/// Whether an entity was deleted on its own. Copies of such entities have a partition of their own.
+/// So a search for active ones, or for deleted ones, reads no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OwnStage {
     /// As its experiment, or active on its own.

@@ -4,11 +4,11 @@
 ///
 /// - `key`, which builds the row's key, and `parse`, which reads it back;
 /// - `partition`, the range of all rows in its partition;
-/// - `all`, the range of the rows of this type in a partition, with a method for each segment that narrows it:
-///   `RankByMetric::all(&experiment).metric(&metric).value(&value)`.
+/// - `all`, the range of the rows of this type in a partition, with a method for each segment
+///   that narrows it: `RankByMetric::all(&experiment).metric(&metric).value(&value)`.
 ///
-/// In braces stand the attributes of its items, and groups that several rows have: `{ NAME: Text required "its name", ..TAGGED }`. Every
-/// item of the row has what is `required`.
+/// The attributes of its items are in braces, with groups that several rows have: `{ NAME: Text
+/// required "its name", ..TAGGED }`. Every item of the row has its `required` attributes.
 ///
 /// `ROWS` describes them all.
 macro_rules! rows {
@@ -32,7 +32,7 @@ macro_rules! rows {
             }
 
             impl $name {
-                /// What the row is, for the table reference.
+                /// The description of the row, for the table reference.
                 pub const DESCRIPTION: RowDescription = RowDescription {
                     name: stringify!($name),
                     pk: concat!($($pk $(, "<", stringify!($partition), ">")? ,)+),
@@ -138,7 +138,7 @@ macro_rules! index_keys {
 macro_rules! index_key {
     (local $name:ident = $( $pk:literal $(< $partition:ident : $partition_type:ty >)? )+ / $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
         impl $name {
-            /// The attribute by which an item stands in the index.
+            /// The attribute that puts an item into the index.
             #[must_use]
             pub fn key($($($field: &$type,)?)+) -> IndexKey {
                 IndexKey(vec![(Self::INDEX.sort, written!($($literal $(<$field>)?)+))])
@@ -147,7 +147,7 @@ macro_rules! index_key {
     };
     (global $name:ident = $( $pk:literal $(< $partition:ident : $partition_type:ty >)? )+ / $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
         impl $name {
-            /// The attributes by which an item stands in the index.
+            /// The attributes that put an item into the index.
             #[must_use]
             pub fn key($($($partition: &$partition_type,)?)+ $($($field: &$type,)?)+) -> IndexKey {
                 IndexKey(vec![
@@ -205,7 +205,7 @@ macro_rules! has_form {
     };
 }
 
-/// Attributes with their types and what they hold.
+/// Attributes with their types and descriptions.
 macro_rules! attributes {
     ($( $attribute:ident : $kind:ident $($required:ident)? $about:literal ),* $(,)?) => {
         &[$($crate::attributes::Attribute {
@@ -217,7 +217,7 @@ macro_rules! attributes {
     };
 }
 
-/// Whether the word `required` stands there.
+/// Whether the word `required` is there.
 macro_rules! is_required {
     () => {
         false

@@ -50,7 +50,8 @@ pub fn experiment_of_scorer(key: &Key) -> Option<ExperimentId> {
     Scorer::all(&experiment).range().contains(key).then_some(experiment)
 }
 
-/// What a list is by, in the sort key of its row in the directory. What it is of may be cut.
+/// The kind of a list, from the sort key of its row in the directory. The name of the field may be
+/// cut there.
 #[must_use]
 pub fn kind_of_list(sort_key: &str) -> Option<ListKind> {
     let lists = IndexList::all(&ExperimentId::DEFAULT).range();

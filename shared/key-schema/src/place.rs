@@ -1,5 +1,6 @@
-//! Places in lists: what stands in their keys behind what all of a list begin with. Lists are newest first, so that a place is, or ends
-//! in, a time and an id; before these, in lists by values, stands the value.
+//! Places in lists: the part of a key after the beginning that all keys of the list share. Lists
+//! are newest first, so a place is, or ends in, a time and an id. In lists by values, the value
+//! comes before these.
 
 use mlflow_api::{ModelId, RunId};
 
@@ -14,7 +15,7 @@ pub fn newest_first(time_ms: i64, id: &str) -> String {
     place
 }
 
-/// What the places of a time begin with in a list that is newest first.
+/// The beginning of the places of a time, in a list that is newest first.
 #[must_use]
 pub fn time(time_ms: i64) -> String {
     Descending(time_ms).text()
@@ -26,7 +27,8 @@ pub fn value(place: &str) -> &str {
     place.split_once('#').map_or(place, |(value, _)| value)
 }
 
-/// What all places of a value begin with, given its form in a key, and no place of a longer one.
+/// The beginning of all places of a value, given its form in a key, and of no place of a longer
+/// one.
 #[must_use]
 pub fn of_value(value: &str) -> String {
     format!("{value}#")

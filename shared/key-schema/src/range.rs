@@ -1,4 +1,4 @@
-//! Ranges of keys: what a query asks for.
+//! Ranges of keys, as queries ask for them.
 
 use std::marker::PhantomData;
 
@@ -10,7 +10,8 @@ const END: char = '\u{10FFFF}';
 /// Less than every character of a key.
 const BEGIN: char = '\u{1}';
 
-/// A text behind all keys that begin so, and before all others: `$` follows `#`, with which all segments but the last end.
+/// A text after all keys that begin with `beginning`, and before all later keys. `$` follows `#`,
+/// which ends every segment but the last.
 fn end_of(beginning: &str) -> String {
     match beginning.strip_suffix('#') {
         Some(segments) => format!("{segments}$"),
@@ -20,7 +21,8 @@ fn end_of(beginning: &str) -> String {
 
 /// A range of one partition, of the table or of an index, in the order of its sort keys.
 ///
-/// Places in the range are what stands in a sort key behind the beginning that all keys of the range share.
+/// A place in the range is the part of a sort key after the beginning that all keys of the range
+/// share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
     index: Option<&'static Index>,
@@ -65,7 +67,7 @@ impl KeyRange {
         }
     }
 
-    /// Only behind this place.
+    /// Only keys after this place.
     #[must_use]
     pub fn after(self, last: &str) -> Self {
         self.starting(&format!("{last}{BEGIN}"))
@@ -86,7 +88,7 @@ impl KeyRange {
         self.until(&end_of(beginning))
     }
 
-    /// Only behind the last place that begins so.
+    /// Only keys after the last place that begins so.
     #[must_use]
     pub fn after_beginning(self, beginning: &str) -> Self {
         self.starting(&end_of(beginning))
@@ -98,8 +100,8 @@ impl KeyRange {
         self.starting(beginning).until_beginning(beginning)
     }
 
-    /// From the first key of this range to the last of another of the same partition, and what lies between. Its places are whole sort
-    /// keys.
+    /// From the first key of this range to the last of another range of the same partition, with
+    /// everything between. Its places are whole sort keys.
     #[must_use]
     pub fn through(self, other: impl Into<Self>) -> Self {
         let other = other.into();
@@ -188,7 +190,7 @@ impl<Row, const GIVEN: usize> Prefix<Row, GIVEN> {
         Self { range: KeyRange::new(index, partition, literal), row: PhantomData }
     }
 
-    /// With one segment more, and the literal behind it.
+    /// With one more segment, and the literal that follows it.
     pub(crate) fn then<const MORE: usize>(mut self, segment: &impl Segment, literal: &str) -> Prefix<Row, MORE> {
         segment.write(&mut self.range.beginning);
         self.range.beginning.push_str(literal);
@@ -202,7 +204,7 @@ impl<Row, const GIVEN: usize> Prefix<Row, GIVEN> {
         self.range
     }
 
-    /// Only those behind the row whose key ends with this segment.
+    /// Only rows after the one whose key ends with this segment.
     #[must_use]
     pub fn after(self, segment: &impl Segment) -> KeyRange {
         self.range.after(&segment.text())

@@ -49,7 +49,8 @@ pub fn charts_and_segments(run: &RunId) -> KeyRange {
     MetricChart::all(run).range().through(MetricSegment::all(run))
 }
 
-/// What a run read and put out: the rows of its datasets, outputs and model inputs stand together.
+/// A run's inputs and outputs: the rows of its datasets, outputs and model inputs are next to each
+/// other.
 #[must_use]
 pub fn links_of_run(experiment: &ExperimentId, run: &RunId) -> KeyRange {
     RunInput::all(experiment).run(run).range().through(RunModelInput::all(experiment).run(run))
@@ -124,7 +125,7 @@ pub fn copies(experiment: &ExperimentId, entity_type: &Name) -> [KeyRange; 2] {
     OwnStage::ALL.map(|stage| IndexedCopy::partition(experiment, &stage, entity_type))
 }
 
-/// An evaluation dataset and its records, which come behind it.
+/// An evaluation dataset, and its records, which come after it.
 #[must_use]
 pub fn evaluation_dataset_with_records(dataset: &EvaluationDatasetId) -> KeyRange {
     EvaluationDataset::all(dataset).range().through(EvaluationRecord::all(dataset))

@@ -1,6 +1,8 @@
-//! The table: every row of every domain, partition key `/` sort key, and in braces the attributes of its items.
+//! The table: every row of every domain, as partition key `/` sort key. The attributes of its items
+//! follow in braces.
 //!
-//! Rows of domains whose functions are not built yet stand here already, so that their place in the table is decided once.
+//! Rows of domains whose functions are not built yet are declared here already, so that their place
+//! in the table is decided once.
 
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId, UserName};
 
@@ -13,7 +15,7 @@ use crate::{
     Ordinal, OwnStage, Prefix, Segment, Shard, TokenPart, Value, WideDigest,
 };
 
-/// What a row is, for the table reference.
+/// The description of a row, for the table reference.
 #[derive(Clone, Copy, Debug)]
 pub struct RowDescription {
     /// The row's type.
@@ -22,9 +24,10 @@ pub struct RowDescription {
     pub pk: &'static str,
     /// Pattern of the sort key.
     pub sk: &'static str,
-    /// What the row holds.
+    /// The content of the row.
     pub purpose: &'static str,
-    /// Its attributes, beside its key and those of indexes: its own, and groups that it shares with others.
+    /// Its attributes, without its key and those of indexes: its own, and groups that it shares
+    /// with other rows.
     pub attributes: &'static [&'static [Attribute]],
     /// Whether a key has the form of this row.
     pub has_form: fn(&Key) -> bool,
@@ -33,14 +36,15 @@ pub struct RowDescription {
 }
 
 impl RowDescription {
-    /// All attributes of the row, beside its key and those of indexes.
+    /// All attributes of the row, without its key and those of indexes.
     pub fn attributes(&self) -> impl Iterator<Item = &'static Attribute> + use<> {
         self.attributes.iter().copied().flatten()
     }
 }
 
 rows! {
-    // ---- an experiment and what is bounded in it -------------------------------------------------------------------
+    // ---- an experiment, and rows of bounded number in it
+    // -------------------------------------------------------------
     /// The experiment, a document: name, artifact location, lifecycle stage and its version, times, tags.
     Experiment = "EXP#" <experiment: ExperimentId> / "E#META" {
         NAME: Text required "name",
@@ -117,8 +121,8 @@ rows! {
         SHARDS: Count required "how many partitions",
         GREW: Number "when they became more, in ms"
     };
-    /// A trace of the experiment that may have an assessment of its session. Put before the trace gets one; one whose trace has none stands
-    /// for nothing.
+    /// A trace of the experiment that may have an assessment of its session. It is written before
+    /// the assessment, and does not count while the trace has none.
     TraceOfSession = "EXP#" <experiment: ExperimentId> / "TRSESSION#" <trace: TraceId> {};
     /// A dataset that runs read: name, digest, the contexts it was read in; source, schema and profile, compressed, unless they are
     /// big. Its key is a hash of name and digest.
@@ -135,7 +139,8 @@ rows! {
 
     // ---- search, derived by the indexer: each list has partitions of its own, and so have the copies. Entries of one list are newest
     // first where their text or value is the same --------------------------------------------------------------------
-    /// Names a list of the index, before its first entry is put: so what an experiment has in the index is found again.
+    /// Names a list of the index, before its first entry is put. So all lists of an experiment can
+    /// be found.
     IndexList = "EXP#" <experiment: ExperimentId> / "IX#" <entity_type: Name> "#" <kind: ListKind> "#" <of: Field> {
         NAME: Text required "the metric, the param or the field, which may be cut in the key"
     };
@@ -145,7 +150,8 @@ rows! {
     RankByParam = "IX#" <experiment: ExperimentId> "#P#" <param: Field> / "" <value: Value> "#" <started: Descending> "#" <run: RunId>;
     /// Entities that hold a token in a field: a trigram or, of a field that is indexed so, the whole value.
     FullText = "IX#" <experiment: ExperimentId> "#T#" <part: TokenPart> "#" <entity_type: Name> "#" <field: Field> / "" <token: Value> "#" <started: Descending> "#" <entity: Name>;
-    /// What the indexer last saw of an entity: a copy of its values, from which its ranks and tokens follow. Newest first.
+    /// A copy of an entity's values, as the indexer last read them. Its ranks and tokens follow
+    /// from it. Newest first.
     IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <started: Descending> "#" <entity: Name> {
         PARAMS: Texts "params, all of them",
         TAGS: Texts "tags, all of them",
@@ -162,13 +168,15 @@ rows! {
     /// whether it was. Or a partition of traces (`traces`, day and number), and when it is to be packed.
     Postponed = "LATER#" <shard: Shard> / "DUE#" <due: Ascending> "#" <entity_type: Name> "#" <experiment: ExperimentId> "#" <entity: Name>;
 
-    // ---- what grows without bound has a partition of its own -------------------------------------------------------
+    // ---- rows of unbounded number have a partition of their own
+    // ------------------------------------------------------
     /// The points of some calls that log metrics, up to a KB, or of one: the tail that a process adds to. The stream's consumer packs them
     /// into the metrics documents, and deletes it.
     MetricJournal = "RUN#" <run: RunId> / "J#" <tail: Digest> { CALLS: Set required "the points of each call, packed" };
     /// The points of one call that is too large to share a tail: written at once, and never added to.
     JournalCall = "RUN#" <run: RunId> / "JC#" <call: Digest> { CALLS: Set required "the points of the call, packed: a set of one" };
-    /// Names of metrics that calls log together again and again: in the journal, a hash stands for them.
+    /// Names of metrics that calls log together again and again. The journal holds a hash in their
+    /// place.
     JournalNames = "RUN#" <run: RunId> / "JN#" <names: WideDigest> { NAMES: Bytes required "the names, packed" };
     /// The run's metrics as they were packed last: per metric the latest point and the points that wait for a segment, as a set.
     RunMetrics = "RUN#" <run: RunId> / "L#METRIC" {
@@ -187,16 +195,17 @@ rows! {
     MetricSegment = "RUN#" <run: RunId> / "MHIST#" <metric: Name> "#" <timestamp: Ascending> "#" <step: Ascending> "#" <points: Digest> {
         POINTS: Bytes required "the points, packed"
     };
-    /// What a chart of one metric is drawn from where its history is long: 256 points, evenly spaced, of about 1,000 in segments. Four rows
-    /// of a level make one of the next. Numbers count from 0 on each level.
+    /// 256 evenly spaced points of about 1,000 in segments: charts of one metric with a long
+    /// history are drawn from them. Four rows of a level make one of the next. Numbers count from 0
+    /// on each level.
     MetricChart = "RUN#" <run: RunId> / "MCHART#" <metric: Name> "#" <level: Ordinal> "#" <number: Ordinal> {
         POINTS: Bytes required "the points, packed, in the order of steps",
         SPAN: Bytes required "how many these are, how many they stand for, and from where to where segments are that begin",
         DIGESTS: Bytes "of the first level: the hashes of the segments",
         PACKED: Count required "how often points had been packed into the metric's document when it was made"
     };
-    /// A part of what is too big for a dataset's item. Hashes: of name and digest; and of the content. The partition is the experiment's, and
-    /// is removed with it.
+    /// A part of a dataset that is too big for its item. The hashes are of the dataset's name and
+    /// digest, and of the content. The partition is the experiment's, and is removed with it.
     DatasetPart = "DATA#" <experiment: ExperimentId> "#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
     /// Points of a logged model's metrics that its document has no room for.
     LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest> { POINTS: Bytes required "the points, packed" };
@@ -221,24 +230,29 @@ rows! {
         EXPIRES: Number "of a stub: until when it waits, in seconds; documents have none",
         ..CREATION
     };
-    /// Spans of a trace, packed: those of one export to this experiment, or a part of them. Its key is a hash of what the export holds, so that a
-    /// repetition is the same item. Those of another experiment than the trace's are not the trace's: they are in a partition of the other one's.
+    /// Packed spans of a trace: those of one export to this experiment, or a part of them. The key
+    /// is a hash of the export's content, so that a repeated export is the same item. Spans that
+    /// were sent to another experiment than the trace's do not belong to the trace. They are in a
+    /// partition of that experiment.
     TraceSpans = "SPANS#" <experiment: ExperimentId> "#" <trace: TraceId> / "T#SPANS#" <export: WideDigest> "#" <part: Ordinal> {
         ARRIVED: Number required "when it came, in ms: of two exports of a span, the later counts",
         PARTS: Count required "of how many parts this is one",
         CONTENT: Bytes required "the spans, packed"
     };
-    /// A mark: a trace of the experiment that began at this time of this UTC day. Put before the trace gets the time; one whose trace is
-    /// missing, or began at another time, stands for nothing. Newest first.
+    /// A mark: a trace of the experiment that began at this time of this UTC day, newest first. It
+    /// is written before the trace gets the time. A mark does not count if its trace is missing or
+    /// began at another time.
     TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
         MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than three minutes after that, unless the experiment is removed for good",
         BYTES: Number "of one that was put with spans: how many bytes these are",
         TO_PACK: Number "the stream tells the packer of it; taken off with `waits`",
         WAITS: Number "the packer passes over it until it is put again: its trace is too large for a block, or cannot be read"
     };
-    /// A block of up to 128 traces that have not changed for some time, newest first, which searches read in their place. It owns the places
-    /// from behind the key of the block before it up to its own, which is the place of its oldest trace when it was made. A trace at whose
-    /// place there is a mark is read from its document, and what the block has there does not count.
+    /// A block of up to 128 traces that have not changed for some time, newest first. Searches read
+    /// it in place of their documents. It owns the places after the key of the previous block, up
+    /// to and including its own. Its key is the place of its oldest trace when it was made. A trace
+    /// with a mark at its place is read from its document, and the block's copy of it does not
+    /// count.
     TraceBlock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "B#" <time: Descending> "#" <trace: TraceId> {
         NEWEST: Number required "when the newest of its traces began, in ms",
         COUNT: Count required "how many traces",
@@ -254,13 +268,15 @@ rows! {
         TO_PACK: Number required "when it was asked for, in ms",
         FROM: Text "the place of the mark with which the pass begins, where one before it had too little time; missing for the oldest"
     };
-    /// Who packs the partition, or removes it: nobody else does meanwhile.
+    /// The lease for packing or removing the partition: only its holder does so.
     PackingLease = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "L" {
         NONCE: Bytes required "drawn by who has it",
         UNTIL: Number required "until when, in ms"
     };
-    /// The spans of some traces of a block, packed together, in partitions of their own: the other one has room for 10 GB, and marks have to fit
-    /// into it. Its key is a hash of what it holds, and nothing rewrites it. They are with their traces, too: who misses an item reads them there.
+    /// The spans of some traces of a block, packed together. They are in partitions of their own:
+    /// the other one has room for 10 GB, and needs it for marks. The key is a hash of the content,
+    /// and nothing rewrites the item. The spans are also with their traces: a reader that misses an
+    /// item reads them there.
     BlockSpans = "TS#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> "#" <part: Ordinal> / "S#" <digest: WideDigest> {
         CONTENT: Bytes required "for each trace its id and its spans"
     };
@@ -297,7 +313,7 @@ rows! {
     EvaluationDatasetTag = "EVAL#" <dataset: EvaluationDatasetId> / "ED#TAG#" <tag: Name> { ..KEY_VALUE };
     /// Claims the inputs of a record, by their hash, and names the record.
     EvaluationInputs = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#HASH#" <inputs: WideDigest> { RECORD: RecordId required "the record with these inputs" };
-    /// A part of what is too big for a record's item or for the dataset's document.
+    /// A part of a content that is too big for a record's item or for the dataset's document.
     EvaluationPart = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
     /// Lists an experiment's evaluation datasets, oldest first. Clients name experiments here that need not be there.
     ExperimentEvaluationDataset = "EVALEXP#" <experiment: Name> / "EDS#" <dataset: EvaluationDatasetId> { ..LISTED_DATASET };
@@ -328,8 +344,10 @@ rows! {
     };
 
     // ---- model registry ------------------------------------------------------------------------------------------
-    /// A registered model, or a prompt, by its name; a document: which versions it has had, the latest of each stage, aliases, tags. Its
-    /// other rows are in the partition of its home, which is this one unless the model was renamed, or the name had another model before.
+    /// A registered model, or a prompt, by its name. Its document has its number of versions, the
+    /// latest version of each stage, aliases and tags. Its other rows are in the partition of its
+    /// home. That is this partition unless the model was renamed, or the name had another model
+    /// before.
     RegisteredModel = "RM#" <model: ModelKey> / "M#META" {
         NAME: Text required "name",
         ID: Text required "tells it from every other model, whatever their names were",
@@ -346,7 +364,7 @@ rows! {
         ALIASES: Counts required "the version that each alias stands for",
         ..TAGGED, ..CREATION
     };
-    /// What the model whose rows this partition holds is called now.
+    /// The current name of the model whose rows this partition holds.
     ModelHome = "RM#" <home: ModelKey> / "M#HOME" {
         NAME: Text "the model's name; missing where it was deleted",
         WORKSPACE: Text "its workspace, where that is not the default one",
@@ -370,8 +388,9 @@ rows! {
     ModelVersionTag = "RM#" <home: ModelKey> / "M#V#" <version: Ordinal> "#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A tag of the model, likewise.
     ModelTag = "RM#" <home: ModelKey> / "M#TAG#" <tag: Name> { ..KEY_VALUE };
-    /// A model version that names a run. The list is the registry's, and not in the run's partition: a version may have a run of which nobody
-    /// was asked, that of its source. Each workspace has its own.
+    /// A model version that names a run. The list belongs to the registry and is not in the run's
+    /// partition: a version takes the run of its source without a check of that run. Each workspace
+    /// has its own list.
     VersionOfRun = "MVRUN#" <run: ModelKey> / "MV#" <home: ModelKey> "#" <version: Ordinal> { HOME: Text required "the name of the home, which may be cut in the key" };
 
     // ---- workspaces, users, configuration --------------------------------------------------------------------------
@@ -388,7 +407,7 @@ rows! {
         EXHAUSTED: Numbers "by what is counted: the UTC day, in days since 1970, that has brought as much as it may",
         ..CREATION
     };
-    /// What a UTC day has brought to a workspace.
+    /// The usage of a workspace on a UTC day.
     WorkspaceDay = "WORKSPACE#" <workspace: Name> / "WSDAY#" <day: Ascending> {
         RUNS: Number "runs that were created",
         TRACES: Number "traces that began",
@@ -409,7 +428,7 @@ rows! {
     WorkspaceScorer = "WORKSPACE#" <workspace: Name> / "SCORERS#" <experiment: ExperimentId> "#" <name: Name> {
         NAME: Text required "the name, which may be cut in the key"
     };
-    /// What a user is granted for an experiment.
+    /// A user's grant for an experiment.
     ExperimentPermission = "USER#" <user: UserName> / "U#PERM#" <experiment: ExperimentId> { ..GRANTED };
     /// The same for a registered model.
     ModelPermission = "USER#" <user: UserName> / "U#RPERM#" <model: ModelKey> { ..GRANTED };
@@ -425,7 +444,7 @@ rows! {
         IN_WORKSPACE: Text "the workspace in which it was granted, where that is not the default one",
         ..GRANTED
     };
-    /// What the user is granted for all resources of a type.
+    /// A user's grants for all resources of a type.
     TypePermissions = "USER#" <user: UserName> / "U#TPERM" {
         USER_ID: Count required "the user's id: one of the same name who came later is granted nothing by it",
         LEVELS: Texts required "by MLflow's name of a type, behind its workspace and a `/` where that is not the default one: the level, by MLflow's name"
@@ -440,7 +459,8 @@ rows! {
         OWN: TextSet "of the TTL policy of traces: experiments that may have one of their own, which is a tag"
     };
 
-    // ---- what is being removed for good: the row is written first and deleted last, and whoever finds one goes on -----
+    // ---- entities being removed for good: the row is written first and deleted last; a process
+    // that finds one goes on ----
     /// A run that is being removed, and cannot be restored any more.
     RunRemoval = "REMOVAL" / "R#" <experiment: ExperimentId> "#" <run: RunId> {
         START_TIME: Number "when the run began, in ms: its copy in the index is found by it",

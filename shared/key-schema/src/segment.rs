@@ -1,4 +1,5 @@
-//! The parts a key is made of. Each writes itself so that it holds no `#` and sorts, byte by byte, like what it stands for.
+//! The parts that a key is made of. Each is written without `#`, and sorts, byte by byte, like its
+//! value.
 
 use std::fmt::Write;
 
@@ -6,7 +7,7 @@ use sha2::Digest as _;
 
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId};
 
-/// A value that can stand between two literals of a key.
+/// A value that can be written between two literals of a key.
 pub trait Segment: Sized {
     /// Appends the value's form in a key.
     fn write(&self, key: &mut String);
@@ -46,16 +47,17 @@ impl Segment for Level {
     }
 }
 
-/// The first 128 bits of SHA-256: what stands for a text in a key. Whoever chooses texts finds no two of one hash, nor one that has
-/// the hash of another's text.
+/// The first 128 bits of SHA-256: the form of a long text in a key. Nobody can find two texts with
+/// one hash, or a text with the hash of another's.
 #[must_use]
 pub fn sha256_128(bytes: &[u8]) -> u128 {
     let hash = sha2::Sha256::digest(bytes);
     hash.first_chunk().map_or(0, |first| u128::from_be_bytes(*first))
 }
 
-/// FNV-1a with 128 bits. It only spreads items over places: whoever chooses a text can have any hash (a collision is computed in
-/// moments), so that no key, and nothing that stands for something, is made of it. There, it is [`sha256_128`].
+/// FNV-1a with 128 bits. It only spreads items over places. Anybody who chooses a text can get any
+/// hash: a collision is computed in moments. So it is never part of a key or of an identity. Those
+/// use [`sha256_128`].
 #[must_use]
 pub fn fnv1a_128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash: u128, byte| {
@@ -204,7 +206,7 @@ impl Segment for Digest {
     }
 }
 
-/// 128 bits of SHA-256 of what a client chose: what makes a row the row of a thing.
+/// 128 bits of SHA-256 of a text that a client chose. It identifies a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WideDigest(pub u128);
 
@@ -300,7 +302,7 @@ impl Segment for Shard {
     }
 }
 
-/// Registered models are listed in two lists: what is searched as a model, and what as a prompt.
+/// Registered models are in two lists: those searched as models, and those searched as prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ModelKind {
     /// A model.
@@ -326,10 +328,12 @@ impl Segment for ModelKind {
     }
 }
 
-/// Which lifecycle stage a run's own item says, and of which version of the experiment's stage.
+/// The lifecycle stage in a run's own item, and the version of the experiment's stage that it
+/// belongs to.
 ///
-/// Deleting or restoring an experiment changes one item, the experiment, and raises its stage version. A run deleted on its
-/// own is deleted only as long as that version stands, so the version is part of the index key.
+/// Deleting or restoring an experiment changes one item, the experiment, and raises its stage
+/// version. A run deleted on its own is deleted only as long as that version lasts, so the version
+/// is part of the index key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// As the experiment, or active on its own.
@@ -342,7 +346,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// What every `Deleted` begins with in a key.
+    /// The beginning of every `Deleted` in a key.
     pub(crate) const DELETED: &str = "DELETED.";
 }
 

@@ -8,11 +8,12 @@ use crate::segment::{Segment, sha256_128};
 
 /// A text the user chose.
 pub trait TextSegment: Segment {
-    /// The longest beginning, in bytes: a text whose form in a key is longer than this may have been cut, and then
-    /// the order of keys is not that of texts.
+    /// The longest beginning, in bytes. A text whose form in a key is longer may have been cut, and
+    /// then the order of keys is not that of texts.
     const UNCUT: usize;
 
-    /// What all texts that begin like this one begin with in a key, cut or not; for queries by prefix.
+    /// The beginning, in a key, of all texts that begin like this one, cut or not; for queries by
+    /// prefix.
     fn beginning(&self) -> String;
 }
 
@@ -24,9 +25,10 @@ macro_rules! text_segment {
     ($(#[doc = $doc:literal])+ $name:ident, $longest:literal) => {
         $(#[doc = $doc])+
         ///
-        /// Bytes up to `$` become `$` and two hexadecimal digits, so the text holds no `#` and `a` still sorts before `a!` when
-        /// `#` follows both. A text longer than the key has room for keeps its beginning and ends in a hash of the whole
-        /// ([`sha256_128`](crate::sha256_128)); the row then holds it in an attribute. Whoever reads by such a name compares that.
+        /// Bytes up to `$` become `$` and two hexadecimal digits, so the text holds no `#` and `a`
+        /// still sorts before `a!` when `#` follows both. A text that is too long for the key keeps
+        /// its beginning and ends in a hash of the whole ([`sha256_128`](crate::sha256_128)). The
+        /// row then holds it in an attribute, and readers by such a name compare that attribute.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $name(pub String);
 
@@ -63,7 +65,7 @@ text_segment! {
     Name, 700
 }
 text_segment! {
-    /// What a list of an index is about: a metric, a param, a field.
+    /// The subject of a list of an index: a metric, a param, a field.
     Field, 400
 }
 text_segment! {
@@ -82,10 +84,11 @@ impl Segment for UserName {
     }
 }
 
-/// What the rows of a registered model are kept under: a name of a model, which its workspace precedes unless that is the default one.
+/// The key of the rows of a registered model: its name, after its workspace unless that is the
+/// default one.
 ///
-/// Between the two stands a `/`. A name has none, and what a request calls a name has its `/` escaped here: so no name in one workspace is
-/// the key of a model in another.
+/// A `/` separates the two. A name has none, and a `/` in a request's name is escaped here. So no
+/// name in one workspace is the key of a model in another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelKey {
     workspace: Option<String>,
@@ -93,7 +96,7 @@ pub struct ModelKey {
 }
 
 impl ModelKey {
-    /// Longest form of the name in a key, in bytes, beside that of the workspace.
+    /// Longest form of the name in a key, in bytes, without that of the workspace.
     const LONGEST: usize = 700;
 
     /// The key of a name in a workspace.
@@ -124,7 +127,8 @@ impl ModelKey {
         }
     }
 
-    /// The key of rows that are kept beside those of a model, because its own are taken. A name has no colon.
+    /// Another key for rows of a model of this name, where its own key is taken. A name has no
+    /// colon.
     #[must_use]
     pub fn beside(&self, id: &str) -> Self {
         Self { workspace: self.workspace.clone(), name: format!("{}:{id}", self.name) }

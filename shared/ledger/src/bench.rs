@@ -1,10 +1,10 @@
-//! What calls are metered on.
+//! The processes whose calls are metered.
 
 use table::{Meter, Table};
 
 /// A table, and processes over it.
 pub struct Bench<S> {
-    /// A process whose requests no row counts. It makes what calls act on.
+    /// A process whose requests no row counts. It makes the entities that calls act on.
     pub store: S,
     table: Table,
     process: Box<dyn Fn(Table) -> S + Send + Sync>,

@@ -1,4 +1,4 @@
-//! What a call costs, and what it may cost.
+//! The cost of a call, and its budget.
 
 use table::Usage;
 
@@ -15,16 +15,16 @@ pub const fn budget(cold: [f64; 3], warm: [f64; 3]) -> Budget {
     Budget { cold, warm }
 }
 
-/// What calls consumed, and what followed from them did.
+/// The consumption of calls, and of the work that follows from them.
 #[derive(Debug)]
 pub struct AllIn {
     /// The calls.
     pub own: Usage,
-    /// What followed.
+    /// The consumption of the work that followed.
     pub following: Usage,
 }
 
-/// What a call was metered to cost in the mean of some calls.
+/// The metered cost of a call in the mean of some calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cost {
     /// Requests, write units, read units.
@@ -39,7 +39,7 @@ impl Cost {
         Self::scaled(usage, |units| units / f64::from(calls))
     }
 
-    /// What was consumed, with each figure scaled.
+    /// Consumption, with each figure scaled.
     pub(crate) fn scaled(usage: &Usage, scaled: impl Fn(f64) -> f64) -> Self {
         Self {
             units: [f64::from(usage.requests), usage.write_units, usage.read_units].map(&scaled),

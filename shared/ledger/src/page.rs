@@ -36,7 +36,8 @@ const WRITES: &str = "UPDATE_DOCS";
 const WHOLE: &str = "WHOLE_LEDGERS";
 
 impl Ledger {
-    /// Meters parts of a page at the same time, each on a thread and a runtime of its own, and puts them one behind the other.
+    /// Meters parts of a page at the same time, each on a thread and a runtime of its own, and puts
+    /// them one after the other.
     ///
     /// # Panics
     /// One of them does.
@@ -79,7 +80,7 @@ impl Ledger {
         );
     }
 
-    /// Begins a table of calls and what follows from them.
+    /// Begins a table of calls and the work that follows from them.
     pub fn section_all_in(&mut self, title: &str) {
         let _ = write!(
             self.rows,
@@ -89,13 +90,14 @@ impl Ledger {
         );
     }
 
-    /// Adds a row to it: what one of `calls` consumed in the mean, with its budget of requests, write units and read units, and what it
-    /// consumed with all that followed, with the budget of write units.
+    /// Adds a row to it: the mean consumption of one of `calls`, with its budget of requests, write
+    /// units and read units. Then follows its consumption with all that followed, with the budget
+    /// of write units.
     pub fn all_in(&mut self, call: &str, own: [f64; 3], all_in: f64, calls: u32, costs: &AllIn) {
         self.all_in_times(call, own, all_in, 1.0 / f64::from(calls), costs);
     }
 
-    /// The same of what was metered, so many times. A budget that is infinite is none.
+    /// The same for the metered consumption times `times`. An infinite budget is none.
     pub fn all_in_times(&mut self, call: &str, own: [f64; 3], all_in: f64, times: f64, costs: &AllIn) {
         let [own_cost, following] =
             [&costs.own, &costs.following].map(|usage| Cost::scaled(usage, |units| units * times));
@@ -114,8 +116,8 @@ impl Ledger {
         let _ = writeln!(self.rows, "{row}");
     }
 
-    /// Adds a row: what a call consumes as the first of a process, which acts on the first of `on`, and as another one of that process,
-    /// which acts on the second.
+    /// Adds a row with the consumption of a call. The first call of a process acts on the first of
+    /// `on`, and another one of that process on the second.
     pub async fn row<S, T>(
         &mut self,
         call: &str,
@@ -127,7 +129,8 @@ impl Ledger {
         self.mean(call, budget, bench, on, 1, async |store, on, _| act(store, on).await).await;
     }
 
-    /// Adds a row: what a call consumes in the mean of `calls`, to which their number is passed. Cold, each is the first of a process.
+    /// Adds a row with the mean consumption of `calls`. Each call gets its number. Cold, each is
+    /// the first of a process.
     pub async fn mean<S, T>(
         &mut self,
         call: &str,
@@ -164,11 +167,12 @@ impl Ledger {
         let _ = writeln!(self.rows, "{row}");
     }
 
-    /// Compares with the committed page in `docs`, which begins with `head`; with `UPDATE_DOCS` in the environment, writes it.
-    /// Where long sections were left out, the page has to have all others as they were metered.
+    /// Compares with the committed page in `docs`, which begins with `head`; with `UPDATE_DOCS` in
+    /// the environment, writes it. Where long sections were left out, the page has to have all
+    /// others as they were metered.
     ///
     /// # Panics
-    /// A call is over its budget, or the page is not what was metered.
+    /// A call is over its budget, or the page differs from the metered one.
     pub fn check(&self, page: &str, head: &str) {
         let expected = format!("{head}{}", self.rows);
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
@@ -182,7 +186,7 @@ impl Ledger {
     }
 }
 
-/// What stands before the title of a section.
+/// The text before the title of a section.
 const BEFORE_TITLE: &str = "\n## ";
 
 /// A page without the sections that another has not, by their titles.

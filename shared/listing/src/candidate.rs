@@ -17,11 +17,11 @@ pub struct Candidate<A> {
     /// The entity, where the list holds entities.
     pub item: Option<Arc<Item>>,
     rank: Rank,
-    /// It stands behind all entities that have what the search is ordered by.
+    /// It comes after all entities that have the value that the search is ordered by.
     pub is_in_tail: bool,
 }
 
-/// Where a candidate stands among those of all partitions.
+/// The rank of a candidate among those of all partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rank {
     /// Which list.
@@ -35,7 +35,7 @@ pub(crate) struct Rank {
 }
 
 impl<A> Candidate<A> {
-    /// The candidate of an entry that stands so.
+    /// The candidate of an entry with this rank.
     pub(crate) fn new(entry: Entry<A>, segment: usize, group: String, is_exact: bool) -> Self {
         let rank = Rank { segment, group, is_exact, place: entry.newest_first };
         Self { at: entry.at, started: entry.started, item: entry.item, rank, is_in_tail: false }
@@ -47,12 +47,12 @@ impl<A> Candidate<A> {
         Self::new(entry, 0, String::new(), is_exact)
     }
 
-    /// The same, behind all entities that have what the search is ordered by.
+    /// The same, after all entities that have the value that the search is ordered by.
     pub(crate) fn in_tail(self) -> Self {
         Self { is_in_tail: true, ..self }
     }
 
-    /// Where it stands by start time.
+    /// Its place by start time.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.rank.place

@@ -10,25 +10,26 @@ use crate::{Page, Reading, Top};
 /// Entities that are completed at a time.
 const COMPLETED: usize = 100;
 
-/// What a search does with the candidates that a list names.
+/// The part of a search that reads the candidates of a list.
 pub trait Candidates: Sync {
-    /// What the list says of one.
+    /// The entry of an entity in the list.
     type Listed: Sync;
     /// An entity as the search sees it.
     type Found: Send;
     /// An entity as it is answered.
     type Entity: Serialize + Send;
 
-    /// Reads candidates. Those that pass and come after the page before, in the order in which they are listed, each with its sort key
-    /// and about how many bytes it will have as JSON.
+    /// Reads candidates. Returns those that pass and come after the previous page, in the order in
+    /// which they are listed. Each has its sort key, and about how many bytes it will have as JSON.
     fn read(&self, listed: &[Self::Listed]) -> impl Future<Output = Result<Vec<(SortKey, Self::Found, usize)>>> + Send;
 
     /// Completes entities for the answer.
     fn complete(&self, found: Vec<Self::Found>) -> impl Future<Output = Result<Vec<Self::Entity>>> + Send;
 }
 
-/// A page of at most so many entities, found among these candidates. If they are in the order of the search, as many are read as the
-/// page needs, else all; a portion is in memory at a time. `reading` counts what `candidates` reads.
+/// A page of at most `items` entities, found among these candidates. If they are in the order of
+/// the search, as many are read as the page needs. Otherwise all are read; a portion is in memory
+/// at a time. `reading` counts the reads of `candidates`.
 pub async fn fill<C: Candidates>(
     candidates: &C,
     listed: &[C::Listed],
@@ -69,8 +70,9 @@ pub async fn fill<C: Candidates>(
     Ok(page)
 }
 
-/// Reads candidates that stand in the order of the search, and adds those that pass to a page: as many as it lacks, then as many again as
-/// were `read`, which grows by them. Where the filter may refuse some, one more shows whether there is another page.
+/// Reads candidates in the order of the search, and adds those that pass to a page. It reads as
+/// many as the page lacks, then as many again as were `read`, which grows by them. Where the filter
+/// may refuse some, one more shows whether there is another page.
 pub async fn add_listed<C: Candidates>(
     candidates: &C,
     mut rest: &[C::Listed],

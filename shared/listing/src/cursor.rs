@@ -69,7 +69,7 @@ pub struct Cursor<L: Lists> {
     lists: L,
     range: KeyRange,
     buffer: VecDeque<Entry<L::At>>,
-    /// Nothing follows what is in the buffer.
+    /// The buffer has the last entries.
     is_done: bool,
     next_page: usize,
     /// Entries that were taken or passed over.
@@ -96,7 +96,7 @@ impl<L: Lists> Cursor<L> {
         self.next_page = entries.saturating_sub(self.buffer.len()).clamp(HEAD / 8, LARGEST_PAGE);
     }
 
-    /// What was read and not yet taken.
+    /// Entries that were read and not yet taken.
     #[must_use]
     pub fn buffer(&self) -> &VecDeque<Entry<L::At>> {
         &self.buffer
@@ -107,7 +107,7 @@ impl<L: Lists> Cursor<L> {
         std::mem::take(&mut self.buffer)
     }
 
-    /// Whether nothing follows what is in the buffer.
+    /// Whether the buffer has the last entries.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.is_done
@@ -134,7 +134,7 @@ impl<L: Lists> Cursor<L> {
         Ok(next)
     }
 
-    /// Passes over what stands before a place.
+    /// Passes over the entries before a place.
     pub(crate) fn skip_to(&mut self, place: &str) {
         while self.buffer.front().is_some_and(|entry| entry.place.as_str() < place) {
             self.buffer.pop_front();

@@ -8,11 +8,12 @@ use mlflow_api::Result;
 use search::IndexedFields;
 use table::Table;
 
-/// The setting that says which fields are indexed, as this process last read it. Cheap to clone; clones share what was read.
+/// The setting of indexed fields, as this process last read it. Cheap to clone; clones share the
+/// cache.
 #[derive(Clone)]
 pub struct IndexedFieldsCache {
     table: Table,
-    /// What was last read of the setting, and when.
+    /// The setting, and when it was last read.
     known: Arc<Mutex<Option<(Moment, IndexedFields)>>>,
 }
 

@@ -9,7 +9,7 @@ use crate::candidate::Candidate;
 use crate::cursor::Cursor;
 use crate::lists::Lists;
 
-/// The entities that stand in all of some lists that are newest first.
+/// The entities that are in all of some lists that are newest first.
 pub struct Join<L: Lists> {
     cursors: Vec<Cursor<L>>,
     /// Whether newest first is the order of the search, and not only the first term of it.
@@ -26,8 +26,8 @@ impl<L: Lists> Join<L> {
         Self { cursors, is_exact, wanted, taken: 0 }
     }
 
-    /// The next entity that stands in all lists. A list that is behind the others goes on where they are. A request for each
-    /// list whose page is used up.
+    /// The next entity that is in all lists. A list that lags goes on at the place of the others. A
+    /// request for each list whose page is used up.
     pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate<L::At>>> {
         loop {
             self.foresee();

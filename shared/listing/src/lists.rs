@@ -10,9 +10,9 @@ use table::Item;
 
 /// The lists of one kind of entity in one partition, as one search reads them. Cheap to clone.
 pub trait Lists: Clone + Send + Sync {
-    /// What the entities are indexed by.
+    /// The columns by which the entities are indexed.
     type Columns: Columns<Text: Send + Sync, Number: Send + Sync> + Send + Sync;
-    /// Where an entity is: what it is read by.
+    /// The location of an entity, by which it is read.
     type At: Clone + Debug + Eq + Hash + Send + Sync;
 
     /// The keys of a list; of lists that are newest first only those of the times that the search asks for.
@@ -21,23 +21,24 @@ pub trait Lists: Clone + Send + Sync {
     /// When the entity of a key began, in ms, and where it is; `None` if it is no key of a list.
     fn entity(&self, key: &str) -> Option<(i64, Self::At)>;
 
-    /// Whether what was read from a list is an entity and not only the key of one: the list of all may hold the entities themselves.
+    /// Whether an item of a list is an entity and not only the key of one: the list of all may hold
+    /// the entities themselves.
     #[must_use]
     fn is_entity(_item: &Item) -> bool {
         false
     }
 
-    /// The id of an entity, as it stands in keys.
+    /// The id of an entity, in its form in keys.
     fn id(at: &Self::At) -> &str;
 
-    /// What keys of the list by a column begin with for texts that begin so.
+    /// The beginning of keys of the list by a column, for texts that begin so.
     fn text(column: &<Self::Columns as Columns>::Text, text: &str) -> String;
 
     /// The text in a place of a list by a column; `None` if the key has no room for all of it.
     fn whole_text(column: &<Self::Columns as Columns>::Text, place: &str) -> Option<String>;
 
-    /// From this length on, in bytes, the text in a key of the list by a column may have been cut: a cut ends behind a whole
-    /// character.
+    /// From this length on, in bytes, the text in a key of the list by a column may have been cut.
+    /// A cut ends after a whole character.
     fn uncut(column: &<Self::Columns as Columns>::Text) -> usize;
 }
 
@@ -48,7 +49,7 @@ pub struct Entry<A> {
     pub at: A,
     /// When it began, in ms.
     pub started: i64,
-    /// Its place in the list: its key, after what all keys of the list begin with.
+    /// Its place in the list: its key, after the beginning that all keys of the list share.
     pub place: String,
     /// Its place in a list that is newest first: comparable across lists.
     pub newest_first: String,
@@ -56,7 +57,7 @@ pub struct Entry<A> {
     pub item: Option<Arc<Item>>,
 }
 
-/// A number as it stands in keys.
+/// A number in its form in keys.
 pub(crate) fn number(value: f64) -> String {
     // The two zeros are one number.
     DescendingDouble(value + 0.0).text()

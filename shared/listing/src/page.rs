@@ -6,17 +6,17 @@ use search::{Fingerprint, encode_page_token};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The entities of a page, as JSON. It ends after as many as were asked for, or where the answer would get too long; the first
-/// always has room, so that every page gets on.
+/// The entities of a page, as JSON. It ends after the requested number, or where the answer would
+/// get too long. The first always fits, so that every page gets on.
 ///
-/// Each entity is serialized once: what was counted is what is sent.
+/// Each entity is serialized once: the counted bytes are those that are sent.
 pub struct Page<K> {
     items: usize,
     entities: Vec<Box<RawValue>>,
     size: AnswerSize,
     /// The key of the last entity.
     last: Option<K>,
-    /// There is something behind the page.
+    /// There are more entities after the page.
     has_more: bool,
 }
 
@@ -39,7 +39,7 @@ impl<K: Serialize> Page<K> {
         self.missing() == 0
     }
 
-    /// Whether it is known that there is something behind the page.
+    /// Whether it is known that there are more entities after the page.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.has_more
@@ -79,7 +79,7 @@ impl<K: Serialize> Page<K> {
         Ok(!self.has_more)
     }
 
-    /// Says that there are entities behind the page which were not added.
+    /// Notes that entities after the page were not added.
     pub fn ends_here(&mut self) {
         self.has_more = true;
     }

@@ -2,7 +2,8 @@
 
 use table::{ReadBytes, Table};
 
-/// Bytes after which a page ends with what was found so far. That is 4,096 read units for items, and seconds for a client.
+/// Bytes after which a page ends with the entities found so far. That is 4,096 read units for
+/// items, and seconds for a client.
 const MOST: usize = 32 << 20;
 /// Bytes of entities that are read, and in memory, at a time.
 const PORTION_BYTES: usize = 8 << 20;
@@ -29,7 +30,7 @@ impl Reading {
         table.counting(&self.bytes)
     }
 
-    /// Says that what was read so far does not count: lists that have to be read for every page of a search.
+    /// Leaves out what was read so far: lists that have to be read for every page of a search.
     pub fn begins_here(&mut self) {
         self.begin = self.bytes.total();
     }

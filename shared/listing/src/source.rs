@@ -12,7 +12,7 @@ use crate::walker::Walker;
 
 /// The candidates of one partition.
 pub enum Source<L: Lists> {
-    /// Entities that stand in all of some lists, newest first.
+    /// Entities that are in all of some lists, newest first.
     Joined(Join<L>),
     /// Entities in the order of a list.
     Walked(Box<Walker<L>>),
@@ -21,7 +21,7 @@ pub enum Source<L: Lists> {
 }
 
 impl<L: Lists> Source<L> {
-    /// The next candidate; `None` at the end. Costs what the join or the walk does.
+    /// The next candidate; `None` at the end. It costs as much as in the join or the walk.
     pub async fn next(&mut self, table: &Table) -> Result<Option<Candidate<L::At>>> {
         match self {
             Self::Joined(join) => join.next(table).await,

@@ -9,8 +9,8 @@ pub struct Top<K, T> {
     most_bytes: usize,
     found: Vec<Entry<K, T>>,
     bytes: usize,
-    /// The first entity that was dropped. What comes behind it is dropped, too, even if it is short enough to have room: a page
-    /// leaves nothing out.
+    /// The first entity that was dropped. All later ones are dropped, too, even if they are short
+    /// enough to fit: a page leaves nothing out.
     end: Option<K>,
 }
 
@@ -20,7 +20,7 @@ struct Entry<K, T> {
     bytes: usize,
 }
 
-/// What a [`Top`] kept.
+/// The entities that a [`Top`] kept.
 pub struct Found<K, T> {
     /// Entities in order, with their bytes.
     pub entities: Vec<(K, T, usize)>,
@@ -29,7 +29,7 @@ pub struct Found<K, T> {
 }
 
 impl<K, T> Found<K, T> {
-    /// Whether others passed which come behind them.
+    /// Whether more entities after these passed.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.end.is_some()
@@ -56,7 +56,7 @@ impl<K: Ord, T> Top<K, T> {
         }
     }
 
-    /// Adds what another one kept.
+    /// Adds the entities that another one kept.
     pub fn merge(&mut self, found: Found<K, T>) {
         for (key, entity, bytes) in found.entities {
             self.add(key, entity, bytes);
@@ -66,7 +66,7 @@ impl<K: Ord, T> Top<K, T> {
         }
     }
 
-    /// What was kept, in order.
+    /// The kept entities, in order.
     #[must_use]
     pub fn finish(mut self) -> Found<K, T> {
         self.cut();
@@ -89,7 +89,7 @@ impl<K: Ord, T> Top<K, T> {
         self.bytes = self.found.iter().map(|entry| entry.bytes).sum();
     }
 
-    /// Drops what comes behind an entity that was dropped.
+    /// Drops the entities after one that was dropped.
     fn end_before(&mut self, dropped: K) {
         if self.end.as_ref().is_none_or(|end| dropped < *end) {
             self.found.retain(|entry| entry.key < dropped);

@@ -30,11 +30,11 @@ pub struct Walker<L: Lists> {
 
 /// How far a walk has come.
 enum Stage<L: Lists> {
-    /// It reads what is left of a segment.
+    /// It reads the rest of a segment.
     Segment { segment: usize, rest: KeyRange },
-    /// It reads a group of more than a page by itself, forwards, and then what is left of the segment.
+    /// It reads a group of more than a page by itself, forwards, and then the rest of the segment.
     Group { segment: usize, group: Cursor<L>, rest: KeyRange },
-    /// What follows are the entities that have nothing of what the search is ordered by, from this place on.
+    /// Next come the entities without a value that the search is ordered by, from this place on.
     BeforeTail { after: Option<String> },
     /// It reads the list of all entities, and passes over those that have a value: they had their place in the lists.
     Tail { all: Cursor<L>, listed: HashSet<L::At> },
@@ -69,7 +69,7 @@ impl<L: Lists> Walker<L> {
         self
     }
 
-    /// The beginning of a segment, or what follows the last one.
+    /// The beginning of a segment, or the stage after the last one.
     fn stage_of(&self, segment: usize) -> Stage<L> {
         match self.walk.segments.get(segment) {
             Some(list) => Stage::Segment { segment, rest: self.lists.range(list) },
@@ -160,7 +160,7 @@ impl<L: Lists> Walker<L> {
         Ok(listed)
     }
 
-    /// Reads a page of what is left of a segment into the buffer.
+    /// Reads a page of the rest of a segment into the buffer.
     async fn read_page(&mut self, table: &Table, segment: usize, rest: KeyRange) -> Result<()> {
         let Some(list) = self.walk.segments.get(segment) else {
             self.stage = Stage::End;
@@ -256,7 +256,7 @@ fn value_group<L: Lists>(list: &List<L::Columns>, value: FirstValue<'_>) -> Opti
         (_, FirstValue::Float(value)) => Some(number(value)),
         (_, FirstValue::NotANumber) => Some(number(f64::NAN)),
         (List::ByText { column, .. }, FirstValue::Text(text)) => Some(L::text(column, text)),
-        // A time that entities have beside that of their beginning.
+        // A time of entities other than that of their beginning.
         (List::ByText { .. }, FirstValue::Integer(time)) => Some(Ascending(time).text()),
         _ => None,
     }

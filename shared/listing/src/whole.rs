@@ -1,4 +1,4 @@
-//! Lists that are read whole: for what is rare, and for orders in which no list is.
+//! Lists that are read whole: for filters that few entities pass, and for orders that no list has.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,10 @@ use crate::cursor::{Cursor, HEAD};
 use crate::lists::{Entry, Lists};
 use crate::pace::Pace;
 
-/// The entities that stand in all of these lists and began then, in any order, without those whose texts in keys do not pass what is asked of
-/// them; `None` if the lists have more entries than the limit. Of lists that are newest first, only what follows a place is read. 25
-/// read units per 1,000 entries.
+/// The entities that are in all of these lists and began within `started`, in any order. Those
+/// whose texts in keys do not pass the asked conditions are left out. `None` if the lists have more
+/// entries than the limit. Lists that are newest first are only read after a place. 25 read units
+/// per 1,000 entries.
 pub async fn in_all<L: Lists>(
     table: &Table,
     lists: &L,

@@ -22,8 +22,8 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The router behind the guard: what it refuses gets 403, and nothing behind it runs. What nobody reads of a request's body is read
-/// here, or the answer says that the connection ends with it.
+/// The guarded router: refused requests get 403, and do not reach `router`. If nobody reads the
+/// rest of a request's body, it is read here, or the answer says that the connection ends with it.
 pub fn guarded(router: Router, allowed: Allowed) -> Router {
     router.layer(middleware::from_fn_with_state(allowed, check)).layer(middleware::from_fn(unread::answer))
 }
@@ -40,13 +40,13 @@ async fn check(State(allowed): State<Allowed>, request: Request, next: Next) -> 
     next.run(request).await
 }
 
-/// Whether it asks for what is known of every server. Load balancers do, under an address of their own or under no name at all
-/// (`HEALTH_ENDPOINTS` in MLflow's `security_utils.py`).
+/// Whether it asks for facts that every server gives. Load balancers do, under an address of their
+/// own or under no name at all (`HEALTH_ENDPOINTS` in MLflow's `security_utils.py`).
 fn is_probe(request: &Request) -> bool {
     matches!(path(request), "health" | "version")
 }
 
-/// The path, without the slashes before it: behind a base URL that ends in a slash, there are two.
+/// The path, without the slashes before it: if a base URL ends in a slash, there are two.
 fn path(request: &Request) -> &str {
     request.uri().path().trim_start_matches('/')
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 /// such as `*.example.com`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// What a host has to be, or to begin and end with.
+    /// The host, or its beginning and its end.
     host: (String, Option<String>),
-    /// Whose pages belong to the server, whatever `Host` says. None for a pattern: it says what hosts are the server's, and not
-    /// that everything at such hosts is.
+    /// Origins whose pages belong to the server, whatever `Host` says. None for a pattern: it names
+    /// hosts of the server, but not every page at such hosts belongs to it.
     origins: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ impl Allowed {
         }
         let Some((scheme @ ("http" | "https"), authority)) = origin.split_once("://") else { return false };
         let is_host = host.is_some_and(|host| host.eq_ignore_ascii_case(authority));
-        // Whoever is named is so with TLS and without: a proxy need not say which.
+        // A name that was given is valid with TLS and without: a proxy need not say which it uses.
         let is_reached_so = (scheme == "https") == is_secure || self.is_named(&canonical(host_of(authority)));
         is_host && is_reached_so
     }
@@ -152,8 +152,9 @@ fn canonical(host: &str) -> String {
     }
 }
 
-/// Whether an address is one of this machine, of its link, of a private network, or of those that providers share among their
-/// clients, as pods have them. A page cannot make any of them lead to another machine.
+/// Whether an address is one of this machine, of its link, of a private network, or of those that
+/// providers share among their clients, as pods have them. A page cannot make any of them lead to
+/// another machine.
 fn is_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

@@ -22,8 +22,8 @@ const MOST: u64 = 1 << 20;
 /// How long that may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The answer, once what was sent with the request is read, if it is not much. If it is much, the answer says that it is the
-/// connection's last.
+/// The answer, once the rest of the request is read, if it is not much. If it is much, the answer
+/// says that it is the connection's last.
 pub(crate) async fn answer(request: Request, next: Next) -> Response {
     answer_within(PATIENCE, request, next).await
 }
@@ -34,9 +34,9 @@ async fn answer_within(patience: Duration, request: Request, next: Next) -> Resp
     let lent = |body| Body::new(Lent { body: Some(body), was_asked: false, has_ended: false, back: Arc::clone(&back) });
     let mut response = next.run(request.map(lent)).await;
     let returned = back.lock().unwrap_or_else(PoisonError::into_inner).take();
-    // Whoever still has it, still reads it.
+    // If the body was not given back, the handler still reads it.
     let Some((body, was_asked)) = returned else { return response };
-    // Asked for, a client would begin to send what it has not sent yet.
+    // If it were asked to, a client would begin to send the rest.
     let is_read = (was_asked || !waits) && timeout(patience, drain(body)).await == Ok(true);
     if !is_read {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use crate::{Error, Result};
 
-/// Bytes that a body may have in a Lambda's response of 6 MB. What is left is for status and headers.
+/// Bytes that a body may have in a Lambda's response of 6 MB. The rest is for status and headers.
 pub const RESPONSE_BODY: usize = (6 << 20) - (64 << 10);
-/// Bytes in a Lambda's response at which a page ends. What is left of [`RESPONSE_BODY`] is for the page token.
+/// Bytes in a Lambda's response at which a page ends. The rest of [`RESPONSE_BODY`] is for the page
+/// token.
 pub const PAGE: usize = 5_500_000;
 /// Bytes of JSON that certainly do not fit on a page with anything else.
 pub const PAGE_JSON: usize = PAGE / 4 * 3;
@@ -90,7 +91,7 @@ pub fn to_json_within(room: usize, part: &impl Serialize) -> Result<Vec<u8>> {
     }
 }
 
-/// The refusal of what cannot be answered: 400, which clients do not repeat.
+/// The refusal of an answer that is too long: 400, which clients do not repeat.
 #[must_use]
 pub fn too_long(what: &str, most: usize) -> Error {
     let megabytes = most >> 20;

@@ -1,4 +1,5 @@
-//! Assessments of traces: feedback, expectations, references to issues (`assessments.proto`, and `assessment.py` beside it).
+//! Assessments of traces: feedback, expectations, references to issues (`assessments.proto` and
+//! `assessment.py`).
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -8,20 +9,20 @@ use crate::json::{Json, read_value};
 use crate::proto_json::{field, message, parse_time, text, texts, time_text};
 use crate::{AssessmentId, TraceId};
 
-/// Longest stack trace of an error in answers, in characters, and what a longer one begins with.
+/// Longest stack trace of an error in answers, in characters, and the beginning of a longer one.
 const STACK_TRACE: usize = 10_000;
 const STACK_TRACE_CUT: &str = "[Stack trace is truncated]\n...\n";
-/// What an expectation is called where it cannot be read.
+/// The name of an expectation in errors about it.
 const EXPECTATION: &str = "The value of an expectation";
-/// Who may be the source of one.
+/// The kinds of sources that one may have.
 const SOURCES: [&str; 4] = ["SOURCE_TYPE_UNSPECIFIED", "HUMAN", "LLM_JUDGE", "CODE"];
 
-/// What an assessment says. Each holds its field of the answer.
+/// The judgement of an assessment. Each holds its field of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
-    /// What somebody thinks of the trace.
+    /// An opinion about the trace.
     Feedback(Value),
-    /// What it should have been.
+    /// The expected result.
     Expectation(Value),
     /// An issue it shows.
     Issue(Value),
@@ -37,7 +38,7 @@ impl Judgement {
         }
     }
 
-    /// What stands in its field.
+    /// The value of its field.
     #[must_use]
     pub const fn value(&self) -> &Value {
         match self {
@@ -65,7 +66,7 @@ impl Judgement {
     }
 }
 
-/// What a field of protobuf's type `Value` makes of its numbers.
+/// The JSON that a field of protobuf's type `Value` makes of its numbers.
 fn as_doubles(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().map_or(Value::Null, Value::from),
@@ -132,13 +133,13 @@ pub struct Assessment {
     pub name: String,
     /// The span it is about, if it is about one.
     pub span: Option<String>,
-    /// Who made it: the kind, by its name, and which.
+    /// Its source: the kind, by its name, and the id.
     pub source: (String, Option<String>),
     /// When it was made, in ms.
     pub created: i64,
     /// When it was changed last, in ms.
     pub updated: i64,
-    /// What it says.
+    /// Its judgement.
     pub judgement: Judgement,
     /// Why.
     pub rationale: Option<String>,
@@ -219,7 +220,7 @@ impl Assessment {
         Value::Object(printed)
     }
 
-    /// What [`Assessment::stored`] made; `None` for anything else.
+    /// Reads the text that [`Assessment::stored`] made; `None` for anything else.
     #[must_use]
     pub fn restore(stored: &str) -> Option<Self> {
         let Value::Object(stored) = read_value(stored.as_bytes()).ok()? else { return None };
@@ -259,7 +260,7 @@ impl Assessment {
     }
 }
 
-/// What is changed of an assessment.
+/// A change of an assessment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AssessmentChange {
     /// The new name.
@@ -281,7 +282,7 @@ impl AssessmentChange {
     /// As [`Assessment::read`].
     pub fn read<'a>(assessment: &Map<String, Value>, paths: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         let mut change = Self::default();
-        // Where a path names what was not sent, Python reads an empty message.
+        // If a path names a field that was not sent, Python reads an empty message.
         let of = |kind: &str| {
             let value = message(assessment, kind).cloned().unwrap_or_default();
             Judgement::read(&Map::from_iter([(kind.to_owned(), Value::Object(value))]))

@@ -1,4 +1,4 @@
-//! Users, roles and what they are granted: the names and the answers of `mlflow/server/auth`.
+//! Users, roles and their grants: the names and the answers of `mlflow/server/auth`.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::python;
 
-/// How much is granted. What comes later includes what comes before.
+/// The level of a grant. A later one includes the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Nothing, whatever else is granted.
@@ -20,7 +20,7 @@ pub enum Level {
     Use,
     /// Change it.
     Edit,
-    /// Delete it, and grant others what to do with it.
+    /// Delete it, and grant others rights to it.
     Manage,
 }
 
@@ -133,7 +133,7 @@ grant_types! {
     ScorerVersion = "scorer_version", all;
     /// Versions of MCP servers.
     McpServerVersion = "mcp_server_version", all;
-    /// The workspace: who may create something in it, and who administers it.
+    /// The workspace: the right to create something in it, and to administer it.
     Workspace = "workspace", all;
 }
 
@@ -252,7 +252,7 @@ pub struct ListedUser {
     /// The user.
     #[serde(flatten)]
     pub user: User,
-    /// His roles, and what was granted to himself as one more.
+    /// His roles, and his own grants as one more role.
     pub roles: Vec<Role>,
 }
 
@@ -272,9 +272,9 @@ pub struct Role {
     pub name: String,
     /// Workspace.
     pub workspace: String,
-    /// What somebody wrote about it.
+    /// Its description.
     pub description: Option<String>,
-    /// What it grants.
+    /// Its grants.
     pub permissions: Vec<RolePermission>,
 }
 
@@ -368,7 +368,7 @@ pub struct UserPermission {
 pub struct UserPermissions {
     /// Whether the user may do everything.
     pub is_admin: bool,
-    /// What he is granted.
+    /// His grants.
     pub permissions: Vec<UserPermission>,
 }
 

@@ -98,7 +98,8 @@ pub fn at_most(value: &Value, limit: i64) -> Result<(), Option<String>> {
     if as_integer(value).is_some_and(|number| number <= limit) { Ok(()) } else { Err(None) }
 }
 
-/// What Python's `int` makes of a value, if it makes anything; beyond 64 bits, the greatest or least of them.
+/// The result of Python's `int` for a value, if there is one; beyond 64 bits, the greatest or least
+/// of them.
 #[must_use]
 pub fn as_integer(value: &Value) -> Option<i64> {
     match value {

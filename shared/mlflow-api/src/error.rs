@@ -1,8 +1,8 @@
-//! What went wrong, in MLflow's terms.
+//! Errors in MLflow's terms.
 //!
-//! One small enum of codes and one error type for every crate. An [`Error`] has two texts: the message, which the client
-//! sees and which is MLflow's own wherever MLflow has one, and the internal cause, which is logged and never leaves the
-//! server.
+//! One small enum of codes and one error type for every crate. An [`Error`] has two texts. The
+//! client sees the message, which is MLflow's own wherever MLflow has one. The internal cause is
+//! logged and never leaves the server.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum ErrorCode {
     RequestTimeout,
     /// A request that breaks a uniqueness rule where MLflow's store reports the bare database error. 400.
     BadRequest,
-    /// It is not known whether what was asked for happened. 409, which stock clients do not repeat on their own.
+    /// The outcome of the request is unknown. 409, which stock clients do not repeat on their own.
     Aborted,
     /// A name that is already taken. 400.
     ResourceAlreadyExists,
@@ -42,9 +42,10 @@ pub enum ErrorCode {
     InvalidState,
     /// Anything unforeseen. 500.
     InternalError,
-    /// What this server cannot do. 501.
+    /// A request that this server cannot serve. 501.
     NotImplemented,
-    /// What is off on this server: workspaces. 501, which stock clients do not repeat; MLflow's is 500, which they repeat seven times.
+    /// A feature that is off on this server: workspaces. 501, which stock clients do not repeat;
+    /// MLflow's is 500, which they repeat seven times.
     FeatureDisabled,
     /// The table refused for longer than the server was willing to try again. 503, which stock clients retry.
     TemporarilyUnavailable,
@@ -133,7 +134,7 @@ pub struct Error {
     pub message: String,
     /// For the log only.
     pub cause: Option<String>,
-    /// Headers of the answer, beside its own: names in small letters, and values.
+    /// Further headers of the answer: names in small letters, and values.
     pub headers: Vec<(&'static str, String)>,
 }
 
@@ -189,14 +190,14 @@ impl Error {
         Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::TemporarilyUnavailable, message) }
     }
 
-    /// The table throttled what was asked for; the client may try again later. 429.
+    /// The table throttled the request; the client may try again later. 429.
     #[must_use]
     pub fn throttled(cause: impl fmt::Display) -> Self {
         let message = "There are too many requests for the same data at this time. Try again later.";
         Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::ResourceExhausted, message) }
     }
 
-    /// Something may have been created and may not; who repeats the request could create it twice. 409.
+    /// Something may have been created, or not; repeating the request could create it twice. 409.
     #[must_use]
     pub fn unknown_outcome(cause: impl fmt::Display) -> Self {
         let message =
@@ -214,7 +215,7 @@ impl Error {
     /// The JSON body of the answer.
     #[must_use]
     pub fn body(&self) -> ErrorBody<'_> {
-        // MLflow says no more of what it cannot do.
+        // MLflow says no more about requests that it cannot serve.
         let is_classified = self.code != ErrorCode::NotImplemented;
         ErrorBody {
             error_code: self.code.name(),

@@ -12,7 +12,7 @@ pub struct EvaluationDataset {
     pub name: String,
     /// Tags, a JSON object.
     pub tags: String,
-    /// What fields its records have, a JSON object; left out before the first record.
+    /// The fields of its records, a JSON object; left out before the first record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// How many records it has, a JSON object; left out before the first record, `null` after the last.

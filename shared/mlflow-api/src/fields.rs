@@ -24,9 +24,9 @@ pub trait Declared: Sized {
     fn from_message(message: Message) -> Result<Self>;
 }
 
-/// What one value of a field is read into.
+/// The type that one value of a field is read into.
 pub trait Scalar: Sized {
-    /// What the field holds.
+    /// The kind of the field.
     const KIND: Kind;
 
     /// Takes the value, which is of [`Scalar::KIND`].
@@ -36,15 +36,15 @@ pub trait Scalar: Sized {
     fn of(content: Content) -> Result<Self>;
 }
 
-/// What a field is read into: a value, which is protobuf's default where the field was not sent; an `Option`, which is `None` then;
-/// or a list.
+/// The type that a field is read into. It is a value, with protobuf's default where the field was
+/// not sent; an `Option`, which is `None` then; or a list.
 pub trait FieldValue: Sized {
-    /// What the field holds.
+    /// The kind of the field.
     const KIND: Kind;
     /// Whether it is a list.
     const REPEATED: bool = false;
 
-    /// Takes what was sent.
+    /// Takes the sent content.
     ///
     /// # Errors
     /// An id that no entity can have.

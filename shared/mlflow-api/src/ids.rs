@@ -33,11 +33,12 @@ impl ExperimentId {
         self.0
     }
 
-    /// Reads what a client sent the way MLflow's store does: anything Python's `int` takes (`"01"`, `" 1"`, `"+1"`, `"1_0"`),
-    /// and the empty string as the default experiment.
+    /// Reads a client's text the way MLflow's store does: anything Python's `int` takes (`"01"`, `"
+    /// 1"`, `"+1"`, `"1_0"`), and the empty string as the default experiment.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for what is not an integer, `RESOURCE_DOES_NOT_EXIST` for an integer no experiment can have.
+    /// `INVALID_PARAMETER_VALUE` for a text that is not an integer, `RESOURCE_DOES_NOT_EXIST` for
+    /// an integer no experiment can have.
     pub fn parse(text: &str) -> Result<Self> {
         if text.is_empty() {
             return Ok(Self::DEFAULT);
@@ -76,8 +77,8 @@ impl RunId {
         Self(digits_with_experiment(time_ms, experiment, chance))
     }
 
-    /// Takes any id that may stand in a key: a letter or digit, then up to 255 letters, digits, `_` or `-`
-    /// (`_RUN_ID_REGEX` in MLflow's `validation.py`, its `\w` cut down to ASCII).
+    /// Takes any id that a key may contain: a letter or digit, then up to 255 letters, digits, `_`
+    /// or `-` (`_RUN_ID_REGEX` in MLflow's `validation.py`, its `\w` cut down to ASCII).
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let first = text.as_bytes().first()?;
@@ -87,9 +88,11 @@ impl RunId {
         well_formed.then(|| Self(text.to_owned()))
     }
 
-    /// The experiment an id made here belongs to; `None` for an id from elsewhere, which the table has to resolve.
+    /// The experiment an id made here belongs to; `None` for an id from elsewhere, which the table
+    /// has to resolve.
     ///
-    /// A random UUID is never mistaken for an id made here: its version digit would stand for an experiment beyond 2^56.
+    /// A random UUID is never mistaken for an id made here: its version digit would mean an
+    /// experiment beyond 2^56.
     #[must_use]
     pub fn experiment(&self) -> Option<ExperimentId> {
         experiment_in_digits(&self.0)
@@ -101,7 +104,7 @@ impl RunId {
         &self.0
     }
 
-    /// The id in a request. What no run can have is the id of none.
+    /// The id in a request. A text that no run can have as its id is an id of none.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`
@@ -135,7 +138,7 @@ impl ModelId {
         Self(format!("{MODEL_PREFIX}{}", digits_with_experiment(time_ms, experiment, chance)))
     }
 
-    /// Takes any id that may stand in a key, by the grammar of [`RunId::parse`].
+    /// Takes any id that a key may contain, by the grammar of [`RunId::parse`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         RunId::parse(text).map(|RunId(text)| Self(text))
@@ -153,7 +156,7 @@ impl ModelId {
         &self.0
     }
 
-    /// The id in a request. What no logged model can have is the id of none.
+    /// The id in a request. A text that no logged model can have as its id is an id of none.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`

@@ -10,7 +10,7 @@ use ulid::Ulid;
 use crate::error::Error;
 use crate::{ExperimentId, RunId};
 
-/// What reads the text as 32 lower-case hexadecimal digits.
+/// Reads the text as 32 lower-case hexadecimal digits.
 fn read_digits(text: &str) -> Option<Ulid> {
     let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let well_formed = text.len() == 32 && text.bytes().all(lower_hex);
@@ -29,7 +29,8 @@ macro_rules! timed_id {
         pub struct $name(String);
 
         impl $name {
-            /// Makes an id for what is created at `time_ms`; of `random`, the last 80 bits count.
+            /// Makes an id for an entity that is created at `time_ms`. Only the last 80 bits of
+            /// `random` count.
             #[must_use]
             pub fn new(time_ms: i64, random: u128) -> Self {
                 Self(format!(concat!($prefix, "{}"), digits(time_ms, random)))

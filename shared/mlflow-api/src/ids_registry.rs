@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::error::Error;
 
-/// The name of a registered model or a prompt. Any text: what a new one may be called, [`crate::limits_registry`] says, and a key encodes it.
+/// The name of a registered model or a prompt. It may be any text: [`crate::limits_registry`]
+/// checks new names, and a key encodes them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegisteredModelName(String);
 

@@ -27,7 +27,7 @@ impl TraceId {
         Self(format!("{random:032x}"))
     }
 
-    /// Takes any id that may stand in a key.
+    /// Takes any id that a key may contain.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         RunId::parse(text).map(|_| Self(text.to_owned()))
@@ -46,7 +46,7 @@ impl TraceId {
         &self.0
     }
 
-    /// The id in a request. What no trace can have is the id of none.
+    /// The id in a request. A text that no trace can have as its id is an id of none.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`
@@ -67,7 +67,8 @@ impl fmt::Display for TraceId {
     }
 }
 
-/// An assessment's id: `a-` and 32 hexadecimal digits, or what the client chose. It is the id of one within its trace.
+/// An assessment's id: `a-` and 32 hexadecimal digits, or the client's choice. It is unique within
+/// its trace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssessmentId(String);
 

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// The name of a user: not empty, at most [`UserName::LONGEST`] bytes, so that it stands whole in a key, without control characters.
+/// The name of a user. It is not empty, has no control characters, and at most
+/// [`UserName::LONGEST`] bytes, so that it fits whole into a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserName(String);
 
@@ -12,9 +13,9 @@ impl UserName {
     /// The longest name, in bytes. A key has room for it, however it is encoded: no two names share a key.
     pub const LONGEST: usize = 200;
 
-    /// The name in a request that names a user who is there, or not.
+    /// The name of a user in a request. There may be no such user.
     ///
-    /// `None` for what is no user's name.
+    /// `None` for a text that is no user's name.
     #[must_use]
     pub fn named(text: &str) -> Option<Self> {
         let is_name = !text.is_empty() && text.len() <= Self::LONGEST && !text.chars().any(char::is_control);

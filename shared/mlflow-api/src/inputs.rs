@@ -1,4 +1,4 @@
-//! Messages about what runs read: datasets and logged models (`service.proto`).
+//! Messages about the inputs of runs: datasets and logged models (`service.proto`).
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::limits;
 use crate::message::{Content, Kind};
 use crate::messages;
 
-/// The tag of a dataset input that says what the dataset was used for: training, evaluation.
+/// The tag of a dataset input with the dataset's use: training, evaluation.
 pub const CONTEXT_TAG: &str = "mlflow.data.context";
 
 /// Characters in the schema of a dataset.
@@ -29,7 +29,7 @@ messages! {
     Dataset {
         /// Name.
         name: String,
-        /// What the client computed of its content.
+        /// The client's digest of its content.
         digest: String,
         /// Kind of the source.
         source_type: String,
@@ -66,7 +66,7 @@ impl FieldValue for Dataset {
 }
 
 impl DatasetInput {
-    /// What it was used for, if its tags say so.
+    /// Its use, if its tags have it.
     #[must_use]
     pub fn context(&self) -> Option<&str> {
         self.tags.iter().find(|tag| tag.key == CONTEXT_TAG).map(|tag| tag.value.as_str())
@@ -101,7 +101,7 @@ messages! {
     }
 }
 
-/// What a run read.
+/// The inputs of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RunInputs {
     /// Datasets.
@@ -121,7 +121,7 @@ pub struct DatasetSummary {
     pub name: String,
     /// Its digest.
     pub digest: String,
-    /// What it was used for; left out where a run did not say.
+    /// Its use; left out where a run did not give it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
 }

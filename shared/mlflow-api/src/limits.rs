@@ -1,4 +1,4 @@
-//! What MLflow accepts as a name or a value (`utils/validation.py`), with its messages.
+//! MLflow's limits of names and values (`utils/validation.py`), with its messages.
 
 use std::borrow::Cow;
 

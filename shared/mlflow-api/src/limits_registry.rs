@@ -1,4 +1,4 @@
-//! What the model registry accepts as a name or a value (`utils/validation.py`), with its messages.
+//! The model registry's limits of names and values (`utils/validation.py`), with its messages.
 
 use crate::error::{Error, Result};
 use crate::limits::{KEY, at_most, key_name, path_is_unique};

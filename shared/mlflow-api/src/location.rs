@@ -68,9 +68,9 @@ pub fn has_scheme(location: &str) -> bool {
     scheme_of(location).is_some_and(|scheme| scheme.len() > 1)
 }
 
-/// The same of what a request calls otherwise.
+/// The same for a field of another name.
 pub fn check_as(field: &str, location: &str, root: &str) -> Result<()> {
-    // Far beyond what is accepted in the end, so that decoding it layer by layer stays cheap.
+    // Far beyond the accepted length, so that decoding it layer by layer stays cheap.
     if location.len() > 4 * ARTIFACT_LOCATION {
         return Err(too_long());
     }

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::python::repr;
 use crate::tracking::{KeyValue, serialize_double};
 
-/// What no name of a logged model may hold.
+/// The characters that no name of a logged model may hold.
 const NOT_IN_NAMES: [char; 6] = ['/', ':', '.', '%', '"', '\''];
 
 /// Checks the name a client gives a logged model (`_validate_logged_model_name`).
@@ -91,7 +91,7 @@ pub struct ModelInfo {
     pub artifact_uri: String,
     /// Status.
     pub status: ModelStatus,
-    /// What kind of model it is, as the client said; may be empty.
+    /// The type of the model, from the client; may be empty.
     pub model_type: String,
     /// The run that made it, as the client said; may be empty.
     pub source_run_id: String,
@@ -187,7 +187,7 @@ pub struct FileInfo {
 pub struct Artifacts {
     /// The location they are in.
     pub root_uri: String,
-    /// What is in the directory that was asked for, by path.
+    /// The entries of the directory that was asked for, by path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileInfo>,
 }

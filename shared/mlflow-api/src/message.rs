@@ -1,8 +1,10 @@
-//! Request messages: JSON read into the fields of a protobuf message, the way MLflow's server reads it.
+//! Request messages: JSON read into the fields of a protobuf message, the way MLflow's server reads
+//! it.
 //!
-//! MLflow hands the request to protobuf's JSON parser, in the order in which the request has its fields. Where a value does
-//! not fit, parsing stops: what came before stands, what comes after is as if never sent. That alone is no error; it switches
-//! on the type checks of [`crate::checks`]. Unknown fields and unknown enum names are ignored.
+//! MLflow hands the request to protobuf's JSON parser, in the order of its fields. Where a value
+//! does not fit, parsing stops. Fields before it count, and fields after it are as if never sent.
+//! That alone is no error; it switches on the type checks of [`crate::checks`]. Unknown fields and
+//! unknown enum names are ignored.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +18,13 @@ use crate::python;
 pub struct Field {
     /// Its name, in snake case; the camel case form is accepted, too.
     pub name: &'static str,
-    /// What it holds.
+    /// Its kind.
     pub kind: Kind,
     /// Whether it is a list.
     pub repeated: bool,
 }
 
-/// What a field holds.
+/// The kind of a field.
 #[derive(Debug)]
 pub enum Kind {
     /// A string.
@@ -69,7 +71,7 @@ pub(crate) const fn messages(name: &'static str, fields: &'static [Field]) -> Fi
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message(BTreeMap<&'static str, Content>);
 
-/// What was read of a field.
+/// The content that was read of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// A string.
@@ -82,7 +84,7 @@ pub enum Content {
     Bool(bool),
     /// A message.
     Message(Message),
-    /// What was read of a list.
+    /// The elements that were read of a list.
     List(Vec<Content>),
 }
 
@@ -90,7 +92,7 @@ pub enum Content {
 struct Misfit;
 
 impl Message {
-    /// Reads a JSON object; returns what could be read and whether all of it fitted.
+    /// Reads a JSON object; returns the fields that could be read, and whether all of them fitted.
     #[must_use]
     pub fn parse(fields: &'static [Field], json: &Map<String, Value>) -> (Self, bool) {
         let mut message = Self::default();
@@ -111,7 +113,7 @@ impl Message {
                 self.read_single(field, value)?;
                 continue;
             }
-            // What was read of a list stays, even where a later element does not fit.
+            // The elements that were read of a list stay, even where a later one does not fit.
             self.0.insert(field.name, Content::List(Vec::new()));
             for element in value.as_array().ok_or(Misfit)? {
                 let (content, outcome) = match &field.kind {
@@ -151,7 +153,7 @@ impl Message {
         self.read(fields, value.as_object().ok_or(Misfit)?)
     }
 
-    /// Takes what was read of a field out of the message; `None` if it was not sent.
+    /// Takes a field's content out of the message; `None` if it was not sent.
     pub fn take(&mut self, field: &str) -> Option<Content> {
         self.0.remove(field)
     }
@@ -256,7 +258,7 @@ fn integer(value: &Value) -> Result<i64, Misfit> {
     }
 }
 
-/// The integer a float stands for, if it stands for one of 64 bits.
+/// The integer that a float equals, if there is one of 64 bits.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
 fn whole(number: f64) -> Result<i64, Misfit> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
@@ -282,7 +284,7 @@ fn enumeration(names: &[(&str, i64)], value: &Value) -> Result<Option<Content>, 
                 None => return Ok(None),
             },
         },
-        // Python's `int` cuts off what follows the point.
+        // Python's `int` cuts off the digits after the point.
         Value::Number(number) => match number.as_f64() {
             Some(float) if number.is_f64() => whole(float.trunc())?,
             _ => number.as_i64().ok_or(Misfit)?,

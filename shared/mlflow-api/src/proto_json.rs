@@ -1,4 +1,4 @@
-//! What protobuf's JSON has beside plain fields: both names of a field, times, durations.
+//! The parts of protobuf's JSON other than plain fields: both names of a field, times, durations.
 
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -99,8 +99,9 @@ pub fn duration_text(ms: i64) -> String {
     if millis == 0 { format!("{sign}{seconds}s") } else { format!("{sign}{seconds}.{millis:03}s") }
 }
 
-/// A duration in protobuf's text, in ms; what is less is cut off. Of any number of digits, as in Python's protobuf, which rounds to the nanosecond; the
-/// seconds are what `int` reads.
+/// A duration in protobuf's text, in ms; smaller fractions are cut off. It may have any number of
+/// digits, as in Python's protobuf, which rounds to the nanosecond. The seconds are read as `int`
+/// does.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<i64> {
     let digits = text.strip_suffix('s')?;

@@ -83,7 +83,7 @@ pub fn float(value: f64) -> String {
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// `repr` of what `json.loads` makes of a JSON value.
+/// `repr` of the Python value that `json.loads` makes of a JSON value.
 #[must_use]
 pub fn data(value: &Value) -> String {
     match value {
@@ -185,7 +185,7 @@ pub(crate) fn write_json_text(text: &str, printed: &mut String) {
     printed.push('"');
 }
 
-/// A JSON string in which only what must be is escaped.
+/// A JSON string with only the necessary escapes.
 pub(crate) fn write_unicode_text(text: &str, printed: &mut String) {
     printed.push('"');
     for character in text.chars() {
@@ -220,7 +220,7 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The decimal form of what `int(text)` takes in base ten, or `None`.
+/// The decimal form of a text that `int(text)` takes in base ten, or `None`.
 #[must_use]
 pub fn int(text: &str) -> Option<String> {
     let text = text.trim();
@@ -241,14 +241,14 @@ pub fn int(text: &str) -> Option<String> {
     })
 }
 
-/// What `float(text)` takes, or `None`.
+/// The number of a text that `float(text)` takes, or `None`.
 #[must_use]
 pub fn parse_float(text: &str) -> Option<f64> {
     let text = text.trim();
     if !text.contains('_') {
         return text.parse().ok();
     }
-    // An underscore may stand between two digits, nowhere else.
+    // An underscore may separate two digits, and be nowhere else.
     let between_digits = text.char_indices().filter(|(_, character)| *character == '_').all(|(position, _)| {
         let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
         position > 0 && digit(text.as_bytes().get(position - 1)) && digit(text.as_bytes().get(position + 1))

@@ -12,9 +12,10 @@ use crate::tracking::KeyValue;
 pub const IS_PROMPT_TAG: &str = "mlflow.prompt.is_prompt";
 /// The tag that holds a prompt's text.
 pub const PROMPT_TEXT_TAG: &str = "mlflow.prompt.text";
-/// What a prompt's version gives as its source, since it has none (`_PROMPT_SOURCE_PLACEHOLDERS`).
+/// The source that clients send for a prompt's version, since it has none
+/// (`_PROMPT_SOURCE_PLACEHOLDERS`).
 pub const PROMPT_SOURCES: [&str; 2] = ["dummy-source", "prompt-template"];
-/// The alias that stands for the greatest version, in any case.
+/// The alias of the greatest version, in any case.
 pub const LATEST_ALIAS: &str = "latest";
 
 /// The number of a version that a request names.
@@ -125,7 +126,7 @@ pub struct RegisteredModel {
 pub struct ModelAlias {
     /// Its name.
     pub alias: String,
-    /// The version it stands for.
+    /// The version that it names.
     pub version: String,
 }
 

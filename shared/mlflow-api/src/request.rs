@@ -9,7 +9,7 @@ use crate::fields::Declared;
 use crate::json::{DEEPEST, Json, Unreadable, read_value};
 use crate::message::{Field, Kind, Message, reject_both_names};
 
-/// What an endpoint gets to see of an HTTP request.
+/// The part of an HTTP request that an endpoint gets.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Method, in upper case.
@@ -24,8 +24,8 @@ pub struct Request {
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Whether the body was held against a schema, as GraphQL's inputs are: MLflow makes none of the checks of [`messages!`](crate::messages)
-    /// then, but refuses what does not fit.
+    /// Whether the body was checked against a schema, as GraphQL's inputs are. MLflow makes none of
+    /// the checks of [`messages!`](crate::messages) then, but refuses values that do not fit.
     pub is_typed: bool,
 }
 
@@ -75,10 +75,11 @@ impl Request {
         self.query.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Reads the request as a message and runs its checks ([`messages!`](crate::messages) declares both).
+    /// Reads the request as a message and runs its checks ([`messages!`](crate::messages) declares
+    /// both).
     ///
     /// # Errors
-    /// MLflow's, for what does not pass the checks, and for ids that no entity can have.
+    /// MLflow's, for a request that does not pass the checks, and for ids that no entity can have.
     pub fn read<M: Declared>(&self) -> Result<M> {
         M::from_message(self.message_in_order(M::FIELDS, M::CHECKS, M::ARGUMENTS)?)
     }
@@ -122,9 +123,10 @@ impl Request {
         Ok(message)
     }
 
-    /// Reads the request as a JSON object of no particular fields and runs the endpoint's checks, for endpoints that no protobuf
-    /// message describes (`_get_validated_flask_request_json` in MLflow's `handlers.py`). Of a GET's arguments, those that are
-    /// to be lists are, however often they come.
+    /// Reads the request as a JSON object of no particular fields and runs the endpoint's checks.
+    /// It is for endpoints that no protobuf message describes (`_get_validated_flask_request_json`
+    /// in MLflow's `handlers.py`). Arguments of a GET that are to be lists are lists, however often
+    /// they come.
     pub fn object(&self, checks: &[FieldChecks]) -> Result<Map<String, Value>> {
         let object = if self.method == "GET" && !self.query.is_empty() {
             self.arguments_as_object(checks)
@@ -203,7 +205,7 @@ impl Request {
             Ok(value) => value,
             Err(Unreadable::TooDeep) => return Err(unreadable_json()),
             Err(Unreadable::NoJson) if is_json(&self.body) => return Err(unreadable_json()),
-            // MLflow takes what is no JSON for an empty object.
+            // MLflow takes a text that is no JSON for an empty object.
             Err(Unreadable::NoJson) => Value::Null,
         };
         // Old clients send JSON that was encoded twice.
@@ -302,7 +304,7 @@ mod tests {
             "Invalid value 12 for parameter 'run_id' supplied:  Hint: Value was of type 'int'. \
              See the API docs for more information about request parameters."
         );
-        // The misfit of a field without checks goes unnoticed; what follows it is lost.
+        // The misfit of a field without checks goes unnoticed; the fields after it are lost.
         assert_eq!(post(r#"{"run_id": "r", "deep": 5, "step": 3}"#).unwrap().int("step"), 0);
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// What is counted, by MLflow's name.
+/// The kind of entity that is counted, by MLflow's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewOfMetrics {
     /// Traces.
@@ -56,9 +56,9 @@ pub struct TraceMetrics {
 /// A point of a figure.
 #[derive(Debug, Serialize)]
 pub struct MetricDataPoint {
-    /// What was measured.
+    /// The name of the metric.
     pub metric_name: String,
-    /// What it is about.
+    /// Its dimensions.
     #[serde(serialize_with = "map", skip_serializing_if = "Vec::is_empty")]
     pub dimensions: Vec<(String, String)>,
     /// Its values.

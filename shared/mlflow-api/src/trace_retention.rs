@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 /// The tag of an experiment that says it. MLflow has none of this name; its own, for archival, is `mlflow.trace.archivalRetention`.
 pub const TRACE_RETENTION_TAG: &str = "mlflow.trace.retention";
 
-/// What says that they are kept for ever, whatever holds for others.
+/// The value for keeping them for ever, whatever holds for others.
 const OFF: &str = "off";
 /// Units and their ms.
 const UNITS: [(char, i64); 3] = [('d', 86_400_000), ('h', 3_600_000), ('m', 60_000)];
@@ -55,7 +55,7 @@ fn ms_of(text: &str) -> Option<i64> {
     if !is_number || digits.len() > LONGEST {
         return None;
     }
-    // What is too long is as good as for ever.
+    // A time that is too long is as good as for ever.
     Some(digits.parse::<i64>().unwrap_or(i64::MAX).saturating_mul(ms))
 }
 

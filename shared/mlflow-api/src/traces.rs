@@ -22,11 +22,11 @@ pub const TRACKING_STORE: &str = "TRACKING_STORE";
 pub const SERVERS_TAGS: [&str; 3] = [SPANS_LOCATION_TAG, "mlflow.trace.archiveLocation", ARCHIVAL_FAILURE_TAG];
 /// The one of them that clients may delete.
 pub const ARCHIVAL_FAILURE_TAG: &str = "mlflow.trace.archivalFailure";
-/// Metadata: `StartTrace` has come, and what it said stands.
+/// Metadata: `StartTrace` has come, and its fields win.
 pub const FINALIZED: &str = "mlflow.trace.infoFinalized";
 /// Metadata: the tokens that all its calls of models used, as JSON.
 pub const TOKEN_USAGE: &str = "mlflow.trace.tokenUsage";
-/// Metadata: what these cost, as JSON.
+/// Metadata: the cost of these, as JSON.
 pub const COST: &str = "mlflow.trace.cost";
 /// Metadata: the session it belongs to.
 pub const SESSION: &str = "mlflow.trace.session";
@@ -46,7 +46,7 @@ const TAG_KEY: usize = 250;
 /// Longest value of a tag in answers, and longest name (`MAX_CHARS_IN_TRACE_INFO_TAGS_VALUE`).
 pub const TAG_VALUE: usize = 4_096;
 
-/// What became of a trace.
+/// The outcome of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum TraceState {
     /// Nobody has said.

@@ -205,7 +205,7 @@ pub(crate) fn serialize_double<S: Serializer>(value: &f64, serializer: S) -> Res
     }
 }
 
-/// What a run logged.
+/// The data that a run logged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunData {
     /// The latest point of each metric, by key.
@@ -228,7 +228,7 @@ messages! {
     }
 }
 
-/// What a run produced.
+/// The outputs of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunOutputs {
     /// Logged models.
@@ -241,11 +241,11 @@ pub struct RunOutputs {
 pub struct Run {
     /// Info.
     pub info: RunInfo,
-    /// What it logged.
+    /// Its logged data.
     pub data: RunData,
-    /// What it read.
+    /// Its inputs.
     pub inputs: RunInputs,
-    /// What it produced; left out of the answer to its creation.
+    /// Its outputs; left out of the answer to its creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<RunOutputs>,
 }

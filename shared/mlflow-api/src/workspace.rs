@@ -1,4 +1,4 @@
-//! Workspaces: what separates teams on one server.
+//! Workspaces: they separate teams on one server.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ const LENGTH: std::ops::RangeInclusive<usize> = 2..=63;
 /// Names that are parts of paths.
 const RESERVED: [&str; 4] = ["workspaces", "api", "ajax-api", "static-files"];
 
-/// Begins the name of what is removed.
+/// Begins the name of a workspace whose contents are being removed.
 const REMOVED: &str = ".";
 
 /// The name of a workspace.
@@ -44,7 +44,8 @@ impl Workspace {
         Ok(Self(name.to_owned()))
     }
 
-    /// The workspace that an item names: one of MLflow's grammar, or one for what is removed ([`for_removal`](Self::for_removal)).
+    /// The workspace that an item names: one of MLflow's grammar, or one that is being removed
+    /// ([`for_removal`](Self::for_removal)).
     ///
     /// # Errors
     /// `INVALID_PARAMETER_VALUE` for any other.
@@ -81,8 +82,8 @@ impl Workspace {
 }
 
 impl Default for Workspace {
-    /// The workspace of a server that has no others. Only the edges of a function may choose it; everything behind takes the
-    /// workspace as a parameter.
+    /// The workspace of a server that has no others. Only the edges of a function may choose it;
+    /// all other code takes the workspace as a parameter.
     fn default() -> Self {
         Self("default".to_owned())
     }

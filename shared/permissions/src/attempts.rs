@@ -1,8 +1,9 @@
-//! How often somebody may try passwords.
+//! Limits how often somebody may try passwords.
 //!
-//! Only wrong ones count. There is a bucket for each network, and one for each user from each network: a stranger who knows a name uses up
-//! his own, and nobody's who signs in from elsewhere. Each process has its own buckets. Their number is fixed, so that no number of names
-//! takes memory; some share one, and who does with whom is another secret in each process.
+//! Only wrong ones count. There is a bucket for each network, and one for each user from each
+//! network. So a stranger who knows a name uses up his own attempts, and not those of the user from
+//! elsewhere. Each process has its own buckets. Their number is fixed, so that no number of names
+//! takes memory. Some share a bucket, and a secret of each process decides which.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -47,7 +48,7 @@ impl Bucket {
     }
 }
 
-/// The same of a site: whoever has many networks does not fill the buckets of all.
+/// The same of a site: somebody with many networks cannot fill the buckets of all.
 const SITE: Rate = Rate { most: 200, every: Duration::from_secs(1) };
 
 /// The attempts of all.
@@ -65,7 +66,8 @@ impl Default for Attempts {
     }
 }
 
-/// One attempt. It counts unless it is [given back](Attempt::give_back): whoever goes away before the end has tried.
+/// One attempt. It counts unless it is [given back](Attempt::give_back), even if its caller goes
+/// away before the end.
 pub(crate) struct Attempt<'a> {
     taken: Vec<(&'a Mutex<Vec<Bucket>>, usize)>,
 }
@@ -111,7 +113,8 @@ impl Attempt<'_> {
     }
 }
 
-/// The network of an address, and what a site is given at most: 256 addresses of IPv4, which are both; 2^64 and 2^80 of IPv6.
+/// The network of an address, and the most that a site is given: 256 addresses of IPv4, which are
+/// both; 2^64 and 2^80 of IPv6.
 fn networks(address: IpAddr) -> [IpAddr; 2] {
     match address.to_canonical() {
         IpAddr::V4(address) => {

@@ -1,9 +1,11 @@
-//! The authorizer of users: who they are, and whether they may do what they want to.
+//! The authorizer of users: it finds out who they are, and whether they may do what they ask for.
 //!
-//! A request says who sent it by a name and a password, by the cookie of a session, or by a token; a gateway, by whom it was signed. The process remembers whom it has found
-//! that way. What it remembers is only where it begins: the user's item, and that of the session or the token, are read with the guards of
-//! the request and the grants on them, in one `BatchGetItem`. What was read counts for [`LEASE`](crate::LEASE), but for models and
-//! scorers, whose names may be another's at once.
+//! A request names its sender by a name and a password, by the cookie of a session, or by a token.
+//! A gateway names who has signed it. The process remembers whom it has found that way, but only as
+//! a starting point. The user's item, and that of the session or the token, are read with the
+//! guards of the request and the grants on them, in one `BatchGetItem`. These reads count for
+//! [`LEASE`](crate::LEASE). Models and scorers are the exception: their names may belong to others
+//! at once.
 
 use std::sync::Arc;
 
@@ -33,7 +35,7 @@ use crate::users::role_key;
 /// How often the tables are read for a request whose caller changes at the same time.
 const ATTEMPTS: usize = 4;
 
-/// Users sign in, and may do what they are granted.
+/// Users sign in, and may do what their grants allow.
 #[derive(Clone)]
 pub struct Basic {
     pub(crate) data: Table,
@@ -46,14 +48,16 @@ pub struct Basic {
 }
 
 impl Basic {
-    /// Over the table of data and that of access. Who is granted nothing for a resource has this level.
+    /// Over the table of data and that of access. `default` is the level of users without a grant
+    /// for a resource.
     #[must_use]
     pub fn new(data: Table, access: Table, default: Level) -> Self {
         let (passwords, known, recent) = (Passwords::default(), Arc::default(), Arc::default());
         Self { data, access, default, passwords, known, recent, signed: None }
     }
 
-    /// The same behind a gateway that checks the signatures of some requests: those are of the principals who have signed.
+    /// The same for a gateway that checks the signatures of some requests: those are of the
+    /// principals who have signed.
     #[must_use]
     pub fn with_signed(self, signed: Signed) -> Self {
         Self { signed: Some(signed), ..self }
@@ -108,7 +112,8 @@ impl Basic {
         Ok(read)
     }
 
-    /// What is to be read for a caller and the guards of his request: what lasts for the lease, and the rest.
+    /// The keys to read for a caller and the guards of his request: those whose items count for the
+    /// lease, and the others.
     fn keys(&self, identity: &Identity, guards: &[Guarded]) -> (Vec<TableKey>, Vec<TableKey>) {
         let (mut lasting, mut others) = (Vec::new(), Vec::new());
         if let Some(sent) = &identity.sent {
@@ -116,7 +121,8 @@ impl Basic {
         }
         for guard in guards {
             let key = guard.key(&identity.workspace).map(TableKey::here);
-            // The ids of experiments are never used again; and who deletes a workspace waits for the lease.
+            // The ids of experiments are never used again, and deleting a workspace waits for the
+            // lease.
             let is_lasting = matches!(guard, Guarded::Experiment(_) | Guarded::Scorer(..) | Guarded::Workspace(_));
             if is_lasting { lasting.extend(key) } else { others.extend(key) }
         }
@@ -135,7 +141,8 @@ impl Basic {
         (lasting, others)
     }
 
-    /// Who has sent this. One request, or none within the lease; two for a principal of AWS that is a user.
+    /// The sender of a request. One request, or none within the lease; two for a principal of AWS
+    /// that is a user.
     async fn find(&self, sent: &Arc<Sent>) -> Result<Identity> {
         let mut user: Option<User> = None;
         for _ in 0..ATTEMPTS {
@@ -190,7 +197,7 @@ impl Authorizer for Basic {
             }
             let found = self.find(&sent).await?;
             self.known.keep(&sent.credentials, &found);
-            // Once in each process: each request signs in anew.
+            // Once in each process: each request signs in again.
             tracing::info!(target: "audit", event = "known", with = ?sent.credentials, from = ?sent.from);
             Ok(found)
         })
@@ -256,7 +263,7 @@ impl Authorizer for Basic {
         })
     }
 
-    /// Who creates something may do everything with it.
+    /// The creator of an entity may do everything with it.
     fn writes(&self, identity: &Identity, event: Event<'_>) -> Vec<Write> {
         let (Some(user), Event::Created { kind, guarded, id, home }) = (identity.caller.user(), event) else {
             return Vec::new();
@@ -274,7 +281,8 @@ impl Authorizer for Basic {
     }
 }
 
-/// What of an item is kept for a moment. An experiment may have tags of 48 KB, which say nothing of access.
+/// The part of an item that is cached. An experiment may have tags of 48 KB, which do not matter
+/// for access.
 fn slim(item: &Item) -> Item {
     let mut item = item.clone();
     item.0.remove(TAGS);
@@ -286,8 +294,8 @@ fn unread(name: UserName) -> User {
     User { name, id: 0, is_admin: false, roles: Vec::new(), version: 0 }
 }
 
-/// Whether whoever holds the credentials may have meant to send the request. A browser sends cookies, and passwords that it has asked for,
-/// with what any page asks for.
+/// Whether the holder of the credentials may have meant to send the request. A browser sends
+/// cookies, and passwords that it has asked for, with any page's requests.
 fn may_be_meant(credentials: &Credentials, arrived: &Arrived) -> bool {
     match credentials {
         Credentials::Token(..) | Credentials::Signature(_) => true,
@@ -296,9 +304,10 @@ fn may_be_meant(credentials: &Credentials, arrived: &Arrived) -> bool {
     }
 }
 
-/// What somebody has to be, beside what rules require.
+/// Conditions on the caller in addition to those of rules.
 enum Among {
-    /// An administrator of some workspace. Of which one, the endpoint looks at itself: the role that a request names says it.
+    /// An administrator of some workspace. The endpoint itself checks the workspace: it is that of
+    /// the role in the request.
     Administered,
     /// Where there are workspaces, somebody who may use that of the request (`_can_create_in_workspace`).
     Used,
@@ -309,14 +318,14 @@ enum Among {
 fn among_workspaces(ask: &Ask) -> Among {
     match (ask.action, ask.kind, &ask.guard) {
         (_, Resource::Role, _) | (Action::Create, Resource::User, _) => Among::Administered,
-        // What belongs to the workspace, and to nothing in it; and who there is.
+        // Entities that belong to the workspace alone, and the list of its users.
         (Action::Create, Resource::Experiment | Resource::RegisteredModel | Resource::Prompt, _)
         | (Action::Read, Resource::User, Guarded::Workspace(_)) => Among::Used,
         _ => Among::InWorkspace,
     }
 }
 
-/// What users may do with themselves: read what is kept of them, and change their password. Who has a role may look at roles.
+/// Users may read their own data, and change their password. A user with a role may look at roles.
 fn is_own(user: &User, ask: &Ask) -> bool {
     match &ask.guard {
         Guarded::User(name) => *name == user.name && matches!(ask.action, Action::Read | Action::Update),

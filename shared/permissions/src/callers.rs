@@ -15,7 +15,7 @@ use crate::signed::{Token, is_session_of, session_key, token_key};
 use crate::users::Account;
 
 impl Basic {
-    /// What a request was sent with. What a gateway has checked counts before all that stands in headers.
+    /// The credentials of a request. Those that a gateway has checked come before any in headers.
     pub(crate) fn credentials(&self, arrived: &Arrived) -> Option<Credentials> {
         match arrived.entry.gateway.as_ref().filter(|_| self.signed.is_some()) {
             Some(signed) => signed.principal().map(Credentials::Signature),
@@ -23,7 +23,8 @@ impl Basic {
         }
     }
 
-    /// The keys of what says whose these credentials are: of the user whom they name, or of whom they were a while ago; and of what proves it.
+    /// The keys of the items that identify the credentials: of the user whom they name, or to whom
+    /// they belonged a while ago, and of the proof.
     pub(crate) fn keys_of(&self, credentials: &Credentials, known: Option<&User>) -> Vec<TableKey> {
         let user = credentials.user().or(known.map(|user| &user.name));
         user.map(|user| self.user_key(user)).into_iter().chain(self.proof_key(credentials)).collect()
@@ -33,7 +34,7 @@ impl Basic {
         self.in_access(access_rows::User::key(user))
     }
 
-    /// The key of what proves it, where that is not the user's item.
+    /// The key of the item that proves the credentials, where that is not the user's item.
     fn proof_key(&self, credentials: &Credentials) -> Option<TableKey> {
         let key = match credentials {
             Credentials::Password(..) => return None,
@@ -72,7 +73,7 @@ impl Basic {
         Ok(Found::Caller(found(sent, Caller::User(account.user.into()), restriction)))
     }
 
-    /// Who a principal is, whose item this is.
+    /// The user or outcome that a principal's item maps it to.
     fn mapped(&self, item: Option<&Item>) -> Mapped {
         let unmapped = self.signed.as_ref().and_then(|signed| signed.unmapped.clone());
         match (item, unmapped) {
@@ -82,7 +83,8 @@ impl Basic {
         }
     }
 
-    /// What the credentials leave out; `None`, if they are not those of the user who has this account.
+    /// The limits of the credentials; `None`, if they are not those of the user who has this
+    /// account.
     async fn restriction_of(
         &self,
         sent: &Sent,
@@ -115,7 +117,7 @@ impl Basic {
     }
 }
 
-/// Who a principal of AWS is.
+/// The identity of a principal of AWS.
 enum Mapped {
     User(UserName),
     /// The gateway has admitted it, and nobody has said more.
@@ -123,7 +125,7 @@ enum Mapped {
     Nobody,
 }
 
-/// The refusal of credentials that are nobody's, which stands in the log, too.
+/// The refusal of credentials that are nobody's, which is also logged.
 fn refused(sent: &Sent) -> Error {
     tracing::warn!(target: "audit", event = "not signed in", with = ?sent.credentials, from = ?sent.from);
     sent.refusal.clone()

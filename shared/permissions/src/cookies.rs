@@ -1,7 +1,8 @@
 //! Cookies of browsers that have signed in.
 //!
-//! The session's own cookie is out of reach of scripts. Beside it stands one that the page's script can read and delete: MLflow's user
-//! interface signs out by deleting it. Only that it is missing counts, never what it says.
+//! The session's own cookie is out of reach of scripts. A second one can be read and deleted by the
+//! page's script: MLflow's user interface signs out by deleting it. It only counts whether that one
+//! is missing, never its value.
 
 use access::Arrived;
 use http::header::{COOKIE, HOST};
@@ -11,11 +12,12 @@ use crate::secret::Secret;
 
 /// The session over TLS. No other host, and no page without TLS, can set a cookie of this name.
 const SECURE: &str = "__Host-mlflow_session";
-/// The session without TLS, and the port behind it: browsers send cookies of one port to all.
+/// The name of the session without TLS, which the port completes: browsers send cookies of one port
+/// to all.
 const PLAIN: &str = "mlflow_session_";
 /// Says that somebody has signed in, and has not signed out (`mlflow/server/js/src/account`).
 const COMPANION: &str = "mlflow_user";
-/// What `encodeURIComponent` leaves as it is: the page decodes every cookie.
+/// Characters that `encodeURIComponent` leaves as they are: the page decodes every cookie.
 const PLAIN_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -27,7 +29,7 @@ const PLAIN_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// What the cookies of a request say.
+/// The meaning of a request's cookies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cookies {
     /// Nobody has signed in.
@@ -77,7 +79,7 @@ fn session(arrived: &Arrived) -> String {
     format!("{PLAIN}{}", if is_port { port } else { "80" })
 }
 
-/// The value of a cookie that is there once. What another host has put beside it makes both count for nothing.
+/// The value of a cookie that is there once. If another host has set a second one, neither counts.
 fn value<'a>(arrived: &'a Arrived, name: &str) -> Option<&'a str> {
     let cookies = arrived.headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
     let mut values = cookies

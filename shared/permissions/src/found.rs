@@ -1,4 +1,4 @@
-//! What is found out about who sent a request.
+//! The result of looking up the sender of a request.
 
 use access::Identity;
 use mlflow_api::UserName;
@@ -10,9 +10,9 @@ pub struct Signed {
     pub unmapped: Option<UserName>,
 }
 
-/// What was found out.
+/// The result.
 pub(crate) enum Found {
-    /// Who it was.
+    /// The caller that was found.
     Caller(Identity),
     /// It was this user, of whom nothing was read.
     User(UserName),

@@ -1,4 +1,4 @@
-//! What grants say of a requirement: MLflow's folds (`mlflow/server/auth/requirements.py`).
+//! Decides requirements by grants: MLflow's folds (`mlflow/server/auth/requirements.py`).
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ impl Grants {
         self.at(GrantType::Workspace, EVERYTHING).is_some_and(|level| level >= Level::Use)
     }
 
-    /// What is granted for a resource, or for all of a type (`*`); `None` where nothing is said.
+    /// The level for a resource, or for all of a type (`*`); `None` where there is no grant.
     #[must_use]
     pub fn at(&self, kind: GrantType, pattern: &str) -> Option<Level> {
         let of = |pattern: &str| self.levels.get(&(kind, pattern.to_owned())).copied();
@@ -87,7 +87,7 @@ impl Grants {
     }
 }
 
-/// What is positive is at least the default.
+/// A positive level is at least the default.
 fn floor(level: Level, default: Level) -> Level {
     if level > Level::NoPermissions { level.max(default) } else { level }
 }

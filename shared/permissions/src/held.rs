@@ -1,4 +1,4 @@
-//! What users hold: their grants, as far as they count.
+//! The valid grants of users.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -17,8 +17,9 @@ use crate::rules::canonical;
 use crate::users::{RoleGrant, role_grants, role_grants_in, role_key};
 
 impl Basic {
-    /// Everything that a user is granted in a workspace, as far as it counts. One request, one more for roles that were not read a moment ago, and one for
-    /// each hundred models and scorers, of which it is looked up whether they are those for which it was granted.
+    /// All valid grants of a user in a workspace. One request, and one more for roles that were not
+    /// read a moment ago. One per hundred models and scorers checks that they are still those for
+    /// which the grants were made.
     ///
     /// # Errors
     /// The tables cannot be read.
@@ -49,8 +50,8 @@ impl Basic {
         Ok(grants)
     }
 
-    /// What the resources are called now for which these were granted, in their order; `None` for what is gone, whatever has its name now.
-    /// One request for each hundred models and scorers.
+    /// The current names of the resources of these grants, in their order. `None` for a resource
+    /// that is gone, whatever has its name now. One request per hundred models and scorers.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -68,7 +69,7 @@ impl Basic {
         Ok(granted.iter().zip(&keys).map(name).collect())
     }
 
-    /// What those of these roles grant that are there, and of this workspace.
+    /// The grants of those of these roles that exist and belong to this workspace.
     async fn grants_of_roles(&self, roles: &[u32], workspace: &Workspace) -> Result<Vec<RoleGrant>> {
         let keys = roles.iter().map(|role| self.in_access(role_key(*role))).collect();
         let mut grants = Vec::new();
@@ -78,7 +79,8 @@ impl Basic {
         Ok(grants)
     }
 
-    /// What of a user's grants says something about the guards of a request, from what was read with them.
+    /// The part of a user's grants that applies to the guards of a request, from the items that
+    /// were read with them.
     pub(crate) async fn grants_in(
         &self,
         user: &User,
@@ -95,7 +97,7 @@ impl Basic {
         let guards: HashSet<_> = asked.iter().map(|ask| &ask.guard).collect();
         for resource in guards.iter().flat_map(|guard| resources(guard, workspace)) {
             let item = item_of(&resource).and_then(here);
-            // What is granted for a model that was renamed is kept under its home.
+            // A grant for a model that was renamed is kept under the model's home.
             let kept = match item.and_then(|item| item.text(HOME)) {
                 Some(home) => self.data.get(&granted_key(&user.name, &at_home(&resource, home))).await?,
                 None => here(granted_key(&user.name, &resource)).cloned(),
@@ -156,13 +158,13 @@ impl Basic {
         Memberships::of(self.read_items(keys, Vec::new()).await?.values())
     }
 
-    /// The same from what was read with a request.
+    /// The same from the items that were read with a request.
     pub(crate) fn memberships_in(&self, user: &User, read: &Read) -> Result<Memberships> {
         Memberships::of(user.roles.iter().filter_map(|role| read.get(&self.in_access(role_key(*role)))))
     }
 }
 
-/// Adds what a user is granted for all of a type in a workspace.
+/// Adds a user's grants for all of a type in a workspace.
 fn add_types(grants: &mut Grants, item: &Item, user: &User, workspace: &Workspace) {
     for (granted, kind, level) in type_levels(item, user.id) {
         if granted == *workspace {

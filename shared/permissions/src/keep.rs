@@ -1,4 +1,4 @@
-//! Where it is kept what users are granted themselves: in the table of data, in the partition of the user.
+//! The rows of users' own grants: in the table of data, in the partition of the user.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ impl fmt::Display for Kept {
     }
 }
 
-/// The key under which it is kept what a user is granted for a resource.
+/// The key of a user's grant for a resource.
 #[must_use]
 pub fn granted_key(user: &UserName, resource: &Kept) -> Key {
     match resource {
@@ -57,20 +57,20 @@ pub fn granted_key(user: &UserName, resource: &Kept) -> Key {
     }
 }
 
-/// The key of a grant for what is not there, which grants nothing.
+/// The key of a grant for a resource that is not there. It grants nothing.
 #[must_use]
 pub fn unknown_key(user: &UserName, kind: GrantType, resource: &str) -> Key {
     rows::OtherPermission::key(user, &Field::from(kind.name()), &Name::from(resource))
 }
 
-/// What a user is granted for a resource.
+/// A user's grant for a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptGrant {
-    /// For what.
+    /// The resource.
     pub on: Kept,
     /// The user's id.
     pub user_id: u32,
-    /// What tells the resource from others of its name.
+    /// The id that tells the resource from others of its name.
     pub resource: String,
     /// How much.
     pub level: Level,
@@ -95,7 +95,7 @@ impl KeptGrant {
         }
     }
 
-    /// What an item grants; `None` for an item of another row, or of a level that is unknown.
+    /// The grant of an item; `None` for an item of another row, or of a level that is unknown.
     #[must_use]
     pub fn of(item: &Item) -> Option<Self> {
         let key = item.key()?;
@@ -121,13 +121,14 @@ impl KeptGrant {
     }
 }
 
-/// A text of what is granted in a workspace, as attributes hold it: it counts in no other. Neither types nor ids have a `/`.
+/// A text about a grant in a workspace, as attributes hold it: it counts in no other. Neither types
+/// nor ids have a `/`.
 #[must_use]
 pub fn granted_in(workspace: &Workspace, text: &str) -> String {
     if *workspace == Workspace::default() { text.to_owned() } else { format!("{workspace}/{text}") }
 }
 
-/// The workspace of such a text, and what was granted there.
+/// The workspace of such a text, and the text without it.
 #[must_use]
 pub fn granted_where(text: &str) -> Option<(Workspace, &str)> {
     match text.split_once('/') {
@@ -136,7 +137,7 @@ pub fn granted_where(text: &str) -> Option<(Workspace, &str)> {
     }
 }
 
-/// What an item says that a user of this id is granted for all resources of each type, and in which workspace.
+/// The levels of a user with this id for all resources of each type, by workspace, from an item.
 #[must_use]
 pub fn type_levels(item: &Item, user_id: u32) -> Vec<(Workspace, GrantType, Level)> {
     if item.number(USER_ID) != Some(i64::from(user_id)) {

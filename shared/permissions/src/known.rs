@@ -11,8 +11,9 @@ use sha2::{Digest, Sha256};
 /// As many are kept.
 const MOST: usize = 10_000;
 
-/// Who callers were when they were looked up last, by a digest of their credentials that is this process's own. It spares the request that
-/// finds them; whether it still holds is read with what they want to do.
+/// The callers of known credentials, as they were looked up last, by a digest of the credentials
+/// with this process's own key. It spares the request that finds them. Whether they are still valid
+/// is read with the guards of the request.
 pub(crate) struct Known {
     callers: Mutex<HashMap<[u8; 32], Identity>>,
     key: [u8; 32],

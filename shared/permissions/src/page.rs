@@ -1,4 +1,5 @@
-//! Which requests a browser sends for a page of this server, and where one that shows a page is led that nobody has signed in with.
+//! Tells the requests that a browser sends for a page of this server. Leads a page without a
+//! signed-in user to the page for signing in.
 
 use access::Arrived;
 use http::header::{HOST, ORIGIN};
@@ -17,7 +18,7 @@ pub(crate) fn is_page(arrived: &Arrived) -> bool {
     is_reading(arrived) && PAGES.contains(&path(arrived).as_str())
 }
 
-/// The path; behind a base URL that ends in a slash, there are two at its beginning.
+/// The path; if a base URL ends in a slash, the path begins with two.
 fn path(arrived: &Arrived) -> String {
     format!("/{}", arrived.path.trim_start_matches('/'))
 }
@@ -26,7 +27,7 @@ fn path(arrived: &Arrived) -> String {
 /// headers.
 #[must_use]
 pub fn is_of_own_page(arrived: &Arrived) -> bool {
-    // What changes something has one of the headers.
+    // A request that changes something has one of the headers.
     said(arrived).unwrap_or_else(|| is_reading(arrived))
 }
 
@@ -35,7 +36,7 @@ pub(crate) fn is_of_foreign_page(arrived: &Arrived) -> bool {
     said(arrived) == Some(false)
 }
 
-/// What a browser says about the page that it sends this for: whether it is one of this server's.
+/// Whether a browser sends this for a page of this server, by its headers.
 fn said(arrived: &Arrived) -> Option<bool> {
     if arrived.headers.contains_key(&SEC_FETCH_SITE) {
         let site = only(arrived, &SEC_FETCH_SITE);
@@ -59,7 +60,8 @@ fn only<'a>(arrived: &'a Arrived, header: &HeaderName) -> Option<&'a str> {
     values.next().is_none().then(|| value.to_str().ok())?
 }
 
-/// Where one goes after signing in: back to a page of this server, and nowhere else. What follows a `#` the browser keeps.
+/// The target after signing in: a page of this server, and nowhere else. The browser keeps the part
+/// after a `#`.
 #[must_use]
 pub fn back(next: &str) -> &str {
     let path = next.split('?').next().unwrap_or_default();
@@ -67,8 +69,9 @@ pub fn back(next: &str) -> &str {
     if PAGES.contains(&path) && is_plain { next } else { "/" }
 }
 
-/// The refusal of a request whose sender is not known. A page leads to where one signs in. Clients of the API are asked for credentials; what
-/// the page's scripts send is not, as the browser would ask its user.
+/// The refusal of a request whose sender is not known. A page leads to where one signs in. Clients
+/// of the API are asked for credentials. Requests of the page's scripts are not, as the browser
+/// would ask its user.
 #[must_use]
 pub(crate) fn unauthenticated(arrived: &Arrived) -> Error {
     let error = Error::new(

@@ -16,12 +16,14 @@ use tokio::sync::Semaphore;
 
 use crate::attempts::Attempts;
 
-/// Memory of a hash in KiB, rounds, and lanes: the least that OWASP recommends of Argon2id. 19 MiB is little beside the 512 MB of a function.
+/// Memory of a hash in KiB, rounds, and lanes: the least that OWASP recommends for Argon2id. 19 MiB
+/// is little compared with the 512 MB of a function.
 const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 /// Hashes that are made at a time in a process. Each takes 19 MiB and some 30 ms of a processor.
 const AT_ONCE: usize = 2;
-/// Hashes that wait for their turn or are made, in a process. What comes beyond them is answered 429: whoever sends wrong passwords can have
-/// nobody wait for long, and no memory be kept for them. Users whose password was checked before need no hash.
+/// Hashes that wait for their turn or are made, in a process. Further ones are answered 429. So
+/// nobody can make others wait for long, or fill the memory, with wrong passwords. Users whose
+/// password was checked before need no hash.
 const WAITING: usize = 64;
 /// Users whose passwords a process remembers to have checked.
 const REMEMBERED: usize = 10_000;
@@ -29,7 +31,8 @@ const REMEMBERED: usize = 10_000;
 const SALT: usize = 16;
 const HASH: usize = 32;
 
-/// The hash of a password, with its salt and its cost, in the PHC string format. What is shown of it for debugging says nothing.
+/// The hash of a password, with its salt and its cost, in the PHC string format. Its debug output
+/// gives nothing away.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(String);
 
@@ -46,7 +49,7 @@ impl PasswordHash {
         &self.0
     }
 
-    /// What a session keeps of it, to end with the password.
+    /// The mark that a session keeps of it, to end with the password.
     #[must_use]
     pub fn mark(&self) -> String {
         STANDARD_NO_PAD.encode(Sha256::digest(&self.0))
@@ -96,7 +99,8 @@ fn derive(password: &str, salt: &[u8], (memory, rounds, lanes): (u32, u32, u32))
     Ok(hash)
 }
 
-/// Makes and checks hashes of passwords: a few at a time, whoever asks, and none again for a password that was checked already.
+/// Makes and checks hashes of passwords: a few at a time, for all callers, and none again for a
+/// password that was checked already.
 #[derive(Clone)]
 pub struct Passwords(Arc<State>);
 
@@ -106,7 +110,7 @@ struct State {
     /// Of users whose password was checked: the stored hash, and a digest of the password by this process's own key. No two stored hashes are
     /// alike, as each has a salt: another password, or another user of the same name, has another hash.
     checked: Mutex<HashMap<UserName, (PasswordHash, [u8; 32])>>,
-    /// Of passwords that are being checked: what those hold who do.
+    /// Locks of passwords that are being checked, which those who check them hold.
     checking: Mutex<HashMap<[u8; 32], Weak<tokio::sync::Mutex<()>>>>,
     attempts: Attempts,
     key: [u8; 32],
@@ -201,7 +205,7 @@ impl Passwords {
         checked.get(name).is_some_and(|(of, known)| of == hash && bool::from(known.ct_eq(digest)))
     }
 
-    /// What those hold who find out about the same password of the same user.
+    /// The lock for checking one password of one user.
     fn alone(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
         let mut checking = self.0.checking.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lock) = checking.get(&digest).and_then(Weak::upgrade) {
@@ -301,7 +305,7 @@ mod tests {
         }
         let hashes = passwords.made() as u64 - 2;
         assert!(hashes <= 50 + begin.age().as_secs() / 3 + 1, "{hashes}");
-        // Neither whoever was in nor whoever comes from elsewhere notices.
+        // Neither a known user nor a user from elsewhere notices.
         let made = passwords.made();
         assert!(right(&ann).await.unwrap());
         assert_eq!(passwords.made(), made);

@@ -1,4 +1,4 @@
-//! What a process has read of users and their grants a moment ago, and relies on.
+//! A process's short-lived cache of users and their grants.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,15 +7,17 @@ use std::time::Duration;
 use clock::Moment;
 use table::{Item, TableKey};
 
-/// For how long a process relies on what it has read, counted from before the read was sent. Whoever takes something away waits so long before
-/// he answers: from then on, no process relies on what was before (`docs/adr/0004-leases.md`). Every process on the tables has the same.
+/// For how long a process relies on items that it has read, counted from before the read was sent.
+/// A request that takes something away waits so long before it is answered. From then on, no
+/// process relies on the earlier state (`docs/adr/0004-leases.md`). Every process on the tables has
+/// the same lease.
 pub const LEASE: Duration = Duration::from_millis(300);
 
 /// As many items are kept. From the first number on, those that count no longer are thrown away before others are kept.
 const SWEEP: usize = 1_000;
 const MOST: usize = 10_000;
 
-/// What was found under a key.
+/// The result of reading a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Seen {
     Item(Item),
@@ -28,19 +30,19 @@ impl Seen {
     }
 }
 
-/// What was found, with the moment before it was read.
+/// Results, each with the moment before it was read.
 #[derive(Default)]
 pub(crate) struct Recent(Mutex<HashMap<TableKey, (Moment, Seen)>>);
 
 impl Recent {
-    /// What was found under a key less than [`LEASE`] ago.
+    /// The result of reading a key less than [`LEASE`] ago.
     pub(crate) fn get(&self, key: &TableKey) -> Option<Seen> {
         let items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (read_at, seen) = items.get(key)?;
         (read_at.age() < LEASE).then(|| seen.clone())
     }
 
-    /// Keeps what was read of keys after this moment.
+    /// Keeps the results of keys that were read after this moment.
     pub(crate) fn keep(&self, read_at: Moment, read: impl Iterator<Item = (TableKey, Seen)>) {
         let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if items.len() >= SWEEP {

@@ -11,7 +11,7 @@ use crate::keep::{Kept, granted_in};
 use crate::rules::{scorer_of, scorer_pattern};
 use crate::users::RoleGrant;
 
-/// The resources of which a grant may say something about a guard.
+/// The resources whose grants apply to a guard.
 pub(crate) fn resources(guard: &Guarded, workspace: &Workspace) -> Vec<Kept> {
     match guard {
         Guarded::Experiment(experiment) => vec![Kept::Experiment(*experiment)],
@@ -37,7 +37,7 @@ pub(crate) fn item_of(resource: &Kept) -> Option<Key> {
     }
 }
 
-/// The item that says what a resource is called that has this home, and which it is.
+/// The key of the item with the current name and the id of the resource with this home.
 pub(crate) fn home_of(resource: &Kept) -> Option<Key> {
     match resource {
         Kept::RegisteredModel(home) | Kept::Prompt(home) => Some(rows::ModelHome::key(&ModelKey::from(home.as_str()))),
@@ -87,7 +87,7 @@ fn is_in(item: &Item, workspace: &Workspace) -> bool {
     item.text(WORKSPACE).unwrap_or(Workspace::default().as_str()) == workspace.as_str()
 }
 
-/// Whether what a role grants is granted for all of a type, or for what has its name now, whose item is this.
+/// Whether a role's grant counts: it is for all of a type, or `item` has its resource.
 pub(crate) fn counts(grant: &RoleGrant, item: Option<&Item>) -> bool {
     if grant.pattern == EVERYTHING {
         return true;

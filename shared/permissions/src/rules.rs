@@ -1,11 +1,12 @@
-//! What operations require: MLflow's validators (`mlflow/server/auth/__init__.py`), by what the frame asks.
+//! The requirements of operations: MLflow's validators (`mlflow/server/auth/__init__.py`), for each
+//! ask of the frame.
 
 use access::{Action, Ask, Guarded, Resource};
 use mlflow_api::ExperimentId;
 use mlflow_api::auth::{EVERYTHING, GrantType};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What a grant has to allow.
+/// The kind of act that a grant has to allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Nothing in particular: it may not be denied.
@@ -18,7 +19,7 @@ pub enum Act {
     Update,
     /// To delete it.
     Delete,
-    /// To grant others what to do with it.
+    /// To grant others rights to it.
     Manage,
 }
 
@@ -52,7 +53,7 @@ impl Requirement {
     }
 }
 
-/// What an operation requires.
+/// The requirement of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// To be an administrator.
@@ -76,7 +77,7 @@ impl Rule {
     }
 }
 
-/// What is reserved in Python's `urllib.parse.quote(…, safe="")`.
+/// The characters that Python's `urllib.parse.quote(…, safe="")` quotes.
 const QUOTED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'.').remove(b'-').remove(b'~');
 
 /// The pattern of a scorer.
@@ -115,11 +116,12 @@ const IN_EXPERIMENT: [GrantType; 7] = [
     GrantType::ScorerVersion,
 ];
 
-/// What is required for what the frame asks.
+/// The rule for an ask of the frame.
 #[must_use]
 pub fn rule_of(ask: &Ask) -> Rule {
     match &ask.guard {
-        // Nobody else is told what is not there. And what users may do with themselves, the authorizer has let pass.
+        // Only administrators are told what does not exist. The authorizer has already passed what
+        // users may do with themselves.
         Guarded::Absent(_) | Guarded::EvaluationDataset(_) | Guarded::User(_) => Rule::Administrators,
         Guarded::Workspace(_) => in_workspace(ask.action, ask.kind),
         Guarded::Experiment(experiment) => in_experiment(ask.action, ask.kind, &experiment.to_string()),
@@ -130,12 +132,14 @@ pub fn rule_of(ask: &Ask) -> Rule {
     }
 }
 
-/// Whoever may do something with what is there may create and list it, unless that is denied. Lists leave out what may not be read.
+/// A user with a level for a type may create and list it, unless that is denied. Lists leave out
+/// entities that he may not read.
 fn in_workspace(action: Action, kind: Resource) -> Rule {
     match (action, kind) {
         // Everybody who is known may see who there is; of workspaces, their endpoints show those in which somebody has a role.
         (Action::Read, Resource::User) | (Action::List | Action::Read, Resource::Workspace) => Rule::needs([]),
-        // Whoever administers the workspace makes users for it, gives them roles, and grants what is for all of a type.
+        // Administrators of the workspace make users for it, give them roles, and grant levels for
+        // all of a type.
         (Action::Create, Resource::User)
         | (_, Resource::Role)
         | (Action::Share | Action::Manage, Resource::Workspace) => Rule::WorkspaceAdministrators,
@@ -143,7 +147,7 @@ fn in_workspace(action: Action, kind: Resource) -> Rule {
         (Action::Create | Action::Show, kind) => {
             Rule::needs([Requirement::of(type_of(kind), EVERYTHING, Act::NotDenied)])
         }
-        // Whoever selects others by their runs, whichever these are.
+        // Selecting other entities by their runs, whichever these are.
         (Action::Read, Resource::Run) => Rule::needs([Requirement::of(GrantType::Run, EVERYTHING, Act::NotDenied)]),
         (Action::List, _) => Rule::needs([]),
         _ => Rule::Administrators,
@@ -161,7 +165,7 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
             Rule::needs(std::iter::once(of(Act::Delete)).chain(IN_EXPERIMENT.map(tier)))
         }
         Resource::Experiment | Resource::Scorer if action == Action::List => Rule::needs([listed()]),
-        // Of scorers, what is set for the experiment.
+        // For scorers, settings of the experiment.
         Resource::Experiment | Resource::EvaluationDataset | Resource::Scorer => Rule::needs([of(act(action))]),
         Resource::Assessment => of_assessment(action, experiment),
         Resource::Run | Resource::LoggedModel | Resource::Trace => {
@@ -176,12 +180,13 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
     }
 }
 
-/// What is listed of a type. Where nothing is granted for it, a grant for the workspace shows it, although that does not admit to it.
+/// The requirement of showing an entity in a list. Without a grant for its type, a grant for the
+/// workspace shows it, although that does not admit to it.
 fn in_list(kind: GrantType, id: &str) -> Requirement {
     Requirement::of(kind, id, Act::Read).or(GrantType::Workspace, EVERYTHING, Act::Read)
 }
 
-/// What is granted for a tier, else for the experiment.
+/// The requirement of a grant for a tier, or else for the experiment.
 fn in_tier(tier: GrantType, experiment: &str, action: Act) -> Requirement {
     Requirement::of(tier, EVERYTHING, action).or(GrantType::Experiment, experiment, action)
 }
@@ -353,7 +358,7 @@ mod tests {
         let of = |(kind, pattern): (GrantType, &'static str), level| (kind, pattern, level);
         assert!(!makes(&[]));
         assert!(makes(&[of(experiment, Level::Edit)]) && makes(&[of(traces, Level::Edit)]));
-        // What is granted for traces does not weaken what the experiment allows, unless it denies.
+        // A grant for traces does not weaken that of the experiment, unless it denies.
         assert!(makes(&[of(experiment, Level::Edit), of(traces, Level::Read)]));
         assert!(!makes(&[of(experiment, Level::Edit), of(traces, Level::Deny)]));
         assert!(!makes(&[of(experiment, Level::Deny), of(traces, Level::Edit)]));

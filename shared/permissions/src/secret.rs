@@ -1,4 +1,4 @@
-//! Secrets of sessions and tokens: what their holder has, and what the table has.
+//! Secrets of sessions and tokens: the holder's part, and the table's part.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 
 /// Bytes of a secret, which nobody guesses.
 const LENGTH: usize = 32;
-/// What a token begins with, so that it is known for one where it was left lying about.
+/// The beginning of every token, so that a lost one is recognized.
 const TOKEN: &str = "mlflow-token_";
 
-/// A secret, with the name of the user whose it is: his partition is where the table has its digest. What the name says counts only if the
-/// table has it there.
+/// A secret with its user's name. The table has its digest in the user's partition. The name counts
+/// only if the digest is there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     user: UserName,
@@ -61,7 +61,7 @@ impl Secret {
         &self.user
     }
 
-    /// What the table has: nobody makes the secret of it.
+    /// The table's form: nobody can compute the secret from it.
     #[must_use]
     pub fn digest(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.secret))

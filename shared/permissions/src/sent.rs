@@ -1,4 +1,4 @@
-//! What a request was sent with.
+//! The credentials that a request was sent with.
 
 use access::{Arrived, Credentials};
 use base64::Engine;
@@ -28,7 +28,7 @@ pub(crate) fn credentials(arrived: &Arrived) -> Option<Credentials> {
     let decoded = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
     let (name, password) = decoded.split_once(':')?;
     let name = UserName::named(name)?;
-    // A token may stand in the place of the password of its user.
+    // A token may replace the password of its user.
     match Secret::of_token(password) {
         Some(secret) if *secret.user() == name => Some(token(&secret)),
         _ => Some(Credentials::Password(name, password.to_owned())),

@@ -1,4 +1,4 @@
-//! What lists may show to a user.
+//! The entities that lists may show to a user.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use mlflow_api::{ExperimentId, RegisteredModelName};
 use crate::grants::{Grants, allows};
 use crate::rules::{Act, Rule, rule_of, type_of};
 
-/// What a user with these grants may see.
+/// The entities that a user with these grants may see.
 #[derive(Debug)]
 struct ByGrants {
     grants: Grants,
     default: Level,
 }
 
-/// What lists may show to a user with these grants, where nothing granted is this level.
+/// The entities that lists may show to a user with these grants, if `default` is the level without
+/// a grant.
 pub(crate) fn visible(grants: Grants, default: Level) -> Visible {
     let sees_all = grants.is_workspace_admin() || (grants.is_empty() && allows(default, Act::Read));
     if sees_all { Visible::Everything } else { Visible::Which(Arc::new(ByGrants { grants, default })) }
@@ -42,7 +43,7 @@ impl Sight for ByGrants {
 
     fn all(&self, kind: Resource) -> Option<Vec<Guarded>> {
         let of = type_of(kind);
-        // Whoever may read what nothing is granted for cannot name it all.
+        // A user who may read entities without a grant cannot name them all.
         let for_all = if self.grants.at(of, EVERYTHING).is_some() { of } else { GrantType::Workspace };
         let reads_others = allows(self.grants.effective(for_all, EVERYTHING, self.default), Act::Read);
         if reads_others {

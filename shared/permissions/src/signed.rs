@@ -42,9 +42,9 @@ pub struct Token {
     pub user_id: u32,
     /// The digest of its secret.
     pub digest: String,
-    /// What its user calls it.
+    /// Its name, which its user has chosen.
     pub name: String,
-    /// What it is not for.
+    /// Its limits.
     pub restriction: Restriction,
     /// When it was made, in ms.
     pub creation_time: i64,
@@ -53,7 +53,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// What an item says.
+    /// The token of an item.
     ///
     /// # Errors
     /// An internal one, if it cannot be read.

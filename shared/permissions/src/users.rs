@@ -32,7 +32,7 @@ impl Account {
         access.get(&access_rows::User::key(name)).await?.map(|item| Self::of(&item)).transpose()
     }
 
-    /// What an item says.
+    /// The user of an item.
     ///
     /// # Errors
     /// An internal one, if it cannot be read.
@@ -69,16 +69,17 @@ pub struct RoleGrant {
     pub id: u32,
     /// How much.
     pub level: Level,
-    /// For what type.
+    /// The type of the resource.
     pub kind: GrantType,
-    /// What told the resource from others of its name when it was granted; empty for all of a type, and where there was none.
+    /// The id that told the resource from others of its name when the grant was made; empty for all
+    /// of a type, and where there was none.
     pub resource: String,
     /// The resource, or `*`.
     pub pattern: String,
 }
 
 impl RoleGrant {
-    /// As it stands in the role's item: what is chosen by clients comes last.
+    /// Its form in the role's item. The part that clients choose comes last.
     #[must_use]
     pub fn written(&self) -> String {
         format!("{} {} {} {}", self.level, self.kind.name(), self.resource, self.pattern)
@@ -96,7 +97,7 @@ impl RoleGrant {
     }
 }
 
-/// What a role grants, by the ids of the grants.
+/// The grants of a role, by their ids.
 ///
 /// # Errors
 /// An internal one, if the role's item cannot be read.
@@ -113,7 +114,7 @@ pub fn role_grants(role: &Item) -> Result<Vec<RoleGrant>> {
     Ok(grants)
 }
 
-/// What a role grants in a workspace: nothing, unless it is a role of that one.
+/// The grants of a role in a workspace: none, unless it is a role of that one.
 ///
 /// # Errors
 /// An internal one, if the role's item cannot be read.

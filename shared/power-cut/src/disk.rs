@@ -20,13 +20,14 @@ impl Disk {
         Self { directory }
     }
 
-    /// What is left if the power is cut now and the disk has taken nothing by itself.
+    /// The image if the power is cut now and the disk has taken nothing by itself.
     #[must_use]
     pub fn cut(&self) -> Image {
         self.state(|state| Image { files: state.durable.clone() })
     }
 
-    /// The images that were taken since the last call: what might be left had the power been cut then.
+    /// The images that were taken since the last call. Each might be left on the disk, had the
+    /// power been cut then.
     #[must_use]
     pub fn images(&self) -> Vec<Image> {
         self.state(|state| std::mem::take(&mut state.images))

@@ -1,4 +1,4 @@
-//! An open file: what SQLite does to it goes to the file below, and what changes it to the disk, too.
+//! An open file: SQLite's operations go to the file below, and changes also to the disk.
 
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use rusqlite::ffi::{self, sqlite3_file};
 use crate::image::Change;
 use crate::state;
 
-/// What SQLite sees as a file. The file below follows it in memory.
+/// The file that SQLite sees. The file below follows it in memory.
 #[repr(C)]
 pub(crate) struct File {
     pub(crate) base: sqlite3_file,

@@ -12,7 +12,7 @@ const SECTOR: usize = 512;
 /// Files by their names in the directory.
 pub(crate) type Files = BTreeMap<String, Arc<Vec<u8>>>;
 
-/// What a disk holds after a power cut.
+/// The content of a disk after a power cut.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     pub(crate) files: Files,
@@ -25,7 +25,7 @@ impl Image {
     }
 }
 
-/// What SQLite did to a file and has not synced.
+/// An unsynced operation of SQLite on a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Write { offset: usize, bytes: Vec<u8> },
@@ -48,7 +48,8 @@ impl Change {
         }
     }
 
-    /// What of the change a disk may have taken by itself: all, nothing, or some sectors of it.
+    /// The part of the change that a disk may have taken by itself: all, nothing, or some sectors
+    /// of it.
     pub(crate) fn in_part(&self, random: &mut StdRng) -> Vec<Self> {
         match (random.random_range(0..3), self) {
             (0, _) => Vec::new(),

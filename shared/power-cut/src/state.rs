@@ -1,4 +1,4 @@
-//! What a disk holds of the files in the watched directories.
+//! The disk's content of the files in the watched directories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ static DISKS: Mutex<BTreeMap<PathBuf, State>> = Mutex::new(BTreeMap::new());
 
 /// One of them.
 pub(crate) struct State {
-    /// What is on the disk for certain.
+    /// The content that is on the disk for certain.
     pub(crate) durable: Files,
-    /// What is not, by file, in the order in which it was done.
+    /// The other changes, by file, in the order in which they were made.
     pending: BTreeMap<String, Vec<Change>>,
     pub(crate) images: Vec<Image>,
     random: StdRng,
@@ -110,7 +110,7 @@ impl State {
         }
     }
 
-    /// With a new file SQLite syncs the directory; so what was deleted from it is gone, too.
+    /// With a new file SQLite syncs the directory, so its deletions are synced, too.
     fn sync_deletions(&mut self) {
         for (name, changes) in &mut self.pending {
             if let Some(last) = changes.iter().rposition(|change| matches!(change, Change::Delete)) {
@@ -120,7 +120,7 @@ impl State {
         }
     }
 
-    /// Keeps what might be on the disk now: all that was synced, and something of what was not.
+    /// Keeps a possible content of the disk now: everything that was synced, and some of the rest.
     fn take_image(&mut self) {
         let mut files = self.durable.clone();
         for (name, changes) in &self.pending {

@@ -22,8 +22,9 @@ const TEMPORARY: c_int = ffi::SQLITE_OPEN_TEMP_DB
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: SQLite keeps its default file system for ever. The copy of it is never freed and has a name that is never freed, as
-        // registering asks for; what it does not replace works on the copy as on the original.
+        // SAFETY: SQLite keeps its default file system for ever. The copy of it is never freed and
+        // has a name that is never freed, as registering asks for. Functions that it does not
+        // replace work on the copy as on the original.
         unsafe {
             let below = ffi::sqlite3_vfs_find(ptr::null());
             let mut layer = *below;
@@ -61,7 +62,7 @@ unsafe extern "C" fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    // SAFETY: by the contract of this function; the file below gets the room behind ours.
+    // SAFETY: by the contract of this function; the file below gets the room after ours.
     unsafe {
         let below: *mut ffi::sqlite3_vfs = (*layer).pAppData.cast();
         let Some(open) = (*below).xOpen else { return ffi::SQLITE_CANTOPEN };

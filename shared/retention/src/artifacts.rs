@@ -1,4 +1,4 @@
-//! The artifacts of what is being removed.
+//! The artifacts of an entity that is being removed.
 
 use artifact_store::ArtifactPath;
 use mlflow_api::{Error, ErrorCode};
@@ -6,8 +6,8 @@ use mlflow_api::{Error, ErrorCode};
 use crate::store::Retention;
 
 impl Retention {
-    /// Deletes the artifacts of a run or a logged model; what is not there is deleted already. The text of an error says where they are
-    /// and why they stay.
+    /// Deletes the artifacts of a run or a logged model, if they are there. The text of an error
+    /// says where they are and why they stay.
     pub(crate) async fn remove_artifacts(&self, location: &str, id: &str) -> Result<(), String> {
         let failed =
             |error: Error| format!("its artifacts at {location} stay: {}", error.cause.unwrap_or(error.message));

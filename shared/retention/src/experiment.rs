@@ -38,7 +38,7 @@ impl Retention {
         Ok(())
     }
 
-    /// The same behind the claim; why it stays, if it does.
+    /// The same after the claim; returns why the experiment stays, if it does.
     async fn remove_claimed(
         &self,
         workspace: &Workspace,

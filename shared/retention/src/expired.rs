@@ -16,15 +16,15 @@ const DAY: i64 = 86_400_000;
 pub struct ExpiredTraces {
     /// The experiment.
     pub experiment: ExperimentId,
-    /// What began before this time is removed, in ms.
+    /// Traces that began before this time, in ms, are removed.
     pub before: i64,
     /// The days, oldest first, each with the number of its partitions.
     days: Vec<(i64, u32)>,
 }
 
 impl Retention {
-    /// The experiments of a workspace of which traces are kept no longer that are still there, with the days on which these began. The requests of a
-    /// removal that finds nothing.
+    /// The experiments of a workspace that still have traces that are kept no longer, with the days
+    /// on which these began. It takes the requests of a removal that finds nothing.
     ///
     /// # Errors
     /// Those of the table.
@@ -48,9 +48,10 @@ impl Retention {
         Ok(there)
     }
 
-    /// The days of all experiments of a workspace whose traces are kept no longer, whether or not they have been removed. One request for the setting, if
-    /// all traces are kept for ever; else one more, one for the list of experiments, one for the days of each whose traces are not kept for ever, and one
-    /// for fifty with tags of their own.
+    /// The days of all experiments of a workspace whose traces are kept no longer, whether or not
+    /// they have been removed. One request for the setting, if all traces are kept for ever.
+    /// Otherwise, one more for that, and one for the list of experiments. One more for the days of
+    /// each experiment whose traces are not kept for ever, and per fifty with tags of their own.
     async fn expired_days(&self, workspace: &Workspace) -> Result<Vec<ExpiredTraces>> {
         let mut expired = Vec::new();
         if TraceSetting::read(&self.table).await? == TraceSetting::default() {
@@ -66,19 +67,22 @@ impl Retention {
         Ok(expired)
     }
 
-    /// Removes all traces of days on which all are kept no longer, with their spans, marks, blocks and files. It may be stopped anywhere, and
-    /// be repeated. A day of which nothing is left costs one request, two where the experiment has a tag, and two for each of its partitions,
-    /// each time. Of others, two for a hundred traces, one for each document, and two for the spans of each, which cost a write unit or more.
+    /// Removes all traces of days whose traces are all kept no longer, with their spans, marks,
+    /// blocks and files. It may be stopped anywhere, and be repeated.
+    ///
+    /// A day without any traces left costs one request, two where the experiment has a tag, and two
+    /// for each of its partitions, each time. Other days cost two per hundred traces, one per
+    /// document, and two for the spans of each trace. Those cost a write unit or more.
     ///
     /// # Errors
-    /// Those of the table, and an internal one where something cannot be read, after all other days were tried. What was not removed then is removed by
-    /// the next call.
+    /// Those of the table, and an internal one where something cannot be read, after all other days
+    /// were tried. The next call removes the rest.
     pub async fn remove_expired_traces(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
         let mut failures = Failures::default();
         for ExpiredTraces { experiment, days, .. } in self.expired_days(workspace).await? {
             let mut removed = 0;
             for (day, shards) in days {
-                // What somebody says of it meanwhile counts: a removal may take hours.
+                // A change of the setting meanwhile counts: a removal may take hours.
                 if self.expired_since(experiment).await?.is_none_or(|before| day >= day_of(before)) {
                     break;
                 }

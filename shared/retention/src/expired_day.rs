@@ -1,8 +1,10 @@
-//! Removing the traces of a day that are all kept no longer.
+//! Removes the traces of a day whose traces are all kept no longer.
 //!
-//! First what blocks have, then what marks stand for: of each trace its document, on condition that it is as it was read, then its spans and
-//! files; then the block or the mark, which names it until then. The lease of the partition keeps the packer out. A trace that was changed a
-//! moment ago stays with its mark, and so does one that has moved to another day: its document says so.
+//! The traces of blocks are removed first, then those of marks. For each trace, its document is
+//! deleted on condition that it is as it was read, then its spans and files. The block or the mark
+//! goes last, as it names the trace until then. The lease of the partition keeps the packer out. A
+//! trace that was changed a moment ago stays with its mark. So does one that has moved to another
+//! day, which its document shows.
 
 use std::time::Duration;
 
@@ -23,8 +25,9 @@ use crate::traces::{REST, RESTS};
 
 /// How old a mark is on which nobody relies any more, in ms; the packer waits as long.
 const QUIET: i64 = 180_000;
-/// How old spans are that no request relies on which is under way, in ms: it lasts half a minute. Spans that were put on the strength of a mark that is quiet
-/// are older than this, since a request relies on a mark for a minute: so none are left behind when their mark goes.
+/// Age, in ms, after which no request in progress relies on a span: a request lasts half a minute.
+/// Spans that were written because of a quiet mark are older than this, since a request relies on a
+/// mark for a minute. So no spans remain when their mark is deleted.
 const ARRIVED_BEFORE: i64 = 60_000;
 /// For how long one lease is made use of: it lasts a minute and a half.
 const LEASED: Duration = Duration::from_secs(30);
@@ -97,8 +100,8 @@ impl Retention {
 }
 
 impl Emptying<'_> {
-    /// Removes what is there, as long as the lease is safe, and adds how many traces that were. Returns how many blocks cannot be read; `None` if there may
-    /// be more to remove.
+    /// Removes the traces, as long as the lease is safe, and adds their number. Returns how many
+    /// blocks cannot be read; `None` if there may be more to remove.
     async fn empty(&self, removed: &mut u64) -> Result<Option<usize>> {
         let mut unreadable = 0;
         let mut query = Query::of(self.partition.blocks()).for_removal().limit(BLOCKS);

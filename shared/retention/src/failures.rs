@@ -1,13 +1,13 @@
-//! Going on where one thing cannot be removed: what is behind it has nothing to do with it.
+//! Goes on where one thing cannot be removed: the rest has nothing to do with it.
 
 use std::fmt::Display;
 
 use mlflow_api::{Error, Result};
 
-/// Failures after which a removal gives up: the table, and not what is in it, may be the cause.
+/// Failures after which a removal gives up: the table itself may be the cause, and not its content.
 const MOST: usize = 10;
 
-/// What failed so far.
+/// The failures so far.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     first: Option<Error>,
@@ -15,7 +15,8 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Notes a failure, if it is one, in the log as well. `what` is what was being removed.
+    /// Notes a failure, if it is one, in the log as well. `what` names the entity that was being
+    /// removed.
     ///
     /// # Errors
     /// The first failure, if there were too many.

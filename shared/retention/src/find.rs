@@ -1,4 +1,4 @@
-//! What is deleted, and has been for long enough.
+//! Finds entities that are deleted, and have been for long enough.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::which::Which;
 /// Experiments that are looked through at a time.
 const AT_ONCE: usize = 8;
 
-/// What is to be removed.
+/// The entities to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Runs that were deleted by themselves, by experiment.
@@ -29,14 +29,14 @@ pub struct Found {
     pub experiments: Vec<ExperimentId>,
     /// The workspaces of those experiments that are named, where these are in another one than the rest.
     pub(crate) elsewhere: BTreeMap<ExperimentId, Workspace>,
-    /// What is not so any more when its turn comes stays.
+    /// An entity that no longer qualifies when its turn comes stays.
     pub(crate) which: Which,
     /// The same of runs.
     pub(crate) of_runs: Which,
 }
 
 impl Found {
-    /// All that was found, without what goes with an experiment.
+    /// All found entities, without those that are removed with an experiment.
     pub fn entities(&self) -> impl Iterator<Item = Entity> {
         let runs = self.runs.values().flatten().cloned().map(Entity::Run);
         let models = self.models.values().flatten().cloned().map(Entity::LoggedModel);
@@ -45,8 +45,9 @@ impl Found {
 }
 
 impl Retention {
-    /// What is deleted in a workspace, and was deleted before a moment, in ms since 1970, if there is one. A request for the list of
-    /// experiments, three for each of them; where there is a moment, a read unit and more for each that is deleted.
+    /// The deleted entities of a workspace. With `before`, only those that were deleted before that
+    /// moment, in ms since 1970. A request for the list of experiments, and three for each of them.
+    /// With a moment, a read unit and more for each deleted entity.
     ///
     /// # Errors
     /// Those of the table.

@@ -1,4 +1,5 @@
-//! What an operator names. All of it is checked before anything is removed, in MLflow's words.
+//! Entities that an operator names. All of them are checked before anything is removed, in MLflow's
+//! words.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -36,11 +37,13 @@ impl Named {
 }
 
 impl Retention {
-    /// What is named, if all of it is deleted, and for that long if there is an age. A request for each, and one more for a run or a
-    /// logged model whose id was made elsewhere.
+    /// The named entities, if all of them are deleted, and have been for that long if there is an
+    /// age. A request for each, and one more for a run or a logged model whose id was made
+    /// elsewhere.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` for what is not there, `INVALID_PARAMETER_VALUE` for what is not deleted or not old enough.
+    /// `RESOURCE_DOES_NOT_EXIST` for an entity that is not there, `INVALID_PARAMETER_VALUE` for one
+    /// that is not deleted or not old enough.
     pub async fn named(&self, named: &Named, age: Option<&Age>) -> Result<Found> {
         let which = Which::Deleted { before: age.map(Age::before) };
         let only = age.map(Age::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The TTL policy: how long what was deleted is kept. There is none unless somebody sets it.
+//! The TTL policy: how long deleted entities are kept. There is none unless somebody sets it.
 
 use entities::attributes::KEPT_FOR;
 use key_schema::{Key, rows};
@@ -20,7 +20,8 @@ impl Policy {
         rows::Config::key(&SETTING.into())
     }
 
-    /// How long what was deleted is kept; `None` for as long as nobody removes it by hand. One request.
+    /// How long deleted entities are kept; `None` for as long as nobody removes them by hand. One
+    /// request.
     ///
     /// # Errors
     /// [`Failure::Unreadable`] if it cannot be read.
@@ -40,7 +41,8 @@ impl Policy {
 }
 
 impl Retention {
-    /// Removes what the policy keeps no longer; whether there is one. One request where there is none.
+    /// Removes entities that the policy keeps no longer; returns whether there is a policy. One
+    /// request where there is none.
     ///
     /// # Errors
     /// Those of the table.

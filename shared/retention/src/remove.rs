@@ -1,4 +1,4 @@
-//! Removing what was found.
+//! Removes the found entities.
 
 use mlflow_api::{Result, Workspace};
 
@@ -8,12 +8,13 @@ use crate::report::Report;
 use crate::store::Retention;
 
 impl Retention {
-    /// Removes what was found, runs first and experiments last, after all that an earlier removal has left unfinished. What cannot be
-    /// removed stays, and the report says why. About nine requests a run, and one per 25 of its items, by which it costs a write unit or
-    /// more each.
+    /// Removes the found entities, runs first and experiments last. Before that, it finishes
+    /// earlier removals. Entities that cannot be removed stay, and the report says why. About nine
+    /// requests per run, and one per 25 of its items. Each of these costs a write unit or more.
     ///
     /// # Errors
-    /// Those of the table, after all others were tried. What was not removed then stays as it was, or is removed by the next call.
+    /// Those of the table, after all others were tried. Entities that were not removed then stay as
+    /// they were, or are removed by the next call.
     pub async fn remove(&self, workspace: &Workspace, found: &Found, report: &dyn Report) -> Result<()> {
         let mut failures = Failures::default();
         failures.note("what was begun", self.resume(report).await)?;

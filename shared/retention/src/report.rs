@@ -1,10 +1,10 @@
-//! What becomes of each entity.
+//! Reports the outcome for each entity.
 
 use std::fmt;
 
 use mlflow_api::{ExperimentId, ModelId, RunId};
 
-/// What is removed.
+/// An entity that is removed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Entity {
     /// A run.
@@ -26,7 +26,7 @@ impl fmt::Display for Entity {
     }
 }
 
-/// Who is told what becomes of each entity, as soon as it is certain.
+/// Is told the outcome for each entity, as soon as it is certain.
 pub trait Report: Send + Sync {
     /// It is gone, with all that hung on it.
     fn removed(&self, entity: Entity);

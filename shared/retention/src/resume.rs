@@ -1,4 +1,4 @@
-//! Going on with what an earlier removal has begun.
+//! Going on with an unfinished earlier removal.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,8 +14,8 @@ use crate::store::Retention;
 use crate::which::Which;
 
 impl Retention {
-    /// Removes what somebody has begun to remove and not finished: a process that was stopped, or one that is still at it, which does no
-    /// harm. Three requests where there is nothing.
+    /// Finishes removals that were begun and not finished. Their process was stopped, or is still
+    /// at it, which does no harm. Three requests where there is nothing.
     ///
     /// # Errors
     /// Those of the table, after all others were tried.
@@ -45,7 +45,7 @@ impl Retention {
             failures.note(format_args!("logged models of experiment {experiment}"), removed.map(drop))?;
         }
         for (experiment, workspace) in experiments {
-            // What was moved there with its workspace was not deleted by itself.
+            // An experiment that was moved there with its workspace was not deleted by itself.
             let which = if workspace.is_for_removal() { Which::All } else { Which::default() };
             let removed = self.remove_experiment(&workspace, experiment, which, report).await;
             failures.note(format_args!("experiment {experiment}"), removed)?;

@@ -54,7 +54,8 @@ impl Retention {
             None => Item::new(row(at)),
         });
         let claim = self.claim_with(claims.collect()).await?;
-        // Behind the claim: who restored one before it is seen here, and who wants to after it sees the claim.
+        // After the claim: a run that was restored before it is seen here, and a later request to
+        // restore one sees the claim.
         let Sorted { experiment, deleted, mut gone, restored } = self.sort(runs, which).await?;
         let mut kept: Vec<_> =
             restored.into_iter().map(|at| (at, "it was restored, or deleted anew".to_owned())).collect();
@@ -95,8 +96,8 @@ impl Retention {
         Ok(count)
     }
 
-    /// When runs began, in ms: what the index has of them is found by it. One that lost its document before has a row that says so. A
-    /// request.
+    /// When runs began, in ms: their copies and entries in the index are found by it. A run that
+    /// lost its document before has it in its row of removal. A request.
     async fn started(&self, runs: &[RunLocation]) -> Result<HashMap<RunLocation, i64>> {
         let keys = |at: &RunLocation| [at.key(), rows::RunRemoval::key(&at.experiment, &at.run)];
         let items = self.table.get_many(&runs.iter().flat_map(keys).collect::<Vec<_>>()).await?;

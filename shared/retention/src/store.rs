@@ -1,14 +1,14 @@
-//! What a removal works on.
+//! The parts that a removal works on.
 
 use artifact_store::Artifacts;
 use fts_indexer::Indexer;
 use table::Table;
 
-/// Removes for good what was deleted. Cheap to clone.
+/// Removes deleted entities for good. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Retention {
     pub(crate) table: Table,
-    /// Its code clears up after what is gone.
+    /// Its code clears up after removed entities.
     pub(crate) indexer: Indexer,
     pub(crate) artifacts: Artifacts,
     pub(crate) leaves_artifacts: bool,
@@ -22,7 +22,8 @@ impl Retention {
         Self { table, indexer, artifacts, leaves_artifacts: false }
     }
 
-    /// The same, which also removes what keeps its artifacts where this server cannot reach them, and leaves those there.
+    /// The same, which also removes entities whose artifacts this server cannot reach, and leaves
+    /// the artifacts there.
     #[must_use]
     pub fn leaving_artifacts(self, leaves_artifacts: bool) -> Self {
         Self { leaves_artifacts, ..self }

@@ -25,10 +25,13 @@ pub(crate) struct TraceFiles {
 }
 
 impl TraceFiles {
-    /// Removes those of a trace that is gone. What cannot be removed, the next removal finds.
+    /// Removes the files of a trace that is gone. Files that cannot be removed are found by the
+    /// next removal.
     ///
-    /// Only where its id is one of OpenTelemetry, as current clients have them. Clients choose ids, and a directory of another name may be something else: if
-    /// the artifacts of another experiment are kept in `traces` here, its runs have theirs in directories named by their ids.
+    /// It does so only if the id is one of OpenTelemetry, as current clients have them. Clients
+    /// choose ids, and a directory of another name may be something else. For example, another
+    /// experiment's artifacts may be kept in `traces` here. Then its runs have directories named by
+    /// their ids.
     pub(crate) async fn remove(&self, trace: &TraceId, report: &dyn Report) {
         if !trace.is_opentelemetry() {
             return;
@@ -45,8 +48,8 @@ impl TraceFiles {
 }
 
 impl Retention {
-    /// Where the files of an experiment's traces are; `None` if it has none, or this server does not keep them. A request, and one for what is
-    /// there.
+    /// The location of the files of an experiment's traces; `None` if it has none, or this server
+    /// does not keep them. A request, and one to list the files.
     pub(crate) async fn trace_files(&self, experiment: ExperimentId) -> Result<Option<TraceFiles>> {
         let Some(item) = self.table.get(&rows::Experiment::key(&experiment)).await? else { return Ok(None) };
         self.trace_files_at(experiment, &experiment_state(&item).artifact_location).await
@@ -96,7 +99,7 @@ impl Retention {
         let traces = listed.iter().filter(|file| file.is_dir).filter_map(|file| name(&file.path));
         let traces: Vec<_> = traces.filter(TraceId::is_opentelemetry).collect();
         for traces in traces.chunks(AT_A_TIME) {
-            // Behind the list: who has a file there by then has had a trace before.
+            // After the list: a trace with a listed file was there before.
             let there = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
             let there: HashSet<_> = there.keys().collect();
             for trace in traces.iter().filter(|trace| !there.contains(trace)) {

@@ -50,7 +50,7 @@ impl Retention {
             return self.remove_marked(partition).await.map(|()| 0);
         }
         self.wait_for_packer(partition).await?;
-        // Marks first: they say what has changed since it was packed.
+        // Marks first: they name the traces that have changed since the block was packed.
         self.remove_marked(partition).await?;
         if let unreadable @ 1.. = self.remove_packed(partition).await? {
             return Ok(unreadable);
@@ -62,7 +62,8 @@ impl Retention {
         Ok(0)
     }
 
-    /// Waits until nobody packs the partition. Who takes the lease from now on sees that the experiment is deleted, and writes nothing.
+    /// Waits until no process packs the partition. A process that takes the lease from now on sees
+    /// that the experiment is deleted, and writes nothing.
     async fn wait_for_packer(&self, partition: TracePartition) -> Result<()> {
         for _ in 0..RESTS {
             let lease = self.table.get(&partition.lease_key()).await?;
@@ -122,7 +123,7 @@ impl Retention {
             let Some(head) = heads.get(trace).filter(|head| head.experiment() == experiment) else { continue };
             let is_same = Condition::Equals(EDITS.into(), number(head.edits()));
             match self.table.delete(&rows::Trace::key(trace), &is_same).await {
-                // It is gone, or was made anew elsewhere.
+                // It is gone, or was made again elsewhere.
                 Ok(()) | Err(Failure::Refused { .. }) => {}
                 Err(failure) => return Err(failure.into()),
             }

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::walk::{V2, V3, Walk};
 
-/// The user who sends the requests of a walk: whoever mounts what answers them, takes everybody for this one.
+/// The user who sends the requests of a walk. A router that answers walks must take every caller
+/// for this one.
 pub const WALKER: &str = "walker";
 
 const PASSWORD: &str = "a password of the walk";

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::tracking::run;
 use crate::walk::{Walk, text};
 
-/// A query to each root of the schema, and to what a run leads to.
+/// A query to each root of the schema, and to the entities that a run leads to.
 pub(crate) async fn reads(walk: &mut Walk) {
     // The server keeps its artifacts.
     let new = json!({ "name": "queried", "artifact_location": "mlflow-artifacts:/queried" });

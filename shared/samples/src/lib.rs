@@ -35,7 +35,8 @@ pub struct Samples {
     pub domain: &'static str,
     /// One request and more to every route that writes.
     pub writes: Steps,
-    /// One request and more to every route that reads. What they read stays, and [`Walk::reads`] has them.
+    /// One request or more to every route that reads. The data stays, and [`Walk::reads`] has the
+    /// requests.
     pub reads: Steps,
 }
 
@@ -74,7 +75,7 @@ pub const SAMPLES: [Samples; 7] = [
     },
 ];
 
-/// All samples, one domain after another: first what writes, then what reads.
+/// All samples, one domain after another: first those that write, then those that read.
 pub async fn all(walk: &mut Walk) {
     for samples in &SAMPLES {
         (samples.writes)(walk).await;
@@ -84,7 +85,7 @@ pub async fn all(walk: &mut Walk) {
     }
 }
 
-/// What writes, one domain after another.
+/// The samples that write, one domain after another.
 pub async fn writes(walk: &mut Walk) {
     for samples in &SAMPLES {
         (samples.writes)(walk).await;

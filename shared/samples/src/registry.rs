@@ -68,7 +68,7 @@ pub(crate) async fn reads(walk: &mut Walk) {
     sources(walk).await;
 }
 
-/// Versions of what can be a source: a run, another version, a logged model; and the file of one.
+/// Versions of each kind of source: a run, another version, a logged model; and the file of one.
 async fn sources(walk: &mut Walk) {
     let experiment = experiment(walk, "sources").await;
     let run = run(walk, &experiment).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::tracking::run;
 use crate::walk::{V2, V3, Walk, text};
 
-/// An export of a trace with two spans, the root and one below it, the first of which has this id.
+/// An export of a trace with two spans, the root and one below it. `first` is the id of the root.
 #[must_use]
 pub fn export(trace: &str, first: u64) -> Value {
     let span = |id: u64, parent: Option<u64>, time: u64| {

@@ -78,8 +78,7 @@ async fn of_a_logged_model(walk: &mut Walk, experiment: &str, run: &str) {
     walk.send(&format!("DELETE {one}"), &ids, json!({})).await;
 }
 
-/// What reads an experiment with everything in it.
-/// An experiment with everything in it, and what reads it.
+/// An experiment with everything in it, and the requests that read it.
 pub(crate) async fn reads(walk: &mut Walk) {
     let long = "x".repeat(3_000);
     let tags = json!([{ "key": "short", "value": "s" }, { "key": "long", "value": long }]);

@@ -19,7 +19,7 @@ pub(crate) const AJAX_V2: &str = "/ajax-api/2.0/mlflow";
 
 /// Sends requests one after another, and remembers to which routes.
 pub struct Walk {
-    /// What answers them.
+    /// The router that answers them.
     pub router: Router,
     /// Method and canonical path of the routes that were asked, as the lists of routes have them.
     pub endpoints: BTreeSet<String>,
@@ -57,7 +57,7 @@ impl Walk {
         self.send_with(endpoint, ids, "", body, 200).await
     }
 
-    /// The same, with a query behind the path, answered with this status.
+    /// The same, with a query after the path, answered with this status.
     pub async fn send_with(&mut self, endpoint: &str, ids: &[&str], query: &str, body: Value, status: u16) -> Value {
         self.endpoints.insert(endpoint.to_owned());
         let (method, template) = endpoint.split_once(' ').unwrap();
@@ -80,8 +80,8 @@ impl Walk {
         self.send(&format!("POST {V2}/{path}"), &[], body).await
     }
 
-    /// Sends requests that read and succeed, and remembers them. Each has a route, with `{x=y}` in the place of its
-    /// parameters `{x}` (the value is y), perhaps with a query behind the path, and a body.
+    /// Sends requests that read and succeed, and remembers them. Each has a body and a route, with
+    /// `{x=y}` in the place of its parameters `{x}` (the value is y). A query may follow the path.
     pub async fn read(&mut self, requests: Vec<(String, Value)>) {
         for (request, body) in requests {
             let (method, filled) = request.split_once(' ').unwrap();

@@ -1,7 +1,9 @@
-//! How much a search may ask: far more than anybody writes, and little enough that no request keeps the server busy for long.
+//! Bounds of a search: far more than anybody writes, and little enough that no request keeps the
+//! server busy for long.
 //!
-//! Stock MLflow has such bounds too, where the tools it builds on have them: its parser takes 10,000 tokens and a nesting of 100
-//! ([`crate::syntax`]), SQLite 64 tables in a join, one for each condition on a metric, a param or a tag.
+//! Stock MLflow has such bounds too, where its tools have them. Its parser takes 10,000 tokens and
+//! a nesting of 100 ([`crate::syntax`]). SQLite takes 64 tables in a join, one for each condition
+//! on a metric, a param or a tag.
 
 use mlflow_api::{Error, Result};
 

@@ -10,7 +10,7 @@ use crate::filter::Comparator;
 use crate::print::join;
 use crate::syntax::{self, Kind, Node};
 
-/// One comparison: a side to look at, how to compare, and with what.
+/// One comparison: a left side, a comparator, and a value.
 pub(crate) struct Comparison<'a> {
     /// The identifier as written.
     pub(crate) left: &'a str,
@@ -33,7 +33,7 @@ pub(crate) fn comparisons(filter: &str, naming: Naming) -> Result<impl Iterator<
     among(filter, naming, Left::Identifier)
 }
 
-/// Takes a filter of traces apart: `timestamp`, a type of SQL, may stand on the left, too.
+/// Takes a filter of traces apart. Its left sides may also be `timestamp`, which is a type of SQL.
 pub(crate) fn trace_comparisons(filter: &str) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
     among(filter, Naming::Quoted, Left::IdentifierOrTimestamp)
 }
@@ -108,7 +108,7 @@ pub(crate) enum Piece<'a> {
     Other(Node<'a>),
 }
 
-/// What comparisons spelt with more than one token may have on the left.
+/// The left sides that comparisons with more than one token may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     Identifier,

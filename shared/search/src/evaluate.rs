@@ -1,4 +1,5 @@
-//! Whether an entity passes a filter, with SQL's view of what is missing: it passes no comparison, not even `!=`.
+//! Whether an entity passes a filter. As in SQL, a missing value passes no comparison, not even
+//! `!=`.
 
 use mlflow_api::ExperimentId;
 
@@ -7,7 +8,7 @@ use crate::filter::{
     RunPredicate, RunText, TextTest,
 };
 
-/// What a search needs to know of a run.
+/// The fields of a run that a search needs.
 pub trait RunFields {
     /// An attribute that is a text.
     fn text(&self, attribute: RunText) -> Option<&str>;
@@ -39,7 +40,7 @@ pub struct DatasetInput<'a> {
     pub context: Option<&'a str>,
 }
 
-/// What a search needs to know of an experiment.
+/// The fields of an experiment that a search needs.
 pub trait ExperimentFields {
     /// The id.
     fn id(&self) -> ExperimentId;
@@ -90,7 +91,7 @@ fn compare_metric(stored: f64, comparator: Comparator, value: f64) -> bool {
 }
 
 impl<'a> DatasetInput<'a> {
-    /// What it has in a field.
+    /// Its value in a field.
     #[must_use]
     pub const fn value(&self, field: DatasetField) -> Option<&'a str> {
         match field {

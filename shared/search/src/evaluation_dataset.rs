@@ -1,5 +1,6 @@
-//! Searching evaluation datasets: filter, ordering, and what they look at (`SearchEvaluationDatasetsUtils` in MLflow's
-//! `search_utils.py`, `_get_search_datasets_filter_clauses` in its SQL store).
+//! Searching evaluation datasets: filter, ordering, and the fields of both
+//! (`SearchEvaluationDatasetsUtils` in MLflow's `search_utils.py`,
+//! `_get_search_datasets_filter_clauses` in its SQL store).
 
 use std::cmp::Ordering;
 
@@ -24,14 +25,14 @@ pub struct DatasetFilter {
     pub predicates: Vec<DatasetPredicate>,
 }
 
-/// A condition on an evaluation dataset. What is missing passes none, not even `!=`.
+/// A condition on an evaluation dataset. A missing value passes none, not even `!=`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DatasetPredicate {
     /// On an attribute that is a text.
     Text {
         /// Which.
         attribute: DatasetText,
-        /// What is asked of it.
+        /// The test of it.
         test: TextTest,
     },
     /// On the place of a text in the order of texts, which MLflow lets through to the database.
@@ -40,7 +41,7 @@ pub enum DatasetPredicate {
         attribute: DatasetText,
         /// How to compare.
         comparator: Comparator,
-        /// With what.
+        /// The value to compare with.
         value: String,
     },
     /// On an attribute that is a number.
@@ -49,14 +50,14 @@ pub enum DatasetPredicate {
         attribute: DatasetNumber,
         /// How to compare.
         comparator: Comparator,
-        /// With what.
+        /// The value to compare with.
         value: i64,
     },
     /// On a tag.
     Tag {
         /// The tag's name.
         key: String,
-        /// What is asked of its value.
+        /// The test of its value.
         test: TextTest,
     },
 }
@@ -66,7 +67,7 @@ pub enum DatasetPredicate {
 pub enum DatasetText {
     /// The name.
     Name,
-    /// Who created it.
+    /// The user who created it.
     CreatedBy,
     /// Whose records were merged last.
     LastUpdatedBy,
@@ -81,7 +82,7 @@ pub enum DatasetNumber {
     LastUpdateTime,
 }
 
-/// What evaluation datasets are sorted by.
+/// The fields that evaluation datasets are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatasetSortBy {
     /// The name.
@@ -97,7 +98,7 @@ pub struct DatasetOrder {
     pub terms: Vec<Term<DatasetSortBy>>,
 }
 
-/// What a search needs to know of an evaluation dataset.
+/// The fields of an evaluation dataset that a search needs.
 pub trait DatasetFields {
     /// The id.
     fn id(&self) -> &str;
@@ -126,7 +127,7 @@ pub fn parse_dataset_filter(filter: &str) -> Result<DatasetFilter> {
     Ok(DatasetFilter { predicates: predicates.collect::<Result<_>>()? })
 }
 
-/// What a comparison or an ordering speaks of.
+/// The field that a comparison or an ordering names.
 #[derive(Clone, Copy)]
 enum Identifier<'a> {
     Attribute(&'a str),

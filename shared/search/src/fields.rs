@@ -6,39 +6,41 @@ use crate::filter::DatasetField;
 
 /// The field of a run's name; its text is always indexed.
 pub const RUN_NAME: &str = "attributes.run_name";
-/// The field of who started a run.
+/// The field of the user who started a run.
 pub const USER_ID: &str = "attributes.user_id";
 
-/// The field of what a run's datasets have here. A run has as many values as datasets.
+/// The field of an attribute of a run's datasets. A run has as many values as datasets.
 #[must_use]
 pub fn of_datasets(field: DatasetField) -> String {
     format!("{DATASETS}{}", field.name())
 }
 
-/// Whether it is a field of what datasets have.
+/// Whether it is a field of datasets.
 pub(crate) fn is_of_datasets(field: &str) -> bool {
     field.starts_with(DATASETS)
 }
 
-/// What the fields of datasets begin with; their values are always indexed.
+/// The beginning of the fields of datasets; their values are always indexed.
 const DATASETS: &str = "datasets.";
 
-/// The fields an operator wants indexed. Params, metrics, status, run name and datasets are indexed by value whatever this says.
+/// The fields that an operator wants indexed. Params, metrics, status, run name and datasets are
+/// always indexed by value.
 ///
-/// Fields are named as in filters: `attributes.run_name`, `tags.<key>`, `params.<key>`, `datasets.name`. A pattern may hold `*` for any
-/// text; with `!` in front it takes out again what patterns before it took in. Of the patterns that match, the last counts.
+/// Fields are named as in filters: `attributes.run_name`, `tags.<key>`, `params.<key>`,
+/// `datasets.name`. A pattern may hold `*` for any text. With `!` in front, it takes out again what
+/// earlier patterns took in. Of the patterns that match, the last counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IndexedFields {
     /// Patterns of the fields indexed by their whole value.
     pub values: Vec<String>,
-    /// Patterns of the fields indexed by what their text contains.
+    /// Patterns of the fields that are indexed by parts of their text.
     pub text: Vec<String>,
 }
 
 impl Default for IndexedFields {
-    /// MLflow sets a dozen tags on each run that nobody searches by, but for the parent of a nested run, and the type by which the
-    /// pages of the UI look for evaluation runs.
+    /// MLflow sets a dozen tags on each run that nobody searches by. The exceptions are the parent
+    /// of a nested run, and the type by which the pages of the UI look for evaluation runs.
     fn default() -> Self {
         let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
         let values = owned(&["tags.*", "!tags.mlflow.*", "tags.mlflow.parentRunId", "tags.mlflow.runType"]);

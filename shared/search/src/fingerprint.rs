@@ -74,8 +74,9 @@ impl Fingerprint {
     }
 }
 
-/// FNV-1a, 64 bits: the same on every machine and in every version, unlike the standard library's hasher. It finds mistakes. Who makes two
-/// searches of one hash, or writes a token, gets a wrong page of a search of his own, among what he may read.
+/// FNV-1a, 64 bits: the same on every machine and in every version, unlike the standard library's
+/// hasher. It finds mistakes. A caller who makes two searches with one hash, or writes a token,
+/// gets a wrong page of a search of his own. It only has what he may read.
 struct Hash(u64);
 
 impl Hash {

@@ -1,4 +1,4 @@
-//! What the left side of a comparison, or an ordering, speaks of.
+//! The meaning of the left side of a comparison, or of an ordering.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! SQL's LIKE: `%` stands for any text, `_` for any character, and there is no escape.
+//! SQL's LIKE: `%` matches any text, `_` any character, and there is no escape.
 
 use mlflow_api::{Error, Result};
 
@@ -10,9 +10,10 @@ const WILDCARDS: [char; 2] = ['%', '_'];
 
 /// A pattern of LIKE or ILIKE, taken apart once to match many texts.
 ///
-/// The stretches between the `%` are matched one after another, each as early as possible: matching one later could not help
-/// those behind it. What stands before the first `%`, and behind the last, is compared in place. So the work is linear in the
-/// text, but for stretches with `_` that are searched for: those take a step per character and 64 characters of the pattern.
+/// The stretches between the `%` are matched one after another, each as early as possible. Matching
+/// one later could not help the stretches after it. The texts before the first `%` and after the
+/// last are compared in place. So the work is linear in the text. Only stretches with `_` in the
+/// middle take more: a step per character and 64 characters of the pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     written: String,
@@ -24,7 +25,7 @@ pub struct Pattern {
     last: Option<String>,
 }
 
-/// What stands between two `%`, never empty.
+/// The text between two `%`, never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stretch {
     Plain(String),
@@ -96,7 +97,7 @@ impl Stretch {
     /// Where the first match in a text ends.
     fn first_end(&self, text: &str) -> Option<usize> {
         match self {
-            // Preparing the search is linear in what is searched for.
+            // Preparing the search is linear in the stretch that is searched for.
             Self::Plain(plain) if plain.len() > text.len() => None,
             Self::Plain(plain) => text.find(plain).map(|at| at + plain.len()),
             Self::Gapped(gapped) => gapped.first_end(text),
@@ -108,13 +109,13 @@ fn is_one(wanted: char, found: Option<char>) -> bool {
     found.is_some_and(|found| wanted == '_' || wanted == found)
 }
 
-/// What follows a stretch that the text begins with.
+/// The text after a stretch that it begins with.
 fn behind<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     stretch.chars().all(|wanted| is_one(wanted, rest.next())).then_some(rest.as_str())
 }
 
-/// What stands before a stretch that the text ends with.
+/// The text before a stretch that it ends with.
 fn before<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     stretch.chars().rev().all(|wanted| is_one(wanted, rest.next_back())).then_some(rest.as_str())
@@ -124,7 +125,7 @@ fn before<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: &'a str,
-    /// No wildcard stands after it, so that the text ends with it.
+    /// No wildcard follows it, so the text ends with it.
     pub(crate) is_end: bool,
 }
 
@@ -135,7 +136,7 @@ pub(crate) fn pieces(pattern: &str) -> Vec<Piece<'_>> {
     pattern.split(WILDCARDS).enumerate().map(piece).filter(|piece| !piece.text.is_empty()).collect()
 }
 
-/// What stands before the first wildcard of a pattern, and whether there is one.
+/// The beginning of a pattern, up to its first wildcard, and whether there is one.
 pub(crate) fn beginning(pattern: &str) -> (&str, bool) {
     pattern.find(WILDCARDS).map_or((pattern, false), |at| (&pattern[..at], true))
 }

@@ -89,7 +89,7 @@ impl Reader<'_> {
         if self.opening().is_none() {
             return self.word().map(Item::Other);
         }
-        // Python joins strings that stand next to each other.
+        // Python joins neighbouring strings.
         let mut text = String::new();
         while let Some(opening) = self.opening() {
             self.string(&opening, &mut text)?;
@@ -148,7 +148,7 @@ struct Opening {
     length: usize,
 }
 
-/// What a backslash and the characters after it stand for.
+/// Reads the text that a backslash and the characters after it mean.
 fn escape(rest: &mut std::str::Chars, text: &mut String) -> Option<()> {
     let next = rest.next()?;
     let meant = match next {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::filter::{ModelCode, ModelFilter, ModelPredicate, ModelText, ModelTime};
 use crate::value::Number;
 
-/// What a search needs to know of a logged model.
+/// The fields of a logged model that a search needs.
 pub trait ModelFields {
     /// An attribute that is a text.
     fn text(&self, attribute: ModelText) -> Option<&str>;

@@ -19,7 +19,7 @@ pub struct ModelOrderBy {
     pub dataset_digest: String,
 }
 
-/// What logged models are sorted by.
+/// The fields that logged models are sorted by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelSortBy {
     /// The latest point of a metric among those on a dataset.

@@ -12,7 +12,8 @@ use crate::page_token::{not_ours, parsed, printed_base64};
 use crate::print;
 use crate::sort_key::SortKey;
 
-/// What a page token of a search of logged models has to agree with. The datasets are not part of it, as in MLflow.
+/// The search that a page token of logged models has to agree with. The datasets are not part of
+/// it, as in MLflow.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelPages<'a> {
     /// The experiments, in the order of the request.
@@ -84,7 +85,7 @@ impl ModelPages<'_> {
     }
 }
 
-/// Python's `value or None`, for what a token holds.
+/// Python's `value or None`, for a value of a token.
 fn or_null(value: Value) -> Value {
     let is_false = match &value {
         Value::String(text) => text.is_empty(),

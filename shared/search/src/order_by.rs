@@ -27,16 +27,16 @@ pub enum Direction {
     Descending,
 }
 
-/// What to sort by, and which way.
+/// A field to sort by, and the direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term<By> {
-    /// What to sort by.
+    /// The field to sort by.
     pub by: By,
     /// Which way.
     pub direction: Direction,
 }
 
-/// What runs are sorted by.
+/// The fields that runs are sorted by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RunSortBy {
     /// The latest value of this metric.
@@ -51,7 +51,7 @@ pub enum RunSortBy {
     Number(RunNumber),
 }
 
-/// What experiments are sorted by.
+/// The fields that experiments are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExperimentSortBy {
     /// The name.

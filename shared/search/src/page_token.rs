@@ -43,8 +43,9 @@ pub fn encode_page_token(search: Fingerprint, last: &impl Serialize) -> Result<S
     Ok(STANDARD.encode(json))
 }
 
-/// Where the page of `search` that `token` asks for begins: after this key, or at the very beginning for the empty
-/// token. What is no token is refused in the words of MLflow's `SearchUtils.parse_start_offset_from_page_token`.
+/// The beginning of the page of `search` that `token` asks for: after this key, or at the very
+/// beginning for the empty token. Anything but a token is refused in the words of MLflow's
+/// `SearchUtils.parse_start_offset_from_page_token`.
 pub fn decode_page_token<K: DeserializeOwned>(search: Fingerprint, token: &str) -> Result<Option<K>> {
     if token.is_empty() {
         return Ok(None);
@@ -77,7 +78,8 @@ pub(crate) fn not_ours(value: &Value) -> String {
     format!("Invalid page token, parsed value={}", print::data(value))
 }
 
-/// Python's `base64.b64decode`: what is not in the alphabet is skipped, and nothing is read after the padding.
+/// Python's `base64.b64decode`: characters outside the alphabet are skipped, and nothing is read
+/// after the padding.
 fn decode_base64(token: &str) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,

@@ -1,4 +1,5 @@
-//! Python's way of printing more than [`mlflow_api::python`] covers: what only search messages show.
+//! Python's way of printing values that only search messages show, in addition to
+//! [`mlflow_api::python`].
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Parts of what a list holds.
+//! Parts of a list.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub struct NumberRange {
     pub least: Option<f64>,
     /// The greatest, itself included.
     pub greatest: Option<f64>,
-    /// Whether NaN is read too. It stands after all numbers.
+    /// Whether NaN is read too. It comes after all numbers.
     pub with_nan: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What runs are indexed by, and what their filters and orders ask of it.
+//! The columns by which runs are indexed, and the conditions of their filters and orders on them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,11 +44,12 @@ pub enum RunColumn {
     Name,
     /// The status.
     Status,
-    /// When it ended, as it stands in keys.
+    /// When it ended, in its form in keys.
     EndTime,
     /// A param.
     Param(String),
-    /// Any other text, by its field. Of a field of datasets a run may have several values, one of which has to pass.
+    /// Any other text, by its field. A run may have several values of a field of datasets; one of
+    /// them has to pass.
     Field(String),
 }
 
@@ -117,7 +118,7 @@ impl fmt::Display for Metric {
 }
 
 impl RunFilter {
-    /// What each condition asks, in their order.
+    /// The asks of its conditions, in their order.
     #[must_use]
     pub fn asks(&self) -> Vec<Ask<'_, Runs>> {
         self.predicates.iter().map(ask).collect()
@@ -165,7 +166,7 @@ fn of_tag(key: &str) -> RunColumn {
 }
 
 impl RunOrder {
-    /// What it sorts by first, and whether the rest is MLflow's default.
+    /// Its first term, and whether the rest is MLflow's default.
     #[must_use]
     pub fn sorting(&self) -> Sorting<Runs> {
         let default = Self::default().terms;
@@ -188,7 +189,8 @@ impl RunOrder {
     }
 }
 
-/// The values of which a comparison with `value` may be true. NaN differs from every value and compares with none.
+/// The values that may pass a comparison with `value`. NaN differs from every value and compares
+/// with none.
 fn numbers(comparator: Comparator, value: f64) -> NumberRange {
     let numbers = NumberRange { with_nan: false, ..NumberRange::ANY };
     // The grammar makes no NaN.
@@ -205,7 +207,8 @@ fn numbers(comparator: Comparator, value: f64) -> NumberRange {
     }
 }
 
-/// The times of which a comparison with `value` may be true. At the ends of 64 bits they are too many, never too few.
+/// The times that may pass a comparison with `value`. At the ends of 64 bits they are too many,
+/// never too few.
 #[allow(clippy::cast_possible_truncation, reason = "the cast goes to the nearest integer there is")]
 fn times(comparator: Comparator, value: Number) -> TimeRange {
     // The integers next to the value; the same one twice if it is an integer itself.

@@ -17,7 +17,8 @@ pub(crate) fn split(text: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Adds what is left up to `quote`. Within double quotes a backslash protects a double quote and a backslash.
+/// Adds the rest up to `quote`. Within double quotes a backslash protects a double quote and a
+/// backslash.
 fn push_quoted(rest: &mut std::str::Chars, quote: char, word: &mut String) -> Option<()> {
     loop {
         match rest.next()? {

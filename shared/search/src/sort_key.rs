@@ -1,7 +1,7 @@
 //! Keys that sort the way MLflow's ORDER BY does.
 //!
-//! A key holds the values an ordering looks at, so rows can be sorted by it and a page can go on after it, whether or
-//! not the row it was made from is still there.
+//! A key holds the values that an ordering looks at. So rows can be sorted by it. A page can also
+//! go on after it, whether or not its row is still there.
 
 use std::cmp::Ordering;
 
@@ -47,7 +47,7 @@ pub enum FirstValue<'a> {
     Text(&'a str),
     /// A metric's value that is NaN.
     NotANumber,
-    /// Nothing: the row lacks what it is sorted by.
+    /// The row lacks the value that it is sorted by.
     Missing,
 }
 

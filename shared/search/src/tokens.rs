@@ -1,18 +1,21 @@
 //! The tokens by which texts are found: some of their trigrams.
 //!
-//! The indexer takes them from texts, the planner from patterns. What makes the index right is one sentence, and a test
-//! holds it: if a text matches a pattern, every term of the pattern is among the tokens of the text.
+//! The indexer takes them from texts, the planner from patterns. The index is right because of one
+//! rule, which a test checks: if a text matches a pattern, every token of the pattern is among
+//! those of the text.
 //!
-//! Of each [`WINDOW`] trigrams in a row one is a token, and each with a separator between two characters. Which one, the trigrams
-//! alone decide ([`rank`]): so a stretch of a pattern as long as that has the same tokens as every text that it is part of. An entry
-//! of each trigram would be twice as many writes (`docs/adr/0046-tokens-of-names.md`).
+//! One of [`WINDOW`] trigrams in a row is a token, and so is each with a separator between two
+//! characters. The choice depends on the trigrams alone ([`rank`]). So a long enough stretch of a
+//! pattern has the same tokens as every text that contains it. An entry for each trigram would be
+//! twice as many writes (`docs/adr/0046-tokens-of-names.md`).
 
 use std::collections::BTreeSet;
 
 use crate::like::{self, Piece};
 
-/// Marks the end of a text, as its name in ASCII says. Any character would be right, as trigrams only propose what is
-/// checked later; this one is in hardly any text or pattern, and so proposes nothing wrong.
+/// Marks the end of a text, as its name in ASCII says. Any character would be right, as trigrams
+/// only propose candidates that are checked later. This one is in hardly any text or pattern, and
+/// so proposes nothing wrong.
 pub(crate) const END: char = '\u{3}';
 
 /// Of so many trigrams in a row at least one is a token: of every five characters, and of the last three.
@@ -32,7 +35,7 @@ pub fn of_pattern(pattern: &str) -> Vec<String> {
     of_pieces(&like::pieces(pattern))
 }
 
-/// The tokens of what equals a text.
+/// The tokens of texts that equal `text`.
 pub(crate) fn of_equal(text: &str) -> Vec<String> {
     of_pieces(&[Piece { text, is_end: true }])
 }
@@ -58,13 +61,15 @@ fn chosen(characters: &[char]) -> Vec<String> {
     tokens.map(|((_, trigram), _)| trigram.iter().collect()).collect()
 }
 
-/// Which of some trigrams is a token: the least. `None`, which is less than all others, is one that always is: the end of a word and the
-/// beginning of the next, which few texts share. Those beside it say less, and come last. The entries that are stored follow from this.
+/// Ranks trigrams: the least of neighbouring ones is a token. `None` is less than all others, and
+/// so always a token. It is for the end of a word and the beginning of the next, which few texts
+/// share. Other trigrams with a separator say less, and come last. The entries that are stored
+/// follow from this.
 fn rank(trigram: &[char]) -> Option<(bool, u64)> {
     let is_separator = |character: &char| !character.is_alphanumeric();
     let is_junction = trigram.get(1).is_some_and(|middle| is_separator(middle) && *middle != END);
     let is_beside_one = trigram.iter().any(is_separator);
-    // FNV-1a; what is multiplied once more spreads its bits.
+    // FNV-1a; one more multiplication spreads its bits.
     let bytes = trigram.iter().flat_map(|character| u32::from(*character).to_le_bytes());
     let hash = bytes
         .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
@@ -89,7 +94,7 @@ mod tests {
         tokens.into_iter().map(|token| token.replace(END, "$")).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whoever changes these makes entries that are stored mean something else.
+    /// Changing these values changes the meaning of stored entries.
     #[test]
     fn tokens_are_as_they_are_stored() {
         for (text, expected) in [

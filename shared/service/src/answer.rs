@@ -26,9 +26,9 @@ pub enum Answer {
     Text(&'static str),
     /// A file, whole or the part that was asked for.
     Attachment(Attachment),
-    /// No body, status 307: what was asked for is at this URL, for a few minutes.
+    /// No body, status 307: the content is at this URL, for a few minutes.
     Elsewhere(String),
-    /// No body, status 303: what was asked for is at this path of the server.
+    /// No body, status 303: the content is at this path of the server.
     SeeOther(String),
     /// No body, status 200.
     Empty,
@@ -51,7 +51,7 @@ impl Answer {
         answer_size::to_json(content).map(Self::Json)
     }
 
-    /// The same answer with a header more, such as `Set-Cookie`, of which there may be several.
+    /// The same answer with another header, such as `Set-Cookie`. There may be several of one name.
     #[must_use]
     pub fn with_header(self, name: HeaderName, value: HeaderValue) -> Self {
         Self::WithHeader(Box::new(self), name, value)
@@ -76,7 +76,7 @@ impl Answer {
     }
 }
 
-/// The URL may be used by whoever has it, so nobody is to keep it.
+/// Everybody who has the URL may use it, so it must not be cached.
 fn elsewhere(status: StatusCode, url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
         return error_response(&Error::internal("a URL that is no header"));
@@ -109,7 +109,7 @@ pub trait IntoAnswer {
     /// The answer.
     ///
     /// # Errors
-    /// An internal one, for what cannot be JSON.
+    /// An internal one, for a value that cannot be JSON.
     fn into_answer(self) -> mlflow_api::Result<Answer>;
 }
 
@@ -125,7 +125,8 @@ impl IntoAnswer for Answer {
     }
 }
 
-/// The answer to a failed call. What the client does not see is logged here, and only here.
+/// The answer to a failed call. The cause, which the client does not see, is logged here, and only
+/// here.
 pub(crate) fn error_response(error: &Error) -> Response {
     error_with_retry(error, COME_BACK_AFTER)
 }
@@ -137,7 +138,7 @@ pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u1
     }
     let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = match error.code {
-        // Whoever wants to see a page is led to where one signs in.
+        // A browser that asks for a page is led to where one signs in.
         ErrorCode::Unauthenticated if error.headers.iter().any(|(name, _)| *name == "location") => {
             response(StatusCode::SEE_OTHER, "text/html; charset=utf-8", Body::empty())
         }
@@ -151,7 +152,7 @@ pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u1
         }
     };
     if matches!(error.code, ErrorCode::Unauthenticated | ErrorCode::PermissionDenied) {
-        // Neither is true of whoever asks next.
+        // Another caller may get another answer.
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     for (name, value) in &error.headers {

@@ -1,6 +1,8 @@
-//! Files as answers. A browser saves them and does not show them: what a user uploaded must not run in the name of the server.
+//! Files as answers. A browser saves them and does not show them: a user's upload must not run in
+//! the name of the server.
 //!
-//! A client that has a part of a file already asks for the rest (`Range`), on condition that it is still the same file (`If-Range`).
+//! A client that has a part of a file already asks for the rest (`Range`), on condition that it is
+//! still the same file (`If-Range`).
 
 use std::fmt::{self, Write};
 use std::io;
@@ -29,7 +31,7 @@ pub struct Attachment {
     read: Read,
 }
 
-/// What of a file a request asks for.
+/// The part of a file that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     Whole,
@@ -99,8 +101,8 @@ impl fmt::Debug for Attachment {
     }
 }
 
-/// What a request asks for of a file of this tag and length. Several parts at once, or a header that cannot be read, are answered with all
-/// of it.
+/// The part that a request asks for, of a file with this tag and length. A request for several
+/// parts at once, or with an unreadable header, gets the whole file.
 fn of_request(headers: &HeaderMap, tag: &str, length: u64) -> Asked {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_known = |tags: &str| {
@@ -123,8 +125,8 @@ fn of_request(headers: &HeaderMap, tag: &str, length: u64) -> Asked {
     }
 }
 
-/// What tells a browser to save a file under a name (RFC 6266), which is quoted where it is no plain word, and encoded where it is not
-/// ASCII.
+/// The header that tells a browser to save a file under a name (RFC 6266). The name is quoted
+/// unless it is a plain word, and encoded unless it is ASCII.
 #[must_use]
 pub fn disposition(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -149,8 +151,9 @@ pub fn disposition(name: &str) -> String {
     disposition
 }
 
-/// A name in ASCII for programs that read no other: accents go, and letters that are joined come apart (NFKD, as in MLflow). One of which
-/// nothing is left, or nothing but its ending, is a download.
+/// A name in ASCII for programs that read no other. Accents are dropped, and joined letters come
+/// apart (NFKD, as in MLflow). If nothing is left of the name but an ending, it is called a
+/// download.
 fn fallback(name: &str) -> String {
     let decomposed = DecomposingNormalizerBorrowed::new_nfkd().normalize(name);
     let ascii: String = decomposed.chars().filter(|character| (' '..='~').contains(character)).collect();

@@ -1,4 +1,4 @@
-//! Endpoints: what a request asks for, what that needs, and doing it.
+//! Endpoints: each reads its input from a request, names its needs, and acts.
 
 use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
@@ -21,21 +21,22 @@ static TURNS: LazyLock<Semaphore> =
 
 /// The store of a function.
 pub trait Store: Clone + Send + Sync + 'static {
-    /// The table, in which the router looks up what a request names.
+    /// The table, in which the router looks up the entities that a request names.
     fn table(&self) -> &Table;
 
-    /// Leaves out of a scope what clients are shown no longer, although it is still in the table. All requests go through this.
+    /// Leaves out of a scope the expired entities, although they are still in the table. All
+    /// requests go through this.
     fn only_shown(&self, scope: Scope) -> impl Future<Output = Result<Scope>> + Send {
         std::future::ready(Ok(scope))
     }
 }
 
-/// What one request asks for. The router authenticates the caller, reads the endpoint from the request, authorizes what it needs, and
-/// lets it act.
+/// One request to an endpoint. The router authenticates the caller, reads the endpoint from the
+/// request, authorizes its needs, and lets it act.
 pub trait Endpoint: Sized + Send + 'static {
     /// The store of the function.
     type Store: Store;
-    /// What it answers.
+    /// Its answer.
     type Answer: IntoAnswer;
 
     /// Reads the request: fields and checks in MLflow's order. From here on, ids are types.
@@ -51,12 +52,12 @@ pub trait Endpoint: Sized + Send + 'static {
     fn act(self, scope: &Scope, store: &Self::Store) -> impl Future<Output = Result<Self::Answer>> + Send;
 }
 
-/// What one request asks for whose body may be longer than memory: an [`Endpoint`] that gets the body as a stream, once the caller is known
-/// and allowed to send it.
+/// One request whose body may be longer than memory. It is an [`Endpoint`] that gets the body as a
+/// stream, once the caller is known and allowed to send it.
 pub trait Upload: Sized + Send + 'static {
     /// The store of the function.
     type Store: Store;
-    /// What it answers.
+    /// Its answer.
     type Answer: IntoAnswer;
 
     /// Reads the request without its body.
@@ -77,7 +78,7 @@ pub trait Upload: Sized + Send + 'static {
     ) -> impl Future<Output = Result<Self::Answer>> + Send;
 }
 
-/// What all requests to a function share.
+/// The parts that all requests to a function share.
 #[derive(Clone)]
 pub struct Frame<S> {
     pub(crate) store: S,
@@ -137,7 +138,7 @@ pub(crate) async fn serve_upload<E: Upload>(
 }
 
 impl<S: Store> Frame<S> {
-    /// Who sent a request to a row with this permission. Nobody is asked of one that is open.
+    /// The sender of a request to a row with this permission. An open row does not ask for one.
     pub(crate) async fn authenticate(&self, permission: Permission, arrived: &Arrived) -> Result<Identity> {
         match permission {
             Permission::Open => Ok(Identity::somebody()),
@@ -153,7 +154,7 @@ impl<S: Store> Frame<S> {
 
     async fn enter(&self, identity: Identity, permission: Permission, needs: &Needs) -> Result<Scope> {
         if !needs.include(permission) {
-            // A defect: what nothing guards would be open to everybody.
+            // A defect: an endpoint that nothing guards would be open to everybody.
             return Err(Error::internal(format!("the row says {permission:?}, the endpoint {needs:?}")));
         }
         let scope = Scope::enter(&self.authorizer, identity, self.store.table(), needs).await?;
@@ -161,9 +162,9 @@ impl<S: Store> Frame<S> {
     }
 }
 
-/// Hands the room back with what was read.
+/// Reads an endpoint from a request, and hands its room back.
 async fn read<E: Endpoint>(request: Request, room: BodyRoom) -> Result<(E, BodyRoom)> {
-    // What is compressed may become a thousand times as long.
+    // A compressed body may become a thousand times as long.
     if request.body.len() < READ_ASIDE && request.header("content-encoding").is_none() {
         return Ok((E::read(&request)?, room));
     }

@@ -1,4 +1,4 @@
-//! What is the same for the paths of all routers: slashes that are doubled, and `OPTIONS`.
+//! Rules for the paths of all routers: doubled slashes, and `OPTIONS`.
 
 use std::convert::Infallible;
 
@@ -13,10 +13,11 @@ use tower::{ServiceExt, service_fn};
 
 use crate::answer::UnknownPath;
 
-/// The router as clients reach it, which are given a base URL and put their paths behind it.
+/// The router as clients reach it. They are given a base URL and append their paths to it.
 ///
 /// - Where the base URL ends in a slash, paths begin with two. They are as those with one.
-/// - Where slashes are doubled further inside, a path that would be known without that leads there (308), as in MLflow.
+/// - Where slashes are doubled further inside, a path that would be known without that leads
+///   there (308), as in MLflow.
 /// - `OPTIONS` of a path that is known says which methods it has.
 pub fn front(router: Router) -> Router {
     Router::new().fallback_service(service_fn(move |request| answer(router.clone(), request)))

@@ -21,20 +21,21 @@ use crate::room::{BodyRoom, Compression, PATIENCE, SMALL};
 /// Longest body that is read into memory, in bytes. MLflow has no limit of its own; a Lambda gets at most 6 MB.
 pub(crate) const LONGEST_BODY: usize = 32 << 20;
 
-/// How long a client may send nothing in the midst of a body: what it has sent takes the room of others.
+/// How long a client may send nothing in the middle of a body: the received part takes room that
+/// others need.
 const STILL: Duration = Duration::from_secs(10);
-/// How long it may take in all: who sends a byte now and then takes as much room.
+/// How long it may take in all: a client that sends a byte now and then takes as much room.
 const SLOWEST: Duration = Duration::from_mins(1);
 
-/// How long a client may send nothing in the midst of a file. It takes room, too; but files are long, lines are slow, and none is to be sent anew
-/// because of a pause.
+/// How long a client may send nothing in the middle of a file. It takes room, too. But files are
+/// long and lines are slow, and a pause should not force a client to send a file again.
 const STALLED: Duration = Duration::from_mins(1);
 
 /// A request, but for its body.
 pub(crate) struct Incoming {
-    /// What says who sent it.
+    /// The headers and facts that identify the sender.
     pub(crate) arrived: Arrived,
-    /// What an endpoint gets to see of it.
+    /// The part of it that an endpoint gets.
     pub(crate) request: Request,
     body: Body,
 }
@@ -70,16 +71,18 @@ impl Incoming {
         Ok(Self { arrived: Arrived::of(&parts), request, body })
     }
 
-    /// The request with its body, and the room that it takes in memory, which is to be kept as long as the body or what is made of it.
+    /// The request with its body, and its room in memory. The room is to be kept as long as the
+    /// body or any value made from it.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED`, where there is no room for too long; a body that is too long, or does not come.
+    /// `RESOURCE_EXHAUSTED`, where there is no room for too long; a body that is too long, or does
+    /// not come.
     pub(crate) async fn whole(self) -> Result<(Request, BodyRoom)> {
         let compression = Compression::named(self.request.header("content-encoding"));
         let length = self.body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         let mut arriving = Arriving::new(self.body, length, STILL, SLOWEST);
         let mut room = BodyRoom::none();
-        // Who does not say how much he sends may send little without room.
+        // A client that does not announce a length may send little without room.
         if length.is_some() || !arriving.collect(SMALL).await? {
             // All that it may take at first, so that nobody waits who has some of it.
             if let Err(error) = room.wait_to_read(length.unwrap_or(LONGEST_BODY).min(LONGEST_BODY)).await {
@@ -110,8 +113,8 @@ impl Incoming {
     /// The body alone.
     ///
     /// # Errors
-    /// `BAD_REQUEST`, where it is not as long as the client has said. API Gateway hands a Lambda what a client calls text as a text, in which
-    /// bytes that are no UTF-8 were replaced.
+    /// `BAD_REQUEST`, where it is not as long as the client has said. If a client declares a text,
+    /// API Gateway hands it to a Lambda as a text. Bytes that are no UTF-8 were replaced in it.
     pub(crate) fn stream(self) -> Result<BodyStream> {
         let length = self.body.size_hint().exact();
         let announced =
@@ -127,7 +130,8 @@ impl Incoming {
     }
 }
 
-/// A body, chunk by chunk, unless it pauses for too long. Only what is waited for is a pause: whoever reads it may take his time.
+/// A body, chunk by chunk, unless it pauses for too long. Only waiting for the client counts as a
+/// pause; the reader may take its time.
 fn chunks(body: Body, still: Duration) -> BoxStream<'static, Result<Bytes>> {
     let chunks = stream::try_unfold(body.into_data_stream(), move |mut body| async move {
         let chunk = timeout(still, body.next()).await.map_err(|_| stalled())?;
@@ -175,7 +179,8 @@ impl Arriving {
         Ok(false)
     }
 
-    /// Reads the rest and forgets it: who is refused while he sends may not see the answer.
+    /// Reads the rest and forgets it: a client that is refused while it sends may not see the
+    /// answer.
     async fn drain(mut self) {
         let _ = timeout(PATIENCE, async { while let Some(Ok(_)) = self.body.frame().await {} }).await;
     }
@@ -208,7 +213,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    /// How much is read of a body of so many bytes, of which one comes after each pause.
+    /// How much is read of a body of so many bytes. Each byte comes after a pause.
     async fn read(
         bytes: usize,
         pause: Duration,

@@ -1,4 +1,4 @@
-//! What a Lambda can answer with.
+//! Limits of a Lambda's answers.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ use crate::front::front;
 
 /// Where an answer is put that a Lambda cannot carry.
 pub trait Aside: Send + Sync {
-    /// Puts an answer there; returns a URL at which whoever has it reads it for a few minutes, as it would have come from the function.
+    /// Puts an answer there, and returns a URL. Everybody who has it can read the answer for a few
+    /// minutes, as it would have come from the function.
     fn put(&self, answer: LongAnswer) -> BoxFuture<'_, mlflow_api::Result<String>>;
 }
 
@@ -47,8 +48,8 @@ pub fn within_lambda(router: Router) -> Router {
     limited(router, None)
 }
 
-/// The same, but a longer answer to a GET is put aside, and the client is sent there (307), as clients follow that with the method and
-/// without their credentials for this server.
+/// The same, but a longer answer to a GET is put aside, and the client is sent there (307). Clients
+/// follow that with the method, and without their credentials for this server.
 pub fn within_lambda_or_aside(router: Router, aside: Arc<dyn Aside>) -> Router {
     limited(router, Some(aside))
 }
@@ -67,9 +68,11 @@ fn limited(router: Router, aside: Option<Arc<dyn Aside>>) -> Router {
     }))
 }
 
-/// Whether the path is not the one that has come. The gateway has decoded it, and the adapter of Lambda reads it as a part of a URL: what
-/// follows a `#` or a `?` is lost, a backslash separates, line breaks and spaces at the end go, and steps upwards are taken. So a caller would
-/// reach another file than the one that he named, and that policies of the gateway were held against.
+/// Whether the path is not the one that was sent. The gateway has decoded it, and the adapter of
+/// Lambda reads it as a part of a URL. The part after a `#` or a `?` is lost, a backslash
+/// separates, line breaks and spaces at the end are cut, and steps upwards are taken. So a caller
+/// would reach another file than the one that he named, and that policies of the gateway were
+/// checked for.
 fn is_misread(request: &Request) -> bool {
     let sent: Vec<u8> = percent_decode_str(request.raw_http_path()).collect();
     let read: Vec<u8> = percent_decode_str(request.uri().path()).collect();

@@ -10,7 +10,8 @@ use tokio::time::{Instant, timeout};
 pub(crate) const SMALL: usize = 64 << 10;
 /// Bytes of bodies that are read, or wait until there is room to work on them: two of the longest.
 const TO_READ: usize = 64 << 20;
-/// Bytes of bodies, decompressed, that are worked on; a longer one is worked on alone. What is made of a body takes up to some ten times as much.
+/// Bytes of bodies, decompressed, that are worked on at a time; a longer one is worked on alone.
+/// The values made from a body take up to some ten times as much.
 const TO_WORK: usize = 16 << 20;
 /// How long a request waits for others to make room, in all. OpenTelemetry's exporter gives up 10 seconds after it began.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,7 +19,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 static READING: Semaphore = Semaphore::const_new(TO_READ);
 static WORKING: Semaphore = Semaphore::const_new(TO_WORK);
 
-/// Room for the body of one request, and what is made of it, until it is dropped.
+/// Room for the body of one request, and the values made from it, until it is dropped.
 pub(crate) struct BodyRoom {
     permit: Option<SemaphorePermit<'static>>,
     /// How long the request may still wait.
@@ -57,7 +58,7 @@ impl BodyRoom {
         self.wait_for(&WORKING, bytes.min(TO_WORK)).await
     }
 
-    /// What it has, it keeps until it gets the other.
+    /// It keeps the room that it has until it gets the other.
     async fn wait_for(&mut self, free: &'static Semaphore, bytes: usize) -> Result<()> {
         if bytes < SMALL {
             self.permit = None;
@@ -73,7 +74,7 @@ impl BodyRoom {
     }
 }
 
-/// What one compressed byte becomes at most, by how deflate is made.
+/// The most bytes that one compressed byte becomes, by the design of deflate.
 const GROWTH: usize = 1_032;
 
 /// How the body of a request is compressed.
@@ -95,7 +96,7 @@ impl Compression {
         }
     }
 
-    /// Bytes that a body has decompressed, at most: gzip ends with the length of what was compressed.
+    /// Bytes that a body has decompressed, at most: gzip ends with the uncompressed length.
     pub(crate) fn of(self, body: &[u8], longest: usize) -> usize {
         match (self, body.last_chunk::<4>()) {
             (Self::Gzip, Some(length)) => {

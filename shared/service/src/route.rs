@@ -19,7 +19,7 @@ type Handler<S> = Arc<dyn Fn(Frame<S>, Incoming) -> BoxFuture<'static, Result<An
 /// The same from a caller and a request that are known, of an endpoint that takes no stream.
 type Calling<S> = Arc<dyn Fn(Frame<S>, Identity, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
-/// Under which paths an endpoint stands.
+/// The paths at which an endpoint is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
     /// `/api/2.0/mlflow/…` and `/ajax-api/2.0/mlflow/…`.
@@ -42,9 +42,9 @@ pub struct Route<S> {
     pub method: &'static str,
     /// Path below those of `paths`.
     pub path: &'static str,
-    /// Under which paths it stands.
+    /// The paths at which it is served.
     pub paths: Paths,
-    /// What the caller needs to be allowed.
+    /// The permission that the caller needs.
     pub permission: Permission,
     /// After how many seconds a client is to come back that was throttled.
     pub(crate) come_back_after: RangeInclusive<u16>,

@@ -57,8 +57,8 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
         .layer(axum::middleware::map_response(protected))
 }
 
-/// The answer for a path that no row has. Whoever has to sign in is asked to do so first, as by MLflow: clients that are known take the 404 for
-/// an endpoint that the server does not have.
+/// The answer for a path that no row has. A caller who has to sign in is asked to do so first, as
+/// by MLflow. Known clients take the 404 for an endpoint that the server does not have.
 async fn unknown(authorizer: Arc<dyn Authorizer>, request: HttpRequest) -> Response {
     let (parts, _) = request.into_parts();
     if OPEN.iter().any(|open| parts.uri.path().starts_with(open)) {
@@ -75,7 +75,7 @@ pub fn no_rows() -> Router {
     Router::new().fallback(|| async { html_unknown_path() })
 }
 
-/// The routers of several functions as one. What none of them knows, the first answers.
+/// The routers of several functions as one. The first answers paths that none of them knows.
 pub fn joined(first: Router, others: impl IntoIterator<Item = Router>) -> Router {
     others.into_iter().fold(first, |joined, other| joined.merge(other.reset_fallback()))
 }
@@ -90,7 +90,8 @@ fn method_filter(method: &str) -> MethodFilter {
     }
 }
 
-/// Files are sent as they are, most are compressed already; and of what is compressed, nobody could ask for a part.
+/// Files are sent as they are: most are compressed already, and nobody could ask for a part of a
+/// compressed answer.
 fn is_no_file(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     !headers.contains_key(CONTENT_DISPOSITION)
 }
@@ -103,11 +104,11 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
     error_response(&Error::internal(text))
 }
 
-/// What is said to a browser about each answer: that it is what it is called, and that it is not kept.
+/// Adds headers for browsers to each answer: its type is as declared, and it is not to be cached.
 async fn protected(mut response: Response<Body>) -> Response<Body> {
     let header = http::HeaderValue::from_static("nosniff");
     response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, header);
-    // What one caller may see is for nobody else, and not for long.
+    // An answer for one caller is for nobody else, and not for long.
     response.headers_mut().entry(CACHE_CONTROL).or_insert(http::HeaderValue::from_static("no-store"));
     response
 }
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Answers what it was asked.
+    /// Answers its input.
     struct Echo {
         fail: Option<String>,
         body: String,
@@ -358,7 +359,7 @@ mod tests {
         }
     }
 
-    /// In release builds, too: no `debug_assert` stands between a row and everybody.
+    /// In release builds, too: the guard is more than a `debug_assert`.
     #[tokio::test]
     async fn a_row_that_is_guarded_does_not_answer_where_nothing_is_needed() {
         let routes = vec![

@@ -1,4 +1,4 @@
-//! Routers that are no function's: who asks them has to be known, too.
+//! Routers that belong to no function: their callers have to be known, too.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use mlflow_api::Result;
 
 use crate::answer::error_response;
 
-/// What everybody may have, as with MLflow (`_UNPROTECTED_PATH_PREFIXES`): a page that asks who somebody is has its own files.
+/// Paths that are open to everybody, as with MLflow (`_UNPROTECTED_PATH_PREFIXES`): the page for
+/// signing in has its own files.
 pub(crate) const OPEN: [&str; 2] = ["/static-files/", "/favicon.ico"];
 
 /// The same router for those who are known to the authorizer, but for the files of the page.

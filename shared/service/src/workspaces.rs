@@ -10,10 +10,11 @@ use mlflow_api::{Error, ErrorCode, Result};
 
 use crate::answer::error_response;
 
-/// What clients ask first, whatever workspace they mean.
+/// The first request of clients, in any workspace.
 const SERVER_INFO: &str = "/mlflow/server-info";
 
-/// The router, which refuses requests that name a workspace: whoever means one must not write into another. All paths, known or not.
+/// The router, which refuses requests that name a workspace, as such a request must not write into
+/// another one. All paths, known or not.
 pub fn without_workspaces(router: Router) -> Router {
     router.layer(from_fn(refuse))
 }

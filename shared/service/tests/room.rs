@@ -1,4 +1,4 @@
-//! How much of what many clients send at once is in memory.
+//! How much memory the bodies of many clients take at once.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -144,7 +144,8 @@ async fn large_bodies_of_many_clients_wait_for_room() {
     END.notify_one();
     assert_eq!(holder.await.unwrap().status(), StatusCode::OK);
 
-    // Two who do not say how much they send, and do not end; who says so little needs no room.
+    // Two clients do not announce a length, and do not end. A client that sends little that way
+    // needs no room.
     let (begun, end) = (Arc::new(Semaphore::new(0)), Arc::new(Notify::new()));
     let senders = [(); 2].map(|()| send("0", "identity", unfinished(begun.clone(), end.clone())));
     let senders = tokio::spawn(join_all(senders));

@@ -15,13 +15,14 @@ use crate::Span;
 use crate::ids::hex;
 use crate::values::{decoded, dictionary};
 
-/// The span as `traces/get` and `traces/batchGet` answer it: OpenTelemetry's message in JSON, with the names of the `.proto` file, ids
-/// in base64, integers as numbers. What has its default value is not there.
+/// The span as `traces/get` and `traces/batchGet` answer it: OpenTelemetry's message in JSON, with
+/// the names of the `.proto` file, ids in base64, integers as numbers. Fields with default values
+/// are left out.
 ///
-/// What the JSON text of an attribute becomes is in memory while that attribute is written, and nothing else of the answer: it may be some ten times
-/// as long.
+/// An attribute's value, parsed from its JSON text, is only in memory while that attribute is
+/// written: it may be some ten times as long.
 pub fn json(span: &Span) -> impl Serialize {
-    // MLflow leaves out links to what is no trace's and no span's id.
+    // MLflow leaves out links with impossible ids of traces or spans.
     let links = span.links.iter().filter(|link| link.trace_id.len() == 16 && link.span_id.len() == 8);
     let status = span.status.as_ref();
     Answer {
@@ -122,7 +123,8 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// An attribute of a span: what its JSON text says. What is no JSON stays as it is, and what is empty is nothing.
+/// An attribute of a span: the value of its JSON text. A text that is no JSON stays as it is, and
+/// an empty one is null.
 struct Loaded<'a>(&'a KeyValue);
 
 impl Serialize for Loaded<'_> {
@@ -186,7 +188,7 @@ impl Serialize for Value<'_> {
     }
 }
 
-/// Protobuf's JSON has words for what JSON has no numbers for.
+/// Protobuf's JSON has words for values that are no numbers in JSON.
 fn word(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),

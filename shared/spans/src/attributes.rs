@@ -10,7 +10,8 @@ use crate::values::{decoded, entry, message};
 /// The trace's id, in MLflow's form.
 pub(crate) const REQUEST_ID: &str = "mlflow.traceRequestId";
 
-/// Attributes in their order. A text is what Python's `str` holds, as a rule JSON; anything else was taken over from an event as it was.
+/// Attributes in their order. A text is the content of Python's `str`, as a rule JSON; anything
+/// else was taken over from an event as it was.
 pub(crate) type Attributes = IndexMap<String, Json>;
 
 /// The JSON text that MLflow makes of a value.
@@ -18,13 +19,14 @@ pub(crate) fn dumped(value: &Json) -> Json {
     Json::Text(value.print_unicode())
 }
 
-/// What an exporter sent, each value as a JSON text.
+/// The attributes of an exporter, each value as a JSON text.
 pub(crate) fn received(attributes: &[KeyValue]) -> Attributes {
     attributes.iter().map(|attribute| (attribute.key.clone(), dumped_once(decoded(attribute.value.as_ref())))).collect()
 }
 
-/// The JSON text of a value; a text that is JSON of a text, a list or a dictionary already stays as it is (`sanitize_attributes`).
-/// Not so that of a number: whoever sends "1" means the text.
+/// The JSON text of a value. A text that is JSON of a text, a list or a dictionary already stays as
+/// it is (`sanitize_attributes`). The JSON of a number does not: a client that sends "1" means the
+/// text.
 fn dumped_once(value: Json) -> Json {
     match value {
         Json::Text(text) if is_dumped(&text) => Json::Text(text),
@@ -49,7 +51,7 @@ pub(crate) fn value_of(span: &Span, key: &str) -> Option<Json> {
     Some(decoded(found.value.as_ref()))
 }
 
-/// A kept attribute as a text: what its JSON says if that is one, else the JSON itself.
+/// A kept attribute as a text: the text that its JSON holds, or else the JSON itself.
 pub(crate) fn text_of(span: &Span, key: &str) -> Option<String> {
     value_of(span, key).map(text)
 }

@@ -1,4 +1,4 @@
-//! What filters, metrics and lists ask of a span.
+//! The fields of a span that filters, metrics and lists need.
 
 use mlflow_api::Json;
 use mlflow_api::limits::truncated;
@@ -12,7 +12,7 @@ use crate::translate::{keys, parsed};
 /// Characters of the name of a model or of its provider.
 const MODEL_NAME: usize = 500;
 
-/// What MLflow's store has columns for.
+/// The fields that MLflow's store has columns for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts<'a> {
     /// Its id, in hex.
@@ -21,7 +21,8 @@ pub struct Facts<'a> {
     pub parent_id: Option<String>,
     /// Its name.
     pub name: &'a str,
-    /// Its type as it is shown, so that filters find it: also what was added for other SDKs, which MLflow's filters do not find.
+    /// Its type as it is shown, so that filters find it. That includes types that were added for
+    /// other SDKs, which MLflow's filters do not find.
     pub span_type: Option<String>,
     /// `OK`, `ERROR` or `UNSET`.
     pub status: &'static str,
@@ -31,9 +32,9 @@ pub struct Facts<'a> {
     pub end_ns: Option<u64>,
     /// The model it called.
     pub model: Option<String>,
-    /// Who runs the model.
+    /// The provider that runs the model.
     pub provider: Option<String>,
-    /// Cost in US dollars of what was given to the model, of what it made, and of both.
+    /// Cost in US dollars of the model's input, of its output, and of both.
     pub cost: [Option<f64>; 3],
 }
 

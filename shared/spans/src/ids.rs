@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// What every id of a trace begins with, if it was made from OpenTelemetry's.
+/// The beginning of every id of a trace that was made from OpenTelemetry's.
 const PREFIX: &str = "tr-";
 
 /// MLflow's id of a trace: `tr-` and the id in hex.
@@ -30,7 +30,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// An id as a number of so many bytes: shorter ones are filled up, longer ones are taken if what is too much is zero.
+/// An id as a number of `N` bytes: shorter ones are filled up, and longer ones are accepted if
+/// their extra bytes are zero.
 pub(crate) fn sized<const N: usize>(id: &[u8]) -> Option<[u8; N]> {
     let significant = &id[id.iter().position(|byte| *byte != 0).unwrap_or(id.len())..];
     let mut sized = [0; N];

@@ -15,8 +15,9 @@ use crate::values::{dictionary, entry, message};
 /// The name under which MLflow shows which program sent a root.
 const SERVICE_NAME: &str = "service.name";
 
-/// Makes of a span what MLflow's store would: attributes as JSON texts, what only some SDKs name translated, ids of full length, and
-/// nothing that MLflow drops (the kind, the state, counts of what was dropped). `service` is set on a root. Returns its trace's id with it.
+/// Converts a span as MLflow's store would. Attributes become JSON texts, names of some SDKs are
+/// translated, and ids get their full length. Fields that MLflow drops are dropped (the kind, the
+/// state, counts of dropped data). `service` is set on a root. Returns its trace's id with it.
 pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<([u8; 16], Span), Refusal> {
     if sent.trace_id.is_empty() || sent.span_id.is_empty() {
         return Err(Refusal::new(422, "Cannot convert OpenTelemetry span to MLflow span"));

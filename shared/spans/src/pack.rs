@@ -14,20 +14,21 @@ use zstd::stream::write::Encoder;
 
 use crate::Span;
 
-/// Bytes that what was packed may have: a little more than an export of a trace that is read.
+/// Most bytes before packing: a little more than the largest readable export of a trace.
 pub(crate) const LARGEST: usize = 64 << 20;
 
 /// zstd's default. Higher levels gain some percent on an export of some KB, and take several times as long.
 const LEVEL: i32 = 3;
 
-/// The first byte of what is packed: which dictionary it was packed with.
+/// The first byte of packed spans. It names the dictionary that they were packed with.
 const FORMAT: u8 = 1;
 
 /// The number of the field of a `ScopeSpans` that has the spans.
 const SPANS: u32 = 2;
 
-/// What spans of the usual SDKs look like; a small export becomes a quarter smaller with it. It is never changed, as what was packed with it
-/// cannot be read without it: another one gets a format of its own. It is the message that was made of `tests/fixtures/typical.json`.
+/// A sample of spans of the usual SDKs; a small export becomes a quarter smaller with it. It is
+/// never changed, as spans that were packed with it cannot be read without it. Another dictionary
+/// gets a format of its own. It is the message made from `tests/fixtures/typical.json`.
 const DICTIONARY: &[u8] = include_bytes!("dictionary.bin");
 
 static ENCODING: LazyLock<EncoderDictionary<'static>> = LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, LEVEL));
@@ -36,7 +37,7 @@ static DECODING: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| Decoder
 /// The spans of one export, compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// What was compressed, cut into parts; nearly always one. They belong together in this order.
+    /// The compressed bytes, cut into parts; nearly always one. They belong together in this order.
     pub parts: Vec<Vec<u8>>,
 }
 
@@ -93,7 +94,8 @@ pub fn unpack(joined: &[u8]) -> Result<Vec<Span>, Unreadable> {
     unpack_within(joined, &mut LARGEST.clone())?.ok_or(Unreadable)
 }
 
-/// The same, as long as they take no more than these bytes, of which what they take is subtracted; else nothing.
+/// The same, as long as they take no more than `left` bytes, and `None` if they take more. Their
+/// size is subtracted from `left`.
 pub fn unpack_within(joined: &[u8], left: &mut usize) -> Result<Option<Vec<Span>>, Unreadable> {
     let mut message = Vec::new();
     let frame = joined.strip_prefix(&[FORMAT]).ok_or(Unreadable)?;
@@ -104,8 +106,9 @@ pub fn unpack_within(joined: &[u8], left: &mut usize) -> Result<Option<Vec<Span>
     of_message(&message).map(Some)
 }
 
-/// All spans of a trace, of its exports in the order in which they came: of spans with the same id the last. As MLflow sorts them,
-/// roots come first, then what began earlier, then what came earlier.
+/// All spans of a trace, from its exports in the order in which they came. Of several spans with
+/// one id, the last counts. As in MLflow, roots come first, then spans that began earlier, then
+/// those that came earlier.
 #[must_use]
 pub fn join(exports: impl IntoIterator<Item = Vec<Span>>) -> Vec<Span> {
     let latest: IndexMap<Vec<u8>, Span> =

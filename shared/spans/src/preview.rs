@@ -6,14 +6,14 @@ use mlflow_api::limits::truncated;
 /// Characters of a preview.
 const LONGEST: usize = 1000;
 
-/// What failed, so that there is no preview: a text that is something else.
+/// There is no preview, as a text has an unexpected form.
 pub(crate) struct Odd;
 
 /// The preview of an attribute: of a chat the text of its last message from `role`, of anything else its JSON.
 pub(crate) fn preview(value: &Json, role: &str) -> Result<String, Odd> {
     let (text, parsed) = match value {
         Json::Text(text) => (text.clone(), crate::text::read(text)),
-        // MLflow prints a dictionary, and cannot do with a list what it tries.
+        // MLflow prints a dictionary, and fails for a list.
         Json::Object(_) => (value.print(), Some(value.clone())),
         _ => return Err(Odd),
     };

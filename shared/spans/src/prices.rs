@@ -1,6 +1,7 @@
-//! What tokens cost, by the catalogue of prices that comes with MLflow.
+//! The cost of tokens, by the catalogue of prices that comes with MLflow.
 //!
-//! MLflow's server asks the internet for a newer catalogue first, once a day for each provider; this one does not.
+//! MLflow's server asks the internet for a newer catalogue first, once a day for each provider;
+//! this one does not.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,8 +10,9 @@ use mlflow_api::Json;
 
 use crate::translate::keys;
 
-/// A line for each model: its name and five prices in US dollars for a million tokens, each of which may be missing; before them a line
-/// `[provider]`. `tests/compare/record_prices.py` writes it.
+/// A line per model: its name and five prices in US dollars for a million tokens. Each price may be
+/// missing. Lines of a provider follow a line `[provider]`. `tests/compare/record_prices.py` writes
+/// it.
 const CATALOGUE: &str = include_str!("prices.tsv");
 
 /// Prices of one token.
@@ -116,7 +118,7 @@ impl Tokens {
         (tokens.input != 0.0 || tokens.output != 0.0).then_some(tokens)
     }
 
-    /// Of what was given to the model, and of what it made. What is in the cache is part of what was given.
+    /// The cost of the model's input, and of its output. Cached tokens are part of the input.
     fn cost(&self, price: Price) -> (f64, f64) {
         let rate = price.input.unwrap_or_default();
         let creation_rate = price.cache_creation.unwrap_or(rate);

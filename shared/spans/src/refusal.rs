@@ -7,7 +7,7 @@ use serde_json::json;
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
-    /// What went wrong.
+    /// The reason.
     pub detail: String,
 }
 

@@ -1,4 +1,4 @@
-//! What spans say about their trace, as MLflow's store works it out when it logs them.
+//! Facts about a trace from its spans, as MLflow's store derives them when it logs the spans.
 
 use indexmap::IndexMap;
 use mlflow_api::{Json, Result, limits};
@@ -20,7 +20,7 @@ const TAG: &str = "mlflow.traceTag.";
 /// The tag that is the trace's name.
 const NAME_TAG: &str = "mlflow.traceName";
 
-/// What spans of one trace say about it.
+/// Facts about a trace from its spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// When the first of them began, in milliseconds since 1970.
@@ -29,7 +29,7 @@ pub struct Summary {
     pub end_ms: Option<i64>,
     /// How many they are.
     pub spans: usize,
-    /// What the root says, if it is among them.
+    /// The facts of the root, if it is among them.
     pub root: Option<Root>,
     /// The session that the trace belongs to.
     pub session: Option<String>,
@@ -37,22 +37,22 @@ pub struct Summary {
     pub user: Option<String>,
     /// The trace's name, if the root says one.
     pub trace_name: Option<String>,
-    /// Tags that the root says. They win over what the sender says about itself.
+    /// Tags of the root. They win over those of the sender's resource.
     pub tags: Vec<(String, String)>,
     /// Tokens and cost.
     pub usage: Usage,
 }
 
-/// What the root of a trace says.
+/// The facts of a trace's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     /// The span's name.
     pub name: String,
     /// How the trace ended.
     pub state: State,
-    /// What it was asked for, in short.
+    /// Its input, in short.
     pub request_preview: Option<String>,
-    /// What it answered, in short.
+    /// Its output, in short.
     pub response_preview: Option<String>,
 }
 
@@ -81,8 +81,8 @@ impl State {
     }
 }
 
-/// Works it out: of the spans of one export, or of all spans of a trace. An error is MLflow's for what is too long, and nothing of the
-/// export is to be stored.
+/// The summary of the spans of one export, or of all spans of a trace. An error is MLflow's for
+/// spans that are too long. Nothing of the export is to be stored then.
 pub fn summarize(spans: &[Span]) -> Result<Summary> {
     let start = spans.iter().map(|span| span.start_time_unix_nano).min().unwrap_or_default();
     let end = spans.iter().map(|span| span.end_time_unix_nano).max().filter(|end| milliseconds(*end) > 0);
@@ -97,7 +97,7 @@ pub fn summarize(spans: &[Span]) -> Result<Summary> {
         tags: Vec::new(),
         usage: Usage::default(),
     };
-    // Of all roots, of which a trace may have many thousands.
+    // Of all roots: a trace may have many thousands.
     let mut tags = IndexMap::new();
     for span in spans {
         summary.usage.add(span);

@@ -5,7 +5,7 @@ use mlflow_api::Json;
 /// Values in one JSON text, about. Each takes about 64 bytes in memory and at least two in the text: more of them would fill a server's.
 const MOST: usize = 2_000_000;
 
-/// What a text is the JSON of; nothing where it is none, or has more values than are read.
+/// The value of a JSON text; `None` where it is no JSON, or has more values than are read.
 pub(crate) fn read(text: &str) -> Option<Json> {
     // As a rule, a text is too short for that.
     if text.len() > MOST && values(text) > MOST {
@@ -43,7 +43,7 @@ mod tests {
         let list = |values: usize| format!("[{}0]", "0,".repeat(values));
         assert!(read(&list(MOST - 1)).is_some());
         assert_eq!(read(&list(MOST)), None);
-        // What is in a string is none of its values.
+        // The content of a string does not count as values.
         assert!(read(&format!("\"{}\\\"\"", "1,[".repeat(MOST))).is_some());
         assert_eq!(read("{\"a\": [1, {}]}"), Json::parse_lossy("{\"a\": [1, {}]}"));
         assert_eq!(values("{\"a,\\\",\": [1, {}]}"), 5);

@@ -1,7 +1,8 @@
-//! Tokens and cost of a trace, of those of its spans.
+//! Tokens and cost of a trace, from those of its spans.
 //!
-//! Some SDKs count on each call of a model, some on the agent above, and some on both. So what is below a span that counts is not counted
-//! again. That needs the tree: a [`Usage`] keeps every span's place in it, and two of one trace can be merged.
+//! Some SDKs count on each call of a model, some on the agent above, and some on both. So spans
+//! below one that counts are not counted again. That needs the tree: a [`Usage`] keeps every span's
+//! place in it, and two of one trace can be merged.
 
 use std::collections::HashMap;
 
@@ -33,7 +34,7 @@ pub struct Usage {
     nodes: IndexMap<Vec<u8>, Node>,
 }
 
-/// What one span says.
+/// The usage of one span.
 #[derive(Clone, Debug, PartialEq)]
 struct Node {
     parent: Vec<u8>,
@@ -57,12 +58,12 @@ impl Usage {
         self.nodes.values().all(|node| node.tokens.is_none() && node.cost.is_none())
     }
 
-    /// Adds what came later; of spans with the same id that counts.
+    /// Adds later spans; of several with the same id, the later one counts.
     pub fn merge(&mut self, later: Self) {
         self.nodes.extend(later.nodes);
     }
 
-    /// What has been counted, each with its name; nothing where no span counts.
+    /// The counts, each with its name; empty where no span counts.
     #[must_use]
     pub fn token_counts(&self) -> Vec<(&'static str, i64)> {
         let sums = self.sums(&COUNTS, |node| node.tokens.as_ref());
@@ -73,7 +74,7 @@ impl Usage {
         counts.collect()
     }
 
-    /// The cost in US dollars, each part with its name; nothing where no span says what it cost.
+    /// The cost in US dollars, each part with its name; empty where no span has a cost.
     #[must_use]
     pub fn costs(&self) -> Vec<(&'static str, f64)> {
         let sums = self.sums(&COSTS, |node| node.cost.as_ref());
@@ -133,7 +134,7 @@ fn printed(object: Object) -> Option<String> {
     (!object.is_empty()).then(|| Json::Object(object).print())
 }
 
-/// A number as Python adds them up. What is none is left out.
+/// A number as Python adds them up. Other values are left out.
 #[derive(Clone, Copy, Debug)]
 enum Sum {
     Integer(i128),

@@ -4,7 +4,7 @@ use mlflow_api::{Json, python};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 
-/// What MLflow decodes a value to; bytes, which JSON does not have, as Python prints them.
+/// The value that MLflow decodes; bytes, which JSON does not have, as Python prints them.
 pub(crate) fn decoded(value: Option<&AnyValue>) -> Json {
     match value.and_then(|value| value.value.as_ref()) {
         None => Json::Null,

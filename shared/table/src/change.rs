@@ -1,20 +1,20 @@
-//! Changes that depend on what was read: planned, sent on condition that nothing has changed since, and planned anew where somebody
-//! else was faster.
+//! Changes that depend on data that was read. They are planned, and sent on condition that nothing
+//! has changed since. If another request was faster, they are planned again.
 
 use clock::Moment;
 
 use crate::{Failure, Item, Reason, Result, Retry, Table, Write};
 
-/// What a plan comes to.
+/// The result of planning.
 #[derive(Debug)]
 pub enum Plan<T> {
     /// Send these writes together, and answer so once they are made.
     Write(Vec<Write>, T),
-    /// Make this item, with these writes beside it, as [`Table::create`] does.
+    /// Make this item together with these writes, as [`Table::create`] does.
     Create(Item, Vec<Write>, T),
     /// There is nothing to write; the answer.
     Done(T),
-    /// What was read was not of one moment: plan anew.
+    /// The data was not read at one moment: plan again.
     Again,
 }
 
@@ -62,7 +62,7 @@ impl Attempts {
         Ok(())
     }
 
-    /// Begins to count anew: a part of the change was made.
+    /// Begins a new count, as a part of the change was made.
     pub fn progressed(&mut self) {
         (self.made, self.begun) = (0, Moment::now());
     }
@@ -75,11 +75,13 @@ impl Table {
         Attempts { retry: self.retry, what, made: 0, begun: Moment::now() }
     }
 
-    /// Changes `what` (such as "a model"): sends what `plan` plans until no condition is refused, and returns its answer. `plan` is told
-    /// why the attempt before was refused; what it reads, it has to read anew.
+    /// Changes `what` (such as "a model"): sends the writes of `plan` until no condition is
+    /// refused, and returns its answer. `plan` is told why the previous attempt was refused. It has
+    /// to read its data again each time.
     ///
     /// # Errors
-    /// Those of `plan`, which end the attempts, of the writes but for refused conditions, and of [`Attempts::next`].
+    /// Those of `plan`, which end the attempts, of the writes but for refused conditions, and of
+    /// [`Attempts::next`].
     pub async fn change<T, E, F>(
         &self,
         what: &'static str,

@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_mins(20);
 /// Partitions remembered at a time.
 const MOST_REMEMBERED: usize = 1_000;
 
-/// The partitions that are known to be nearly full. Clones share what they know.
+/// The partitions that are known to be nearly full. Clones share this knowledge.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CollectionSizes(
     // A std mutex: nothing is awaited while it is held.

@@ -1,9 +1,10 @@
 //! Making something new: once, or certainly not.
 //!
-//! Clients repeat a request that was answered with a server's error. A creation that was written all the same would then be
-//! there twice. So what is created carries a **nonce**: a random value of its own. Where an answer was lost, the nonce tells our
-//! item from any other's, even if it was changed meanwhile. Where it cannot be found, nobody knows, and the client is told so in
-//! an answer that it does not repeat ([`Failure::Unknown`], `docs/adr/0017-creations.md`).
+//! Clients repeat a request that was answered with a server's error. A creation that was written
+//! all the same would then be there twice. So each created item carries a **nonce**: a random value
+//! of its own. Where an answer was lost, the nonce tells our item from any other's, even if it was
+//! changed meanwhile. If the item cannot be found, the outcome is unknown. Then the client gets an
+//! answer that it does not repeat ([`Failure::Unknown`], `docs/adr/0017-creations.md`).
 
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ impl Table {
             Ok(Some(found)) if is_ours(&found) => Ok(()),
             // A condition refused the last attempt, as it would any that is still on its way.
             Ok(_) if matches!(failure, Failure::Cancelled(_)) => Err(failure),
-            // What is not there yet may still be on its way.
+            // An item that is not there yet may still be on its way.
             outcome => {
                 let cause = format!("{failure:?}; looking for {key:?} afterwards: {}", looked(&outcome));
                 tracing::error!(cause, "it is not known whether something was created");

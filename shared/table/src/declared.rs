@@ -1,5 +1,6 @@
-//! Whether items are what `key-schema` declares of their rows. One that is not cannot be read: without the look, an attribute of a wrong
-//! type would count as missing, and what is missing often means a default.
+//! Checks that items are as `key-schema` declares their rows. Any other item cannot be read.
+//! Without the check, an attribute of a wrong type would count as missing, and a missing one often
+//! means a default.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use key_schema::attributes::{Attribute, Kind};
@@ -10,7 +11,8 @@ use crate::{Failure, Item, Result, Value};
 /// Checks items that were read whole.
 ///
 /// # Errors
-/// [`Failure::Unreadable`] about the first of which an attribute has another type than its row declares, or misses what is required.
+/// [`Failure::Unreadable`] for the first item that lacks a required attribute, or has one of
+/// another type than its row declares.
 pub(crate) fn check<'a>(items: impl IntoIterator<Item = &'a Item>) -> Result<()> {
     // Items of a page are of few rows, mostly of one.
     let mut row: Option<&RowDescription> = None;

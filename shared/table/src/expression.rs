@@ -31,7 +31,7 @@ impl From<(&str, &str)> for Path {
     }
 }
 
-/// What must hold for a write to happen. Its `Debug` has placeholders for values.
+/// A condition that must hold for a write to happen. Its `Debug` has placeholders for values.
 #[derive(Clone, PartialEq)]
 pub enum Condition {
     /// The attribute is there.

@@ -1,4 +1,4 @@
-//! What a caller of the table has to decide on.
+//! The failures that a caller of the table has to decide on.
 
 use std::error::Error as StdError;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use crate::Item;
 /// Result of a call to the table.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Why the table did not do what it was asked.
+/// Why the table did not execute a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// The condition did not hold.
@@ -40,13 +40,13 @@ pub enum Failure {
     Unavailable(String),
     /// Nobody knows whether [`Table::create`](crate::Table::create) made something new: it must not be repeated.
     Unknown(String),
-    /// An item is not what is declared of its row.
+    /// An item is not as its row declares.
     Unreadable(String),
     /// Anything else; a defect of ours.
     Unexpected(String),
 }
 
-/// What one part of a transaction had to do with its cancellation.
+/// The part that one write of a transaction had in its cancellation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
     /// Nothing.
@@ -64,7 +64,7 @@ pub enum Reason {
 }
 
 impl From<Failure> for Error {
-    /// What the client learns when the caller of the table had no better answer.
+    /// The client's error where the caller of the table had no better one.
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Throttled(cause) => Self::throttled(cause),
@@ -200,7 +200,8 @@ pub(crate) fn classify<E: OperationError>(error: &SdkError<E, HttpResponse>) -> 
     }
 }
 
-/// An error and what caused it, as they print themselves. Their `Debug` has the whole answer, items and all.
+/// An error and its causes, as they print themselves. Their `Debug` has the whole answer, items and
+/// all.
 fn printed(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     for cause in causes(error).skip(1) {

@@ -11,7 +11,8 @@ use key_schema::{IndexEntry, IndexKey, Key, KeyRange};
 /// A map of attributes: an item's own, or one nested in it.
 pub type Map = HashMap<String, Value>;
 
-/// An item of the table. Its `Debug` prints the key and the size: what is in it belongs to clients, and has no place in a log.
+/// An item of the table. Its `Debug` prints the key and the size: its content belongs to clients,
+/// and has no place in a log.
 #[derive(Clone, Default, PartialEq)]
 pub struct Item(pub Map);
 
@@ -42,13 +43,13 @@ impl Item {
         self
     }
 
-    /// The item's entry in an index; `None` if it stands there as nothing or as another kind of entry.
+    /// The item's entry in an index; `None` if it has none, or another kind of entry.
     #[must_use]
     pub fn entry<T: IndexEntry>(&self) -> Option<T> {
         self.text(T::INDEX.sort).and_then(T::parse)
     }
 
-    /// Whether the item stands in an index.
+    /// Whether the item is in an index.
     #[must_use]
     pub fn is_in(&self, index: &Index) -> bool {
         self.has(index.sort)
@@ -90,7 +91,8 @@ impl Item {
         self.0.contains_key(name)
     }
 
-    /// About what DynamoDB charges for, in bytes: names and values, three bytes and one an entry for each map.
+    /// The size that DynamoDB charges for, in bytes, about: names and values, three bytes for each
+    /// map, and one per entry.
     #[must_use]
     pub fn size(&self) -> usize {
         map_size(&self.0)

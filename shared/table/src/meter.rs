@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
 
-/// Counts what the calls through one [`crate::Table`] handle consume.
+/// Counts the consumption of calls through one [`crate::Table`] handle.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(
     // A std mutex: nothing is awaited while it is held.
     Arc<Mutex<Usage>>,
 );
 
-/// What was consumed. Capacity units are DynamoDB's: a write unit is 1 KB written, a read unit 4 KB read consistently.
+/// Consumption. Capacity units are DynamoDB's: a write unit is 1 KB written, a read unit 4 KB read
+/// consistently.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Requests sent, repeated attempts included.
@@ -55,13 +56,13 @@ pub(crate) enum Direction {
 }
 
 impl Meter {
-    /// What was counted so far.
+    /// The consumption so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was counted since the last `take`; counting starts anew.
+    /// The usage since the last `take`. Counting starts again.
     pub fn take(&self) -> Usage {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -72,7 +73,8 @@ impl Meter {
         *usage.operations.entry(operation).or_default() += 1;
     }
 
-    /// A write whose condition failed costs what it would have cost the item as it was; the answer does not say so.
+    /// A write whose condition failed costs the units of writing the existing item. The answer does
+    /// not include them.
     pub(crate) fn count_refusal(&self, bytes: usize) {
         let mut usage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         usage.write_units += f64::from(u32::try_from(bytes.div_ceil(1_024).max(1)).unwrap_or(u32::MAX));

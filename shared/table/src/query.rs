@@ -44,7 +44,7 @@ impl Query {
         self
     }
 
-    /// Items as they are, readable or not: for what is to be deleted.
+    /// Items as they are, readable or not, so that they can be deleted.
     #[must_use]
     pub fn for_removal(mut self) -> Self {
         self.for_removal = true;
@@ -74,7 +74,8 @@ impl Query {
 }
 
 impl Table {
-    /// Reads one page: up to 1 MB, or the limit. One request; a read unit per 4 KB of what lies in the range.
+    /// Reads one page: up to 1 MB, or the limit. One request; a read unit per 4 KB of the items in
+    /// the range.
     pub async fn query_page(&self, query: &Query) -> Result<Page> {
         let mut expressions = Expressions::default();
         let (attribute, partition) = query.range.partition();

@@ -5,8 +5,9 @@ use key_schema::KeyRange;
 use crate::{Item, Query, Result, Table};
 
 impl Table {
-    /// Deletes all items of a range, readable or not, page after page; it may be stopped and be repeated. Two requests per page of 25 items or more,
-    /// and one more per further 25; for each item a write unit per KB, at least one, and what reading it costs.
+    /// Deletes all items of a range, readable or not, page after page; it may be stopped and be
+    /// repeated. Two requests per page of 25 items or more, and one more per further 25. Each item
+    /// takes a write unit per KB, at least one, and the units of reading it.
     ///
     /// # Errors
     /// Any [`Failure`](crate::Failure). Some items may be gone then.

@@ -94,7 +94,7 @@ impl Retry {
         clock::sleep(bound.mul_f64(part)).await;
     }
 
-    /// Sends what `request` makes until the outcome is final or the attempts are used up.
+    /// Sends `request` until the outcome is final or the attempts are used up.
     pub(crate) async fn run<T, E, F>(&self, request: impl FnMut() -> F) -> Result<T>
     where
         F: Future<Output = std::result::Result<T, SdkError<E, HttpResponse>>>,

@@ -58,7 +58,7 @@ impl Table {
         Self { meter: Some(meter), ..self.clone() }
     }
 
-    /// The same table; what is read through it is added up in `read_bytes`.
+    /// The same table; the bytes that are read through it are added up in `read_bytes`.
     #[must_use]
     pub fn counting(&self, read_bytes: &ReadBytes) -> Self {
         Self { read_bytes: Some(read_bytes.clone()), ..self.clone() }
@@ -92,7 +92,7 @@ impl Table {
     /// Reads one item, consistently. One request; a read unit per 4 KB.
     ///
     /// # Errors
-    /// [`Failure::Unreadable`] if it is not what is declared of its row, as for every read of whole items.
+    /// [`Failure::Unreadable`] if it is not as its row declares, as for every read of whole items.
     pub async fn get(&self, key: &Key) -> Result<Option<Item>> {
         let answer = self
             .retry
@@ -113,7 +113,7 @@ impl Table {
         Ok(item)
     }
 
-    /// Writes an item, whole, if the condition holds for what was there.
+    /// Writes an item, whole, if the condition holds for the existing one.
     ///
     /// # Errors
     /// [`Failure::Refused`] if the condition does not hold.

@@ -14,7 +14,7 @@ use crate::{Condition, Failure, Item, Result, Table, Update};
 /// One part of a transaction.
 #[derive(Clone, Debug)]
 pub enum Write {
-    /// Writes an item, whole, if the condition holds for what was there.
+    /// Writes an item, whole, if the condition holds for the existing one.
     Put(Item, Condition),
     /// Changes an item.
     Update(Update),

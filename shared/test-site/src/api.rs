@@ -52,7 +52,8 @@ impl Api {
     /// Sends a body to a path.
     pub async fn call_at(&self, method: &str, path: &str, body: String) -> Answer {
         let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
-        // Spans name their experiment in a header. Here it may stand behind the path, where the server does not look.
+        // Spans name their experiment in a header. Here it may be in the path's query, where the
+        // server does not look.
         let request = match path.strip_prefix("/v1/traces") {
             Some(rest) => request.header("x-mlflow-experiment-id", rest.strip_prefix("?experiment=").unwrap_or("0")),
             None => request,
@@ -102,13 +103,13 @@ impl Answer {
         self.body["message"].as_str().unwrap().to_owned()
     }
 
-    /// The refusal of what is not there.
+    /// The refusal of a request for a missing entity.
     #[track_caller]
     pub fn missing(self) {
         self.refused(404, "RESOURCE_DOES_NOT_EXIST");
     }
 
-    /// The refusal of a write to what is deleted.
+    /// The refusal of a write to a deleted entity.
     #[track_caller]
     pub fn refused_as_deleted(self) {
         let message = self.refused(400, "INVALID_PARAMETER_VALUE");

@@ -1,5 +1,5 @@
-//! Whatever becomes of the requests of a creation, and of their answers: what a client is told to repeat did not happen, and
-//! nothing happens twice.
+//! Creations with faults at their requests and answers. If a client is told to repeat a request, it
+//! had no effect, and nothing happens twice.
 
 use embedded_engine::faults::Trouble;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub struct Ground {
     pub faulty: Api,
     /// One whose requests meet none.
     pub other: Api,
-    /// What is created: the body of the request.
+    /// The body of the request.
     pub body: Value,
 }
 
@@ -24,15 +24,15 @@ pub struct Ground {
 pub struct Creation {
     /// Where it is posted to, below `/api/`.
     pub path: &'static str,
-    /// Counts what there is of what is created, of each kind.
+    /// Counts the created entities, of each kind.
     pub count: fn(&Dump) -> Vec<usize>,
-    /// What is added to the counts.
+    /// The amounts that it adds to the counts.
     pub adds: &'static [usize],
 }
 
 impl Creation {
-    /// Tries it with each of its requests in each trouble, alone, with the next one, and with all that follow, each time on a
-    /// new ground.
+    /// Tries the creation with each of its requests in each trouble, each time on a new ground. The
+    /// trouble meets the request alone, with the next one, or with all that follow.
     pub async fn check(self, ground: impl AsyncFn() -> Ground) {
         for trouble in [Trouble::Throttled, Trouble::Disconnected, Trouble::AnswerLost] {
             for calls in [1, 2, u64::MAX] {

@@ -17,7 +17,7 @@ pub fn key_of(item: &Value) -> Key {
     Key { pk: part(PK), sk: part(SK) }
 }
 
-/// Fails if an item holds what is not declared of its row.
+/// Fails if an item has an attribute that its row does not declare.
 pub(crate) fn check_declared(items: &[Value]) {
     let undeclared: Vec<_> = items.iter().flat_map(undeclared).collect();
     assert_eq!(undeclared, Vec::<String>::new());
@@ -49,10 +49,11 @@ pub(crate) fn dump(items: Vec<Value>) -> Dump {
     items.collect()
 }
 
-/// Items that are not as they were: what they are now, or nothing where they are gone. None holds what is not declared of its row.
+/// Items that have changed, in their new state, or `None` where they are gone. None has an
+/// attribute that its row does not declare.
 pub type Changes = BTreeMap<String, Option<Value>>;
 
-/// What has changed since there was this.
+/// The changes since this state.
 pub(crate) fn changes(items: Vec<Value>, before: &Dump) -> Changes {
     let now = dump(items);
     let mut all: Changes = before.keys().filter(|key| !now.contains_key(*key)).map(|key| (key.clone(), None)).collect();

@@ -1,4 +1,4 @@
-//! An authorizer that says what a test says.
+//! An authorizer that decides as a test says.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Lists show what is visible; everything else is asked one by one, by what guards it.
+    /// Lists show the visible entities; every other ask is decided one by one, by its guard.
     pub fn new(visible: Visible, may: impl Fn(&(Action, Guarded)) -> bool + Send + Sync + 'static) -> Self {
         Self::of_asks(visible, move |ask| may(&(ask.action, ask.guard.clone())))
     }
@@ -42,13 +42,13 @@ impl Judge {
         Self { identity, ..self }
     }
 
-    /// Is told what the table says of guards.
+    /// Gets the table's items of guards.
     #[must_use]
     pub fn looking(self) -> Self {
         Self { looks: true, ..self }
     }
 
-    /// Has this written of what is created, renamed or deleted.
+    /// Adds these writes to those that create, rename or delete entities.
     #[must_use]
     pub fn writing(self, writes: impl Fn(&Identity, Event<'_>) -> Vec<Write> + Send + Sync + 'static) -> Self {
         Self { writes: Arc::new(writes), ..self }

@@ -17,9 +17,9 @@ pub const TABLE: &str = "mlflow";
 /// A table of its own in memory.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// What holds the table.
+    /// The engine with the table.
     pub engine: Engine,
-    /// What becomes of requests by [`faulty`](Self::faulty) and [`impatient`](Self::impatient).
+    /// Faults for requests by [`faulty`](Self::faulty) and [`impatient`](Self::impatient).
     pub faults: FaultInjector,
     /// The table without faults.
     pub table: Table,
@@ -33,7 +33,7 @@ impl Site {
         site
     }
 
-    /// A site with an empty table, and a stream for whoever reads it.
+    /// A site with an empty table, and a stream that can be read.
     pub async fn with_stream() -> Self {
         let engine = Engine::memory().unwrap();
         let table = Table::new(engine.client(), TABLE);
@@ -68,19 +68,19 @@ impl Site {
         })
     }
 
-    /// All items, as DynamoDB writes them. None holds what is not declared of its row.
+    /// All items, as DynamoDB writes them. None has an attribute that its row does not declare.
     pub async fn items(&self) -> Vec<Value> {
         let items = self.engine.items(TABLE).await.unwrap();
         dump::check_declared(&items);
         items
     }
 
-    /// The same by their keys, without what differs where a write was repeated.
+    /// The same by their keys, without values that differ where a write was repeated.
     pub async fn dump(&self) -> Dump {
         dump::dump(self.items().await)
     }
 
-    /// What is not as it was when there was this.
+    /// The changes since this state.
     pub async fn changes(&self, before: &Dump) -> Changes {
         dump::changes(self.engine.items(TABLE).await.unwrap(), before)
     }

@@ -78,7 +78,7 @@ impl Block {
         self.count
     }
 
-    /// What tells this state of the block from others.
+    /// Tells this state of the block from others.
     #[must_use]
     pub fn edits(&self) -> i64 {
         self.item.number(EDITS).unwrap_or_default()
@@ -96,7 +96,7 @@ impl Block {
         &self.groups
     }
 
-    /// What overviews ask of its traces, newest first.
+    /// The columns of its traces for overviews, newest first.
     ///
     /// # Errors
     /// An internal one, if it cannot be read.
@@ -124,7 +124,7 @@ impl Block {
     }
 }
 
-/// What cannot be read, as a failure of the table.
+/// The error about an unreadable item, as a failure of the table.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
 pub(crate) fn failed(error: Error) -> Failure {
     Failure::Unexpected(error.to_string())

@@ -24,13 +24,13 @@ pub(crate) fn put_signed(bytes: &mut Vec<u8>, number: i64) {
     put_number(bytes, ((number << 1) ^ (number >> 63)).cast_unsigned());
 }
 
-/// Appends bytes behind their length.
+/// Appends the length of the bytes, and then the bytes.
 pub(crate) fn put_bytes(bytes: &mut Vec<u8>, content: &[u8]) {
     put_count(bytes, content.len());
     bytes.extend_from_slice(content);
 }
 
-/// Takes bytes apart again; nothing where they end too early, or are not what they should be.
+/// Takes bytes apart again; `None` where they end too early or do not have the expected form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// How many there are of something of which each takes a byte at least.
+    /// Reads a count of things that take a byte each at least.
     pub(crate) fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok().filter(|count| *count <= self.0.len())
     }

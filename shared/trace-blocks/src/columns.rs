@@ -1,4 +1,4 @@
-//! What overviews ask of traces, by column: a few bytes of each, and read in about a microsecond.
+//! The columns of traces for overviews: a few bytes of each trace, and read in about a microsecond.
 
 use entities::StoredTrace;
 use entities::attributes::{DURATION, METADATA, STATE, TAGS};
@@ -8,7 +8,7 @@ use mlflow_api::traces::{NAME_TAG, SESSION, TOKEN_USAGE, TraceState};
 use crate::bytes::{Reader, put_bytes, put_count, put_signed};
 use crate::place::Place;
 
-/// What a block has of a trace by column.
+/// The columns that a block has of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreTrace {
     /// Its place.
@@ -50,7 +50,7 @@ fn code(state: TraceState) -> u8 {
     place.and_then(|place| u8::try_from(place).ok()).unwrap_or_default()
 }
 
-/// Columns of traces: one of each kind after the other, since what is alike packs well.
+/// Columns of traces. Values of one kind follow each other, since similar values pack well.
 pub(crate) fn write(traces: &[CoreTrace]) -> Vec<u8> {
     let mut written = Vec::new();
     put_count(&mut written, traces.len());

@@ -1,4 +1,4 @@
-//! Documents of traces as bytes. Their ids stand in the columns.
+//! Documents of traces as bytes. Their ids are in the columns.
 
 use entities::StoredTrace;
 use key_schema::definition::{PK, SK};

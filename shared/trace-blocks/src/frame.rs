@@ -1,16 +1,17 @@
-//! Bytes, compressed, with their number before them: so that what is read is bounded before it is.
+//! Compressed bytes after their uncompressed length, so that the length is checked before they are
+//! decompressed.
 
 use std::io;
 
 use crate::bytes::{Reader, put_count};
 
-/// What stands before all that is packed here: another form would have another number.
+/// The first byte of all that is packed here. Another form would have another number.
 const FORMAT: u8 = 1;
 
 /// Much of a block repeats; nobody waits for it to be packed.
 const LEVEL: i32 = 9;
 
-/// Bytes that what was compressed may have: more than is ever packed together.
+/// Most bytes before compression: more than is ever packed together.
 const LARGEST: usize = 1 << 20;
 
 pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
@@ -20,7 +21,7 @@ pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
     Ok(packed)
 }
 
-/// What was compressed; nothing, if that is something else.
+/// The uncompressed bytes; `None`, if the bytes are of another form.
 pub(crate) fn decompress(packed: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader(packed);
     if reader.byte()? != FORMAT {

@@ -9,7 +9,7 @@ use crate::bytes::{Reader, put_bytes, put_count, put_number};
 /// Spans of some consecutive traces of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What the item's key says; nothing where the spans are only with their traces.
+    /// The digest in the item's key; `None` where the spans are only with their traces.
     pub digest: Option<WideDigest>,
     /// Of how many traces.
     pub traces: usize,
@@ -41,7 +41,7 @@ pub(crate) fn read(written: &[u8]) -> Option<Vec<Group>> {
     Some(groups)
 }
 
-/// The spans of one trace, of which this is the message, as they stand in a group.
+/// The spans of one trace in the form of a group, from their message.
 pub(crate) fn packed(trace: &TraceId, message: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     put_bytes(&mut packed, trace.as_str().as_bytes());
@@ -59,7 +59,8 @@ pub(crate) fn content(messages: &[Vec<u8>]) -> (WideDigest, Vec<u8>) {
     (WideDigest::of_bytes(&content), content)
 }
 
-/// What is made of the spans of those traces of a group that are wanted, one trace after the other, and of their messages; nothing if it cannot be read.
+/// Calls `make` with the spans of each wanted trace of a group, and with their message, one trace
+/// after the other. `None` if the group cannot be read.
 pub(crate) fn of_traces<T>(
     content: &[u8],
     is_wanted: impl Fn(&TraceId) -> bool,

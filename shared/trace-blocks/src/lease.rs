@@ -1,11 +1,11 @@
-//! Who packs a partition: one at a time, and nobody while it is removed.
+//! The lease of a partition: one process packs it at a time, and none while it is removed.
 
 use entities::attributes::{NONCE, UNTIL};
 use table::{Condition, Failure, Item, Result, Table, Value, bytes, number};
 
 use crate::place::TracePartition;
 
-/// For how long a partition is leased, in ms. Who has it ends well before, or takes it anew.
+/// For how long a partition is leased, in ms. The holder ends well before, or takes a new lease.
 pub const LEASE: i64 = 90_000;
 
 /// A partition that nobody else packs.

@@ -35,7 +35,7 @@ pub struct ToPack {
 pub enum SpansToPack {
     /// These.
     Read(PackedSpans),
-    /// They are in a group that stays as it is, together with those of the traces beside it.
+    /// They are in a group that stays as it is, with the spans of neighbouring traces.
     In(WideDigest),
     /// They stay with the trace alone.
     Elsewhere,
@@ -122,7 +122,8 @@ pub fn pack(
     Ok(PackedBlock { block, spans })
 }
 
-/// Groups of spans, formed from the oldest trace on, so that what is added at the newer end changes no older group; returned newest first.
+/// Groups of spans. They are formed from the oldest trace on, so that new traces at the newer end
+/// change no older group; returned newest first.
 fn in_groups(
     partition: &TracePartition,
     oldest_first: impl Iterator<Item = ToPack>,

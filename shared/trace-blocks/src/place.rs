@@ -1,4 +1,4 @@
-//! Where traces stand: the places of an experiment's traces in the order of time, and the partitions in which they are.
+//! The places of an experiment's traces in the order of time, and the partitions that hold them.
 
 use std::cmp::Ordering;
 
@@ -63,7 +63,7 @@ impl Place {
         Some(Self { time: Descending::read(time)?.0, trace: TraceId::parse(trace)? })
     }
 
-    /// As it stands in keys.
+    /// Its form in keys.
     #[must_use]
     pub fn text(&self) -> String {
         key_schema::place::newest_first(self.time, self.trace.as_str())
@@ -102,7 +102,7 @@ impl TracePartition {
         Some(Self { experiment, day: day.0, shard: shard.0 })
     }
 
-    /// Whether a mark at this place of the partition stands for the trace.
+    /// Whether a mark at this place of the partition is the trace's.
     #[must_use]
     pub fn holds(&self, trace: &StoredTrace, place: &Place) -> bool {
         Self::of(trace) == *self && trace.request_time() == place.time && *trace.id() == place.trace
@@ -128,7 +128,7 @@ impl TracePartition {
         rows::TraceBlock::key(&self.experiment, &self.day(), &self.shard(), &Descending(end.time), &end.trace)
     }
 
-    /// The key of spans of a block, by the digest of what they hold.
+    /// The key of spans of a block, by the digest of their content.
     #[must_use]
     pub fn spans_key(&self, digest: &WideDigest) -> Key {
         let part = Ordinal(u32::try_from(digest.0 % u128::from(PARTS)).unwrap_or_default());
@@ -141,7 +141,7 @@ impl TracePartition {
         rows::Packing::key(&self.experiment, &self.day(), &self.shard())
     }
 
-    /// The key of the row of who packs the partition.
+    /// The key of the row with the partition's lease.
     #[must_use]
     pub fn lease_key(&self) -> Key {
         rows::PackingLease::key(&self.experiment, &self.day(), &self.shard())

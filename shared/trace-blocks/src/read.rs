@@ -21,8 +21,10 @@ const AT_A_TIME: usize = 40;
 /// differ. After that, a newer half that is missing was removed.
 const CUT: i64 = 600_000;
 
-/// The blocks that own places behind this one, or all, in their order: as many as have so many traces, or all; and whether there are more.
-/// The first may have places that are not behind it. One request per 40 of them; a read unit per 4 KB.
+/// The blocks that own places after this one, in their order, and whether there are more. Without a
+/// place, reading starts with the first block. It stops once the blocks have `most_traces` traces.
+/// The first block may also have earlier places. One request per 40 blocks, and a read unit per 4
+/// KB.
 ///
 /// # Errors
 /// Those of the table, and an internal one where a block cannot be read.
@@ -50,7 +52,7 @@ async fn read_once(
     most_traces: usize,
 ) -> Result<(Vec<Block>, bool)> {
     let range = match behind {
-        // What ends at the place itself has none behind it.
+        // A block that ends at the place itself has no places after it.
         Some(place) => partition.blocks().after(&place.text()),
         None => partition.blocks(),
     };
@@ -81,7 +83,8 @@ pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> R
     read_groups(table, wanted, |_, _, spans| spans).await
 }
 
-/// The same to be packed anew: no more than the spans of one trace are unpacked at a time.
+/// The same, for spans that are to be packed again. The spans of only one trace are unpacked at a
+/// time.
 ///
 /// # Errors
 /// As there.
@@ -114,7 +117,8 @@ async fn read_groups<T>(
             }
         }
     }
-    // They are named by what they hold: one that is there is as it is meant to be.
+    // Items are named by the hash of their content, so an eventually consistent read returns the
+    // right content.
     let keys: Vec<_> = of_items.keys().cloned().collect();
     let items = table.get_many_eventually(&keys).await?;
     let mut found = HashMap::new();

@@ -56,12 +56,14 @@ impl Turn {
     }
 }
 
-/// All spans of a trace of this experiment that have come, roots first, then by their start. Where they are more than a MB, or 2 MB unpacked,
-/// they wait until the process has those of no other such trace in memory: who has some must not wait for others. One request, one more
-/// per MB; a read unit per 4 KB.
+/// All spans of a trace of this experiment that have come, roots first, then by their start. Large
+/// traces have more than a MB, or 2 MB unpacked. They wait until the process has no other large
+/// trace in memory; a reader that holds one must not wait for another. One request, one more per
+/// MB; a read unit per 4 KB.
 ///
 /// # Errors
-/// `BAD_REQUEST`, where they are too many for any answer; `RESOURCE_EXHAUSTED`, where they would wait for too long.
+/// `BAD_REQUEST`, where they are too many for any answer; `RESOURCE_EXHAUSTED`, where they would
+/// wait for too long.
 pub async fn read_trace_spans(
     table: &Table,
     experiment: ExperimentId,
@@ -98,15 +100,15 @@ pub async fn read_few_spans(
     if !items.read_on(table, most).await? {
         return Ok(None);
     }
-    // What is sent several times counts several times here.
+    // Spans that are sent several times count several times here.
     Ok(unpacked(items, most.saturating_add(most / 2)).await?.0)
 }
 
-/// What was read of the items of a trace's spans.
+/// The items of a trace's spans, as far as they were read.
 struct Items {
     read: Vec<Item>,
     size: usize,
-    /// What to read next, if they have not come to an end.
+    /// The next query, if there are more.
     next: Option<Query>,
 }
 
@@ -137,8 +139,8 @@ async fn unpacked(items: Items, most: usize) -> table::Result<(Option<Vec<Span>>
     Ok((spans.map_err(failed)?, items))
 }
 
-/// The spans in the items of a trace. An export of which a part is missing, because it is still being written, counts for nothing.
-/// Nothing where they take more bytes than that.
+/// The spans in the items of a trace; `None` where they take more than `most` bytes. An export does
+/// not count while parts of it are missing, because it is still being written.
 fn read(items: &[Item], most: usize) -> Result<Option<Vec<Span>>> {
     let mut left = most;
     let mut exports: BTreeMap<String, Vec<&Item>> = BTreeMap::new();
@@ -171,7 +173,8 @@ fn too_many(trace: &TraceId) -> Error {
     Error::new(ErrorCode::BadRequest, message)
 }
 
-/// Bytes of packed spans of one trace, and of these unpacked, of which a process may have several traces in memory. Lambdas have 512 MB, and read 16 at a time.
+/// Packed and unpacked bytes of the spans of one trace. A process may have several traces of that
+/// size in memory. Lambdas have 512 MB, and read 16 at a time.
 const LARGE: usize = 1 << 20;
 const LARGE_UNPACKED: usize = 2 << 20;
 static ALONE: Semaphore = Semaphore::const_new(1);
@@ -179,7 +182,7 @@ static ALONE: Semaphore = Semaphore::const_new(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of packed spans of one trace that are read: more than any answer can be made of.
 const LARGEST: usize = 48 << 20;
-/// And of these spans unpacked: what repeats packs to nearly nothing.
+/// The limit of these spans unpacked: repeated text packs to nearly nothing.
 const UNPACKED: usize = 64 << 20;
 
 #[cfg(test)]

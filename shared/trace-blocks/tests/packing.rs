@@ -1,4 +1,4 @@
-//! What is packed comes back as it was, and nothing is made of what was not packed.
+//! Packed traces come back as they were, and other bytes are not read as traces.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -99,7 +99,8 @@ proptest! {
         let at = at % content.len();
         content[at] ^= with.max(1);
         let damaged = item.clone().with(attribute, bytes(content.clone()));
-        // There is no check of sums: what is read is what is written there. It never panics, and has as many traces.
+        // There is no checksum, so damaged bytes may be read as other values. Reading never panics,
+        // and gives as many traces.
         if let Ok(read) = Block::of(damaged).and_then(|block| block.traces()) {
             prop_assert_eq!(read.len(), whole.len());
         }
@@ -177,14 +178,15 @@ async fn spans_are_found_by_block_and_trace() {
     let one = read_block_spans(&table, &[(&block, traces[5].id())]).await.unwrap();
     assert_eq!(one, HashMap::from([(traces[5].id().clone(), spans_of(5))]));
 
-    // Read to be packed anew, they make the same items.
+    // Spans that are read to be packed again make the same items.
     let read = read_spans_to_pack(&table, &wanted).await.unwrap();
     let (_, same) = packed(&traces, |at| read.get(id_of(at)).cloned().unwrap_or(SpansToPack::Elsewhere));
     assert_eq!(same, spans);
     let large = [span(&"x".repeat(400 << 10))];
     assert!(matches!(SpansToPack::of(id_of(0), &large), SpansToPack::Elsewhere));
 
-    // What one has no more is not in the answer, and what cannot be read is an error.
+    // Traces whose spans are not in the block are not in the answer, and unreadable spans are an
+    // error.
     let key = spans[0].key().unwrap();
     table.write_many(Vec::new(), std::slice::from_ref(&key)).await.unwrap();
     let found = read_block_spans(&table, &wanted).await.unwrap();
@@ -198,7 +200,7 @@ async fn spans_are_found_by_block_and_trace() {
     table.put(spans[0].clone().with("content", bytes(vec![1, 2, 3])), &Condition::Always).await.unwrap();
     assert!(read_block_spans(&table, &wanted).await.is_err());
 
-    // A group whose traces have not changed stays; what is packed of the same spans is the same item.
+    // A group whose traces have not changed stays; the same spans are packed to the same item.
     let digests: Vec<_> = block.groups().iter().flat_map(|group| vec![group.digest; group.traces]).collect();
     let stay = |at: usize| digests[at].map_or(SpansToPack::Elsewhere, SpansToPack::In);
     let (again, none) = packed(&traces, stay);
@@ -249,7 +251,8 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
         let (blocks, _) = read_blocks(&table.metered(meter.clone()), &PARTITION, behind, 15).await.unwrap();
         (blocks.len(), meter.take().requests)
     };
-    // The newer half has not been seen, and is looked for once; but not by who begins behind it.
+    // The newer half has not been seen, so the reader looks for it once. A reader that begins after
+    // it does not.
     assert_eq!(requests(None).await, (1, 2));
     assert_eq!(requests(Some(&Place::of(&traces[5]))).await, (1, 2));
     assert_eq!(requests(Some(&end)).await, (1, 1));

@@ -11,7 +11,7 @@ use table::{Condition, Failure, Item, Query, Update, Write, text};
 use crate::document::{Document, key_of};
 use crate::store::{Workspaces, listed_key};
 
-/// What happens to what a workspace holds (`WorkspaceDeletionMode`).
+/// The treatment of a workspace's contents (`WorkspaceDeletionMode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// It must hold nothing.
@@ -37,25 +37,25 @@ impl Mode {
     }
 }
 
-/// What a workspace lists, by the names of MLflow's tables.
+/// The contents of a workspace, by the names of MLflow's tables.
 struct Contents {
     table: &'static str,
     names: Vec<String>,
 }
 
 impl Workspaces {
-    /// Begins to delete a workspace: looks whether that can be done, and lets nobody write to it any more. Whoever deletes it again goes on.
-    /// Answers when no process relies on what it read of the workspace before; `lease` is for how long they do. A few requests for each
-    /// thousand names.
+    /// Begins to delete a workspace: checks that this is possible, and closes it for all writes. A
+    /// second deletion goes on. It answers when no process relies on an earlier read of the
+    /// workspace; `lease` is for how long they do. A few requests per thousand names.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_STATE` where it holds something, or a name that the default workspace has, too: then nothing has
-    /// changed.
+    /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_STATE` where it has contents, or a name that the
+    /// default workspace has, too: then nothing has changed.
     pub async fn begin_deletion(&self, name: &Workspace, mode: Mode, lease: Duration) -> Result<Document> {
         let found = self.get(name).await?;
         self.check(&found, mode).await?;
         let goes_to = match (mode, &found.goes_to) {
-            // What has gone there comes back for nobody.
+            // Contents that have gone there never come back.
             (_, Some(before)) if before.is_for_removal() => before.clone(),
             (Mode::Cascade, _) => Workspace::for_removal(&found.id),
             (Mode::SetDefault | Mode::Restrict, _) => Workspace::default(),
@@ -91,10 +91,11 @@ impl Workspaces {
         }
     }
 
-    /// Moves what a workspace holds, and deletes it. A request for each thing that it lists.
+    /// Moves the contents of a workspace, and deletes it. A request for each entity.
     ///
     /// # Errors
-    /// Those of the table; then it may be done again. `INVALID_STATE`, where a name was taken meanwhile.
+    /// Those of the table; then it may be done again. `INVALID_STATE`, where a name was taken
+    /// meanwhile.
     pub async fn finish_deletion(&self, begun: &Document) -> Result<()> {
         let Some(to) = &begun.goes_to else { return Err(Error::internal("a deletion was not begun")) };
         self.move_all(&begun.name, to).await?;
@@ -143,7 +144,7 @@ impl Workspaces {
         }
     }
 
-    /// What a workspace lists that keeps it from being deleted.
+    /// The contents of a workspace that keep it from being deleted.
     async fn contents(&self, workspace: &Workspace) -> Result<Vec<Contents>> {
         let here = Name::from(workspace.as_str());
         let models = [ModelKind::Model, ModelKind::Prompt].map(|kind| rows::ModelName::all(&here).kind(&kind).range());

@@ -1,4 +1,4 @@
-//! What is said of a workspace.
+//! The document of a workspace.
 
 use entities::unreadable;
 use key_schema::attributes::{ARCHIVE, ARCHIVE_AFTER, DESCRIPTION, ID, LOCATION, STATE};
@@ -19,13 +19,14 @@ pub struct Document {
     pub archive: Option<String>,
     /// After what time MLflow would archive traces.
     pub archive_after: Option<String>,
-    /// Tells it from every other workspace; empty for the default one, of which nobody has said anything.
+    /// Tells it from every other workspace. It is empty for the default one without a document.
     pub id: String,
-    /// Where what it holds goes, if it is being deleted.
+    /// Where its contents go, if it is being deleted.
     pub goes_to: Option<Workspace>,
 }
 
-/// What is to be said of a workspace from now on: `None` for what stays. An empty text takes away what was there, but for the description.
+/// A change of a workspace: fields that are `None` stay as they are. An empty text removes a field,
+/// except the description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Description.
@@ -58,7 +59,7 @@ pub(crate) fn key_of(workspace: &Workspace) -> Key {
 }
 
 impl Document {
-    /// The default workspace, of which nobody has said anything. MLflow describes it so.
+    /// The default workspace without a document, with MLflow's description.
     pub(crate) fn default_workspace() -> Self {
         Self {
             name: Workspace::default(),
@@ -71,7 +72,7 @@ impl Document {
         }
     }
 
-    /// What an item says.
+    /// The workspace of an item.
     ///
     /// # Errors
     /// An internal one, if it cannot be read.

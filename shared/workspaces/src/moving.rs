@@ -1,5 +1,5 @@
-//! Moving all that a workspace holds to another one: each thing in a transaction of its own, so that it is in one of the two, and whoever was
-//! cut off goes on with what is left.
+//! Moves the contents of a workspace to another one. Each entity moves in a transaction of its own,
+//! so that it is in one of the two. A move that is cut off can go on with the rest.
 
 use entities::attributes::{EXPERIMENT, HOME, ID, NAME, RUN, WORKSPACE};
 use entities::{in_workspace, unreadable};
@@ -110,7 +110,8 @@ impl Workspaces {
             Write::Put(under(&row, list_key), Condition::Always),
             Write::Delete(listed.clone(), Condition::Always),
         ];
-        // Before the model itself: whoever was cut off finds it here still, and goes on.
+        // Before the model itself: after an interruption, the model is still here, and the move
+        // goes on.
         let of_runs = self.versions_of_runs(&home).await?;
         let named = |workspace: &Workspace| {
             let key = |(run, version): &(String, u32)| {
@@ -160,7 +161,8 @@ impl Workspaces {
                 if refused(1) && !refused(0) {
                     return Err(taken());
                 }
-                // What the row lists is gone, or is another workspace's: the row is one that was left over.
+                // The listed entity is gone, or belongs to another workspace: the row is a
+                // leftover.
                 Ok(self.table.write_many(Vec::new(), std::slice::from_ref(old)).await?)
             }
             Err(failure) => Err(failure.into()),
@@ -168,7 +170,7 @@ impl Workspaces {
     }
 }
 
-/// A change of what says its workspace: from this one to that one.
+/// An update of an item's workspace, from one to the other.
 fn says(key: Key, from: &Workspace, to: &Workspace) -> Update {
     let is = if *from == Workspace::default() {
         Condition::Missing(WORKSPACE.into())

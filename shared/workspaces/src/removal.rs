@@ -1,5 +1,5 @@
-//! Removing what was moved to a workspace that no request can name. Its experiments are the matter of whoever removes deleted ones for good
-//! (`retention`).
+//! Removes entities that were moved to a workspace that no request can name. Its experiments are
+//! removed with deleted ones (`retention`).
 
 use entities::attributes::{HOME, ID, NAME, RUN};
 use entities::unreadable;
@@ -23,7 +23,7 @@ impl Workspaces {
         }
         for row in self.table.query(Query::of(rows::WorkspaceEvaluationDataset::all(&here))).await? {
             let key = row.key().ok_or_else(|| unreadable(&row, "a place in a list of evaluation datasets"))?;
-            // The stream's consumer removes what is in a dataset that is gone.
+            // The stream's consumer removes the contents of a dataset that is gone.
             let dataset = part::listed_evaluation_dataset(&key.sk).map(|id| rows::EvaluationDataset::key(&id));
             let writes: Vec<_> =
                 dataset.into_iter().chain([key]).map(|key| Write::Delete(key, Condition::Always)).collect();

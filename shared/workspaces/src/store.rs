@@ -99,7 +99,7 @@ impl Workspaces {
         entities::read_all(&rows, "the name of a workspace", name)
     }
 
-    /// Changes what is said of a workspace. One request. Of the default one, its item is made where there is none.
+    /// Changes a workspace. One request. The default one gets an item where there is none.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -121,8 +121,10 @@ impl Workspaces {
         }
     }
 
-    /// Below what a new experiment of a workspace keeps its artifacts, where the server's own place is `root`: below the workspace's own, if it
-    /// has one. In the default workspace below that of the server, as if there were no others. One request, and none for the default one.
+    /// The directory for the artifacts of a new experiment in a workspace, where the server's own
+    /// place is `root`. It is below the workspace's own directory, if there is one. In the default
+    /// workspace it is below that of the server, as without workspaces. One request, and none for
+    /// the default one.
     ///
     /// # Errors
     /// The table cannot be read.

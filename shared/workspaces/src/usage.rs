@@ -1,4 +1,4 @@
-//! What the days have brought to workspaces, and how much they may bring.
+//! The usage and the quotas of workspaces by day.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use table::{Failure, Item, Map, Query, Update, Write, map, number};
 use crate::document::key_of;
 use crate::store::{Workspaces, listed_key};
 
-/// What a UTC day has brought to a workspace.
+/// The usage of a workspace on a UTC day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Day {
     /// Its number, counted from 1970.
     pub day: i64,
-    /// How much, by what is counted.
+    /// The amount of each counted quantity.
     pub counted: BTreeMap<Counted, i64>,
 }
 
-/// How much a day may bring; what is not in it has no bound.
+/// How much a day may bring; a quantity that is not in it has no bound.
 pub type Quota = BTreeMap<Counted, i64>;
 
 fn numbers(map: Option<&Map>) -> BTreeMap<Counted, i64> {
@@ -31,7 +31,7 @@ fn numbers(map: Option<&Map>) -> BTreeMap<Counted, i64> {
 }
 
 impl Workspaces {
-    /// What the days have brought, from this one on. One request.
+    /// The usage of the days, from this one on. One request.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -46,7 +46,7 @@ impl Workspaces {
         Ok(days)
     }
 
-    /// Adds to what a day has brought. One request.
+    /// Adds to the counts of a day. One request.
     ///
     /// # Errors
     /// Those of the table.
@@ -101,8 +101,8 @@ impl Workspaces {
         outcome
     }
 
-    /// Writes down what of a workspace's quota this day has used up: requests hold it to that. Two requests, three where there is something to
-    /// write; one, where it has no quota.
+    /// Writes down the quotas of a workspace that this day has used up: requests are refused by it.
+    /// Two requests, three where there is something to write; one, where it has no quota.
     ///
     /// # Errors
     /// Those of the table.

@@ -1,5 +1,5 @@
-//! Removing traces that are kept no longer with a fault at each request: what is kept is untouched, and the next removal ends with what an undisturbed
-//! one leaves.
+//! Removing traces that are kept no longer, with a fault at each request. Other traces are
+//! untouched, and the next removal ends in the state of an undisturbed one.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ const KEPT: i64 = 100;
 const EXPIRED: [(u32, i64); 5] = [(1, 200), (2, 200), (3, 200), (4, 200), (5, 201)];
 /// Those that are kept: one began today, one is in another experiment.
 const KEPT_TRACES: [u32; 2] = [6, 7];
-/// The one of which an export was cut off, so that there is no document.
+/// A trace without a document, because its export was cut off.
 const CUT_OFF: u32 = 4;
 
 /// Removes what is kept no longer, as `gc` does.
@@ -79,7 +79,8 @@ async fn make(api: &Api, experiment: &str, number: u32, began: i64) {
     sent(api, "POST", "/api/3.0/mlflow/traces", json!({ "trace": { "trace_info": info } })).await;
 }
 
-/// Traces of which some are kept no longer: in blocks, changed since, and one without a document; and files of some.
+/// Traces in blocks, traces changed since, one trace without a document, and files of some. Some of
+/// them are kept no longer.
 struct Ground {
     site: Site,
     directory: TempDir,
@@ -143,7 +144,8 @@ async fn left(site: &Site) -> Dump {
     site.dump().await.into_iter().filter(|(key, _)| !passing(key)).collect()
 }
 
-/// What has to hold while traces are removed: clients find what they found, and nothing of it was touched.
+/// Rules that hold while traces are removed: clients find the same as before, and its items are
+/// untouched.
 async fn check(ground: &Ground, site: &Site, seen: &Value, kept: &Dump) -> Result<(), String> {
     whole::check(site, is_kept(site).await).await?;
     let found = view::of(&course::api(&site.table), "/traces").await?;
@@ -212,7 +214,7 @@ fn an_expiry_survives_a_fault_at_each_of_its_requests() {
                     assert!(left(&site).await == after, "{course}");
                     ground.check_files();
                 } else if met.insert((tables.state(&site).await.kind, is_there)) {
-                    // What comes then follows from what the table holds, and which files there are.
+                    // The further course follows from the content of the table, and from the files.
                     let packed = site.copy();
                     ends(&ground, &site, &seen, &after).await.unwrap_or_else(wrong);
                     ground.put_files();

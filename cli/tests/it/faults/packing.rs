@@ -12,7 +12,8 @@ use table::{Item, Table, number};
 use test_site::{Site, TABLE, key_of};
 use trace_blocks::TracePartition;
 
-/// How much time passes at once: what rests by then is packed, and whom nobody looked at is looked at.
+/// How much time passes at once: quiet traces are packed by then, and postponed partitions are
+/// looked at.
 pub(crate) const STEP: Duration = Duration::from_mins(5);
 
 /// Runs a test on a clock that jumps to where somebody waits for.

@@ -1,4 +1,5 @@
-//! Removing for good with a fault at each request: what is left is whole, and the next removal goes on.
+//! Removing for good with a fault at each request: the remaining data is whole, and the next
+//! removal goes on.
 
 use std::collections::BTreeMap;
 
@@ -171,7 +172,7 @@ async fn removals() {
             copy.faults.trouble_at(trouble, nth, calls);
             let outcome = all(&copy.impatient()).await;
             copy.faults.work_again();
-            // What comes then follows from what the table holds.
+            // The further course follows from the content of the table.
             let state = seen.state(&copy).await;
             let found = if let Some(found) = seen.found(&state) {
                 found

@@ -21,8 +21,10 @@ struct Whole<'a> {
     packed: BTreeSet<TraceId>,
 }
 
-/// What does not hold: at the place of each trace is a mark, or its block has it as it is, spans and all; what blocks have beside that is
-/// marked; and spans without a trace are where a mark or a block says. A day of which not all is kept is being emptied: only the last counts there.
+/// Checks that each trace has a mark at its place, or its block has it as it is, spans and all.
+/// Everything else that blocks have must be marked. Spans without a trace must be where a mark or a
+/// block says. If parts of a day are kept no longer, the day is being emptied, and only the last
+/// rule counts.
 pub(crate) async fn check(site: &Site, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
     looked_at(site, is_kept, false).await
 }

@@ -11,8 +11,9 @@ use serde_json::json;
 
 use crate::server::{PROXY, Server};
 
-/// Paths as an attacker writes them, `{up}` for as many steps upwards as lead out of where they begin, the others for the same in some
-/// encoding. They go into a URL as they are. The tests of `serve`, over a directory and over a bucket, use them, too.
+/// Paths as an attacker writes them. `{up}` means as many steps upwards as lead out of where they
+/// begin, and the others mean the same in some encoding. They go into a URL as they are. The tests
+/// of `serve`, over a directory and over a bucket, use them, too.
 const ATTACKS: &str = include_str!("../attacks.json");
 
 /// What is there, but nothing to follow or to open.
@@ -35,7 +36,8 @@ fn attacks() -> Vec<String> {
     attacks.chain(TRAPS.map(str::to_owned)).chain(long).collect()
 }
 
-/// Of these, the ones that are plain names behind another part of a path, as they are to MLflow: slashes in a row are one.
+/// Attacks that are plain names after another part of a path, as they are to MLflow: several
+/// slashes count as one.
 const BELOW: [&str; 8] = [
     "/etc/passwd",
     "//etc/passwd",
@@ -88,7 +90,8 @@ fn endpoints(run: &str, other: &str, model: &str) -> Vec<(Method, String, String
     endpoints
 }
 
-/// A server with a run, another run of which it may know nothing, a logged model, a version, and traps beside the files of each.
+/// A server with a run, another run that is secret to it, a logged model, a version, and traps next
+/// to the files of each.
 async fn trapped() -> (Server, [String; 3]) {
     let server = Server::new().await;
     let ((run, _), (other, _), (model, uri)) = (server.run().await, server.run().await, server.logged_model().await);

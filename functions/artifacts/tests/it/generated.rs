@@ -1,5 +1,5 @@
-//! `docs/capacity-artifacts.md`: what calls about artifacts in a bucket cost, metered. `UPDATE_DOCS=1` writes it anew; a call that became
-//! dearer than its budget fails.
+//! `docs/capacity-artifacts.md`: the metered costs of calls about artifacts in a bucket.
+//! `UPDATE_DOCS=1` writes it again. A call that exceeds its budget fails.
 
 use std::sync::{LazyLock, Mutex};
 
@@ -79,7 +79,8 @@ const fn parts() -> &'static str {
     "<ListPartsResult><IsTruncated>false</IsTruncated><Part><Size>1000</Size></Part></ListPartsResult>"
 }
 
-/// A process with the functions that have to do with artifacts. What is created in it has its artifacts below `root`.
+/// A process with the functions that have to do with artifacts. Its entities have their artifacts
+/// below `root`.
 fn process(table: Table, root: &str) -> Api {
     let artifacts = Artifacts::in_bucket(Prefix::whole(Bucket::over(AnyFile)));
     let tracking = tracking::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
@@ -117,7 +118,7 @@ async fn make(table: &Table, name: &str) -> Made {
     Made { run, proxied, model, name: name.to_owned() }
 }
 
-/// Adds a row, behind whose call stands what it asks of the bucket.
+/// Adds a row: the call, followed by its requests to the bucket.
 async fn row(
     ledger: &mut Ledger,
     bench: &Bench<Api>,

@@ -1,4 +1,5 @@
-//! Who may do what: a path is its experiment's, and everybody else is refused before a byte is read or written.
+//! Rights to paths: a path belongs to its experiment, and all other callers are refused before a
+//! byte is read or written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ fn guarded(table: &Table, directory: &Path, allowed: Vec<(Action, Guarded)>) -> 
     Api(service::router(artifacts::routes(), &service::Frame::guarded(store, Arc::new(only))))
 }
 
-/// What the endpoints of the proxy below a prefix answer: to what writes, to what reads, and to deleting.
+/// The statuses of the proxy's endpoints below a prefix: of those that write, those that read, and
+/// of deletion.
 async fn statuses(api: &Api, ajax: bool, path: &str) -> ([u16; 4], [u16; 3], u16) {
     let served = if ajax { PROXY.replace("/api/", "/ajax-api/") } else { PROXY.to_owned() };
     let base = served.strip_suffix("/artifacts").unwrap();
@@ -100,7 +102,8 @@ async fn who_may_read_no_runs_is_shown_none_of_their_ids() {
     }
 }
 
-/// The name of what an upload in parts makes is in its body. It cannot lead to another experiment.
+/// The name of a file that is uploaded in parts is in its body. It cannot lead to another
+/// experiment.
 #[tokio::test]
 async fn the_name_of_an_upload_in_parts_changes_nothing_of_whose_it_is() {
     let directory = tempfile::tempdir().unwrap();
@@ -148,7 +151,8 @@ async fn artifacts_of_a_run_or_a_model_need_the_right_to_its_experiment() {
         let allowed = actions.iter().map(|action| (*action, mine.clone())).collect();
         guarded(&table, directory.path(), allowed)
     };
-    // What writes, and then what reads. Presigned URLs are for what is in a bucket (400).
+    // First the endpoints that write, then those that read. Presigned URLs are for files in a
+    // bucket (400).
     let statuses = async |api: &Api, (_, run, model): &(String, String, String)| {
         let post = async |path: &str, body: serde_json::Value| api.post(path, body).await.status;
         let (of_run, of_model) = (json!({ "run_id": run, "path": "x" }), json!({ "model_id": model, "path": "x" }));

@@ -1,4 +1,4 @@
-//! `mlflow-artifacts/…`: what stock clients send.
+//! `mlflow-artifacts/…`, with the requests of stock clients.
 
 use std::fs;
 
@@ -104,7 +104,7 @@ async fn a_part_of_a_file_may_be_asked_for() {
     let (status, headers, body) = server.get_with(&path, &[("range", "bytes=10-")]).await;
     assert_eq!((status, body.as_str(), headers["content-range"].to_str().unwrap()), (416, "", "bytes */10"));
     assert_eq!(server.get_with(&path, &[("if-none-match", &tag)]).await.0, 304);
-    // Another file of the same length: what was read of the first is worth nothing.
+    // Another file of the same length: the part that was read of the first is useless.
     server.put("0/page.html", "abcdefghij").await.ok();
     let (status, _, body) = server.get_with(&path, &[("range", "bytes=4-"), ("if-range", &tag)]).await;
     assert_eq!((status, body.as_str()), (200, "abcdefghij"));
@@ -129,7 +129,7 @@ async fn a_file_of_any_size_is_taken_unless_a_setting_says_otherwise() {
     assert_eq!(server.tree(), ["artifacts", "artifacts/0", "artifacts/0/most", "outside", "outside/secret"]);
 }
 
-/// API Gateway replaces what is no UTF-8 in what is called text.
+/// API Gateway replaces bytes that are no UTF-8 in bodies that are declared as text.
 #[tokio::test]
 async fn a_file_that_was_changed_on_its_way_is_refused() {
     let server = Server::new().await;

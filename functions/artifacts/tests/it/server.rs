@@ -57,7 +57,8 @@ impl Server {
         self.parent.path().join("artifacts").join(path)
     }
 
-    /// All files and directories beside and below the directory of artifacts, but for where uploads begin.
+    /// All files and directories next to and below the directory of artifacts, except where uploads
+    /// begin.
     pub(crate) fn tree(&self) -> Vec<String> {
         fn walk(directory: &std::path::Path, found: &mut Vec<PathBuf>) {
             for entry in fs::read_dir(directory).unwrap() {

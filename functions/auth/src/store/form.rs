@@ -1,4 +1,5 @@
-//! What tells a form that this server has shown from one of another page: a token that only this server can make, of the user and the hour.
+//! Tells a form that this server has shown from one of another page. It has a token of the user and
+//! the hour that only this server can make.
 
 use key_schema::access_rows;
 use key_schema::attributes::SECRET;
@@ -55,7 +56,7 @@ impl Store {
 }
 
 fn token(secret: &[u8], user: &UserName, period: i64) -> Vec<u8> {
-    // The key stands in front and behind, so that nobody can add to a text whose token he was shown.
+    // The key comes first and last, so that nobody can extend a text with the help of its token.
     let mut hash = Sha256::new();
     hash.update(secret);
     hash.update(format!("{period} {user}"));

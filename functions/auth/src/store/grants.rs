@@ -1,4 +1,4 @@
-//! What users are granted themselves: in the partition of each in the table of data.
+//! The grants of users themselves: in the partition of each user in the table of data.
 
 use access::{Along, Identity, Scope};
 use entities::workspace_named;
@@ -12,7 +12,7 @@ use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update,
 
 use super::Store;
 
-/// What is granted to a user himself is answered as a role of his own, which has his id and this.
+/// A user's own grants are answered as a role of his own. Its id is made of his id and this.
 const OWN_ROLE: u32 = 1 << 31;
 
 /// One thing that a user is granted himself.
@@ -24,7 +24,8 @@ struct Own {
 }
 
 impl Store {
-    /// The resource that a pattern names, and what tells it from others of its name. One request, and none for all of a type.
+    /// The resource that a pattern names, and the id that tells it from others of its name. One
+    /// request, and none for all of a type.
     pub(super) async fn find_resource(
         &self,
         along: &Along,
@@ -61,7 +62,8 @@ impl Store {
             _ if is_named(pattern) => {
                 let home = text(HOME).unwrap_or_else(|| model_key.to_attribute());
                 let kept = if kind == GrantType::Prompt { Kept::Prompt(home) } else { Kept::RegisteredModel(home) };
-                // What whoever shares may share is the model that he was asked about, and no other that has its name now.
+                // A caller may share the model that the authorizer was asked about, and no other
+                // that has its name now.
                 text(ID).filter(|id| along.is_asked_about(pattern, id)).map(|id| (kept, id))
             }
             _ => None,
@@ -120,7 +122,8 @@ impl Store {
                 .get(attribute)
                 .map(|value| Condition::Not(Box::new(Condition::Equals(attribute.into(), value.clone()))))
         };
-        // What a user of the same name was granted before, or for another resource of the same name, is gone.
+        // A grant to an earlier user of this name, or for an earlier resource of this name, is
+        // replaced.
         let others = [is_other(USER_ID), is_other(RESOURCE)].into_iter().flatten();
         let condition = Condition::Any(std::iter::once(Condition::item_missing()).chain(others).collect());
         if self.once(Write::Put(item, condition)).await? { Ok(()) } else { Err(taken()) }
@@ -170,10 +173,10 @@ impl Store {
             .await
     }
 
-    /// Takes back what a user was granted. Four requests at most.
+    /// Takes back a user's grant. Four requests at most.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user, or nothing is granted.
+    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user, or no such grant.
     pub async fn revoke(&self, along: &Along, name: &UserName, kind: GrantType, pattern: &str) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let is_his = Condition::Equals(USER_ID.into(), number(user_id));
@@ -205,8 +208,8 @@ impl Store {
         )))
     }
 
-    /// Takes back what users were granted for all of a type in a workspace: what was granted for one thing ends with that. Two requests for each
-    /// user.
+    /// Takes back the grants of users for all of a type in a workspace. A grant for one resource
+    /// ends with that. Two requests per user.
     ///
     /// # Errors
     /// Those of the table; then it may be done again.
@@ -230,7 +233,7 @@ impl Store {
         Ok(())
     }
 
-    /// What a user is granted himself, in the order of types and resources, without what counts no longer.
+    /// The valid grants of a user himself, in the order of types and resources.
     async fn own(&self, account: &Account) -> Result<Vec<Own>> {
         let name = &account.user.name;
         let items = self.data.query(Query::of(rows::TypePermissions::partition(name))).await?;
@@ -267,7 +270,7 @@ impl Store {
         Ok(own)
     }
 
-    /// The roles of a user, and what he is granted himself as one more.
+    /// The roles of a user, and his own grants as one more role.
     ///
     /// # Errors
     /// The tables cannot be read.
@@ -321,7 +324,7 @@ impl Store {
     }
 }
 
-/// What a role grants, as it is answered of a user.
+/// The grants of a role, in the form of answers about a user.
 pub(crate) fn permissions_of(role: Role) -> impl Iterator<Item = UserPermission> {
     let (role_id, role_name, workspace) = (role.id, role.name, role.workspace);
     role.permissions.into_iter().map(move |permission| UserPermission {
@@ -334,7 +337,7 @@ pub(crate) fn permissions_of(role: Role) -> impl Iterator<Item = UserPermission>
     })
 }
 
-/// The id under which it is answered what a user is granted himself in a workspace.
+/// The id of the role with a user's own grants in a workspace.
 fn own_role(user: u32, workspace: &Workspace) -> u32 {
     if *workspace == Workspace::default() {
         return OWN_ROLE + user;
@@ -343,8 +346,8 @@ fn own_role(user: u32, workspace: &Workspace) -> u32 {
     OWN_ROLE | hash.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
 }
 
-/// The id of what a user is granted himself, of 52 bits, which a client's JSON can hold: it is made of what it is the id of, so that who
-/// creates something needs no counter.
+/// The id of a user's own grant. It has 52 bits, which a client's JSON can hold. It is computed
+/// from the grant, so that creating an entity needs no counter.
 fn own_id(user: u32, own: &Own) -> u64 {
     let hash = Sha256::digest(format!("{user} {} {}", granted_in(&own.workspace, own.kind.name()), own.pattern));
     hash.first_chunk().map_or(0, |first| u64::from_be_bytes(*first) >> 12)

@@ -7,7 +7,7 @@ use table::{Condition, Update, Write, number};
 
 use super::Store;
 
-/// What there are ids of.
+/// The kinds of entities with ids.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Users,

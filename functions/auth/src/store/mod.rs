@@ -1,4 +1,5 @@
-//! What the auth function keeps: users and roles in the table of access, and what users are granted themselves in that of data.
+//! The data of the auth function: users and roles in the table of access, and the grants of users
+//! themselves in that of data.
 
 mod form;
 mod grants;
@@ -29,7 +30,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store over both tables, beside the authorizer that reads them.
+    /// A store over both tables, with the authorizer that reads them.
     #[must_use]
     pub fn new(data: Table, access: Table, basic: Basic) -> Self {
         Self { data, access, basic }

@@ -28,7 +28,7 @@ impl Store {
         Ok(self.access.put(item, &Condition::Always).await?)
     }
 
-    /// Forgets what was said of a principal. One request.
+    /// Forgets the mapping of a principal. One request.
     ///
     /// # Errors
     /// The table cannot be written.

@@ -275,10 +275,11 @@ impl Store {
         Ok(())
     }
 
-    /// Adds something to what a role grants. Four requests, one more to look up the resource.
+    /// Adds a grant to a role. Four requests, one more to look up the resource.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` where the role is full.
+    /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` where
+    /// the role is full.
     pub(crate) async fn role_grant(
         &self,
         role: &Number,
@@ -286,7 +287,7 @@ impl Store {
         pattern: &str,
         level: Level,
     ) -> Result<RolePermission> {
-        // Who names a role that is not there is told so before an id is given out.
+        // A request for a role that is not there is refused before an id is given out.
         let workspace = Workspace::parse(&self.role_get(role).await?.workspace).unwrap_or_default();
         let found = self.find_resource(&Along::nothing(), &workspace, kind, pattern).await?;
         let resource = found.map(|(_, id)| id).unwrap_or_default();
@@ -326,7 +327,7 @@ impl Store {
         Ok((role, found.ok_or_else(|| no_grant(grant))?))
     }
 
-    /// Takes something out of what a role grants. Three requests.
+    /// Takes a grant out of a role. Three requests.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -405,7 +406,7 @@ impl Store {
         self.take(user, id).await
     }
 
-    /// Who has a role. Two requests.
+    /// The users of a role. Two requests.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.

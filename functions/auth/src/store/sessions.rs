@@ -15,7 +15,8 @@ use super::Store;
 pub const SESSION: u64 = 24 * 3_600;
 
 impl Store {
-    /// Opens a session for whoever, at an address, knows a user's password; `None` for whoever does not. Two requests.
+    /// Opens a session if the password is the user's; `None` if it is not. `from` is the address of
+    /// the caller. Two requests.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED`, where too many sign in at a time.

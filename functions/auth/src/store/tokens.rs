@@ -20,9 +20,9 @@ const LONGEST_DAYS: u32 = 3_660;
 /// A token that is to be made.
 #[derive(Clone, Debug)]
 pub struct NewToken {
-    /// What its user calls it.
+    /// Its name, which its user has chosen.
     pub name: String,
-    /// What it is not for.
+    /// Its limits.
     pub restriction: Restriction,
     /// After how many days it ends; `None`, if it does not.
     pub days: Option<u32>,

@@ -187,8 +187,9 @@ impl Store {
             .await
     }
 
-    /// Deletes what a user was granted, his sessions and tokens, and the user: then his password is refused in every process. A call that is cut off has taken some of
-    /// it, and another one goes on. What he is granted meanwhile is left, and grants nothing to anybody.
+    /// Deletes a user's grants, sessions and tokens, and then the user. After that, his password is
+    /// refused in every process. A call that is cut off has deleted a part, and another one goes
+    /// on. Grants that he gets meanwhile stay, and have no effect.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` where nobody else administers.

@@ -1,4 +1,4 @@
-//! What the endpoints of workspaces act on.
+//! The store of the workspaces' endpoints.
 
 use access::Scope;
 use mlflow_api::Result;

@@ -15,17 +15,19 @@ const DEFAULT_PAGE: i64 = 1_000;
 /// The tag that names a user.
 const USER_TAG: &str = "mlflow.user";
 
-/// The experiments among what a client names as such: MLflow does not look whether they are any.
+/// The valid experiment ids among a client's texts: MLflow does not check that such experiments
+/// exist.
 pub(super) fn experiments(texts: &[String]) -> impl Iterator<Item = ExperimentId> {
     texts.iter().filter_map(|text| ExperimentId::parse(text).ok())
 }
 
-/// Refuses experiments of another workspace among what a client names as experiments. Those that are nowhere may be named.
+/// Refuses experiments of another workspace among a client's texts. Experiments that exist nowhere
+/// may be named.
 pub(super) fn check_workspace(scope: &Scope, texts: &[String]) -> Result<()> {
     experiments(texts).try_for_each(|experiment| scope.experiment(experiment).map(drop))
 }
 
-/// What a field holds as JSON in a text.
+/// The JSON in the text of a field.
 pub(super) fn json(field: &str, text: &str) -> Result<Json> {
     Json::of(&format!("The value of '{field}'"), text)
 }
@@ -145,7 +147,7 @@ impl Endpoint for Search {
         Ok(Self { experiments: experiments(&search.experiment_ids).collect(), search })
     }
 
-    /// Who names no experiment sees what is in all.
+    /// A request without experiments sees the datasets of all.
     fn needs(&self) -> Needs {
         let experiments = self.experiments.iter().copied().map(Target::Experiment);
         let read = Needs::nothing()

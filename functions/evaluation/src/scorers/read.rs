@@ -46,7 +46,7 @@ impl Endpoint for List {
         let all = Needs::list(Resource::Scorer);
         match self {
             Self::Everything => all,
-            // Who may not read the one experiment is told so.
+            // A caller who may not read the one experiment is told so.
             Self::Experiment(experiment) => all.and(Action::Read, [Target::Experiment(*experiment)]),
             Self::Experiments(experiments) => {
                 all.and_in(Action::List, Resource::Scorer, experiments.iter().copied().map(Target::Experiment))

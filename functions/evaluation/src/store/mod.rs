@@ -1,4 +1,5 @@
-//! What the evaluation domain keeps in the table. One folder per resource; methods are named noun first.
+//! The data of the evaluation domain in the table. One folder per resource; methods are named noun
+//! first.
 
 mod evaluation_dataset;
 mod scorer;

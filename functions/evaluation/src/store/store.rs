@@ -27,7 +27,8 @@ impl Store {
         Self { experiments: Experiments::new(table.clone(), lease), table, along: Along::nothing() }
     }
 
-    /// The same store for one request, whose authorizer has something written along with what it creates or deletes.
+    /// The same store for one request. Its authorizer adds writes of its own to those that create
+    /// or delete entities.
     #[must_use]
     pub fn along(&self, along: &Along) -> Self {
         Self { along: along.clone(), ..self.clone() }

@@ -13,7 +13,7 @@ async fn records_larger_than_an_item_are_merged_and_paged() {
     site.faults.lose_answer_every(5);
     let server = &site.server;
     let dataset = dataset(server, "big").await;
-    // 3 MB each, of which two do not fit on a page, and many do not fit into a transaction.
+    // 3 MB each: two do not fit on a page, and many do not fit into a transaction.
     let sent: Vec<_> = (0..4_u64).map(|seed| json!({ "inputs": { "text": noise(seed, 3 << 20) } })).collect();
     for record in &sent {
         assert_eq!(counts(&merge(server, &dataset, &json!([record])).await.ok()), (1, 0));
@@ -90,10 +90,10 @@ async fn parts_of_a_content_that_comes_back_are_others() {
     assert!(!first.is_empty());
     merge(server, &dataset, &record(2)).await.ok();
     merge(server, &dataset, &record(1)).await.ok();
-    // The deletion of what was first may come late, and twice.
+    // The deletion of the first content may come late, and twice.
     site.table.write_many(Vec::new(), &first).await.unwrap();
     assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(1)[0]["outputs"]);
-    // Nor does the same content, set anew, lose its parts.
+    // Nor does the same content lose its parts when it is set again.
     let before = parts(&site).await;
     merge(server, &dataset, &record(1)).await.ok();
     let after = parts(&site).await;

@@ -1,5 +1,5 @@
-//! `docs/capacity-evaluation.md`: what evaluation datasets and scorers cost, metered. `UPDATE_DOCS=1` writes it anew; a call that became
-//! dearer than its budget fails.
+//! `docs/capacity-evaluation.md`: the metered costs of evaluation datasets and scorers.
+//! `UPDATE_DOCS=1` writes it again. A call that exceeds its budget fails.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn scorer(store: &Store, id: ExperimentId, name: &str) -> ScorerName {
     ScorerName { experiment, text: id.to_string(), name: name.to_owned() }
 }
 
-/// Records of about a KB each, of words that stand for a question, its context and the answer.
+/// Records of about a KB each. Their words imitate a question, its context and the answer.
 fn records(numbers: std::ops::Range<usize>) -> Json {
     let words = ["what", "is", "the", "answer", "of", "model", "when", "context", "says", "nothing", "about", "it"];
     let text = |number: usize, count: usize| -> String {

@@ -1,4 +1,4 @@
-//! Scorers: versions without gaps, big ones, and what deletion leaves.
+//! Scorers: versions without gaps, big ones, and the state after deletions.
 
 use futures::future::join_all;
 use key_schema::Key;
@@ -203,7 +203,7 @@ async fn parts_of_a_version_that_comes_back_are_others() {
     assert!(!kept.is_empty() && !second.is_empty());
     delete(server, &experiment, "s", Some(2)).await.ok();
     assert_eq!(register(server, &experiment, "s", &scorer(2)).await.ok()["version"], 2);
-    // The deletion of what was there before may come late, and twice.
+    // The deletion of the earlier content may come late, and twice.
     site.table.write_many(Vec::new(), &second).await.unwrap();
     let latest = get(server, "get", &[("experiment_id", &experiment), ("name", "s")]).await.ok();
     assert_eq!(latest["scorer"]["serialized_scorer"], scorer(2).to_string());

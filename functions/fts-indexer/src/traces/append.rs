@@ -12,7 +12,7 @@ use super::{Mark, Packer, cut};
 /// Marks whose documents are read at a time.
 const AT_A_TIME: usize = 100;
 
-/// What became of marks.
+/// The outcome for marks.
 #[derive(Debug, Default)]
 pub(super) struct Appended {
     /// Those that are too few for a block, oldest first.
@@ -26,7 +26,8 @@ pub(super) struct Appended {
 }
 
 impl Packer<'_> {
-    /// Makes blocks of marks, oldest first: no block has anything at their places, or between them. Marks that stand for nothing go.
+    /// Makes blocks of marks, oldest first. No block has anything at their places, or between them.
+    /// Marks that do not count are deleted.
     pub(super) async fn append(&self, marks: &[Mark]) -> Result<Appended> {
         let (mut live, mut appended): (Vec<Live>, _) = (Vec::new(), Appended::default());
         for (portion, marks) in marks.chunks(AT_A_TIME).enumerate() {
@@ -60,8 +61,9 @@ impl Packer<'_> {
         Ok(appended)
     }
 
-    /// Makes a block of traces, oldest first, that fit, and takes their marks away. Whether the experiment is still active: else there is no block,
-    /// since whoever removes the experiment may have looked for blocks already.
+    /// Makes a block of traces, oldest first, that fit, and takes their marks away. Returns whether
+    /// the experiment is still active. If not, the block is removed again, since the process that
+    /// removes the experiment may have looked for blocks already.
     async fn create(&self, live: Vec<Live>) -> Result<bool> {
         let Some(end) = live.first().map(|oldest| oldest.mark.place.clone()) else { return Ok(true) };
         let spans = self.spans(live.iter().map(|trace| trace.trace.id().clone()).collect()).await?;

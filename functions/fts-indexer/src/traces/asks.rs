@@ -9,7 +9,7 @@ use key_schema::{Ascending, Key, Segment, Shard, rows};
 use table::{Item, number, text};
 use trace_blocks::{Place, TracePartition};
 
-/// What rows of partitions that are to be looked at later are called.
+/// The name of rows of partitions that are to be looked at later.
 const TRACES: &str = "traces";
 /// How long after the first mark a partition is packed, in ms: when it is quiet, and somewhat later, so that many are packed together.
 pub(crate) const LATER: i64 = 210_000;
@@ -57,8 +57,8 @@ pub(crate) fn partition_of_row(key: &Key) -> Option<TracePartition> {
     Some(TracePartition { experiment: row.experiment, day: Ascending::read(day)?.0, shard: shard.parse().ok()? })
 }
 
-/// What asks the stream's consumer to pack a partition, from this mark on or from the oldest. It has the time, so that each is another, and the stream
-/// tells of it.
+/// The row that asks the stream's consumer to pack a partition, from this mark on or from the
+/// oldest. It contains the time, so that each is another, and the stream brings it.
 pub(crate) fn asking(partition: &TracePartition, from: Option<&Place>) -> Item {
     let item = Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));
     match from {

@@ -18,18 +18,20 @@ const AT_A_TIME: usize = 100;
 /// For how long after it began a trace in progress is expected to end, in ms.
 const PROGRESS: i64 = 3_600_000;
 
-/// When a trace is looked at again that the index of clients' requests does not have yet, in ms. Mostly it has what is seconds old.
+/// When a trace is looked at again that the index of clients' requests does not have yet, in ms.
+/// Mostly, entries are there after seconds.
 const LATE: i64 = 900_000;
 
-/// From what age on spans without a trace are removed, in ms. No request relies on them any more: each relies on what it has put itself.
+/// Age, in ms, after which spans without a trace are removed. No request relies on them any more:
+/// each relies only on spans that it has written itself.
 const ORPHANED: i64 = 600_000;
 
-/// What marks stand for.
+/// The documents of marked traces.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     /// Traces that may be packed, in the order of the marks.
     pub(super) live: Vec<Live>,
-    /// Marks that stand for nothing.
+    /// Marks that do not count.
     pub(super) dead: Vec<Mark>,
     /// Within which time others have to be looked at again, in ms: traces that will end, and such that the index does not have yet.
     pub(super) again: Option<i64>,
@@ -50,7 +52,7 @@ pub(super) struct Live {
     pub(super) room: usize,
 }
 
-/// Whether an item is the document of a trace, and not what was said about it before it comes.
+/// Whether an item is the document of a trace, and not a stub of a trace to come.
 fn is_document(item: &Item) -> bool {
     AwaitedTrace::of(item).is_none()
 }
@@ -151,7 +153,8 @@ impl Packer<'_> {
         let mut query = Query::of(spans).for_removal();
         loop {
             let page = self.table.query_page(&query).await?;
-            // Somebody may have made the trace meanwhile. Who does so from now on puts the spans that it relies on itself.
+            // A request may have made the trace meanwhile. A later one writes the spans that it
+            // relies on itself.
             let trace = match page.items.as_slice() {
                 [] => None,
                 _ => self.table.get(&rows::Trace::key(&mark.place.trace)).await?,

@@ -45,7 +45,7 @@ impl Ends {
         if !is_known {
             self.read(packer, place).await?;
         }
-        // Of those that end there or behind it, the newest.
+        // The newest of the blocks that end at the place or after it.
         let newer = self.known.partition_point(|end| end >= place);
         let Some(end) = newer.checked_sub(1).and_then(|at| self.known.get(at)) else { return Ok(None) };
         let is_newest = newer == self.known.len() && matches!(self.known_until, Some(Until::TheNewest));

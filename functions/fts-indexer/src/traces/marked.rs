@@ -1,7 +1,9 @@
-//! How many traces a partition gets.
+//! Counts the traces that a partition gets.
 //!
-//! A partition takes 1,000 write units a second, and a trace needs about three of them there in its time: its mark, the deletion of the mark, and its
-//! share of a block. Records of the stream say when marks were put, so the consumer of a partition's records sees what it gets, without asking.
+//! A partition takes 1,000 write units a second. A trace needs about three of them there in its
+//! time: its mark, the deletion of the mark, and its share of a block. Records of the stream say
+//! when marks were put. So the consumer of a partition's records can count its traces without a
+//! request.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,7 +12,7 @@ use mlflow_api::ExperimentId;
 use serde_json::Value;
 use trace_blocks::TracePartition;
 
-/// Marks a second that one partition takes, beside the deletions and blocks of as many.
+/// Marks per second that one partition takes, in addition to the deletions and blocks of as many.
 const MOST_A_SECOND: usize = 250;
 /// When marks were put in partitions, by the records of a batch.
 #[derive(Debug, Default)]
@@ -24,7 +26,7 @@ impl Marked {
         self.0.entry(partition).or_default().extend::<Option<i64>>(at);
     }
 
-    /// The days of which a partition got more marks than it takes.
+    /// The days with a partition that got more marks than it takes.
     pub(crate) fn crowded(&self) -> BTreeSet<(ExperimentId, i64)> {
         let crowded = self.0.iter().filter(|(_, times)| is_crowded(times));
         crowded.map(|(partition, _)| (partition.experiment, partition.day)).collect()

@@ -1,14 +1,18 @@
-//! Packing traces into blocks, which searches read in place of their documents (`docs/adr/0034-blocks-of-traces.md`).
+//! Packing traces into blocks, which searches read in place of their documents
+//! (`docs/adr/0034-blocks-of-traces.md`).
 //!
-//! The stream brings marks, and [`asks`] has their partition looked at some minutes later; then a tick asks for it, and the stream brings that to
-//! its consumer, so that nobody else packs the partition meanwhile. [`pass`] sorts its marks by the blocks that own their places
-//! ([`ends`]); [`append`] makes new blocks, [`rewrite`] changes those that are there, [`documents`] and [`spans`] read what is packed, [`cut`] says what
-//! fits, [`write`] writes. [`marked`] says what a partition gets, and [`grow`] gives a day more partitions.
+//! The stream brings marks, and [`asks`] has their partition looked at some minutes later. Then a
+//! tick asks for packing, and the stream brings that to its consumer, so that no other process
+//! packs the partition meanwhile. [`pass`] sorts its marks by the blocks that own their places
+//! ([`ends`]). [`append`] makes new blocks, and [`rewrite`] changes existing ones. [`documents`]
+//! and [`spans`] read the traces, [`cut`] decides what fits, and [`write`] writes. [`marked`]
+//! counts the marks that a partition gets, and [`grow`] gives a day more partitions.
 //!
-//! What holds at any moment, wherever a pass is cut off: at the place of each trace there is a mark, or the block that owns the place has the
-//! trace as it is. So spans are written, then the block, then the marks go that were quiet when the traces were read, each on condition
-//! that nobody has put it again. A lease keeps a second packer out, and whoever removes the experiment or traces that are kept no
-//! longer.
+//! One rule holds at any moment, wherever a pass is cut off. At the place of each trace there is a
+//! mark, or the block that owns the place has the trace as it is. So spans are written first, then
+//! the block. Then the marks are deleted that were quiet when the traces were read, each on
+//! condition that it was not written again. A lease keeps out a second packer, and the removal of
+//! the experiment or of traces that are kept no longer.
 
 mod append;
 mod asks;
@@ -47,7 +51,7 @@ const AT_ONCE: usize = 16;
 pub struct Packing {
     /// Marks at which new blocks are made: fewer wait.
     pub least_new: usize,
-    /// Marks within a block at which it is written anew: fewer wait.
+    /// Marks within a block from which on it is written again: fewer wait.
     pub least_changed: usize,
     /// Traces of a block at most.
     pub most: usize,

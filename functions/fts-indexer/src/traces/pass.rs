@@ -14,7 +14,7 @@ use super::{MOST_WITHIN, Mark, Packer, Packing, QUIET};
 const AT_A_TIME: usize = 1_000;
 /// Marks of one owner that are gathered.
 const MOST_GATHERED: usize = 4_096;
-/// How old the oldest mark within a block is at which the block is written anew, however few there are, in ms.
+/// A block is written again once its oldest mark has this age, in ms, however few marks there are.
 const OLDEST: i64 = 86_400_000;
 /// How old a mark may be that was not looked at before, in ms.
 const RECENT: i64 = 900_000;
@@ -53,8 +53,9 @@ struct Gathered {
     marks: Vec<Mark>,
 }
 
-/// Packs what is quiet in a partition, from a mark on or from the oldest; returns when it is to be looked at again, if marks are left then. A
-/// read unit per 30 marks, one per 4 KB of each document and its spans, and a request for these; for what is written, see [`Packer::write`].
+/// Packs the quiet traces of a partition, from a mark on or from the oldest. If marks are left,
+/// returns when the partition is to be looked at again. A read unit per 30 marks, one per 4 KB of
+/// each document and its spans, and a request for these. For the writes, see [`Packer::write`].
 ///
 /// # Errors
 /// Those of the table; then it may be done again.
@@ -169,14 +170,15 @@ impl Packer<'_> {
             again.within(OLDEST);
             return Ok(Packed::Left(Vec::new()));
         };
-        // What began later than all that the newest block has makes new blocks, or fills that one up.
+        // Traces that began later than the newest one of the newest block make new blocks, or fill
+        // that one up.
         let is_within = |mark: &Mark| !owner.is_newest || mark.place.time <= block.newest();
         let (mut change, mut new): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_within);
         if change.len() > MOST_WITHIN {
             change.truncate(MOST_WITHIN);
             again.within(QUIET);
         }
-        // What is deleted is not to stay in the block; and few marks are not to stay for ever.
+        // Deleted traces must not stay in the block, and few marks must not stay for ever.
         let oldest = change.iter().map(|mark| mark.put).min().unwrap_or(self.now);
         let mut is_due = oldest <= self.now.saturating_sub(OLDEST);
         if !is_due && !change.is_empty() && change.len() < self.sizes.least_changed {
@@ -195,8 +197,8 @@ impl Packer<'_> {
         self.pack_new(gathered, new, again).await
     }
 
-    /// A block with its traces; nothing if it cannot be read, which does not keep others from being packed. Its marks stay, and who reads what has none gets
-    /// the error.
+    /// A block with its traces; `None` if it cannot be read, which does not keep others from being
+    /// packed. Its marks stay, and readers of its traces without a mark get the error.
     async fn block(&self, end: &Place) -> Result<Option<(Block, Vec<StoredTrace>)>> {
         let gone = || Failure::Unexpected("somebody else packs the partition".to_owned());
         let read = match self.table.get(&self.partition.block_key(end)).await {

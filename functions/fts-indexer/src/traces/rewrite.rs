@@ -21,13 +21,15 @@ struct Entry {
 }
 
 impl Packer<'_> {
-    /// Writes a block anew, which has these traces, with what these marks at places that it owns stand for, and takes the marks away. One that would be too large becomes
-    /// several; one without traces goes. Within which time some of them have to be looked at again, in ms.
+    /// Writes a block again. It holds these traces, updated with those that are marked at places of
+    /// the block; then the marks are removed. A block that would be too large becomes several; one
+    /// without traces is deleted. Returns the time, in ms, within which some traces have to be
+    /// looked at again.
     pub(super) async fn rewrite(&self, block: &Block, traces: Vec<StoredTrace>, marks: &[Mark]) -> Result<Option<i64>> {
         let documents = self.documents(marks).await?;
         let nothing = documents.live.is_empty() && documents.dead.is_empty();
         if nothing && documents.again.is_some() {
-            // What waits keeps its marks, and what the block has of it does not count.
+            // Traces that wait keep their marks, and the block's copies of them do not count.
             return Ok(documents.again);
         }
         let marked: HashSet<&Place> = marks.iter().map(|mark| &mark.place).collect();
@@ -77,7 +79,7 @@ impl Packer<'_> {
             self.remove(block).await?;
             HashSet::new()
         } else {
-            // What cannot be read is put again.
+            // Unreadable spans are put again.
             let are_there = if is_sound { &before } else { &HashSet::new() };
             let blocks = self.write(pieces, are_there).await?;
             blocks.iter().flat_map(Block::groups).filter_map(|group| group.digest).collect()

@@ -15,7 +15,7 @@ impl Packer<'_> {
             match read_few_spans(table, experiment, &trace, ROOM).await {
                 // Packed at once: those of all traces of a block would take some hundred MB.
                 Ok(spans) => Ok(spans.map_or(SpansToPack::Elsewhere, |spans| SpansToPack::of(&trace, &spans))),
-                // Who reads them gets the error.
+                // Readers of these spans get the error.
                 Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
                     tracing::error!(?failure, "spans cannot be packed");
                     Ok(SpansToPack::Elsewhere)

@@ -18,11 +18,11 @@ use crate::entries::failed;
 /// How long blocks are written for which a lease was taken: it runs out after [`trace_blocks::LEASE`].
 const SAFE: Duration = Duration::from_mins(1);
 
-/// What a block is to be.
+/// The wanted content of a block.
 pub(super) struct Piece {
     pub(super) end: Place,
     pub(super) traces: Vec<ToPack>,
-    /// What it was when it was read, if it is there.
+    /// The edits of the block when it was read, if it is there.
     pub(super) replaces: Option<i64>,
     /// Where the block before it ends, if that is cut off it now.
     pub(super) behind: Option<Place>,
@@ -40,7 +40,7 @@ pub(super) enum Home {
 }
 
 impl Packer<'_> {
-    /// What is known of the experiment. One request.
+    /// The state of the experiment. One request.
     pub(super) async fn home(&self) -> Result<Home> {
         let experiment = self.table.get(&rows::Experiment::key(&self.partition.experiment)).await?;
         Ok(match experiment.map(|item| experiment_state(&item).stage) {
@@ -125,7 +125,8 @@ impl Packer<'_> {
         self.table.write_many(Vec::new(), &keys).await
     }
 
-    /// Removes what packing has left in the partition of an experiment that is gone: whoever removed it may have looked before that came.
+    /// Removes what packing has left in the partition of an experiment that is gone: its removal
+    /// may have looked before that was written.
     pub(super) async fn clear(&self) -> Result<()> {
         for range in std::iter::once(self.partition.blocks()).chain(self.partition.spans()) {
             self.table.delete_range(range).await?;

@@ -71,7 +71,7 @@ impl Course {
         self.site.dump().await.into_values().any(|item| item.get(RunsChanged::INDEX.sort).is_some())
     }
 
-    /// The rows of what was put off.
+    /// The rows of postponed runs.
     async fn rows(&self) -> usize {
         self.site.sort_keys("DUE#").await.len()
     }
@@ -270,8 +270,8 @@ async fn a_tick_may_stop_anywhere() {
     assert!(whole > 0 && whole < 10, "some were cut off, some were not");
 }
 
-/// While a tick stands still before any of its requests, the run is changed, and indexed or put off; and while the indexer stands still
-/// before any of its own, a tick passes.
+/// While a tick is stopped before any of its requests, the run is changed, and indexed or put off.
+/// While the indexer is stopped before any of its own, a tick passes.
 #[tokio::test]
 async fn a_tick_and_the_indexer_may_meet_anywhere() {
     const REQUESTS: [&str; 5] = ["Query", "BatchGetItem", "BatchWriteItem", "UpdateItem", "PutItem"];

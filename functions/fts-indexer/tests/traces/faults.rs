@@ -1,12 +1,13 @@
-//! Each request of a pass is cut off, its answer lost, or throttled: at every moment all that has to holds, and the next pass ends with what an
-//! undisturbed one ends with.
+//! Each request of a pass is cut off, throttled, or its answer is lost. At every moment all rules
+//! hold, and the next pass ends in the state of an undisturbed one.
 
 use embedded_engine::faults::Trouble;
 
 use super::lab::{Lab, TIME};
 use super::{MINUTE, small};
 
-/// Traces in three blocks of three, of which one is then changed, one deleted, one late, so that a block is cut in two; and new ones.
+/// Traces in three blocks of three, and new ones. Of the packed ones, two are then changed and one
+/// is deleted; another comes late, so that a block is cut in two.
 async fn lab() -> Lab {
     let lab = Lab::with_sizes(small()).await;
     for number in 0..9 {
@@ -37,7 +38,8 @@ async fn a_pass_may_end_anywhere() {
     let calls: u64 = undisturbed.faults().all_calls().iter().map(|(_, calls)| calls).sum();
     let (expected, spans) = (undisturbed.counts().await, undisturbed.spans().await.len());
     assert!(undisturbed.marks().await.is_empty());
-    // Cut off before a request or behind it; throttled, refused or answered in vain once; and half a batch done.
+    // Cut off before a request or after it; throttled, refused or answered in vain once; and half a
+    // batch done.
     let troubles = [
         (Trouble::Throttled, u64::MAX),
         (Trouble::AnswerLost, u64::MAX),
@@ -58,7 +60,7 @@ async fn a_pass_may_end_anywhere() {
             let said = format!("{trouble:?} at {failing}, {times} times");
             // The last gives the lease back, which would run out.
             assert_eq!(is_done, times == 1 || failing == calls, "{said}");
-            // Who was cut off has the lease for some time.
+            // A pass that was cut off has the lease for some time.
             lab.passes(5 * MINUTE);
             lab.ask().await;
             lab.carry_over().await;

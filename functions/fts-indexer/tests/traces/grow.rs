@@ -1,4 +1,4 @@
-//! More partitions for a day of which one gets too many traces.
+//! A day with too many traces for one partition gets more partitions.
 
 use entities::attributes::SHARDS;
 use key_schema::{Ascending, rows};

@@ -1,4 +1,4 @@
-//! Traces as the function that keeps them writes them, a packer, and what has to hold.
+//! Traces in the form that the traces function writes, a packer, and the rules to check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -182,7 +182,7 @@ impl Lab {
         self.table().write_many(Vec::new(), &keys).await.unwrap();
     }
 
-    /// Hands over what the stream holds, and what comes of it.
+    /// Hands over the records of the stream, and those that result from them.
     pub(super) async fn carry_over(&self) {
         self.carry_over_by(&self.indexer).await;
     }
@@ -266,7 +266,8 @@ impl Lab {
         self.marks_of(&partition()).await.into_iter().map(|place| place.trace).collect()
     }
 
-    /// What has to hold: at the place of each trace is a mark, or its block has it as it is; and what blocks have beside that is marked.
+    /// Checks that each trace has a mark at its place, or its block has it as it is. Everything
+    /// else that blocks have must be marked.
     pub(super) async fn check(&self) {
         let documents = self.items("T#HEAD").await;
         let mut expected: BTreeMap<TracePartition, BTreeMap<Place, StoredTrace>> = BTreeMap::new();

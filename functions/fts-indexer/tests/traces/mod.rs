@@ -1,4 +1,4 @@
-//! Packing traces: what is in blocks and marks is always what the documents say, wherever a pass ends.
+//! Packing traces: blocks and marks always agree with the documents, wherever a pass ends.
 
 mod faults;
 mod grow;
@@ -41,7 +41,7 @@ async fn quiet_traces_are_packed_and_their_marks_go() {
     lab.passes(5 * MINUTE);
     lab.pack().await;
     assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await), (1, 0));
-    // The newest block is filled up, and what it had stays in its item of spans.
+    // The newest block is filled up, and the spans that it had stay in their item.
     let before = lab.spans().await;
     for number in 301..340 {
         lab.put(number, TIME + 500 + i64::from(number)).await;
@@ -133,7 +133,7 @@ async fn what_is_deleted_does_not_stay_in_a_block() {
         lab.put(number, TIME + i64::from(number)).await;
     }
     lab.pack_after(5 * MINUTE).await;
-    // One mark is enough; and the spans of one of which only the document is gone go, too.
+    // One mark is enough. Spans that only lack their document are removed, too.
     lab.delete(3).await;
     lab.delete_but_spans(4).await;
     lab.pack_after(5 * MINUTE).await;
@@ -282,7 +282,7 @@ async fn a_pass_goes_on_where_the_last_one_ended() {
     lab.check().await;
 }
 
-/// Small blocks, for what many traces would take.
+/// Small blocks, for cases that would take many traces otherwise.
 fn small() -> Packing {
     Packing { least_new: 1, least_changed: 1, most: 3, rest: Duration::ZERO, ..Packing::default() }
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 /// All that queries lead to, and GraphQL.
 async fn process(table: Table) -> Api {
-    // Nothing is there: what a list of files costs in a bucket, the page about artifacts says.
+    // There are no files: the page about artifacts has the cost of listing files in a bucket.
     let files = Artifacts::in_directory(Path::new("/nothing is here"));
     let around = Surroundings::new(everybody(), table).with_artifacts(ROOT, files);
     let around = Surroundings { is_new_table: true, ..around };

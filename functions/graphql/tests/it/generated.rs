@@ -1,5 +1,5 @@
-//! `docs/capacity-graphql.md`: what the queries of the user interface cost, metered. `UPDATE_DOCS=1` writes it anew; a query that became
-//! dearer than its budget fails.
+//! `docs/capacity-graphql.md`: the metered costs of the user interface's queries. `UPDATE_DOCS=1`
+//! writes it again. A query that exceeds its budget fails.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ A query costs what the endpoints cost that it calls. The experiments and model v
 experiment once, the versions of each run once.
 ";
 
-/// Runs of the experiment, of which a search finds this many on a page.
+/// Runs of the experiment. A search finds this many on a page.
 const RUNS: usize = 50;
 const POINTS: i64 = 500;
 const DATASETS: usize = 20;
@@ -36,7 +36,7 @@ const OF_RUN: &str = "experiment { name } modelVersions { name }";
 fn process(table: Table) -> Api {
     let tracking = tracking::store::Store::new(table.clone(), ROOT);
     let registry = registry::store::Store::new(table.clone(), ROOT);
-    // Nothing is there: what a list of files costs in a bucket, the page about artifacts says.
+    // There are no files: the page about artifacts has the cost of listing files in a bucket.
     let files = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(Path::new("/nothing is here")));
     let calls = Calls::default()
         .with(tracking::routes(), &Frame::guarded(tracking.clone(), everybody()))
@@ -76,7 +76,8 @@ async fn experiment(api: &Api, name: &str) -> (String, Vec<String>) {
     (id, runs)
 }
 
-/// A run with artifacts behind the server and 20 datasets; returns its experiment's id and its own.
+/// A run with 20 datasets, and with artifacts that the server keeps. Returns the ids of its
+/// experiment and of the run.
 async fn run_with_datasets(api: &Api, name: &str) -> (String, String) {
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let new = json!({ "name": format!("{name} with datasets"), "artifact_location": "mlflow-artifacts:/x" });

@@ -1,7 +1,7 @@
 //! Aliases of models.
 //!
-//! Which version an alias stands for is in the model's document. Versions that aliases stand for are listed beside the model in a
-//! local index, so that one request reads both.
+//! The model's document holds the version of each alias. A local index lists the versions with
+//! aliases next to the model, so that one request reads both.
 
 use access::Granted;
 use key_schema::index::AliasedVersions;
@@ -15,12 +15,13 @@ use super::attributes::ALIASES;
 use super::model_item::{Model, model_key};
 use super::version_item::Found;
 
-/// Versions that one request reads beside their model.
+/// Versions that one request reads together with their model.
 const BESIDE: usize = 25;
 
 impl Store {
-    /// Reads the version of an alias. One request; one more if the model was renamed, if more than 24 of its versions have aliases,
-    /// or if the version has tags too big for its document. Two for `latest`.
+    /// Reads the version of an alias. One request. One more if the model was renamed, if more than
+    /// 24 of its versions have aliases, or if the version has tags too big for its document. Two
+    /// for `latest`.
     pub async fn alias_get(&self, name: &Granted<RegisteredModelName>, alias: &str) -> Result<ModelVersion> {
         let name = name.as_str();
         limits::model_name(name)?;
@@ -62,7 +63,7 @@ impl Store {
         self.version_whole(&Found { model, number, item: item.ok_or_else(none)? }).await
     }
 
-    /// Lets an alias stand for a version. Two requests.
+    /// Sets an alias of a version. Two requests.
     pub async fn alias_set(&self, name: &Granted<RegisteredModelName>, alias: &str, version: &str) -> Result<()> {
         let name = name.as_str();
         limits::model_name(name)?;

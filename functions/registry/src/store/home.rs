@@ -1,7 +1,7 @@
-//! Homes: in which partition a model's rows are.
+//! Homes: the partitions of models' rows.
 //!
-//! The row of a home says what its model is called now. A write that goes to a version by name alone checks it, so that a model
-//! that was renamed or deleted is changed under its old name by nobody.
+//! The row of a home has its model's current name. A write that goes to a version by name alone
+//! checks it. So a model that was renamed or deleted is never changed under its old name.
 
 use entities::{in_workspace, workspace_named};
 use key_schema::{Key, ModelKey, rows};
@@ -15,7 +15,8 @@ pub(super) fn home_row(workspace: &Workspace, home: &ModelKey, id: &str, name: &
     in_workspace(Item::new(home_key(home)).with(ID, text(id)).with(NAME, text(name)), workspace)
 }
 
-/// Whether the item of a model, or of its home, is of this workspace. The key of a home says only of which it once was.
+/// Whether the item of a model, or of its home, belongs to this workspace. The key of a home only
+/// has its original workspace.
 pub(super) fn is_in(item: &Item, workspace: &Workspace) -> Result<bool> {
     Ok(workspace_named(item.text(WORKSPACE)).map_err(Error::internal)? == *workspace)
 }

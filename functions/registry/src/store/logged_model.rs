@@ -14,7 +14,7 @@ use super::Store;
 /// The tag that lists the versions that were made from a logged model (`MLFLOW_MODEL_VERSIONS`).
 const MODEL_VERSIONS_TAG: &str = "mlflow.modelVersions";
 
-/// What a version needs to know of its logged model.
+/// The fields of its logged model that a version needs.
 pub(super) struct LoggedModel {
     pub(super) artifact_location: String,
     pub(super) source_run: Option<String>,

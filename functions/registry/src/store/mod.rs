@@ -1,7 +1,9 @@
-//! What the model registry keeps in the table. One file per resource; methods are named noun first.
+//! The data of the model registry in the table. One file per resource; methods are named noun
+//! first.
 //!
-//! A model is found under its name; the rest of its rows are in the partition of its **home**, which is that of its name unless
-//! it was renamed or the name had another model before (`docs/adr/0014-model-homes.md`).
+//! A model is found under its name. The rest of its rows are in the partition of its **home**. That
+//! is the partition of its name, unless the model was renamed or the name had another model before
+//! (`docs/adr/0014-model-homes.md`).
 
 mod alias;
 mod home;
@@ -68,13 +70,14 @@ impl Store {
         }
     }
 
-    /// The same store for one request, whose authorizer has something written along with what it creates, renames or deletes.
+    /// The same store for one request. Its authorizer adds writes of its own to those that create,
+    /// rename or delete entities.
     #[must_use]
     pub fn along(&self, along: &Along) -> Self {
         Self { along: along.clone(), ..self.clone() }
     }
 
-    /// What the rows of a model of this name are kept under, unless its home is elsewhere.
+    /// The key of the rows of a model of this name, unless its home is elsewhere.
     fn key_of(&self, name: &str) -> ModelKey {
         ModelKey::of(&self.along.workspace(), name)
     }

@@ -10,15 +10,16 @@ use super::attributes::{ID, NAME, RUN};
 use super::home::home_key;
 use super::model_item::{list_key, model_key};
 
-/// Deletions in one transaction, beside the check of the home.
+/// Deletions in one transaction, in addition to the check of the home.
 const DELETIONS: usize = 98;
 /// Bytes of items in one transaction: DynamoDB takes 4 MB.
 const BYTES: usize = 3 << 20;
 
 impl Store {
-    /// Deletes a model. From the second request on it is gone for everybody, whatever the number of its versions; then its rows are
-    /// cleared, 100 a request. Where that is cut short, nobody sees what is left: a new model of the name has another home. Who
-    /// deletes the model again finishes it, unless it was renamed: then nothing leads to its home any more.
+    /// Deletes a model. From the second request on it is gone for everybody, whatever the number of
+    /// its versions. Then its rows are deleted, 100 per request. If that is cut short, the
+    /// remaining rows are never shown: a new model of the name has another home. Deleting the model
+    /// again finishes it, unless it was renamed: then nothing leads to its home any more.
     pub async fn model_delete(&self, workspace: &Workspace, name: &Granted<RegisteredModelName>) -> Result<()> {
         let along = self.along.deleted(&Guarded::RegisteredModel(RegisteredModelName::clone(name)));
         let along = &along;

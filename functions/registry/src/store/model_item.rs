@@ -1,4 +1,4 @@
-//! What a model's item says, and the keys under which a model is found.
+//! The item of a model, and the keys under which a model is found.
 
 use std::collections::BTreeMap;
 
@@ -102,12 +102,12 @@ impl Model {
         self.item.text(ID).unwrap_or_default()
     }
 
-    /// What it is found under.
+    /// The key that it is found under.
     pub(super) fn key(&self) -> ModelKey {
         ModelKey::of(&self.workspace, &self.name)
     }
 
-    /// What its other rows are kept under.
+    /// The key that its other rows are kept under.
     pub(super) fn home(&self) -> ModelKey {
         self.item.text(HOME).map_or_else(|| self.key(), ModelKey::from)
     }

@@ -48,7 +48,7 @@ impl ModelList {
         Ok(wanted.store.table.query_page(&names).await?.next.is_none())
     }
 
-    /// What of the list may come behind a page.
+    /// The part of the list that may come after a page.
     fn range(&self, wanted: &Wanted<'_>) -> KeyRange {
         let after = wanted.after.as_ref().and_then(SortKey::first_value);
         match self.by {
@@ -122,13 +122,14 @@ impl ModelList {
         if self.direction == self.end_of_list() {
             query = query.backwards();
         }
-        // One that is changed between two pages of the list may stand on both.
+        // A model that changes between two pages of the list may be on both.
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut models_read) = (0, 0);
         loop {
-            // Two more show whether there is another page, of which the second says that the first is a group; and the first may be the last of
-            // the page before. Where some are refused, as many again as were read, so that few requests are made one after another,
-            // however few pass.
+            // Two more show whether there is another page: the second shows that the group of the
+            // first is complete. The first may also be the last of the page before. Where some are
+            // refused, as many again as were read, so that few requests follow each other, however
+            // few pass.
             let few = page.missing() + 2 + usize::from(wanted.after.is_some());
             query = query.limit(if wanted.refuses_none() { few } else { few.max(PORTION + 1).max(entries_read) });
             let rows = wanted.store.table.query_page(&query).await?;

@@ -1,9 +1,9 @@
-//! What a list says of a model.
+//! The entry of a model in a list.
 
 use key_schema::{Name, TextSegment};
 use search::RegisteredModelFields;
 
-/// What a list says of a model.
+/// The entry of a model in a list.
 #[derive(Clone)]
 pub(super) struct Listed {
     pub(super) name: String,
@@ -14,7 +14,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// A model of this name, of which nothing else is known.
+    /// A model of this name; nothing else is known about it.
     pub(super) fn named(name: String) -> Self {
         let group = group_of(&name);
         Self { name, changed: None, group }
@@ -35,7 +35,7 @@ impl RegisteredModelFields for Listed {
     }
 }
 
-/// What the keys of a name and of others that are cut like it begin with.
+/// The beginning of the keys of a name, and of others that are cut like it.
 pub(super) fn group_of(name: &str) -> String {
     Name::from(name).beginning()
 }

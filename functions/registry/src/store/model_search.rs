@@ -19,9 +19,10 @@ use super::version_item::version_entity;
 use super::{Search, Store};
 
 impl Store {
-    /// Searches registered models, in the order of names or of the last change, in either direction: one request for the page's part of
-    /// that list, one per 100 of its models and one per 100 of their latest versions, and as much again as the filter refuses. Where
-    /// models and prompts are asked for at once, all whose names may pass are read.
+    /// Searches registered models, in the order of names or of the last change, in either
+    /// direction. One request for the page's part of that list, one per 100 of its models, and one
+    /// per 100 of their latest versions. Models that the filter refuses cost as much again. A
+    /// search for models and prompts at once reads all whose names may pass.
     pub async fn model_search(&self, workspace: &Workspace, visible: &Visible, search: &Search) -> Result<Models> {
         limits::max_models(search.max_results)?;
         let (filter, order) = parse_registered_model_search(&search.filter, &search.order_by)?;
@@ -107,7 +108,7 @@ impl Store {
     }
 }
 
-/// The lists that hold what may pass.
+/// The lists with the models that may pass.
 fn kinds(filter: &RegisteredModelFilter) -> &'static [ModelKind] {
     if filter.tags.prompts_only() {
         &[ModelKind::Prompt]

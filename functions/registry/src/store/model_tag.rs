@@ -32,7 +32,8 @@ impl Document for ModelDocument<'_> {
         rows::ModelTag::key(&home, tag)
     }
 
-    /// What was planned from a model is meant for no other of that name, and what is to be done to a name for no other name.
+    /// A change that was planned for one model must not apply to another of that name. A change of
+    /// a name must not apply to another name.
     fn writable(&self) -> Condition {
         match self.seen.get() {
             Some(model) => Condition::Equals(ID.into(), text(model.id())),
@@ -65,7 +66,8 @@ impl Store {
         ModelDocument { name, key: self.key_of(name), id: self.along.id_of(name), seen: OnceLock::new() }
     }
 
-    /// Sets a tag of a model. One request; a value of more than 1 KB takes three more, and what makes a prompt of it two.
+    /// Sets a tag of a model. One request; a value of more than 1 KB takes three more, and the tag
+    /// that makes it a prompt two.
     pub async fn model_set_tag(
         &self,
         workspace: &Workspace,
@@ -101,8 +103,9 @@ impl Store {
         Ok(())
     }
 
-    /// Sets or removes the tag that makes a prompt of a model, and moves the model from one list to the other in the same transaction: of
-    /// several at once, tag and list are always the same one's. The tag stands in the document, whatever its length.
+    /// Sets or removes the tag that makes a model a prompt. The same transaction moves the model
+    /// from one list to the other. So if several requests do this at once, tag and list always come
+    /// from the same one. The tag is in the document, whatever its length.
     async fn model_set_kind(&self, workspace: &Workspace, name: &str, value: Option<&str>) -> Result<()> {
         let kind = kind_of_tag(value);
         self.table

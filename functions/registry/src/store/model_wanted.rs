@@ -1,4 +1,4 @@
-//! What a search of registered models wants, and what it sees of a model.
+//! The conditions of a search of registered models, and the fields that it sees of a model.
 
 use std::collections::HashMap;
 
@@ -66,7 +66,7 @@ pub(super) fn is_visible(visible: &Visible, model: &Model, versions: bool) -> bo
     visible.shows_as(kind, &Guarded::RegisteredModel(RegisteredModelName::named(&model.name)))
 }
 
-/// What a model on a page has to be.
+/// The conditions on a model on a page.
 pub(super) struct Wanted<'a> {
     pub(super) store: Store,
     pub(super) workspace: &'a Workspace,
@@ -84,7 +84,7 @@ impl Wanted<'_> {
         self.filter.name_passes(name) && may_be_visible(self.visible, name)
     }
 
-    /// Whether a model may stand on the page, as far as its list says.
+    /// Whether a model may be on the page, as far as its list says.
     pub(super) fn may_come(&self, listed: &Listed) -> bool {
         self.name_passes(&listed.name) && self.after.as_ref().is_none_or(|after| self.order.key(listed) > *after)
     }
@@ -107,7 +107,7 @@ impl Candidates for Wanted<'_> {
 
     async fn read(&self, listed: &[Listed]) -> Result<Vec<(SortKey, Candidate, usize)>> {
         let names: Vec<_> = listed.iter().map(|listed| listed.name.clone()).collect();
-        // One that is changed now stands where its list had it.
+        // A model that is changed now keeps its place in the list that was read.
         let in_list = listed.iter().filter(|listed| listed.changed.is_some());
         let in_list: HashMap<_, _> = in_list.map(|listed| (listed.name.as_str(), listed)).collect();
         let models = self.store.models_named(&names).await?;

@@ -17,8 +17,8 @@ use super::version_item::{Found, storage_of, version_entity};
 use super::version_source::{Owners, Resolved, VersionSource};
 use crate::source::{ModelUri, Source};
 
-/// Longest tag, in bytes, that stands in a version's document while that is not full: a version is written seldom and read whole, and
-/// the text of a prompt is a tag.
+/// Longest tag, in bytes, that goes into a version's document while that is not full. A version is
+/// written seldom and read whole, and the text of a prompt is a tag.
 pub(super) const INLINE_VALUE: usize = 32 << 10;
 
 /// A version to create.
@@ -37,9 +37,10 @@ pub struct NewVersion {
 }
 
 impl Store {
-    /// Creates a version. Two requests, a third for the run if the source is not below the artifact root; ten to twelve write units for
-    /// up to 1 KB of it. Numbers are counted in the model, in the same transaction, so that they neither repeat nor skip; who
-    /// was too late goes on from the model as it is then.
+    /// Creates a version. Two requests, a third for the run if the source is not below the artifact
+    /// root; ten to twelve write units for up to 1 KB of it. Numbers are counted in the model, in
+    /// the same transaction, so that they neither repeat nor skip. A request that is too late goes
+    /// on from the model's new state.
     pub async fn version_create(
         &self,
         workspace: &Workspace,
@@ -122,8 +123,9 @@ impl Store {
     /// The artifacts of a version, as far as the server keeps them.
     ///
     /// # Errors
-    /// `NOT_IMPLEMENTED` for what the server does not keep, or keeps for another: an object of its bucket belongs to the run or the logged
-    /// model that the version names, or nothing says that who reads the version may read it.
+    /// `NOT_IMPLEMENTED` for artifacts that the server does not keep, or keeps for another entity.
+    /// An object of its bucket must belong to the run or the logged model that the version names.
+    /// Otherwise, the right to read the version does not cover it.
     pub async fn version_artifacts(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<Location> {
         let name = name.as_str();
         limits::model_name(name)?;

@@ -44,8 +44,9 @@ impl Store {
         self.version_whole(&found).await
     }
 
-    /// Moves a version to a stage, and archives the others of that stage if so asked; returns the version. Three requests, and one for
-    /// each stage whose greatest version has to be found anew.
+    /// Moves a version to a stage, and archives the others of that stage if so asked; returns the
+    /// version. Three requests, and one for each stage whose greatest version has to be searched
+    /// for again.
     pub async fn version_transition(
         &self,
         workspace: &Workspace,
@@ -133,7 +134,8 @@ impl Store {
         self.version_clear(&found).await
     }
 
-    /// Deletes the rows of a version that is gone. Its number is never used again, so nobody sees what is left where this is cut short.
+    /// Deletes the rows of a version that is gone. Its number is never used again, so leftovers of
+    /// an interrupted call are never shown.
     async fn version_clear(&self, found: &Found) -> Result<()> {
         if !found.item.has(TAG_ROWS) {
             return Ok(());

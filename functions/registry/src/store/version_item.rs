@@ -1,4 +1,4 @@
-//! What a version's item says.
+//! The item of a version.
 
 use entities::entries;
 use key_schema::{Key, Ordinal, rows};

@@ -228,7 +228,7 @@ impl Store {
     }
 }
 
-/// What a version on a page has to be.
+/// The conditions on a version on a page.
 struct Wanted<'a> {
     workspace: &'a Workspace,
     filter: VersionFilter,

@@ -1,4 +1,5 @@
-//! Where versions come from: the source a request names, looked at with what it belongs to (`_create_model_version`).
+//! The source that a request for a version names, and the entities that it belongs to
+//! (`_create_model_version`).
 
 use access::Granted;
 use entities::{ModelLocation, RunLocation, run_artifact_uri};
@@ -21,7 +22,7 @@ pub struct VersionSource {
     pub model_id: Option<String>,
 }
 
-/// What a source may belong to, as far as the request names it and it is there.
+/// The existing entities of a request that a source may belong to.
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
     /// The run.
@@ -227,7 +228,8 @@ impl Store {
         Ok(resolved)
     }
 
-    /// Whether this server sends what is there to whoever may read the version, so that it has to belong to what the version names.
+    /// Whether this server sends the files of a source to callers who may read the version. Then
+    /// they have to belong to an entity that the version names.
     fn is_sent(&self, source: &Source<'_>) -> bool {
         source.is_proxied() || self.artifacts.keeps_object(source.uri)
     }
@@ -239,8 +241,9 @@ impl Store {
     }
 }
 
-/// A version that names no run has that of its logged model: as in MLflow, nobody is asked whether he may read it. Whoever made the logged
-/// model was, and nothing is written where the run is.
+/// Gives a version without a run that of its logged model. As in MLflow, the right to read the run
+/// is not checked. It was checked for the creator of the logged model, and nothing is written to
+/// the run's partition.
 fn take_run(resolved: &mut Resolved, run: Option<String>) {
     if resolved.run_id.as_deref().unwrap_or_default().is_empty() && run.is_some() {
         resolved.run_id = run;

@@ -50,7 +50,7 @@ async fn hundreds_of_versions_are_archived() {
             server.transition("m", number, "Production", false).await.ok();
         }
     }
-    // Broken off, what is archived is archived, and the rest is as it was.
+    // If it is broken off, some versions are archived, and the others are as before.
     let impatient = site.impatient();
     site.faults.cut_off_at(5);
     assert_ne!(impatient.transition("m", 200, "Production", true).await.status, 200);

@@ -88,7 +88,7 @@ async fn changes_of_many_clients_all_stay() {
             let aliases = version["aliases"].as_array().unwrap().len();
             assert_eq!(aliases, if shared == number.to_string() { 2 } else { 1 });
         }
-        // The list beside the model holds just the versions that aliases stand for.
+        // The list next to the model holds just the versions with aliases.
         let listed =
             site.dump().await.into_values().filter(|item| item.get(AliasedVersions::INDEX.sort).is_some()).count();
         assert_eq!(listed, 9);

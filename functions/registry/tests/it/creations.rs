@@ -56,7 +56,7 @@ async fn check(path: &'static str, body: Value, adds: &'static [usize]) {
     Creation { path, count, adds }.check(ground).await;
 }
 
-/// Tags of which each is too big for its document.
+/// Tags that are each too big for their document.
 fn big_tags(count: usize, bytes: usize) -> Vec<Value> {
     (0..count).map(|number| json!({ "key": format!("k{number:03}"), "value": "v".repeat(bytes) })).collect()
 }

@@ -69,7 +69,7 @@ async fn a_deletion_that_is_broken_off_is_whole_to_everybody() {
             );
             assert_eq!(delete(&site.other).await, 200);
         }
-        // Who deletes again finishes it.
+        // Deleting again finishes it.
         assert_eq!(delete(&site.other).await, 404);
         assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), Vec::<String>::new(), "{call}");
     }

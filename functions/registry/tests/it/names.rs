@@ -1,4 +1,5 @@
-//! Long names, of which a key has the beginning and a hash: what stands under the key of a name is only its model's if it says so.
+//! Long names: their keys hold the beginning and a hash. An item under the key of a name belongs to
+//! its model only if the item says so.
 
 use serde_json::json;
 use table::{Condition, Item, text};

@@ -98,7 +98,7 @@ async fn the_model_that_was_changed_last_comes_first() {
     assert_eq!(server.models(&[("order_by", "timestamp DESC")]).await, ["a", &long]);
 }
 
-/// Times are in ms: what comes next is later.
+/// Times are in ms: the next entity is later.
 async fn tick() {
     let now = entities::now_ms();
     while entities::now_ms() <= now {

@@ -127,7 +127,8 @@ impl Store {
         Ok((id, assessment))
     }
 
-    /// Deletes an assessment, if it is there; what it overrides is valid again. One request, and one for a mark.
+    /// Deletes an assessment, if it is there; the one that it overrides is valid again. One
+    /// request, and one for a mark.
     pub async fn assessment_delete(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<()> {
         let Some(id) = AssessmentId::parse(id) else { return Ok(()) };
         let delete = Delete { trace, id: &id };

@@ -10,16 +10,17 @@ use super::draft::Draft;
 use super::mark::{PutMark, reliable_since};
 use super::store::Store;
 
-/// Bytes of a document that clients fill; the rest of DynamoDB's 400 KB is for what the server adds.
+/// Bytes of a document for data of clients; the rest of DynamoDB's 400 KB is for data of the
+/// server.
 pub(super) const ROOM: usize = 320 << 10;
 
-/// The refusal of what a document has no room for.
+/// The refusal of a change that has no room in a document.
 pub(super) fn no_room(trace: &TraceId) -> Error {
     let message = format!("Trace {trace} has no room for this: all but its spans may take {ROOM} bytes.");
     Error::new(ErrorCode::BadRequest, message)
 }
 
-/// What is known of a document before it is changed.
+/// The known state of a document before it is changed.
 pub(super) enum Known {
     /// This request has read it, or that there is none.
     Read(Option<TraceItem>),
@@ -34,20 +35,21 @@ impl Known {
     }
 }
 
-/// The trace of what was read, which must be there and be of the experiment that was granted: it may have been deleted since, and made anew in
-/// another one.
+/// The trace that was read. It must still exist in the experiment that was granted: it may have
+/// been deleted since, and made again in another one.
 pub(super) fn still<'a>(stored: Option<&'a StoredTrace>, granted: &StoredTrace) -> Result<&'a StoredTrace> {
     let stored = stored.filter(|stored| stored.experiment() == granted.experiment());
     stored.ok_or_else(|| TraceId::not_found(granted.id().as_str()))
 }
 
-/// A change of a trace's document. It may be planned several times, and its effect on what it has changed already is none. It has to see that the
-/// document is of the experiment that the request may change.
+/// A change of a trace's document. It may be planned several times, and must not change again what
+/// it has changed already. It has to check that the document belongs to the experiment that the
+/// request may change.
 pub(super) trait Change: Sync {
     /// Plans it, given the document as it is, if there is one.
     fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> impl Future<Output = Result<Draft>> + Send;
 
-    /// Whether it may use the room that is kept for what the server adds.
+    /// Whether it may use the room that is kept for data of the server.
     fn is_servers(&self) -> bool {
         false
     }
@@ -58,7 +60,7 @@ pub(super) trait Change: Sync {
     }
 }
 
-/// The trace of an item, or what was said about it before it came.
+/// The trace of an item, or its stub from before it came.
 fn parts(item: Option<TraceItem>) -> (Option<StoredTrace>, Option<AwaitedTrace>) {
     match item {
         Some(TraceItem::Trace(trace)) => (Some(trace), None),
@@ -68,9 +70,11 @@ fn parts(item: Option<TraceItem>) -> (Option<StoredTrace>, Option<AwaitedTrace>)
 }
 
 impl Store {
-    /// Changes a trace's document, given what is known of it and the marks that this request has put for it. One request where what is known
-    /// is right and nobody else changes it; one more where what is remembered has all of the change already, or the trace was linked to a run before it
-    /// came, and one for marks where the trace was marked more than a minute ago, or gets another time.
+    /// Changes a trace's document, given the known state of it and the marks that this request has
+    /// put for it. One request where the known state is right and no other request changes it. One
+    /// more where the remembered state has all of the change already, or the trace was linked to a
+    /// run before it came. One more for marks where the trace was marked more than a minute ago, or
+    /// gets another time.
     pub(super) async fn trace_change(
         &self,
         trace: &TraceId,

@@ -1,8 +1,9 @@
 //! Deleting traces.
 //!
-//! A trace's document and its spans go together, on condition that the document is what was read. Of many spans, the first go with it, and
-//! the rest after it. Its mark stays: it tells whoever finds the trace in a block that it is gone; the packer takes both away. Spans that came
-//! meanwhile stand for nothing.
+//! A trace's document and its spans are deleted together, on condition that the document is what
+//! was read. Of many spans, the first go with it, and the rest after it. Its mark stays: readers
+//! who find the trace in a block learn from it that the trace is gone. The packer takes both away.
+//! Spans that arrive meanwhile do not count.
 
 use access::Granted;
 use clock::Moment;
@@ -32,9 +33,10 @@ impl Store {
         self.traces_remove(heads.into_values().collect(), |trace| trace.experiment() == id).await
     }
 
-    /// Deletes traces of the experiment that began no later than a time, oldest first, and at most so many; returns how many. It deletes
-    /// for 20 seconds: what is left then, the same request deletes. Two requests per hundred marks or block and one for
-    /// the traces of marks, and two or three for each that is deleted.
+    /// Deletes traces of the experiment that began no later than a time, oldest first, and `most`
+    /// at most; returns how many. It deletes for 20 seconds; the same request can be sent again for
+    /// the rest. Two requests per hundred marks or block, and one for the traces of marks. Two or
+    /// three more for each deleted trace.
     pub async fn traces_delete_until(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -44,7 +46,7 @@ impl Store {
         let (begun, id) = (Moment::now(), **experiment);
         let mut left = most.unwrap_or(usize::MAX);
         let mut deleted = 0;
-        // What is kept no longer counts as gone; `gc` removes it.
+        // Traces that are kept no longer count as gone; `gc` removes them.
         let since = self.kept.since([id]).await?.of(id).unwrap_or(i64::MIN);
         let mut days = self.trace_days(id).await?;
         days.retain(|day| day.day <= day_of(latest) && day.day >= day_of(since));
@@ -149,7 +151,7 @@ impl Store {
                 }
                 Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
                     Some(Reason::Refused(Some(item))) => {
-                        // Somebody has deleted it, and another one awaits it anew.
+                        // Another request has deleted it, and it has been announced again since.
                         let Some(now) = TraceItem::of(item)?.trace() else { return Ok(false) };
                         trace = now;
                         if !is_wanted(&trace) {

@@ -17,7 +17,8 @@ use super::mark::PutMark;
 /// Bytes that an entry of a map takes besides its name and its value, as [`Item::size`] counts.
 const ENTRY: usize = 1;
 
-/// A document as it shall be. Written whole, on condition that it is still what was read.
+/// The new state of a document. It is written whole, on condition that the document is still as it
+/// was read.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     trace: TraceId,
@@ -88,7 +89,7 @@ impl Draft {
         self.set(STATE, Some(text(state.name())));
     }
 
-    /// Traces that have one stand in an index, so that searches need not look for them.
+    /// Traces with such an id are in an index, so that searches need not look for them.
     pub(super) fn set_client_request(&mut self, id: Option<&str>) {
         self.set(CLIENT_REQUEST, id.map(text));
         let entry = client_request_entry(id.unwrap_or_default(), self.experiment, &self.trace);
@@ -133,7 +134,8 @@ impl Draft {
 
     /// Sets tags as long as the document is smaller than that; the others are left out.
     pub(super) fn set_tags_within<'a>(&mut self, most: usize, tags: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        // Counted on the way: to measure the document anew for each of many thousand tags would take minutes.
+        // The size is kept up to date here: measuring the document for each of many thousand tags
+        // would take minutes.
         let mut size = self.size();
         for (key, value) in tags {
             if size + key.len() + value.len() >= most {
@@ -201,12 +203,12 @@ impl Draft {
         &self.trace
     }
 
-    /// What was read.
+    /// The document as it was read.
     pub(super) fn before(&self) -> Option<&StoredTrace> {
         self.before.as_ref()
     }
 
-    /// What is written, and on what condition; with its mark, if this request has put it.
+    /// The item to write, and the condition for it, with the mark, if this request has put it.
     pub(super) fn finish(&self, mark: Option<&PutMark>) -> (Item, Condition) {
         let edits = self.before.as_ref().map(StoredTrace::edits).or(self.awaited);
         let next = edits.map_or_else(|| i64::from(rand::rng().random::<u32>()) << 24, |edits| edits.saturating_add(1));

@@ -72,7 +72,8 @@ impl Exported {
         looks && draft.metadata(FINALIZED).is_some()
     }
 
-    /// Its tags: what its sender says about itself, and what the root says, which wins. None of those that only the server sets.
+    /// Its tags: those of the sender's resource, and those of the root, which win. None of those
+    /// that only the server sets.
     fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
         let of_both = self.resource.iter().chain(&self.summary.tags).map(|(key, value)| (key.as_str(), value.as_str()));
         let name = self.summary.trace_name.iter().map(|name| (NAME_TAG, name.as_str()));
@@ -146,14 +147,14 @@ impl Change for Exported {
         self.take_root(&mut draft);
         // Which calls of models are counted by others above them only all spans can tell.
         let of_all = if stored.is_some() && !self.summary.usage.is_empty() {
-            // Of those that are too many to be read nothing is counted: what was counted so far stays.
+            // If its spans are too many to be read, none is counted, and the earlier counts stay.
             Some(store.trace_usage(self.experiment, &self.trace, &self.turn).await?.unwrap_or_default())
         } else {
             None
         };
         self.take_metadata(&mut draft, of_all.as_ref().unwrap_or(&self.summary.usage));
         draft.set_tag(SPANS_LOCATION_TAG, TRACKING_STORE);
-        // What there is no room for is left out: the spans count.
+        // Tags that do not fit are left out: the spans matter more.
         draft.set_tags_within(ROOM, self.tags());
         Ok(draft)
     }
@@ -167,12 +168,16 @@ impl Store {
         Ok(artifact_location(&state.artifact_location, &info.id))
     }
 
-    /// Keeps exported spans, and links traces whose roots are among them to a run, if one is given. Two requests for one trace that is new
-    /// or that this process wrote last, three for any other, four if it was marked more than a minute ago; one more per 25 items beyond the
-    /// first, one per further trace, one per link, one for a day's first trace and one for the experiment where no lease lasts. Returns what was not taken: spans of traces of another
-    /// experiment, which nobody will be shown.
+    /// Keeps exported spans, and links traces whose roots are among them to a run, if one is given.
+    /// Returns the refused spans: those of traces of another experiment, which are never shown.
     ///
-    /// Many traces go in portions, one after another, so that what is packed and planned at a time is bounded.
+    /// Two requests for one trace that is new or that this process wrote last; three for any other,
+    /// four if it was marked more than a minute ago. One more per 25 items beyond the first, per
+    /// further trace, and per link. One more for a day's first trace, and one for the experiment
+    /// where no lease lasts.
+    ///
+    /// Many traces go in portions, one after another, so that the amount that is packed and planned
+    /// at a time is bounded.
     pub async fn spans_log(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -182,7 +187,7 @@ impl Store {
         let id = **experiment;
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
-        // All are looked at before any is written: what is wrong with one refuses all of them.
+        // All are checked before any is written: an error in one refuses all of them.
         let bytes = exports.iter().map(|export| export.bytes).sum();
         let summarized = clock::aside_from(bytes, move || summarized(exports)).await.map_err(Error::internal)??;
         let (artifact_location, turn) = (&state.artifact_location, Arc::default());

@@ -1,5 +1,5 @@
-//! What this process remembers of the table. All of it may have changed since: writes carry conditions, and what is only ever added to is
-//! read again where that matters.
+//! This process's memory of the table. All of it may be stale: writes carry conditions, and data
+//! that only grows is read again where that matters.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,7 +85,8 @@ impl Known {
         });
     }
 
-    /// Whether the trace of a mark that was put then was deleted since by this process. Whoever makes it anew puts its mark anew.
+    /// Whether this process has deleted the trace of a mark since the mark was put. A request that
+    /// makes the trace again puts a new mark.
     pub(super) fn was_deleted(&self, partition: &TracePartition, place: &Place, marked_at: i64) -> bool {
         let deleted = self.with(|memory| memory.deleted.get(&(*partition, place.clone())).copied());
         deleted.is_some_and(|deleted| marked_at < deleted)

@@ -1,4 +1,4 @@
-//! What a trace is linked to: runs, and versions of prompts.
+//! Links of a trace: to runs, and to versions of prompts.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,8 @@ const MOST_RUNS: usize = 100;
 /// For how long the links of a trace wait that does not come, in seconds: a week.
 const PATIENCE: i64 = 7 * 86_400;
 
-/// Whether a trace is to be linked to a run: it is not yet. What is full is not linked any more, rather than all of a request refused.
+/// Whether a trace is still to be linked to a run. A full trace is not linked, rather than refusing
+/// the whole request.
 fn is_unlinked(trace: &StoredTrace, run: &str) -> bool {
     !trace.runs().iter().any(|known| known == run) && trace.item().size() + run.len() <= ROOM
 }

@@ -1,9 +1,13 @@
 //! Marks: the time order of an experiment's traces.
 //!
-//! A mark is put before its trace gets the time, and before the trace changes or gets spans; one that stands for nothing is passed over. So
-//! every trace is found as it is, whatever was cut off. Only the packer, and who removes traces for good, take marks away, three minutes after they were put:
-//! longer than a writer relies on a mark ([`RELIABLE`]) and a request lasts. Where the whole experiment is removed, they go at once: it is deleted, and takes
-//! no traces.
+//! A mark is written before its trace gets the time, and before the trace changes or gets spans.
+//! Readers pass over a mark without such a trace. So every trace is found as it is, whatever was
+//! cut off.
+//!
+//! Only the packer and the removal of traces for good delete marks, three minutes after they were
+//! written. That is longer than a writer relies on a mark ([`RELIABLE`]), and longer than a request
+//! lasts. Where the whole experiment is removed, its marks are deleted at once: it is deleted, and
+//! takes no traces.
 
 use entities::attributes::{BYTES, MARKED_AT, SHARDS, TO_PACK};
 use entities::{StoredTrace, now_ms};
@@ -123,7 +127,8 @@ impl Store {
         }
     }
 
-    /// Puts items of which some are marks. A partition that gets too many of them becomes several: who was throttled looks how many there are now.
+    /// Writes items with marks among them. A partition that gets too many of them is split. So a
+    /// throttled request forgets how many partitions there are, and reads that again.
     pub(super) async fn put_with_marks(&self, items: Vec<Item>) -> Result<()> {
         let put = self.table.write_many(items, &[]).await;
         if let Err(Failure::Throttled(_)) = &put {
@@ -132,7 +137,8 @@ impl Store {
         Ok(put?)
     }
 
-    /// The mark of a trace that gets this time, to be put. Costs what [`Store::trace_shards`] does.
+    /// The mark of a trace that gets this time, to be put. It costs as much as
+    /// [`Store::trace_shards`].
     pub(super) async fn trace_mark(&self, experiment: ExperimentId, trace: &TraceId, time: i64) -> Result<PutMark> {
         let day = day_of(time);
         let shard = shard_of(trace, self.trace_shards(experiment, day).await?);

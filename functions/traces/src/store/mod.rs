@@ -1,8 +1,10 @@
-//! What the traces domain keeps in the table. Methods are named noun first.
+//! The data of the traces domain in the table. Methods are named noun first.
 //!
-//! A trace is a document under its id, which holds all but the spans. Spans stand beside it, an item for each export, and are never
-//! rewritten. Marks are the time order of an experiment's traces, in partitions by day, so that no partition grows without bound
-//! (`docs/adr/0033-traces.md`). Traces that have not changed for some minutes are in blocks, which searches read (`docs/adr/0034-blocks-of-traces.md`).
+//! A trace is a document under its id, which holds all but the spans. Spans are in items of their
+//! own next to it, one per export, and are never rewritten. Marks are the time order of an
+//! experiment's traces. They are in partitions by day, so that no partition grows without bound
+//! (`docs/adr/0033-traces.md`). Traces that have not changed for some minutes are in blocks, which
+//! searches read (`docs/adr/0034-blocks-of-traces.md`).
 
 mod assessment;
 mod change;

@@ -15,14 +15,14 @@ use super::store::Store;
 /// Places that are handed out, and marks that are read, at a time.
 const PAGE: usize = 100;
 
-/// What stands at a place.
+/// A place with a mark, or with a trace in a block.
 pub(super) struct There {
     pub(super) partition: TracePartition,
     pub(super) place: Place,
     pub(super) standing: Standing,
 }
 
-/// What stands there.
+/// The entry at a place.
 pub(super) enum Standing {
     /// A mark, put then (in ms).
     Mark(i64),
@@ -39,10 +39,10 @@ pub(super) struct Oldest {
 struct Part {
     partition: TracePartition,
     latest: i64,
-    /// What was read: all up to `before`.
+    /// Places that were read: all up to `before`.
     ready: VecDeque<There>,
     before: Option<Place>,
-    /// Where the last block ends of which something was read, and whether that was all of it.
+    /// The end of the last block that was read, and whether all of its traces were handed out.
     block: Option<(Place, bool)>,
     is_done: bool,
 }
@@ -81,7 +81,8 @@ impl Oldest {
 }
 
 impl Part {
-    /// Reads on: marks first, then the next block. What a block has at the place of a mark does not count.
+    /// Reads on: marks first, then the next block. Where a place has a mark, the block's copy of
+    /// the trace does not count.
     async fn read(&mut self, store: &Store) -> Result<()> {
         let (partition, latest) = (self.partition, self.latest);
         let marks = partition.marks().starting(&place::time(latest));
@@ -110,14 +111,15 @@ impl Part {
             .map(|(place, standing)| There { partition, place, standing })
             .collect();
         ready.sort_by(|one, other| other.place.cmp(&one.place));
-        // A block of which nothing was within is read once more: others may be made before it meanwhile.
+        // A block with no trace in the range is read again: other blocks may be made before it
+        // meanwhile.
         if let Some(block) = block.filter(|block| is_within(block.end())) {
             let is_read = newest.as_ref().is_none_or(is_within);
             self.block = Some((block.end().clone(), is_read));
         }
         self.ready = ready.into();
         self.is_done = end.is_none();
-        // A block that was cut meanwhile may end before what was handed out.
+        // A block that was cut meanwhile may end before places that were handed out.
         self.before = end.map(|end| self.before.take().map_or(end.clone(), |before| before.min(end)));
         Ok(())
     }

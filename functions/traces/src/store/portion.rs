@@ -10,7 +10,7 @@ use super::spans::items;
 const TRACES: usize = 1_000;
 const BYTES: usize = 16 << 20;
 
-/// A trace of an export, with what its spans say about it.
+/// A trace of an export, with the summary of its spans.
 pub(super) struct Summarized {
     export: Export,
     summary: Summary,
@@ -25,7 +25,7 @@ pub(super) struct Packed {
     pub(super) items: Vec<Item>,
 }
 
-/// Works out what spans say about their traces; refuses all of them where one says something too long.
+/// Summarizes spans by trace; refuses all of them if one has a value that is too long.
 pub(super) fn summarized(exports: Vec<Export>) -> Result<Vec<Summarized>> {
     let of_one = |export: Export| Ok(Summarized { summary: spans::summarize(&export.spans)?, export });
     exports.into_iter().map(of_one).collect()

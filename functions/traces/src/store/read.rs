@@ -34,7 +34,7 @@ impl WholeTrace {
         self.parts_within(&AtomicUsize::new(LONGEST))
     }
 
-    /// The same with others, where there is room for so many bytes, of which what it takes is subtracted.
+    /// The same for one of several traces, which share `room` bytes. Its own are subtracted.
     fn parts_within(self, room: &AtomicUsize) -> Result<TraceParts> {
         let mut parts = TraceParts { trace_info: self.info.json(), spans: Vec::with_capacity(self.spans.len()) };
         for span in self.spans.iter() {
@@ -84,7 +84,8 @@ impl Store {
     /// A trace with its spans. One request, one more per MB of spans.
     ///
     /// # Errors
-    /// MLflow's, where its spans are in a file, and where not all have come, unless the caller takes what is there.
+    /// MLflow's, where its spans are in a file, and where not all have come, unless the caller
+    /// accepts a part.
     pub async fn trace_get(&self, trace: &StoredTrace, allow_partial: bool) -> Result<WholeTrace> {
         let info = trace.info()?;
         if !has_spans_here(&info) {
@@ -100,11 +101,13 @@ impl Store {
         Ok(whole)
     }
 
-    /// The JSON of traces with their spans, without those whose spans have not all come. One request for each. No more is in memory than an
-    /// answer may have, and the spans of some small traces or of a large one. `shown` is what the answer shows of a trace.
+    /// The JSON of traces with their spans, without those whose spans have not all come. One
+    /// request for each. At most one answer is in memory, and the spans of some small traces or of
+    /// a large one. `shown` is the part of a trace that the answer shows.
     ///
     /// # Errors
-    /// MLflow's, where the spans of one are in a file; [`too_long`](mlflow_api::answer_size::too_long), as soon as they are longer than any answer.
+    /// MLflow's, where the spans of one are in a file;
+    /// [`too_long`](mlflow_api::answer_size::too_long), as soon as they are longer than any answer.
     pub async fn trace_get_many(
         &self,
         traces: &[&StoredTrace],

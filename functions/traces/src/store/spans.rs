@@ -1,5 +1,6 @@
-//! Spans in the table: an item, or several parts, for each export, which nothing rewrites. They are in a partition of the experiment that sends
-//! them: an export that names a trace of another experiment cannot touch what that one has.
+//! Spans in the table: an item, or several parts, for each export, which nothing rewrites. They are
+//! in a partition of the experiment that sends them. So an export that names a trace of another
+//! experiment cannot touch that trace's spans.
 
 use entities::attributes::{ARRIVED, CONTENT, PARTS};
 use entities::now_ms;

@@ -1,4 +1,4 @@
-//! What clients say about a trace as a whole: `StartTrace`, in both versions, and `EndTrace`.
+//! Requests of clients about a trace as a whole: `StartTrace`, in both versions, and `EndTrace`.
 
 use access::Granted;
 use entities::{StoredTrace, read_trace_item};
@@ -45,7 +45,7 @@ pub struct StartedTrace {
 }
 
 impl StartedTrace {
-    /// Checks what MLflow checks.
+    /// Makes MLflow's checks.
     fn check(&self) -> Result<()> {
         if !proto_json::is_time(self.request_time) {
             return Err(Error::invalid("The time of the trace is not between the years 1 and 9999."));
@@ -97,7 +97,7 @@ impl Change for Start<'_> {
     }
 }
 
-/// What an old client says when a trace has ended.
+/// An old client's request at the end of a trace.
 #[derive(Clone, Debug)]
 pub struct EndedTrace {
     /// When it ended, in ms.
@@ -142,7 +142,8 @@ fn set_metadata(draft: &mut Draft, metadata: &[(String, String)]) {
     }
 }
 
-/// What MLflow keeps of token usage and of cost, in the order in which it prints them (`trace_analytics.py`).
+/// The fields of token usage and of cost that MLflow keeps, in the order in which it prints them
+/// (`trace_analytics.py`).
 const TOKEN_KEYS: [&str; 6] = [
     "input_tokens",
     "output_tokens",
@@ -208,8 +209,9 @@ fn finite(value: &Value) -> Option<Value> {
 }
 
 impl Store {
-    /// Keeps what a client says about a trace, which may be there already: what it says stands. Two requests, one if this process wrote
-    /// the trace last; one more for marks if the trace is new, gets another time or was marked more than a minute ago, one for the experiment
+    /// Keeps the fields that a client sends of a trace, which may be there already. The sent fields
+    /// win. Two requests, one if this process wrote the trace last. One more for marks if the trace
+    /// is new, gets another time or was marked more than a minute ago. One more for the experiment
     /// where no lease lasts.
     pub async fn trace_start(&self, experiment: &Granted<ExperimentId>, started: &StartedTrace) -> Result<TraceInfo> {
         let start = self.trace_started(experiment, started, true).await?;

@@ -57,13 +57,13 @@ impl Store {
         Ok(self)
     }
 
-    /// The same store, which knows what another has read of how long traces are kept.
+    /// The same store, which shares another's cache of how long traces are kept.
     #[must_use]
     pub fn knowing(self, other: &Self) -> Self {
         Self { kept: other.kept.clone(), ..self }
     }
 
-    /// The same over a table that counts what is read.
+    /// The same over a table that counts its reads.
     pub(super) fn over(&self, table: Table) -> Self {
         Self { table, ..self.clone() }
     }

@@ -54,9 +54,11 @@ impl Store {
             .ok_or_else(|| no_tag(trace.id().as_str(), key))
     }
 
-    /// Changes a part of a trace's document, whatever the rest is, given the document as it was read; `None` where the condition does not
-    /// hold, or the trace was deleted and made anew in another experiment, which this request may not change. If the answer to an attempt was lost, that may be because the change is made. One request, two if the trace was marked more than
-    /// a minute ago.
+    /// Changes a part of a trace's document, whatever the rest is, given the document as it was
+    /// read. `None` where the condition does not hold. `None` also where the trace was deleted and
+    /// made again in another experiment, which this request may not change. If the answer to an
+    /// attempt was lost, the change may be made nevertheless. One request, two if the trace was
+    /// marked more than a minute ago.
     pub(super) async fn trace_update(
         &self,
         known: &StoredTrace,

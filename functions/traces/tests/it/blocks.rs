@@ -1,4 +1,4 @@
-//! What is answered does not depend on what is packed.
+//! Answers do not depend on which traces are packed.
 
 use std::time::Duration;
 
@@ -192,7 +192,7 @@ async fn packed_and_not(seed: u64, of_block: usize, kept: usize) {
     change(&other.server, seed).await;
     let changed = answers(&site.server).await;
     same(&changed, &answers(&other.server).await, "changed");
-    // All of it packed anew, and then deleted from the oldest on.
+    // All traces are packed again, and then deleted from the oldest on.
     clock::sleep(Duration::from_mins(2)).await;
     pack_all(&other, of_block).await;
     same(&changed, &answers(&other.server).await, "packed again");

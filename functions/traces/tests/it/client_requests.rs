@@ -1,4 +1,4 @@
-//! Searches by clients' ids of requests: the index of these takes the place of blocks, and nothing of what is found.
+//! Searches by clients' ids of requests: they read an index in place of blocks, and find the same.
 
 use std::time::Duration;
 

@@ -70,7 +70,7 @@ pub(crate) async fn send(server: &Server, resource_spans: Vec<ResourceSpans>) ->
     server.send(request.body(Body::from(body.finish().unwrap())).unwrap()).await
 }
 
-/// Two programs, of which the second goes on with the first one's trace and has one of its own.
+/// Two programs. The second goes on with the first one's trace, and has one of its own.
 fn gathered() -> Vec<ResourceSpans> {
     let shop = vec![text("service.name", "shop"), text("telemetry.sdk.language", "go"), text("zone", "a")];
     let model = vec![text("service.name", "model"), attribute("replicas", Any::IntValue(3))];

@@ -1,4 +1,5 @@
-//! What requests write, the stream brings to its consumer, who packs it: nothing of what is answered changes.
+//! The stream brings the writes of requests to its consumer, which packs them. The answers stay the
+//! same.
 
 use std::time::Duration;
 

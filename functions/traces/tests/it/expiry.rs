@@ -127,7 +127,7 @@ async fn what_is_kept_no_longer_is_hidden_by_every_read_packed_or_not() {
         let server = site.other().await;
         assert_shown(shown(&server, "0").await, &[3]);
         assert_eq!(counted(&server, "0").await, [1.0; 4]);
-        // Lengthened: what nobody has removed is there again.
+        // Lengthened: traces that were not removed yet are there again.
         set_tag(&site.server, "0", "3h").await;
         let server = site.other().await;
         assert_shown(shown(&server, "0").await, &[2, 3]);

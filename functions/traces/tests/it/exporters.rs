@@ -50,7 +50,8 @@ async fn post(to: SocketAddr, body: &str) -> Heard {
     Heard { status, retry_after, text }
 }
 
-/// Exports as OpenTelemetry's exporter does: what is answered 429, 502, 503 or 504 is sent again later. How often it was sent.
+/// Exports as OpenTelemetry's exporter does: after 429, 502, 503 or 504, the request is sent again
+/// later. Returns how often it was sent.
 async fn exports(to: SocketAddr, spans: Vec<Value>) -> u32 {
     let (body, mut waited) = (export(&spans), 0);
     for attempt in 1..=ATTEMPTS {

@@ -49,7 +49,8 @@ fn is_same(found: &Value, expected: &Value) -> bool {
     }
 }
 
-/// How the answer differs from the one recorded, if it does. What escapes MLflow as an exception is refused here.
+/// How the answer differs from the one recorded, if it does. Requests that raise an exception in
+/// MLflow are refused here.
 fn difference(answer: &Answer, status: u64, expected: &Value, known: &Known) -> Option<String> {
     let (found, is_alike) = match status {
         500.. => (&answer.body["message"], (400..500).contains(&answer.status)),

@@ -7,7 +7,8 @@ use test_site::key_of;
 
 use crate::server::{ALL, Answer, Server, Site, id, info, span};
 
-/// What is in the partitions of traces, of their spans, and of an experiment's marks and blocks; but not what the other experiment has there.
+/// The items in the partitions of traces, of their spans, and of an experiment's marks and blocks,
+/// without those of the other experiment.
 async fn held(site: &Site, other: &str) -> BTreeMap<String, Value> {
     let items = site.items().await.into_iter().map(|item| (key_of(&item), item));
     let of_traces = items.filter(|(key, _)| {
@@ -60,13 +61,15 @@ async fn an_export_changes_nothing_of_a_trace_of_another_experiment() {
         server.start(&info(1, &other)).await.refused(400, "INVALID_PARAMETER_VALUE");
         assert_eq!(held(&site, &other).await, before);
     }
-    // What is removed with the trace is what its experiment has, and nothing of the other one is in its way.
+    // Items of the trace's experiment are removed with the trace, and those of the other one do not
+    // hinder that.
     assert_eq!(delete(&one, "0", 1).await, 1);
     let left = held(&site, &other).await;
     assert!(!left.keys().any(|key| key.contains(&id(1)) && !key.contains(" M#")), "{left:?}");
 }
 
-/// Each kind of change, of which another has deleted the trace and made it anew elsewhere between the look at who may change it and the write.
+/// Each kind of change, while another request deletes the trace and makes it again in another
+/// experiment. That happens between the check of the caller's rights and the write.
 #[tokio::test]
 async fn a_change_that_was_granted_in_one_experiment_is_none_in_another() {
     type Change = fn(&str) -> (&'static str, String, Value);
@@ -122,7 +125,7 @@ async fn a_change_that_was_granted_in_one_experiment_is_none_in_another() {
             answer.body
         );
         let after = held(&site, "none").await;
-        // The granted experiment may have a mark more, which stands for nothing.
+        // The granted experiment may have one more mark, which does not count.
         let document = |items: &BTreeMap<String, Value>| items.get(&format!("TRACE#{} T#HEAD", id(1))).cloned();
         assert_eq!(document(&after), document(&before), "{number}");
     }

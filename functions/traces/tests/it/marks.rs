@@ -1,6 +1,8 @@
-//! Before a trace changes, or gets spans, there is a mark at its place that nobody takes away meanwhile.
+//! Before a trace changes, or gets spans, there is a mark at its place, and it is not deleted
+//! meanwhile.
 //!
-//! Whoever packs traces takes away marks that were put two minutes ago, and has packed their traces as they were then. Each test does so.
+//! A packer deletes marks that were put two minutes ago, and has packed their traces as they were
+//! then. Each test does so.
 
 use std::time::Duration;
 
@@ -113,7 +115,7 @@ impl Op {
     }
 }
 
-/// What a site has beside its traces.
+/// The entities of a site other than its traces.
 struct Named {
     run: String,
     /// The first trace's.

@@ -1,4 +1,5 @@
-//! Searches beside the packer itself: what they answer does not depend on whether it has been there, is there, or never comes.
+//! Searches while the packer runs: their answers do not depend on whether it has run, is running,
+//! or never runs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::blocks::{answers, change, make, same};
 use crate::marks::timed;
 use crate::server::Site;
 
-/// Who packs the traces of a site.
+/// The packer of a site's traces.
 struct Packer {
     indexer: Indexer,
     stream: StreamReader,
@@ -51,7 +52,7 @@ async fn blocks(site: &Site) -> usize {
     site.items().await.iter().filter(|item| key_of(item).sk.starts_with("B#")).count()
 }
 
-/// The traces of which neither a mark nor the block that owns their place says that they are there.
+/// The traces that neither a mark nor the block of their place knows.
 async fn lost(site: &Site) -> Vec<String> {
     let items = site.items().await;
     let keys: BTreeSet<_> = items.iter().map(key_of).collect();

@@ -1,4 +1,4 @@
-//! Traces in blocks, as whoever packs them leaves them.
+//! Traces in blocks, as a packer leaves them.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(crate) async fn pack_some(site: &Site, of_block: usize, is_wanted: impl Fn(u
     }
 }
 
-/// Packs all traces, and takes away marks that stand for nothing.
+/// Packs all traces, and deletes marks that do not count.
 pub(crate) async fn pack_all(site: &Site, of_block: usize) {
     pack_some(site, of_block, |_| true).await;
     let marks = site.items().await.iter().map(key_of).filter(|key| key.sk.starts_with("M#")).collect::<Vec<_>>();

@@ -13,8 +13,8 @@ use crate::server::{Server, Site};
 
 const RECORDED: &str = include_str!("../../../../shared/search/tests/trace_searches.json");
 
-/// Whether it is about ids of traces and runs, which are others here and stand in spans, too; or about the JSON of a whole number, which
-/// is that of a float where a client sends it.
+/// Whether the search is about ids of traces and runs, which differ here, also within spans. Or it
+/// is about the JSON of a whole number, which is that of a float where a client sends it.
 fn is_of_other_values(search: &Value) -> bool {
     let written = search.to_string();
     ["request_id", "tr-", "run", "experiment_id", "4$'", "= '5'", "= '3'"].iter().any(|word| written.contains(word))

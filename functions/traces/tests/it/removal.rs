@@ -119,7 +119,7 @@ fn a_removal_may_stop_anywhere() {
                 let is_whole = outcome.is_ok();
                 remove(&copy.table, &Artifacts::default()).await.unwrap();
                 let mut left = copy.dump().await;
-                // The lease of who was cut off has run out, or does.
+                // The lease of the process that was cut off has run out, or does.
                 left.retain(|key, _| !key.ends_with(" L"));
                 assert_eq!(left, expected, "cut off at {call}");
                 if is_whole {

@@ -1,4 +1,4 @@
-//! Traces without their spans: what clients say, tags, links, reads.
+//! Traces without their spans: requests of clients, tags, links, reads.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What runs read and put out.
+//! Inputs and outputs of runs.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::inputs::{DatasetInput, ModelInput};

@@ -25,7 +25,7 @@ pub struct LoggedMetric {
     pub timestamp: i64,
     /// Step.
     pub step: i64,
-    /// The logged model it is of, beside the run.
+    /// The logged model that the metric also belongs to.
     pub model: Option<MeasuredModel>,
 }
 
@@ -43,7 +43,7 @@ pub struct MeasuredModel {
 /// The logged models that a call names; one that is not there is missing.
 pub type Models = HashMap<ModelId, Granted<ModelLocation>>;
 
-/// What a batch logs.
+/// The data that a batch logs.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Metrics.

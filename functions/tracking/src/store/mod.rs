@@ -1,4 +1,5 @@
-//! What the tracking domain keeps in the table. One folder per resource; methods are named noun first.
+//! The data of the tracking domain in the table. One folder per resource; methods are named noun
+//! first.
 
 mod experiment;
 mod log_batch;

@@ -56,7 +56,8 @@ impl Store {
         Self { working_directory: Some(directory.into()), ..self }
     }
 
-    /// The same store for one request, whose authorizer has something written along with what it creates or deletes.
+    /// The same store for one request. Its authorizer adds writes of its own to those that create
+    /// or delete entities.
     #[must_use]
     pub fn along(&self, along: &Along) -> Self {
         Self { along: along.clone(), ..self.clone() }
@@ -74,7 +75,7 @@ impl Store {
         Self { has_workspaces: true, ..self }
     }
 
-    /// Whether the server has workspaces beside the default one.
+    /// Whether the server has workspaces other than the default one.
     #[must_use]
     pub fn has_workspaces(&self) -> bool {
         self.has_workspaces

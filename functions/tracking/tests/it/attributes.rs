@@ -1,4 +1,5 @@
-//! What items hold is what `key-schema` declares of their rows: every dump of a site is checked, and here the other way round.
+//! Every dump of a site is checked for attributes that `key-schema` does not declare. Here,
+//! declared attributes are checked to be written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use test_site::key_of;
 
 use crate::server::Site;
 
-/// Declared attributes of which no item of their row in the table has any, by row.
+/// Declared attributes that no item in the table has, by row.
 async fn not_written(site: &Site) -> Vec<String> {
     let mut missing = BTreeMap::new();
     for item in site.items().await {
@@ -79,8 +80,9 @@ async fn what_is_declared_is_written() {
     indexer.with_clock(|| entities::now_ms() + 600_000).tick().await.unwrap();
     server.post("runs/delete", json!({ "run_id": running })).await.ok();
     Indexer::new(site.table.clone()).mark_runs(ExperimentId::parse(&experiment).unwrap(), |_| {}).await.unwrap();
-    // What only items have that are full, wide or big, a copy that is no whole one, settings that are not the usual ones, a run whose
-    // artifacts are not where its experiment keeps them, and a logged model that was deleted.
+    // Attributes of special cases only: items that are full, wide or big, incomplete copies, and
+    // unusual settings. Further cases are a run whose artifacts are not where its experiment keeps
+    // them, and a deleted logged model.
     let expected = [
         "Config indexed",
         "Config kept_for",

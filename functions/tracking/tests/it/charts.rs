@@ -1,4 +1,4 @@
-//! Charts of long histories: what is drawn, wherever those who log, pack and read stop.
+//! Charts of long histories, wherever the processes that log, pack and read stop.
 
 use std::ops::Range;
 
@@ -72,7 +72,7 @@ pub(crate) async fn check_all(server: &Server, run: &str, all: Range<i64>) {
     }
 }
 
-/// For how many points rows stand, and segments that are in no row.
+/// How many points are represented by rows, or are in segments that are in no row.
 async fn counted(site: &Site, run: &str) -> u64 {
     let charted = charted(site, run).await;
     charted.points + charted.left
@@ -126,7 +126,8 @@ async fn a_long_history_is_drawn_from_few_rows() {
     assert_eq!(chart(&site.server, &run, None, MOST).await.len(), 2_500);
     assert_eq!(chart(&site.server, &run, None, 1).await, [at(logged - 1)]);
 
-    // While the indexer stands still, what is logged is drawn at once: behind what is there, and before it.
+    // While the indexer is stopped, new points are drawn at once: after the existing ones, and
+    // before them.
     let other = site.other().await;
     log(&other, &run, logged..logged + 2_500, 1_000).await;
     site.server.log_metric(&run, "m", at(logged + 2_500)).await.ok();
@@ -164,8 +165,8 @@ async fn a_range_costs_what_is_drawn_of_it() {
     assert_eq!(chart(&site.server, &run, Some(70_000..80_000), 320).await, []);
 }
 
-/// Points of small calls, which the indexer makes segments of; a job that begins anew at an earlier step; and two processes whose points come
-/// in no order of time.
+/// Points of small calls, which the indexer makes segments of; a job that starts again at an
+/// earlier step; and two processes whose points are in no order of time.
 #[tokio::test]
 async fn points_in_no_order_are_drawn_once() {
     let site = Site::new().await;
@@ -233,7 +234,8 @@ async fn every_point_is_drawn_wherever_packing_stops() {
     }
 }
 
-/// A job begins anew at an earlier step: its latest point stays that of before, which is in a segment and in a row.
+/// A job starts again at an earlier step. Its latest point stays the earlier one, which is in a
+/// segment and in a row.
 #[tokio::test]
 async fn a_latest_point_from_before_makes_no_rows() {
     let site = Site::new().await;
@@ -261,7 +263,8 @@ async fn a_latest_point_from_before_makes_no_rows() {
     assert_eq!(site.server.history(&run, "m").await, expected);
 }
 
-/// One call has times that are far ahead: what comes after it is not late. A job all of whose times are ahead has rows all the same.
+/// One call has times that are far ahead: the points after it are not late. A job all of whose
+/// times are ahead has rows all the same.
 #[tokio::test]
 async fn times_that_are_far_ahead_make_nothing_late() {
     let site = Site::new().await;
@@ -275,7 +278,7 @@ async fn times_that_are_far_ahead_make_nothing_late() {
         log(&site.server, &run, from..from + 1_000, 100).await;
         index(&site).await;
     }
-    // Of those in rows, each row stands for a thousand.
+    // Each row represents a thousand points.
     let charted_so_far = charted(&site, &run).await;
     assert_eq!((charted_so_far.rows, charted_so_far.points, charted_so_far.left), (14, 14_000, 0));
     let drawn = chart(&site.server, &run, Some(10_500..12_500), MOST).await;

@@ -1,4 +1,5 @@
-//! What does not grow with the data, and what is done once however often it is sent.
+//! Costs that do not grow with the data, and requests that are executed once however often they are
+//! sent.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ async fn a_run_is_deleted_and_restored_in_two_requests() {
     }
 }
 
-/// Beside the experiments' states, a mark and a list of each.
+/// In addition to the experiments' states, a mark and a list of each are read.
 #[tokio::test]
 async fn a_search_of_many_experiments_asks_each_twice() {
     let site = Site::new().await;

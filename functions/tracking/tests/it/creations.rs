@@ -23,7 +23,7 @@ async fn check(path: &'static str, count: fn(&Dump) -> Vec<usize>, body: fn(&str
     Creation { path, count, adds: &[1] }.check(ground).await;
 }
 
-/// Entries of which each is too big for its document.
+/// Entries that are each too big for their document.
 fn entries(count: usize) -> Vec<Value> {
     (0..count).map(|number| json!({ "key": format!("k{number:03}"), "value": "v".repeat(1_100) })).collect()
 }

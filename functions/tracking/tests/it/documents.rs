@@ -23,7 +23,7 @@ async fn expect(server: &Server, experiment: &str, run: &str, what: &str, expect
     }
 }
 
-/// 100 keys and values, a third of them of the greatest length that stands in a document.
+/// 100 keys and values. A third of them have the greatest length that goes into a document.
 fn hundred(name: &str, from: usize) -> Vec<(String, String)> {
     let value = |number: usize| if number.is_multiple_of(3) { "v".repeat(1_024) } else { number.to_string() };
     (from..from + 100).map(|number| (format!("{name}{number}"), value(number))).collect()

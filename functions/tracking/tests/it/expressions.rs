@@ -160,7 +160,7 @@ async fn batches_of_metrics() {
     let recorded = Recorded::new().await;
     for metrics in [64, 65, 128, 300, 1_000] {
         let run = recorded.run().await;
-        // Many points are put, without an expression; what marks the run has one.
+        // Many points are put, without an expression; the write that marks the run has one.
         let mut longest = 0;
         for time in 0..11 {
             let points: Vec<_> = (0..metrics)

@@ -1,5 +1,5 @@
-//! `docs/capacity.md`: what the calls of the tracking domain cost, metered. `UPDATE_DOCS=1` writes it anew; a call that became
-//! dearer than its budget fails.
+//! `docs/capacity.md`: the metered costs of the tracking domain's calls. `UPDATE_DOCS=1` writes it
+//! again. A call that exceeds its budget fails.
 
 use crate::capacity::{experiments, indexing, inputs, large, logged_models, metrics, removal, runs, searches, steady};
 use clock::Simulation;
@@ -53,7 +53,8 @@ const SECTIONS: &[Section] = &[
     Section::Long(|ledger| Box::pin(large::params_and_points(ledger))),
 ];
 
-/// A call of the indexer ends after 90 seconds, and what a process knows gets old: a slow machine is to meter what a fast one does.
+/// A call of the indexer ends after 90 seconds, and cached data expires. A slow machine has to
+/// meter the same as a fast one.
 async fn while_time_stands_still(section: impl Future<Output = ()>) {
     let clock = Simulation::begin();
     tokio::select! { () = section => {}, () = clock.drive() => {} }

@@ -108,7 +108,7 @@ proptest! {
         });
     }
 
-    /// What is logged between two pages must not take away what was there before.
+    /// Points that are logged between two pages must not take away earlier points.
     #[test]
     fn logging_between_pages_drops_and_repeats_nothing(
         before in portions(),

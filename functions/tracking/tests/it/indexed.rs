@@ -1,4 +1,4 @@
-//! The indexer beside a site, fed when a test says so.
+//! A site with its own indexer, which is fed when a test says so.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) async fn index(site: &Site) {
 
 /// Feeds the indexer with records; all of them have to be carried over.
 pub(crate) async fn index_records(site: &Site, records: Vec<Value>) {
-    // With each change: what is put off is another test's matter.
+    // With each change: postponed runs have a test of their own.
     let indexer = Indexer::new(site.table.clone()).with_interval(Duration::ZERO);
     for batch in records.chunks(1_000) {
         let answer = indexer.handle(Batch { records: batch.to_vec() }).await;

@@ -1,5 +1,6 @@
-//! Random searches over random runs find exactly what a plain reading of every run finds, whatever the indexer has done: all,
-//! nothing, only what happened before the last changes, or everything twice.
+//! Random searches over random runs find exactly the same as a plain reading of every run, whatever
+//! the indexer has done. It may have done all, nothing, only the changes before the last ones, or
+//! everything twice.
 
 use entities::Searched;
 use mlflow_api::ExperimentId;

@@ -1,4 +1,4 @@
-//! The global indexes stand still: only runs whose ids were made elsewhere depend on them.
+//! The global indexes are stopped: only runs whose ids were made elsewhere depend on them.
 
 use entities::marked_item;
 use key_schema::{Descending, Stage, index, rows};

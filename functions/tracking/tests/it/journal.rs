@@ -79,7 +79,7 @@ async fn handle(site: &Site, indexer: &Indexer) {
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }
 
-/// Ticks, and carries over what the ticks ask for, until what was put off is done.
+/// Ticks, and delivers the records that the ticks cause, until the postponed runs are done.
 pub(crate) async fn settle(site: &Site) {
     for minutes in [5, 10, 15] {
         let indexer = later(site, Duration::from_mins(minutes));
@@ -201,7 +201,7 @@ async fn the_longest_names_have_room() {
     assert_eq!(site.server.history(&run, &names[899]).await, [at(1), at(2)]);
 }
 
-/// Many processes add points to a document, each of which sees room for its own.
+/// Many processes add points to a document. Each of them sees room for its own.
 #[tokio::test]
 async fn a_document_with_more_points_than_it_should_have_is_packed() {
     let site = Site::new().await;
@@ -304,7 +304,7 @@ async fn a_killed_run_comes_to_rest() {
     check(&site.server, &run, 10, 21).await;
 }
 
-/// After it was said that calls may not rely on the mark any more, one marks the run anew.
+/// After closing has begun, a call may not rely on the mark any more, and marks the run again.
 #[tokio::test]
 async fn a_call_after_the_closing_keeps_the_mark() {
     let site = Site::new().await;

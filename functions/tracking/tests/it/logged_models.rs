@@ -1,4 +1,4 @@
-//! Logged models: what is written, by many at once and while the table fails, and what is found again.
+//! Logged models: writes by many at once and while the table fails, and reads of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

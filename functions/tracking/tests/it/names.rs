@@ -1,4 +1,5 @@
-//! The name of an experiment belongs to one experiment, whoever comes at the same time.
+//! The name of an experiment belongs to one experiment, however many requests come at the same
+//! time.
 
 use std::collections::BTreeSet;
 

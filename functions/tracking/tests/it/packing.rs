@@ -139,7 +139,7 @@ async fn a_pass_may_meet_any_fault_anywhere() {
         (Trouble::Conflict, 1),
         (Trouble::Halved, 1),
     ];
-    // What comes of a table follows from what it holds.
+    // The further course follows from the content of the table.
     let (mut seen, mut courses) = (HashSet::new(), 0);
     for (nth, operation) in (1..).zip(&requests) {
         let met = troubles.into_iter().enumerate().filter(|(_, (trouble, _))| trouble.is_met_by(operation));

@@ -106,7 +106,7 @@ async fn walk(site: &Site, search: &Value, ids: &[String]) {
         found.extend(run_ids(&page));
         let Some(token) = page["next_page_token"].as_str() else { break };
         search["page_token"] = token.into();
-        // The last of the page, on which the token stands, one before it, and one still to come.
+        // The last one of the page, which the token names, one before it, and one still to come.
         let last = found.last().unwrap().clone();
         let to_come = at_first.iter().rev().find(|id| !found.contains(*id) && !gone.contains(*id)).cloned();
         for id in [Some(last), to_come].into_iter().flatten() {

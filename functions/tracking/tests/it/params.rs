@@ -1,4 +1,4 @@
-//! A param has one value, whoever logs another at the same time.
+//! A param has one value, even if another is logged at the same time.
 
 use futures::future::join_all;
 use serde_json::json;

@@ -15,7 +15,7 @@ async fn restore(server: &Server, run: &str) {
     server.post("runs/restore", json!({ "run_id": run })).await.ok();
 }
 
-/// A run, and a process beside the one with faults.
+/// A run, and another process than the one with faults.
 async fn run() -> (Site, Server, String) {
     let site = Site::new().await;
     let other = site.other().await;
@@ -38,7 +38,7 @@ async fn log_many(server: &Server, run: &str, count: usize) -> Answer {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     Document,
-    /// The journal, beside those of other calls.
+    /// The journal, together with those of other calls.
     SharedTail,
     /// The journal, alone: there are too many for others to have room.
     OwnTail,
@@ -49,7 +49,7 @@ const PLACES: [Place; 3] = [Place::Document, Place::SharedTail, Place::OwnTail];
 /// Logs the first point of a metric, so that it goes to this place.
 async fn log_to(place: Place, site: &Site, other: &Server, run: &str) -> tokio::task::JoinHandle<Answer> {
     if place == Place::SharedTail {
-        // Beside these, fourteen more have no room in the document.
+        // With these in the document, there is no room for fourteen more.
         let names: Vec<_> = (0..33).map(|number| format!("other {number}")).collect();
         let points: Vec<_> = names.iter().map(|metric| (metric.as_str(), (1, 1, 1.0))).collect();
         other.log_points(run, &points).await.ok();

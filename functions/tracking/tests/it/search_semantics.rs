@@ -248,7 +248,7 @@ async fn every_number_is_kept() {
     assert_eq!(history, values);
 }
 
-/// A change of what is not there makes nothing.
+/// A change of a missing entity makes nothing.
 #[tokio::test]
 async fn nothing_is_made_by_a_write_to_nothing() {
     let site = Site::new().await;

@@ -1,4 +1,5 @@
-//! How much memory answers take, in a process of its own: what other tests allocate at the same time would be counted, too.
+//! The memory that answers take, in a process of its own, as allocations of other tests would be
+//! counted, too.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
@@ -27,7 +28,7 @@ fn peak_memory() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: usize = peak.trim().trim_end_matches(" kB").parse().unwrap();
-    // The peak begins anew.
+    // The peak is measured from here on again.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     kilobytes << 10
 }

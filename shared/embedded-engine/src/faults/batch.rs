@@ -1,4 +1,4 @@
-//! Batches of which DynamoDB executes a part.
+//! Batches that are executed in part, as DynamoDB may do.
 
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::batch::{add, entries, unprocessed};
 use crate::wire;
 
-/// Executes the first half of a batch and adds the rest to what the answer lists as unprocessed.
+/// Executes the first half of a batch, and adds the rest to the unprocessed entries of the answer.
 pub(super) async fn execute_half(
     inner: &SharedHttpConnector,
     request: HttpRequest,

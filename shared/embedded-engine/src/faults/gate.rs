@@ -50,7 +50,7 @@ impl Pause {
 }
 
 impl Gate {
-    /// Returns when the call stands at the gate, at once if it does already.
+    /// Returns when the call is at the gate, at once if it is there already.
     pub async fn reached(&mut self) {
         if let Some(held) = &mut self.held {
             // An error means that the injector is gone: no call will come.

@@ -1,7 +1,7 @@
-//! What DynamoDB does to its callers and the engine does not: an HTTP client around another one.
+//! Faults of DynamoDB that the engine does not have: an HTTP client around another one.
 //!
-//! Everything is counted, nothing is random and nothing sleeps, so a test that calls in one order fails in one way. Only
-//! operations on items meet faults; those on tables pass.
+//! Everything is counted, nothing is random and nothing sleeps, so a test that calls in one order
+//! fails in one way. Only operations on items meet faults; those on tables pass.
 
 mod batch;
 mod gate;
@@ -49,7 +49,7 @@ impl FaultInjector {
         client_over(self.http_client())
     }
 
-    /// What [`client`](Self::client) sends its requests to; for a client that is configured otherwise.
+    /// The HTTP client of [`client`](Self::client), for a client that is configured otherwise.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         SharedHttpClient::new(self.clone())
@@ -90,9 +90,10 @@ impl FaultInjector {
         self.state().halve.set_rate(n);
     }
 
-    /// From now on queries of global indexes (those named `GSI...`) are answered as of now: they miss what is written later
-    /// and still show what is changed or deleted later, until [`catch_up`](Self::catch_up). `engine` is the one behind this
-    /// injector. Called again, the indexes catch up to now and stay there.
+    /// From now on queries of global indexes (those named `GSI...`) are answered as of now. They
+    /// miss later writes, and still show items that are changed or deleted later, until
+    /// [`catch_up`](Self::catch_up). `engine` is the one that this injector wraps. Called again,
+    /// the indexes catch up to now and stay there.
     pub fn freeze_global_indexes(&self, engine: &Engine) -> Result<(), Error> {
         let copy = engine.snapshot()?.connector();
         self.state().frozen_indexes = Some(copy);
@@ -139,7 +140,7 @@ impl FaultInjector {
         self.state().order()
     }
 
-    /// Begins to count calls anew; the rates and gates go on as they were.
+    /// Starts a new count of calls; the rates and gates go on as they were.
     pub fn reset_calls(&self) {
         self.state().reset_calls();
     }
@@ -177,7 +178,7 @@ impl HttpConnector for FaultyConnector {
 impl FaultyConnector {
     async fn answer(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let operation = wire::operation(&request).to_owned();
-        // Decided on arrival, so that a pause does not change what happens to later calls.
+        // Decided on arrival, so that a pause does not change the course of later calls.
         let course = self.injector.state().next_call(&operation);
         for pause in course.pauses_before {
             pause.hold().await;

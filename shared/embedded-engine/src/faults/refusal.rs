@@ -33,7 +33,8 @@ pub(super) fn conflict(operation: &str) -> Option<u64> {
     refusals(operation).iter().position(is_conflict).and_then(|turn| u64::try_from(turn).ok())
 }
 
-/// Whether a call of this operation is about several items, of which DynamoDB may leave some for later.
+/// Whether a call of this operation is about several items. DynamoDB may leave some of them for
+/// later.
 pub(super) fn is_batch(operation: &str) -> bool {
     matches!(operation, "BatchGetItem" | "BatchWriteItem")
 }
@@ -80,13 +81,13 @@ fn cancelled(items: usize, turn: u64) -> Value {
     })
 }
 
-/// What the caller sees of a server that nobody listens for.
+/// The caller's view of a server that nobody listens for.
 pub(super) fn disconnected() -> Result<HttpResponse, ConnectorError> {
     let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
     Err(ConnectorError::io(refused.into()))
 }
 
-/// What the caller sees of an executed call whose answer is lost.
+/// The caller's view of an executed call whose answer is lost.
 pub(super) fn lost(turn: u64) -> Result<HttpResponse, ConnectorError> {
     if turn.is_multiple_of(2) {
         let reset = io::Error::new(io::ErrorKind::ConnectionReset, "the answer was lost");

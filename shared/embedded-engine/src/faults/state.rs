@@ -1,4 +1,4 @@
-//! What is asked for and what has been counted.
+//! The requested faults, and the counts so far.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(super) struct State {
     order: Option<Vec<String>>,
 }
 
-/// What is to happen to one call.
+/// The planned course of one call.
 #[derive(Default)]
 pub(super) struct Course {
     pub(super) pauses_before: Vec<Pause>,

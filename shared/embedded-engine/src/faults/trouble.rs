@@ -1,8 +1,8 @@
-//! What goes wrong.
+//! The kinds of trouble.
 
 use super::refusal::{conflict, is_batch, refusals};
 
-/// What becomes of a call that goes wrong.
+/// The trouble that a call meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// It is throttled, and not executed.

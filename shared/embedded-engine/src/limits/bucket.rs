@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Units that are left. They come back at a rate, up to what a burst keeps.
+/// Units that are left. They come back at a rate, up to the amount of a burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bucket {
     left: f64,
@@ -11,8 +11,9 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Whether a request is let in: while anything is left. What it takes is known, and [taken](Self::take), afterwards, so that the last one
-    /// may take more than was left; the next ones wait for that.
+    /// Whether a request is admitted, which it is while any unit is left. Its consumption is known,
+    /// and [taken](Self::take), afterwards. So the last request may take more than was left, and
+    /// the next ones wait for that.
     pub(super) fn admits(&mut self, now: Duration, rate: f64, burst: Duration) -> bool {
         let most = rate * burst.as_secs_f64().max(1.0);
         self.left = match self.counted {
@@ -24,7 +25,7 @@ impl Bucket {
         self.left > 0.0
     }
 
-    /// Takes what a request consumed.
+    /// Takes the units that a request consumed.
     pub(super) fn take(&mut self, units: f64) {
         self.left -= units;
     }

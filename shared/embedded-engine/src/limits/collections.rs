@@ -1,4 +1,4 @@
-//! The size of item collections: all items of one partition key, and what local indexes hold of them
+//! The size of item collections: all items of one partition key, and their entries in local indexes
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LSI.html#LSI.ItemCollections.SizeLimit>).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +18,12 @@ use crate::wire::Answer;
 
 /// Where an answer says how large collections are.
 pub(super) const SIZES: &str = "ItemCollectionMetrics";
-/// The most that an item can be, and what indexes can hold of it besides.
+/// The largest size of an item together with its entries in indexes.
 const LARGEST_FOOTPRINT: usize = 6 * 400 * 1_024;
 
 impl Limited {
-    /// The refusal of a write by which a collection would grow beyond its limit. What makes it smaller passes, and so does what leaves it as it is.
+    /// The refusal of a write that would make a collection grow beyond its limit. Writes that make
+    /// it smaller, or leave its size as it is, pass.
     pub(super) async fn outgrown(
         &self,
         operation: &str,
@@ -66,8 +67,8 @@ impl Limited {
         }))
     }
 
-    /// What DynamoDB says of the size of a collection that was written to, as if its limit were 10 GB; nothing where the request does not ask, or
-    /// the collection has no limit.
+    /// DynamoDB's report of the size of a written collection, as if its limit were 10 GB. `None`
+    /// where the request does not ask, or the collection has no limit.
     pub(super) async fn size_report(
         &self,
         body: &Value,
@@ -183,7 +184,7 @@ impl Limited {
     }
 }
 
-/// The bytes of an item and of what local indexes hold of it; 0 where there is none.
+/// The bytes of an item and of its entries in local indexes; 0 where there is none.
 fn footprint(item: &Value, schema: &Schema) -> i64 {
     let projected = schema.local.values().filter_map(|index| {
         let sort = index.keys.sort.as_ref()?;

@@ -1,4 +1,5 @@
-//! The report of consumed capacity in requests and answers. It is always asked for; who did not ask for it does not get it.
+//! The report of consumed capacity in requests and answers. It is always requested from the engine,
+//! and taken out of the answers to clients that did not ask for it.
 
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ pub(super) fn ask(body: &mut Value) -> bool {
     is_wanted
 }
 
-/// The units in an answer. What is written to a global index goes to partitions of its own, and is left out.
+/// The units in an answer. Writes to a global index go to partitions of its own, and are left out.
 pub(super) fn units(answer: &Value, direction: Direction) -> f64 {
     match &answer[REPORT] {
         Value::Array(reports) => reports.iter().map(|report| of_report(report, direction)).sum(),

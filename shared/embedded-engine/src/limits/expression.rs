@@ -1,4 +1,4 @@
-//! Expressions as sequences of tokens: enough to count what is in them.
+//! Expressions as sequences of tokens: enough to count their parts.
 
 /// Words, names and placeholders, and operators.
 pub(super) fn tokens(expression: &str) -> Vec<&str> {

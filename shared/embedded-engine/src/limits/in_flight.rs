@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::touch::ItemKey;
 
-/// What holds items, until it is answered. Clones share it.
+/// The requests that hold items until they are answered. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight(Arc<Mutex<Holders>>);
 

@@ -1,4 +1,4 @@
-//! The engine, what was set, and what was counted: what all that is done to requests shares.
+//! The engine, the set limits, and the counts, which all steps of a request share.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,7 @@ pub(super) struct Limited {
     pub(super) scratch: Arc<tokio::sync::Mutex<Option<Limited>>>,
 }
 
-/// What was set, and what was counted.
+/// The set limits, and the counts.
 #[derive(Default)]
 pub(super) struct State {
     schemas: BTreeMap<String, Arc<Schema>>,
@@ -92,7 +92,7 @@ impl Limited {
         self.state().partitions.admits(partition, direction, now)
     }
 
-    /// Charges what a request consumed.
+    /// Charges the units that a request consumed.
     pub(super) fn charge(&self, partition: &str, direction: Direction, units: f64) {
         self.state().partitions.charge(partition, direction, units);
     }

@@ -1,7 +1,8 @@
-//! What DynamoDB limits and the engine by itself does not: an HTTP client in front of an engine.
+//! DynamoDB's limits that the engine by itself does not have: an HTTP client in front of an engine.
 //!
-//! Where [`faults`](crate::faults) do what a test asks for, this does what DynamoDB would do to the same requests. It is for tests and
-//! for models of a load; what it imitates, and what it does not, is in `README.md` of this crate.
+//! [`faults`](crate::faults) do what a test asks for. This does what DynamoDB would do to the same
+//! requests. It is for tests and for models of a load. The `README.md` of this crate says what it
+//! imitates, and what it does not.
 
 mod batches;
 mod bucket;
@@ -70,20 +71,23 @@ impl Limits {
         client_over(self.http_client())
     }
 
-    /// What [`client`](Self::client) sends its requests to; for a [`FaultInjector`](crate::faults::FaultInjector), for example.
+    /// The HTTP client of [`client`](Self::client), for a
+    /// [`FaultInjector`](crate::faults::FaultInjector), for example.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         let connector = SharedHttpConnector::new(LimitedConnector(self.clone()));
         http_client_fn(move |_, _| connector.clone())
     }
 
-    /// Sets what each partition takes, by its key; nothing stands for as much as is asked of it. [`Throughput::NONE`] throttles every request.
+    /// Sets the throughput of each partition, by its key; `None` is without limit.
+    /// [`Throughput::NONE`] throttles every request.
     pub fn set_throughput(&self, of: impl Fn(&str) -> Option<Throughput> + Send + Sync + 'static) {
         self.0.state().partitions.set_throughput(Arc::new(of));
     }
 
-    /// Sets how many bytes each item collection may have, by its partition key; nothing stands for no limit, as it is until this is called.
-    /// DynamoDB's is 10 GB for tables with local indexes. A write to a limited collection reads all of it.
+    /// Sets how many bytes each item collection may have, by its partition key; `None` is without
+    /// limit, as it is until this is called. DynamoDB's is 10 GB for tables with local indexes. A
+    /// write to a limited collection reads all of it.
     pub fn set_collection_limit(&self, of: impl Fn(&str) -> Option<usize> + Send + Sync + 'static) {
         self.0.state().collection_limit = Some(Arc::new(of));
     }
@@ -94,19 +98,19 @@ impl Limits {
         self.0.state().latency = latency;
     }
 
-    /// The bytes of an item collection: its items, and what local indexes hold of them.
+    /// The bytes of an item collection: its items, and their entries in local indexes.
     pub async fn collection_bytes(&self, table: &str, partition: &str) -> Result<u64, Error> {
         let size = self.0.collection_size(table, partition).await.map_err(|error| Error::Refused(error.to_string()))?;
         Ok(size.unsigned_abs())
     }
 
-    /// What was consumed of each partition, and what was throttled, by their keys.
+    /// The consumed capacity and the throttled requests of partitions, by their keys.
     #[must_use]
     pub fn usage(&self) -> BTreeMap<String, PartitionUsage> {
         self.0.state().partitions.usage()
     }
 
-    /// Begins to count usage anew; what partitions have left stays as it is.
+    /// Starts a new count of usage; the capacity that partitions have left stays as it is.
     pub fn reset_usage(&self) {
         self.0.state().partitions.reset_usage();
     }

@@ -9,7 +9,7 @@ use super::throughput::{Direction, PartitionUsage, Throughput};
 
 type ThroughputOf = Arc<dyn Fn(&str) -> Option<Throughput> + Send + Sync>;
 
-/// Usage and what is left, by the key of the partition.
+/// The usage and the remaining units of partitions, by their keys.
 #[derive(Default)]
 pub(super) struct Partitions {
     throughput: Option<ThroughputOf>,
@@ -44,7 +44,7 @@ impl Partitions {
         is_admitted
     }
 
-    /// Charges what a request consumed.
+    /// Charges the units that a request consumed.
     pub(super) fn charge(&mut self, partition: &str, direction: Direction, units: f64) {
         let partition = self.partitions.entry(partition.to_owned()).or_default();
         let (bucket, used) = match direction {

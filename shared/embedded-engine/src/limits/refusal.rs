@@ -1,4 +1,4 @@
-//! DynamoDB's words for what is over a limit.
+//! DynamoDB's refusals of requests that exceed a limit.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(super) fn throttled() -> Answer {
     refused("ThrottlingException", THROTTLED)
 }
 
-/// A batch of which nothing can be processed
+/// The refusal of a batch when none of its parts can be processed
 /// (<https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>).
 pub(super) fn batch_throttled() -> Answer {
     refused("ProvisionedThroughputExceededException", "The level of configured provisioned throughput was exceeded.")

@@ -16,7 +16,7 @@ pub(super) struct Schema {
 #[derive(Debug, Default)]
 pub(super) struct LocalIndex {
     pub(super) keys: Keys,
-    /// The attributes that are held beside keys; nothing for all.
+    /// The attributes that are held in addition to keys; `None` for all.
     others: Option<Vec<String>>,
 }
 

@@ -55,8 +55,8 @@ impl Limited {
     }
 }
 
-/// A write whose condition does not hold consumes what the item as it is would; it has to be in the answer to be known. Other errors consume
-/// nothing.
+/// A write whose condition does not hold consumes the units of writing the existing item. They are
+/// only known if that is in the answer. Other errors consume nothing.
 fn of_refusal(answer: &Value) -> f64 {
     let is_refusal = answer["__type"].as_str().is_some_and(|kind| kind.ends_with("ConditionalCheckFailedException"));
     if is_refusal { size::write_units(size::of_item(&answer["Item"])) } else { 0.0 }

@@ -1,8 +1,8 @@
-//! What a partition takes, and what it took.
+//! The throughput of a partition, and its usage.
 
 use std::time::Duration;
 
-/// What one partition takes.
+/// The throughput of one partition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
     /// Read units a second.
@@ -22,12 +22,13 @@ impl Throughput {
     /// partition key in one partition.
     pub const OF_A_PARTITION: Self = Self { reads: 3_000.0, writes: 1_000.0, burst: Duration::from_secs(1) };
 
-    /// For how long DynamoDB keeps unused units of what a table was provisioned with, at the time of writing
+    /// For how long DynamoDB keeps unused units of a table's provisioned throughput, at the time of
+    /// writing
     /// (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html>).
     pub const BURST: Duration = Duration::from_mins(5);
 }
 
-/// What was consumed of a partition, local indexes included, global ones not.
+/// The consumption of a partition, with local indexes, and without global ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PartitionUsage {
     /// Read units.

@@ -84,8 +84,8 @@ impl Limited {
         cancelled(&of_others, Reason::Conflict).map_or(Ok(held), Err)
     }
 
-    /// Charges what a transaction consumed. The engine says the sum; where it is about several partitions, each gets a share by the sizes of
-    /// its items, and so those of indexes, too.
+    /// Charges the units that a transaction consumed. The engine reports the sum. If it is about
+    /// several partitions, each gets a share by the sizes of its items, and indexes likewise.
     async fn charge_parts(
         &self,
         parts: &[Value],
@@ -113,7 +113,7 @@ impl Limited {
     }
 }
 
-/// The refusal of a transaction of which these parts have this reason, if any has.
+/// The refusal of a transaction, if any of its parts has this reason. `parts` says which.
 fn cancelled(parts: &[bool], reason: Reason) -> Option<Answer> {
     let reasons: Vec<_> = parts.iter().map(|has_it| if *has_it { reason } else { Reason::None }).collect();
     reasons.contains(&reason).then(|| refusal::cancelled(&reasons))

@@ -1,5 +1,6 @@
-//! What DynamoDB refuses and the engine does not
-//! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>). `tests/it/limits.rs` has what the engine refuses itself.
+//! Requests that DynamoDB refuses and the engine does not
+//! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>).
+//! `tests/it/limits.rs` has those that the engine refuses itself.
 
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::Value;
@@ -20,7 +21,7 @@ const SORT_KEY: usize = 1_024;
 const CONDITIONS: [&str; 3] = ["ConditionExpression", "FilterExpression", "KeyConditionExpression"];
 
 impl Limited {
-    /// The refusal of a request, if DynamoDB would not look at what is stored.
+    /// The refusal of a request, if DynamoDB would refuse it without looking at the stored items.
     pub(super) async fn invalid(&self, operation: &str, body: &Value) -> Result<Option<Answer>, ConnectorError> {
         match operation {
             "TransactWriteItems" | "TransactGetItems" => {

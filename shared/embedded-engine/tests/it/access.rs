@@ -1,4 +1,4 @@
-//! Who may call a server: whoever has its access key, and no page in a browser.
+//! Access to a server: every client with its access key has it, and no page in a browser.
 
 use std::fmt;
 

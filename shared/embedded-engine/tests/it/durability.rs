@@ -1,4 +1,4 @@
-//! What a power cut leaves of what was acknowledged: everything.
+//! A power cut leaves every acknowledged write.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ async fn the_engine_syncs_what_it_acknowledges() {
     assert_eq!(left.items(TABLE).await.unwrap(), engine.items(TABLE).await.unwrap());
 }
 
-/// Whatever the disk took of what was not synced, a write is there or it is not.
+/// Whichever unsynced parts the disk took, a write is there or it is not.
 #[tokio::test]
 async fn a_write_under_way_is_whole_or_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ async fn a_write_under_way_is_whole_or_nothing() {
     create(&engine.client()).await;
     let mut states = vec![engine.items(TABLE).await.unwrap()];
     let mut images = 0;
-    // Enough that the log of writes is copied into the database, and begins anew.
+    // Enough that the log of writes is copied into the database, and starts again.
     for number in 0..50 {
         let _ = disk.images();
         put(&engine.client(), indexed_item("p", &(number % 40).to_string(), 60_000)).await;

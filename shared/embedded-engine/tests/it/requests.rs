@@ -1,4 +1,4 @@
-//! The same requests without a socket and over loopback: what the SDK makes of the answers.
+//! The same requests without a socket and over loopback, with the SDK's results.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;

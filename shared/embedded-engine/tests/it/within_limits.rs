@@ -305,7 +305,7 @@ async fn a_batch_reads_a_megabyte_of_a_partition() {
         wanted = answer.unprocessed_keys.and_then(|mut tables| tables.remove(TABLE));
     }
     assert_eq!(rounds, [6, 6], "three of each partition");
-    // 76 for each item, and one for what is not there.
+    // 76 for each item, and one for the missing item.
     assert_eq!(units, 12.0 * 76.0 + 1.0);
 }
 

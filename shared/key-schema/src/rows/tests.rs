@@ -1,4 +1,4 @@
-//! What keys of the rows keep apart, and in which order they are.
+//! Keys of different rows are different, and have the right order.
 
 use proptest::prelude::*;
 

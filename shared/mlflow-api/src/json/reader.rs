@@ -34,7 +34,7 @@ impl Json {
         Self::read_with(text, char::REPLACEMENT_CHARACTER)
     }
 
-    /// Reads a text, given what it is to a client.
+    /// Reads a text, given its name for a client.
     ///
     /// # Errors
     /// A sentence about it.
@@ -67,7 +67,7 @@ impl Json {
 struct Reader<'a> {
     text: &'a str,
     rest: Peekable<CharIndices<'a>>,
-    /// What half a surrogate pair becomes.
+    /// The character that replaces half a surrogate pair.
     half: char,
     is_too_deep: bool,
 }

@@ -1,4 +1,4 @@
-//! What Python reads is read, and printed as Python prints it.
+//! JSON that Python reads is read, and printed as Python prints it.
 
 use proptest::prelude::*;
 
@@ -58,13 +58,13 @@ fn halves_of_surrogates_become_another_character() {
         assert_eq!(Json::read(text), Err(Unreadable::NoJson), "{text}");
         assert_eq!(read_value(text.as_bytes()), Err(Unreadable::NoJson), "{text}");
     }
-    // What is no escape of half a pair stays as it is.
+    // Other texts than escapes of half a pair stay as they are.
     for text in [r#""\\ud83e""#, r#"{"\ud83d\ude00": "\\\\ud83e\n"}"#, r#""\"#, r#""\u"#, "", "ud83e"] {
         assert_eq!(without_halves(text.as_bytes()), text.as_bytes(), "{text}");
     }
 }
 
-/// What `act` returns in a thread with the stack that a worker of the server has.
+/// The result of `act` in a thread with the stack of a server's worker.
 fn on_a_workers_stack<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
     std::thread::Builder::new().stack_size(2 << 20).spawn(act).unwrap().join().unwrap()
 }
@@ -192,7 +192,7 @@ proptest! {
         let strict: Option<serde_json::Value> = serde_json::from_str(&text).ok();
         let printed = Json::parse(&text).map(|value| value.print());
         let again = printed.as_ref().and_then(|printed| serde_json::from_str(printed).ok());
-        // What serde reads, this reads the same; and it reads more.
+        // JSON that serde reads is read the same; and more is read.
         prop_assert!(strict.is_none() || again == strict, "{:?}", printed);
     }
 }

@@ -231,7 +231,7 @@ impl Json {
 struct Print {
     /// Keys in order.
     sorted: bool,
-    /// What is beyond ASCII as it is, not escaped.
+    /// Characters beyond ASCII are printed as they are, not escaped.
     unicode: bool,
 }
 

@@ -10,11 +10,12 @@ use super::value::Json;
 /// Values in JSON that is deeper than `serde_json` reads, about: on the way, each takes some 90 bytes of memory.
 const MOST_DEEP: usize = 2_000_000;
 
-/// Reads JSON. What `serde_json` refuses, half a surrogate pair and more than 128 arrays and objects within each other, is read all the same.
+/// Reads JSON. It also reads JSON that `serde_json` refuses: half a surrogate pair, and more than
+/// 128 arrays and objects within each other.
 ///
 /// # Errors
-/// Why it is not read. A number that is out of range, or none, is no JSON here. What is deeper than 128 and has more than two million values counts
-/// as too deep.
+/// Why it is not read. A number that is out of range, or none, is no JSON here. JSON that is deeper
+/// than 128 and has more than two million values counts as too deep.
 pub fn read_value(json: &[u8]) -> Result<Value, Unreadable> {
     if let Ok(value) = serde_json::from_slice(json) {
         return Ok(value);
@@ -61,7 +62,8 @@ fn value(json: Json) -> Option<Value> {
     })
 }
 
-/// JSON in which escapes of half a surrogate pair are those of U+FFFD. One pass over what has any escapes of surrogates.
+/// JSON in which escapes of half a surrogate pair are those of U+FFFD. One pass over JSON that has
+/// any escapes of surrogates.
 #[must_use]
 pub fn without_halves(json: &[u8]) -> Cow<'_, [u8]> {
     let mut mended = Cow::Borrowed(json);

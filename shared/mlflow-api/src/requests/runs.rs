@@ -1,4 +1,4 @@
-//! Requests about runs, but for what is logged to them.
+//! Requests about runs, without those that log data.
 
 use crate::checks::at_most;
 use crate::key_value::KeyValue;

@@ -1,4 +1,5 @@
-//! Requests about traces. `POST traces` in version 3 and assessments hold what no field of a message here can: they are read from JSON.
+//! Requests about traces. `POST traces` in version 3 and assessments have values that no field of a
+//! message here can hold: they are read from JSON.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Requests about workspaces (`service.proto`). What they say of the archive of traces is a message in a message, which their endpoints read.
+//! Requests about workspaces (`service.proto`). Their endpoints read the fields about the archive
+//! of traces, which are a message in a message.
 
 use serde_json::Value;
 

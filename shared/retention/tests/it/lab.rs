@@ -1,4 +1,4 @@
-//! A server with artifacts in a directory, and what clients leave there.
+//! A server with artifacts in a directory, and the data of its clients.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -80,7 +80,7 @@ impl Lab {
         Retention::new(table, Artifacts::in_directory(self.directory.path()))
     }
 
-    /// Removes what is deleted, and what was before a moment, if there is one.
+    /// Removes deleted entities, or only those deleted before a moment, if there is one.
     pub(crate) async fn collect(&self, before: Option<i64>) -> Outcome {
         collect(&self.retention(), before).await
     }
@@ -171,7 +171,8 @@ impl Lab {
         }
     }
 
-    /// All items, but for what the indexer is to look at later: that goes by itself, when its time has come.
+    /// All items, without the indexer's rows for later: these are deleted by themselves, when their
+    /// time has come.
     pub(crate) async fn dump(&self) -> Dump {
         let mut dump = self.site.dump().await;
         dump.retain(|key, _| !key.starts_with("LATER#"));

@@ -1,4 +1,4 @@
-//! Removing for good, over a table of the test's own, with clients and the indexer beside it.
+//! Removing for good, over a table of the test's own, while clients and the indexer run.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod full;

@@ -1,4 +1,4 @@
-//! Removing beside clients that restore, and beside another removal.
+//! Removing while clients restore, and while another removal runs.
 
 use serde_json::json;
 use table::Table;

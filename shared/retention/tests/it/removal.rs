@@ -1,4 +1,4 @@
-//! What is removed, and what stays.
+//! The entities that are removed, and those that stay.
 
 use entities::{StoredTrace, now_ms};
 use key_schema::attributes::DELETED_TIME;
@@ -84,7 +84,7 @@ async fn trace(lab: &Lab, experiment: &str) {
     let mark = rows::TraceMark::key(&id, &day, &Ordinal(0), &Descending(time), &trace);
     let day = Item::new(rows::TraceDay::key(&id, &day)).with("shards", number(1));
     let mut items = vec![head.clone(), spans, Item::new(mark).with("marked", number(time)), day];
-    // Another, which was packed; and what a packer that was cut off has left.
+    // Another trace, which was packed, and the leftovers of a packer that was cut off.
     let partition = TracePartition { experiment: id, day: 3, shard: 0 };
     let key = Item::new(rows::Trace::key(&TraceId::new(8)));
     let packed = Item(head.0.into_iter().chain(key.0).collect());

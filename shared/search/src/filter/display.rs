@@ -86,7 +86,7 @@ impl fmt::Display for TextTest {
     }
 }
 
-/// The text in the quotes it does not contain. What is between quotes stands for itself, without escapes.
+/// The text in the kind of quotes that it does not contain. Between quotes there are no escapes.
 pub(crate) fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') { '"' } else { '\'' };
     format!("{quote}{text}{quote}")

@@ -41,14 +41,14 @@ pub enum ExperimentPredicate {
         attribute: ExperimentNumber,
         /// How to compare.
         comparator: Comparator,
-        /// With what.
+        /// The value to compare with.
         value: i64,
     },
     /// On a tag.
     Tag {
         /// The tag's name.
         key: String,
-        /// What is asked of it.
+        /// The test of it.
         test: KeyTest,
     },
 }
@@ -78,7 +78,8 @@ impl ExperimentNumber {
 }
 
 impl ExperimentFilter {
-    /// What the name of every experiment that passes begins with, if the filter says so. Case counts.
+    /// The beginning of the name of every experiment that passes, if the filter implies one. Case
+    /// counts.
     #[must_use]
     pub fn name_beginning(&self) -> Option<&str> {
         let beginnings = self.predicates.iter().filter_map(|predicate| match predicate {

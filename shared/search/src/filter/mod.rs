@@ -75,14 +75,14 @@ impl Comparator {
     }
 }
 
-/// What a text must be like.
+/// A test of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextTest {
     /// The same, byte for byte.
     Equal(String),
     /// Not the same.
     NotEqual(String),
-    /// SQL's LIKE, case-sensitive: `%` stands for any text, `_` for any character.
+    /// SQL's LIKE, case-sensitive: `%` matches any text, `_` any character.
     Like(Pattern),
     /// LIKE that takes ASCII letters of either case for the same.
     ILike(Pattern),
@@ -122,7 +122,7 @@ impl TextTest {
     }
 }
 
-/// What is asked of a key that an entity may lack.
+/// A test of a key that an entity may lack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTest {
     /// `IS NOT NULL`

@@ -1,5 +1,6 @@
-//! Filters of logged models. They have a grammar of their own (`utils/search_logged_model_utils.py`): values need no quotes, and
-//! only single quotes are taken off; what is no comparison of three parts is refused.
+//! Filters of logged models. They have a grammar of their own
+//! (`utils/search_logged_model_utils.py`). Values need no quotes, and only single quotes are taken
+//! off. Anything but a comparison of three parts is refused.
 
 use mlflow_api::python::{parse_float, repr, repr_list};
 use mlflow_api::{Error, ErrorCode, Result};
@@ -27,41 +28,41 @@ pub struct ModelFilter {
 /// A condition on a logged model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelPredicate {
-    /// On the points of a metric, one of which must pass.
+    /// On the points of a metric: one of them must pass.
     Metric {
         /// The metric's name.
         key: String,
         /// How to compare.
         comparator: Comparator,
-        /// With what; nothing compares with NaN.
+        /// The value to compare with; nothing compares with NaN.
         value: f64,
     },
     /// On a param, which must be there.
     Param {
         /// The param's name.
         key: String,
-        /// What it must be like.
+        /// The test of it.
         test: TextTest,
     },
     /// On a tag, which must be there.
     Tag {
         /// The tag's name.
         key: String,
-        /// What it must be like.
+        /// The test of it.
         test: TextTest,
     },
     /// On an attribute that is a text.
     Text {
         /// Which.
         attribute: ModelText,
-        /// What it must be like.
+        /// The test of it.
         test: TextTest,
     },
     /// On an attribute that is a number to MLflow's store, and a text to its grammar.
     Code {
         /// Which.
         attribute: ModelCode,
-        /// What its decimal digits must be like.
+        /// The test of its decimal digits.
         test: TextTest,
     },
     /// On a time.
@@ -70,7 +71,7 @@ pub enum ModelPredicate {
         attribute: ModelTime,
         /// How to compare.
         comparator: Comparator,
-        /// With what, in ms; nothing compares with NaN.
+        /// The time to compare with, in ms; nothing compares with NaN.
         value: f64,
     },
 }
@@ -82,7 +83,7 @@ pub enum ModelText {
     ModelId,
     /// The name.
     Name,
-    /// What kind of model it is.
+    /// The type of the model.
     ModelType,
     /// The run that made it.
     SourceRunId,
@@ -255,7 +256,7 @@ fn predicate(identifier: &str, comparator: &str, value: &str) -> Result<ModelPre
     })
 }
 
-/// What an identifier speaks of: the type of an entity and a key (`Entity.from_str`).
+/// The meaning of an identifier: the type of an entity and a key (`Entity.from_str`).
 fn entity(identifier: &str) -> Result<(&'static str, String)> {
     let (entity_type, key) = match identifier.split_once('.') {
         Some((entity_type, key))
@@ -277,7 +278,8 @@ fn entity(identifier: &str) -> Result<(&'static str, String)> {
         _ => ("attributes", identifier),
     };
     let key = key.trim_matches('`');
-    // Aliases are printed by what they stand for, but only where no type is written before them.
+    // An alias is printed as the attribute that it means, but only where no type is written before
+    // it.
     let is_bare = identifier == key;
     let key = match key {
         "creation_time" | "creation_timestamp" if is_bare => "creation_timestamp_ms",
@@ -296,7 +298,8 @@ fn literal(value: &str) -> Result<Literal> {
     Ok(Literal::Text(value.trim_matches('\'').to_owned()))
 }
 
-/// The literal with what reads as an integer written in plain digits, as SQLite compares it with a column of integers.
+/// The literal, with a text that reads as an integer written in plain digits: SQLite compares it so
+/// with a column of integers.
 fn with_digits(literal: Literal) -> Literal {
     let digits = |text: String| {
         let number = parse_float(&text).filter(|number| number.fract() == 0.0 && number.abs() < 1e15);

@@ -45,28 +45,28 @@ pub enum RunPredicate {
         key: String,
         /// How to compare.
         comparator: Comparator,
-        /// With what.
+        /// The value to compare with.
         value: f64,
     },
     /// On a parameter.
     Param {
         /// The parameter's name.
         key: String,
-        /// What is asked of it.
+        /// The test of it.
         test: KeyTest,
     },
     /// On a tag.
     Tag {
         /// The tag's name.
         key: String,
-        /// What is asked of it.
+        /// The test of it.
         test: KeyTest,
     },
     /// On an attribute that is a text.
     Text {
         /// Which.
         attribute: RunText,
-        /// What it must be like.
+        /// The test of it.
         test: TextTest,
     },
     /// On an attribute that is a number.
@@ -75,14 +75,14 @@ pub enum RunPredicate {
         attribute: RunNumber,
         /// How to compare.
         comparator: Comparator,
-        /// With what.
+        /// The value to compare with.
         value: Number,
     },
-    /// On the input datasets, one of which must pass.
+    /// On the input datasets: one of them must pass.
     Dataset {
-        /// What of the dataset.
+        /// The field of the dataset.
         field: DatasetField,
-        /// What it must be like.
+        /// The test of it.
         test: TextTest,
     },
 }
@@ -96,7 +96,7 @@ pub enum RunText {
     RunName,
     /// `RUNNING`, `FINISHED`, ...
     Status,
-    /// Who started it.
+    /// The user who started it.
     UserId,
     /// Where its artifacts are.
     ArtifactUri,
@@ -157,7 +157,7 @@ impl RunNumber {
     }
 }
 
-/// What a dataset is searched by.
+/// The fields that a dataset is searched by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatasetField {
     /// Its name.
@@ -240,8 +240,9 @@ fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, String, Opti
     Ok((identifier, comparison.comparator.to_uppercase(), value))
 }
 
-/// Checks the comparator against what it compares (the `is_*` functions of `SearchUtils`). Some of MLflow's messages
-/// lack their last quote, and the one on numeric attributes lists the comparators of texts.
+/// Checks the comparator against the left side (the `is_*` functions of `SearchUtils`). Some of
+/// MLflow's messages lack their last quote, and the one on numeric attributes lists the comparators
+/// of texts.
 fn check_comparator(identifier: &Identifier, comparator: &str) -> Result<()> {
     let (valid, listed, quote) = match identifier.family {
         Family::Attribute if RunNumber::parse(identifier.key).is_some() => (NUMBER_COMPARATORS, TEXT_COMPARATORS, ""),
@@ -276,8 +277,8 @@ fn build(identifier: &Identifier, comparator: &str, value: Option<Value>) -> Res
     })
 }
 
-/// MLflow applies the aliases of attributes to the keys of metrics, parameters and tags too, so that it looks for a
-/// metric `created` under the name `start_time`. That is not repeated here.
+/// MLflow applies the aliases of attributes to the keys of metrics, parameters and tags too. So it
+/// looks for a metric `created` under the name `start_time`. That is not repeated here.
 fn tested(family: Family, key: &str, test: TextTest) -> Option<RunPredicate> {
     match family {
         Family::Attribute => match RunText::parse(key)? {

@@ -1,4 +1,4 @@
-//! What filters mean, in the words of their printed form.
+//! The meaning of filters, by their printed form.
 
 use proptest::prelude::*;
 

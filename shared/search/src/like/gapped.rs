@@ -1,8 +1,9 @@
 //! A stretch of a pattern with `_` in it, searched for in a text.
 //!
-//! The search is Shift-And: a bit for each character of the stretch says whether the text, up to where it was read, ends
-//! with the stretch up to that character. A character of the text is a shift and a mask for 64 characters of the stretch.
-//! There is no way to skip ahead as in a plain text, and comparing at every place is the product of both lengths.
+//! The search is Shift-And. It has a bit for each character of the stretch. The bit says whether
+//! the text, as far as it was read, ends with the stretch up to that character. Each character of
+//! the text takes a shift and a mask per 64 characters of the stretch. There is no way to skip
+//! ahead as in a plain text, and comparing at every place is the product of both lengths.
 
 /// A stretch with `_`, in blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +13,8 @@ pub(super) struct Gapped {
     last: u64,
 }
 
-/// 64 characters of a stretch, or the last ones: at which of them a character may stand.
+/// 64 characters of a stretch, or the last ones. For each character, it says at which of these
+/// places it may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Block {
     ascii: [u64; 128],
@@ -59,7 +61,7 @@ impl Gapped {
     /// Where the first match in a text ends.
     pub(super) fn first_end(&self, text: &str) -> Option<usize> {
         let mut states = vec![0_u64; self.blocks.len()];
-        // Behind these, no bit is set.
+        // Blocks from here on have no bit set.
         let mut reached = 1;
         for (at, found) in text.char_indices() {
             if reached < states.len() && states[reached - 1] >> 63 == 1 {

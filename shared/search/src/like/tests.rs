@@ -103,7 +103,7 @@ fn in_some_round(compares: impl Fn() -> bool) -> bool {
     (0..20).any(|_| compares())
 }
 
-/// The fastest of some attempts, for what is compared with another time.
+/// The fastest of some attempts, for comparing times.
 fn fastest(work: impl Fn() -> bool) -> Duration {
     let attempt = || {
         let began = Instant::now();
@@ -136,7 +136,7 @@ fn without_gaps_the_work_is_linear() {
     }
 }
 
-/// A long stretch with gaps costs a small part of what comparing it at every place does.
+/// A long stretch with gaps costs a small part of comparing it at every place.
 #[test]
 fn with_gaps_the_work_is_a_small_part_of_the_product() {
     let stretch = "_a".repeat(2_000) + "b";

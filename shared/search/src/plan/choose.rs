@@ -13,8 +13,8 @@ const MUCH_LONGER: f64 = 50.0;
 /// How many lists are joined: as many as are looked at before.
 const JOINED: usize = 3;
 
-/// Chooses how a search is carried out: the cheapest of the paths that the options allow, by what is known of their lists.
-/// A page has so many entities.
+/// Chooses how a search is carried out: the cheapest of the paths that the options allow, as far as
+/// their lists are known. A page has `page_size` entities.
 #[must_use]
 pub fn choose<C: Columns>(options: &Options<C>, heads: &Heads<C>, page_size: usize) -> Plan<C> {
     let estimates = Estimates::new(options, heads, page_size);
@@ -26,7 +26,7 @@ pub fn choose<C: Columns>(options: &Options<C>, heads: &Heads<C>, page_size: usi
     Plan { path, started: options.started, narrow_by, per_entity, cost }
 }
 
-/// A path and what it costs.
+/// A path and its cost.
 struct Costed<C: Columns> {
     path: AccessPath<C>,
     narrow_by: Vec<List<C>>,
@@ -133,8 +133,8 @@ fn through_fewer<C: Columns>(
     walk
 }
 
-/// Lists to narrow a path by: those whose entries cost less than the entities that they leave out; if none does by what is known,
-/// still the shortest, for the case that much fewer pass.
+/// Lists to narrow a path by: those whose entries cost less than the entities that they leave out.
+/// If none is known to do so, it is still the shortest, in case that much fewer entities pass.
 fn narrowing<C: Columns>(
     path: &AccessPath<C>,
     read: &[List<C>],

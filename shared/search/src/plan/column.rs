@@ -1,12 +1,12 @@
-//! What entities are indexed by.
+//! The columns by which entities are indexed.
 
 use std::fmt::{Debug, Display};
 
 use crate::fields::IndexedFields;
 use crate::range::TextRange;
 
-/// What entities of a kind are indexed by: texts and numbers of theirs. A kind of entity declares its columns; what plans do
-/// with them is the same for all kinds. Printed, a column is named as in filters.
+/// The columns by which a kind of entity is indexed: texts and numbers. Each kind declares its
+/// columns; plans use them alike for all kinds. Printed, a column is named as in filters.
 pub trait Columns: Clone + Debug + PartialEq {
     /// A text.
     type Text: TextColumn;
@@ -25,7 +25,7 @@ pub trait TextColumn: Clone + Debug + Display + PartialEq {
     /// Whether some entities have nothing there.
     fn may_be_missing(&self) -> bool;
 
-    /// Whether an entity may have several of it, any of which may pass.
+    /// Whether an entity may have several values of it. Then any of them may pass.
     fn may_be_several(&self) -> bool {
         false
     }

@@ -1,4 +1,5 @@
-//! What a path costs. All of it is estimated: a wrong estimate makes a search dearer, never its answer wrong.
+//! The cost of a path. All of it is estimated: a wrong estimate makes a search dearer, never its
+//! answer wrong.
 
 use std::fmt;
 
@@ -14,7 +15,7 @@ const READ: f64 = 1.0;
 const READ_IN_RANGE: f64 = 0.3;
 /// Read units of an entry of a list.
 const ENTRY: f64 = 0.025;
-/// What a request is worth in read units, for the time it takes.
+/// The read units that the time of a request is worth.
 const REQUEST: f64 = 2.0;
 /// How many entities are read by their keys in one request.
 const READ_BATCH: f64 = 100.0;
@@ -23,12 +24,12 @@ const RANGE_BATCH: f64 = 256.0;
 /// How many entities there are taken to be if all that is known is that they are more than were looked at. With fewer,
 /// every path is cheap; with more, gathering is, and reading whole is not.
 const UNKNOWN_TOTAL: f64 = 10_000.0;
-/// What part of the entities passes a condition that nothing is known of.
+/// The part of the entities that is taken to pass an unknown condition.
 const UNKNOWN_SHARE: f64 = 0.5;
 /// No estimate says that fewer pass.
 const LEAST_SHARE: f64 = 0.001;
 
-/// What a search reads, estimated; the heads that were looked at aside.
+/// The estimated reads of a search, without the probed heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Read units.
@@ -40,7 +41,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// What paths are compared by.
+    /// The measure that paths are compared by.
     pub(super) fn weight(&self) -> f64 {
         self.units + REQUEST * self.requests
     }
@@ -64,7 +65,7 @@ pub(super) struct Estimates<'a, C: Columns> {
 
 impl<'a, C: Columns> Estimates<'a, C> {
     pub(super) fn new(options: &'a Options<C>, heads: &'a Heads<C>, page_size: usize) -> Self {
-        // Without the list of all, the list of the most stands for it.
+        // Without the list of all, the rate is estimated from the list with the highest one.
         let rates = heads.lists().filter_map(|list| Some((list, heads.rate(list)?)));
         let fastest = rates.max_by(|(_, left), (_, right)| left.total_cmp(right));
         let rate = heads.rate(&List::All).or_else(|| fastest.map(|(list, rate)| rate / list.guessed_share()));
@@ -101,8 +102,8 @@ impl<'a, C: Columns> Estimates<'a, C> {
         self.heads.length(list).map_or_else(|| (self.share(list) * self.total()).max(least), float)
     }
 
-    /// The part of the entities that stand in all the lists. What a filter asks is seldom independent, so that a further list is
-    /// not taken to leave out more than half.
+    /// The part of the entities that are in all the lists. Conditions of a filter are seldom
+    /// independent. So each further list is taken to leave out half at most.
     fn joint_share(&self, lists: &[List<C>]) -> f64 {
         let mut shares: Vec<_> = lists.iter().map(|list| self.share(list)).collect();
         shares.sort_by(f64::total_cmp);
@@ -110,13 +111,13 @@ impl<'a, C: Columns> Estimates<'a, C> {
         shares.iter().enumerate().map(joint).product()
     }
 
-    /// How many entities stand in all the lists.
+    /// How many entities are in all the lists.
     fn joint_length(&self, lists: &[List<C>]) -> f64 {
         let shortest = lists.iter().map(|list| self.length(list)).fold(f64::INFINITY, f64::min);
         (self.joint_share(lists) * self.total()).min(shortest)
     }
 
-    /// How many of the entities that stand in these lists are looked at for each one that passes.
+    /// How many of the entities in these lists are looked at for each one that passes.
     pub(super) fn per_entity(&self, lists: &[List<C>]) -> f64 {
         let others = self.options.lists.iter().filter(|list| !lists.contains(list));
         let all: Vec<_> = lists.iter().chain(others).cloned().collect();
@@ -125,7 +126,7 @@ impl<'a, C: Columns> Estimates<'a, C> {
         1.0 / passing.clamp(LEAST_SHARE, 1.0)
     }
 
-    /// How many of the entities that stand in these lists are looked at until a page is full.
+    /// How many of the entities in these lists are looked at until a page is full.
     fn candidates(&self, lists: &[List<C>]) -> f64 {
         (self.page_size * self.per_entity(lists)).min(self.joint_length(lists))
     }
@@ -135,8 +136,8 @@ impl<'a, C: Columns> Estimates<'a, C> {
         Cost { guessed_total: self.known_total().is_none().then_some(UNKNOWN_TOTAL), ..cost }
     }
 
-    /// The cost of reading these lists at once, following what stands in all of them, and in those it is narrowed by, until
-    /// a page is full.
+    /// The cost of reading these lists at once until a page is full. Entities are read if they are
+    /// in all of these lists, and in all that narrow them.
     pub(super) fn in_order(&self, lists: &[List<C>], narrowed_by: &[List<C>]) -> Cost {
         let joint = self.joint_share(lists);
         let candidates = self.candidates(lists);

@@ -1,4 +1,4 @@
-//! What is known of lists before a path is chosen.
+//! The known beginnings of lists, before a path is chosen.
 
 use super::column::Columns;
 use super::list::List;

@@ -8,8 +8,8 @@ use crate::range::{NumberRange, TextRange};
 use crate::sort_key::FirstValue;
 use crate::tokens::END;
 
-/// A list of entities, those of an experiment. A text cut in the key counts as its beginning, so that a list may hold more
-/// entities than it says, never fewer of those whose last change is indexed.
+/// A list of an experiment's entities. A text that is cut in the key counts as its beginning. So a
+/// list may hold more entities than it says, but never fewer of those whose last change is indexed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum List<C: Columns> {
     /// All entities that are not deleted, newest first. The request that changes an entity writes it, not the indexer.
@@ -43,8 +43,9 @@ pub enum List<C: Columns> {
 }
 
 impl<C: Columns> List<C> {
-    /// Whether the entities stand in it by time, the newest first, and by id: of one text, that is, or all. Such lists are
-    /// joined entry by entry. Others are in the order of their texts, or numbers, first.
+    /// Whether the list is ordered by time, the newest first, and then by id. That is so for the
+    /// list of one text, or of all. Such lists are joined entry by entry. Other lists are ordered
+    /// by their texts or numbers first.
     #[must_use]
     pub fn is_newest_first(&self) -> bool {
         match self {
@@ -60,7 +61,7 @@ impl<C: Columns> List<C> {
         *self != Self::All
     }
 
-    /// Whether an entity with this value stands in it, given that the list is by that value.
+    /// Whether an entity with this value is in it, given that the list is by that value.
     pub(super) fn holds(&self, value: FirstValue<'_>) -> bool {
         match (self, value) {
             // A time: that of the beginning, or another in the form of keys.
@@ -87,7 +88,7 @@ impl<C: Columns> List<C> {
         }
     }
 
-    /// The part of all entities that it holds, if nothing is known but what it is about.
+    /// The part of all entities that it holds, guessed from its kind alone.
     pub(super) fn guessed_share(&self) -> f64 {
         match self {
             Self::All => 1.0,

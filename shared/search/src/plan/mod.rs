@@ -1,10 +1,12 @@
-//! How a search is carried out, whatever it is about.
+//! Plans how a search of any kind of entity is carried out.
 //!
-//! A kind of entity declares its [`Columns`], and says what a filter asks of them ([`Ask`]) and what an order sorts by
-//! ([`Sorting`]). Planning takes two steps, and both are functions of their arguments. [`Options::of`] says what the index
-//! offers; the store then reads the beginnings of the lists that [`Options::probes`] names, and [`choose`] takes the cheapest
-//! path. Every path brings candidates, which are checked against the whole filter: lists may hold too much, and estimates may
-//! be wrong, but not the answer.
+//! A kind of entity declares its [`Columns`], the conditions of a filter on them ([`Ask`]), and the
+//! columns of an order ([`Sorting`]). Planning takes two steps, and both are functions of their
+//! arguments. [`Options::of`] says what the index offers. The store then reads the beginnings of
+//! the lists that [`Options::probes`] names, and [`choose`] takes the cheapest path.
+//!
+//! Every path brings candidates, which are checked against the whole filter. So lists may hold too
+//! much, and estimates may be wrong, but the answer is right.
 
 mod choose;
 mod column;

@@ -1,4 +1,4 @@
-//! What the index offers a search, whatever is in it.
+//! The options that the index offers a search, independent of its content.
 
 use super::column::Columns;
 use super::list::List;
@@ -18,7 +18,8 @@ const PROBES: usize = 3;
 pub struct Options<C: Columns> {
     /// The entities that may pass, if the filter names them; none of them if it contradicts itself.
     pub ids: Option<Vec<String>>,
-    /// Lists in each of which every entity stands that passes and whose last change is indexed; the most promising first.
+    /// Lists that each contain every entity that passes and whose last change is indexed. The most
+    /// promising come first.
     pub lists: Vec<List<C>>,
     /// When the entities that pass started. Lists that are newest first are read only so far.
     pub started: TimeRange,
@@ -31,7 +32,7 @@ pub struct Options<C: Columns> {
 }
 
 impl<C: Columns> Options<C> {
-    /// What the index offers, where the filter asks this and the order sorts so.
+    /// The options of the index for a filter with these asks, and for this order.
     #[must_use]
     pub fn of(asks: &[Ask<'_, C>], sorting: &Sorting<C>, fields: &IndexedFields) -> Self {
         let (mut lists, mut unanswered) = (Vec::new(), 0);
@@ -56,8 +57,8 @@ impl<C: Columns> Options<C> {
         Self { ids, lists, started, walk, unanswered, newest_first: sorting.is_newest_first() }
     }
 
-    /// The lists whose first entries, up to [`Head::ENTRIES`](super::Head::ENTRIES) of them, are to be read before a path is
-    /// chosen. The path may begin with what was read.
+    /// The lists to probe before a path is chosen: up to [`Head::ENTRIES`](super::Head::ENTRIES) of
+    /// their first entries are read. The path may begin with these entries.
     #[must_use]
     pub fn probes(&self) -> Vec<List<C>> {
         let nothing_to_choose = match &self.walk {
@@ -70,8 +71,8 @@ impl<C: Columns> Options<C> {
             return Vec::new();
         }
         let mut probes: Vec<_> = self.lists.iter().take(PROBES).cloned().collect();
-        // Lists say by themselves whether they are short. Without one, the whole has to; and without a walk, what counts is
-        // how much of the whole a list leaves out.
+        // The lists themselves show whether they are short. Without a list, the whole has to be
+        // probed. Without a walk, it counts how much of the whole a list leaves out.
         if (probes.is_empty() || self.walk.is_none()) && !probes.contains(&List::All) {
             probes.push(List::All);
         }

@@ -15,16 +15,17 @@ pub enum AccessPath<C: Columns> {
     Ids(Vec<String>),
     /// Read all entities in one range, and sort those that pass.
     Whole,
-    /// Read the entities that stand in all of these lists, newest first as the lists are, until the page is full. Without a
-    /// list, the list of all.
+    /// Read the entities that are in all of these lists, newest first as the lists are, until the
+    /// page is full. Without a list, read the list of all.
     Newest {
         /// Lists that are newest first, those of the fewest entities first.
         lists: Vec<List<C>>,
     },
     /// Read the entities in the order of these lists until the page is full.
     Walk(Walk<C>),
-    /// Read the keys of these lists whole and keep the entities that stand in all. If the order is the default one, sort the
-    /// keys and read entities until the page is full; if not, read all and sort them.
+    /// Read the keys of these lists whole and keep the entities that are in all. In the default
+    /// order, sort the keys and read entities until the page is full. In any other order, read all
+    /// and sort them.
     Gather {
         /// The lists.
         lists: Vec<List<C>>,
@@ -43,8 +44,8 @@ impl<C: Columns> AccessPath<C> {
 }
 
 impl<C: Columns> AccessPath<C> {
-    /// Whether it begins as if nothing narrowed it down: where that turns out to be wrong, what narrows it down is sorted by time. A walk in
-    /// another order goes on through all.
+    /// Whether it begins as if no list narrowed it. If that turns out wrong, the narrowing lists
+    /// are sorted by time. A walk in another order goes on through all.
     pub(super) fn may_be_narrowed_later(&self, per_entity: f64) -> bool {
         matches!(self, Self::Newest { .. }) && !is_rare(per_entity)
     }
@@ -85,13 +86,14 @@ pub struct Plan<C: Columns> {
     /// When the entities started that pass. Lists that are newest first need not be read beyond it, and keys outside of it need
     /// not be followed.
     pub started: TimeRange,
-    /// Lists that a path in list order, [`AccessPath::Newest`] or [`AccessPath::Walk`], is narrowed by when few of its
-    /// candidates pass: their keys are read whole, and from then on only those candidates are read that stand in all of
-    /// them. [`Plan::narrow_limit`] says when. Empty if the path uses all there is.
+    /// Lists that narrow a path in list order, [`AccessPath::Newest`] or [`AccessPath::Walk`], when
+    /// few of its candidates pass. Their keys are read whole. From then on, only candidates that
+    /// are in all of them are read. [`Plan::narrow_limit`] says when. Empty if the path uses all
+    /// there is.
     pub narrow_by: Vec<List<C>>,
     /// How many candidates are expected for each entity that passes.
     pub(super) per_entity: f64,
-    /// What the path costs, estimated.
+    /// The estimated cost of the path.
     pub cost: Cost,
 }
 
@@ -104,14 +106,15 @@ impl<C: Columns> Plan<C> {
     /// More entries are not read, however few entities pass: their keys have to fit into memory.
     const MOST_ENTRIES: usize = 100_000;
 
-    /// How many entries of the lists of [`Plan::narrow_by`] may be read, all together, after `read` candidates of which
-    /// `passed` passed, while `wanted` more have to. 0 while the path is good enough: more than one in three passes. If the
-    /// lists end within the limit, the path is narrowed by them, and that is cheaper. If not, it goes on as it is, and this
+    /// How many entries of the lists of [`Plan::narrow_by`] may be read, all together. `passed` of
+    /// the `read` candidates passed, and `wanted` more have to. The limit is 0 while the path is
+    /// good enough, which means that more than one in three pass. If the lists end within the
+    /// limit, narrowing the path by them is cheaper. If not, the path goes on as it is, and this
     /// may be asked again.
     ///
-    /// Before the first candidate, what is expected counts, which may be wrong: the limit is what a page of candidates
-    /// costs. After that, what was seen counts, and the limit is what going on would cost. So a search costs at most twice of
-    /// what it would have, and a page.
+    /// Before the first candidate, the limit is the cost of a page of candidates, by an estimate
+    /// that may be wrong. After that, it is the cost of going on, by the share that passed so far.
+    /// So a search costs at most twice of what it would have, and a page.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and what is beyond is cut")]
     pub fn narrow_limit(&self, read: usize, passed: usize, wanted: usize) -> usize {

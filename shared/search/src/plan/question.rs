@@ -1,4 +1,4 @@
-//! What a search asks, in terms of columns: the planner's view of a filter and of an order.
+//! A search in terms of columns: the planner's view of a filter and of an order.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use crate::filter::TextTest;
 use crate::order_by::Direction;
 use crate::range::{NumberRange, TimeRange};
 
-/// What one condition of a filter asks.
+/// One condition of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask<'a, C: Columns> {
     /// A text that has to be there, and pass the test if there is one.
     Text {
         /// Which text.
         column: C::Text,
-        /// What it has to be like.
+        /// The test of it.
         test: Option<&'a TextTest>,
     },
     /// A number that has to be there, and in this range.
     Number {
         /// Which number.
         column: C::Number,
-        /// What it may be; too much of it at most.
+        /// Its possible values; too many of them at most.
         range: NumberRange,
     },
     /// That the entity began then.
@@ -32,14 +32,14 @@ pub enum Ask<'a, C: Columns> {
     Other,
 }
 
-/// What an order sorts by first.
+/// The first term of an order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SortBy<C: Columns> {
     /// When the entity began.
     Time,
     /// A text; entities without it come last.
     Text(C::Text),
-    /// A number; NaN comes behind the numbers, and entities without it last.
+    /// A number; NaN comes after the numbers, and entities without it last.
     Number(C::Number),
     /// Something that no list is sorted by.
     Other,

@@ -1,4 +1,5 @@
-//! The lists in which the entities stand that pass what is asked of a text: its list by value, and those by its tokens.
+//! The lists that contain every entity that passes the conditions on a text: its list by value, and
+//! those by its tokens.
 
 use super::column::{Columns, TextColumn};
 use super::list::List;
@@ -9,7 +10,7 @@ use crate::like;
 use crate::range::TextRange;
 use crate::tokens;
 
-/// Lists in each of which every entity that passes stands; none if no list leaves out one.
+/// Lists that each contain every entity that passes. Empty if no list leaves any entity out.
 pub(super) fn lists<C: Columns>(column: &C::Text, test: Option<&TextTest>, fields: &IndexedFields) -> Vec<List<C>> {
     let range = test.map_or(TextRange::ANY, range_of);
     let by_value = |range| column.is_listed(fields).then(|| List::ByText { column: column.clone(), range });
@@ -78,8 +79,9 @@ fn chosen(tokens: Vec<String>) -> Vec<String> {
     tokens.into_iter().enumerate().filter(|(place, _)| is_chosen(*place)).map(|(_, token)| token).collect()
 }
 
-/// What the texts in the keys of a list have to pass, for the entity that stands there to pass. Of a column of which an entity may have several
-/// texts, any of them may pass one condition, and another the next: only a single condition is one for each text.
+/// The tests that the texts in the keys of a list have to pass, for their entity to pass. If an
+/// entity may have several texts in the column, one may pass one condition and another the next.
+/// Only a single condition applies to each text then.
 #[must_use]
 pub fn tests_of_keys<'a, C: Columns>(asks: &[Ask<'a, C>], list: &List<C>) -> Vec<&'a TextTest> {
     let List::ByText { column: of, range: TextRange::Prefix(_) } = list else { return Vec::new() };

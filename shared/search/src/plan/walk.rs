@@ -12,14 +12,15 @@ use crate::sort_key::FirstValue;
 /// Lists that, read one after another, yield the entities in the order of the search's first term.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Walk<C: Columns> {
-    /// The lists. An entity stands in one of them at most.
+    /// The lists. An entity is in one of them at most.
     pub segments: Vec<List<C>>,
     /// Whether each list is read from its end.
     pub backwards: bool,
     /// Whether the entities come in the order of the search. If not, they come in the order of its first term only: those
     /// equal in it are read all, and sorted. Texts cut in keys count as equal if their beginnings are.
     pub exact: bool,
-    /// Whether the entities that stand in none of the lists come at the end. If not, none of those passes.
+    /// Whether the entities that are in none of the lists come at the end. If not, none of those
+    /// passes.
     pub missing_follow: bool,
 }
 
@@ -54,8 +55,8 @@ impl<C: Columns> Walk<C> {
         }
     }
 
-    /// In which of the segments an entity with this first value stands: where a page goes on that begins after it. `None` if
-    /// in none, as one without the value.
+    /// The segment that has the entities with this first value: the next page goes on there. `None`
+    /// if no segment has them, as for an entity without the value.
     #[must_use]
     pub fn segment_of(&self, value: FirstValue<'_>) -> Option<usize> {
         self.segments.iter().position(|list| list.holds(value))

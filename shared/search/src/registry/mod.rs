@@ -22,7 +22,7 @@ use crate::print;
 use crate::syntax::{Kind, Node};
 use crate::value::{self, Literal, Number};
 
-/// What sets the two grammars apart.
+/// The differences between the two grammars.
 struct Grammar {
     attributes: &'static [&'static str],
     /// Attributes that take lists, by name.
@@ -128,7 +128,7 @@ impl TagTests {
         }
         let prompts = asks_for_prompts(&tests);
         if !prompts {
-            // What is no prompt needs no such tag.
+            // A model that is no prompt needs no such tag.
             tests.retain(|(key, _)| key != IS_PROMPT_TAG);
         }
         Ok(Self { tests, prompts })
@@ -140,7 +140,7 @@ impl TagTests {
         self.tests.iter().all(|(key, test)| tag(key).is_some_and(|value| test.passes(value)))
     }
 
-    /// Whether only what is marked as a prompt in just this word can pass.
+    /// Whether only entities that are marked as a prompt in just this word can pass.
     #[must_use]
     pub fn prompts_only(&self) -> bool {
         self.tests.iter().any(|(key, test)| key == IS_PROMPT_TAG && *test == TextTest::Equal("true".to_owned()))

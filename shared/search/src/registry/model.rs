@@ -20,7 +20,7 @@ pub struct RegisteredModelFilter {
     pub tags: TagTests,
 }
 
-/// What registered models are sorted by.
+/// The fields that registered models are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisteredModelSortBy {
     /// The name.
@@ -36,7 +36,7 @@ pub struct RegisteredModelOrder {
     pub terms: Vec<Term<RegisteredModelSortBy>>,
 }
 
-/// What a search needs to know of a registered model.
+/// The fields of a registered model that a search needs.
 pub trait RegisteredModelFields {
     /// Its name.
     fn name(&self) -> &str;
@@ -78,7 +78,7 @@ fn parse_order(clauses: &[String]) -> Result<RegisteredModelOrder> {
         terms.push(Term { by, direction });
     }
     match terms.iter().position(|term| term.by == RegisteredModelSortBy::Name) {
-        // No two models have one name: nothing behind it decides.
+        // No two models have one name, so later terms decide nothing.
         Some(name) => terms.truncate(name + 1),
         None => terms.push(Term { by: RegisteredModelSortBy::Name, direction: Direction::Ascending }),
     }
@@ -98,14 +98,15 @@ impl RegisteredModelFilter {
         self.names.iter().all(|test| test.passes(name))
     }
 
-    /// What the name of every model that passes begins with, if the filter says so. Case counts.
+    /// The beginning of the name of every model that passes, if the filter implies one. Case
+    /// counts.
     #[must_use]
     pub fn name_beginning(&self) -> Option<&str> {
         beginning(&self.names)
     }
 }
 
-/// What every text that passes begins with, if the tests say so.
+/// The beginning of every text that passes, if the tests imply one.
 pub(super) fn beginning(tests: &[TextTest]) -> Option<&str> {
     let beginnings = tests.iter().filter_map(|test| match test {
         TextTest::Equal(text) => Some(text.as_str()),

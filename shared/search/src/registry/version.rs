@@ -33,16 +33,16 @@ pub struct VersionFilter {
     pub tags: TagTests,
 }
 
-/// What is asked of a version's number.
+/// A test of a version's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionNumberTest {
     /// How to compare.
     pub comparator: Comparator,
-    /// With what.
+    /// The value to compare with.
     pub value: i64,
 }
 
-/// What model versions are sorted by.
+/// The fields that model versions are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionSortBy {
     /// The name of the model.
@@ -62,7 +62,7 @@ pub struct VersionOrder {
     pub terms: Vec<Term<VersionSortBy>>,
 }
 
-/// What a search needs to know of a model version.
+/// The fields of a model version that a search needs.
 pub trait VersionFields {
     /// The name of its model.
     fn name(&self) -> &str;
@@ -162,19 +162,20 @@ impl VersionFilter {
         self.names.iter().all(|test| test.passes(name))
     }
 
-    /// The runs one of which every version that passes has, if the filter says so.
+    /// If the filter limits the runs: every version that passes has one of these.
     #[must_use]
     pub fn among_runs(&self) -> Option<Vec<&str>> {
         among(&self.runs)
     }
 
-    /// The names one of which every version's model that passes has, if the filter says so.
+    /// If the filter limits the names: the model of every version that passes has one of these.
     #[must_use]
     pub fn among_names(&self) -> Option<Vec<&str>> {
         among(&self.names)
     }
 
-    /// What the name of the model of every version that passes begins with, if the filter says so. Case counts.
+    /// The beginning of the name of the model of every version that passes, if the filter implies
+    /// one. Case counts.
     #[must_use]
     pub fn name_beginning(&self) -> Option<&str> {
         beginning(&self.names)

@@ -6,7 +6,7 @@
 use super::infix::{self, Infix};
 use super::node::{Kind, Node};
 
-/// `sqlparse` refuses to group what is nested deeper (`MAX_GROUPING_DEPTH`).
+/// `sqlparse` refuses to group deeper nesting (`MAX_GROUPING_DEPTH`).
 const DEEPEST: usize = 100;
 
 /// Groups the tokens of one statement of `source`; `None` if they are nested too deeply.
@@ -49,8 +49,9 @@ struct Pass<'a> {
     done: Vec<Node<'a>>,
 }
 
-/// What stands before a middle, as it was before it was grouped: the right side of one comparison may be the left side
-/// of the next (`a = b = c`), and then the whole first comparison is taken in.
+/// The node before a middle, as it was before it was grouped. The right side of one comparison may
+/// be the left side of the next (`a = b = c`). Then the next one takes in the whole first
+/// comparison.
 #[derive(Clone, Copy)]
 struct Before<'a> {
     at: usize,
@@ -229,7 +230,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// ASC or DESC and what stands before it.
+    /// Groups ASC or DESC with the node before it.
     fn directions(&mut self) {
         self.pass(|pass, node| {
             let is_direction = node.kind == Kind::Direction;

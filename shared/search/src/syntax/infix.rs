@@ -8,15 +8,15 @@ pub(super) struct Infix {
     pub(super) is_middle: fn(&Node) -> bool,
     pub(super) may_precede: fn(Kind, &str) -> bool,
     pub(super) may_follow: fn(Option<&Node>) -> bool,
-    /// Whether the group begins at the middle and leaves out what precedes.
+    /// Whether the group begins at the middle and leaves out the node before it.
     pub(super) from_middle: bool,
-    /// Whether the group takes in what follows.
+    /// Whether the group takes in the node that follows.
     pub(super) takes: fn(Option<&Node>) -> bool,
     /// Whether a group of the same kind grows instead of becoming a member of a new one.
     pub(super) extend: bool,
 }
 
-/// A key and what it belongs to.
+/// A key and the name that it belongs to.
 pub(super) const PERIOD: Infix = Infix {
     kind: Kind::Identifier,
     is_middle: |node| node.is_mark(".") || (node.kind == Kind::Operator && matches!(node.text, "->" | "->>")),
@@ -77,7 +77,7 @@ pub(super) const OPERATION: Infix = Infix {
     extend: false,
 };
 
-/// What filters are made of.
+/// The comparisons of filters.
 pub(super) const COMPARISON: Infix = Infix {
     kind: Kind::Comparison,
     is_middle: |node| node.kind == Kind::Comparator,

@@ -1,8 +1,8 @@
-//! The words that are not plain names when they stand bare.
+//! The words that are not plain names when they are written without quotes.
 //!
-//! MLflow splits a filter with the tokenizer of the Python package `sqlparse` (0.6.1), which knows the keywords of a
-//! dozen SQL dialects. A bare attribute that happens to be one of them is no identifier, and neither is an unquoted
-//! value.
+//! MLflow splits a filter with the tokenizer of the Python package `sqlparse` (0.6.1). It knows the
+//! keywords of a dozen SQL dialects. If a bare attribute happens to be one of them, it is no
+//! identifier. An unquoted value is none either.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -89,7 +89,7 @@ static WORDS: LazyLock<HashMap<&'static str, Kind>> = LazyLock::new(|| {
     listed.chain([("DIV", Kind::Operator)]).collect()
 });
 
-/// What a bare word is. Case does not matter.
+/// The kind of a bare word. Case does not matter.
 pub(super) fn classify(word: &str) -> Kind {
     // No listed word is longer; this keeps a long name from being copied.
     const LONGEST: usize = 32;

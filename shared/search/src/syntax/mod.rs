@@ -1,8 +1,9 @@
 //! From text to comparisons, the way MLflow gets there.
 //!
-//! MLflow reads filters and orderings with `sqlparse`, a tolerant SQL tokenizer, and then walks what it made of them.
-//! Which texts are accepted, and which part of a bad text a message names, follows from that tool; so its steps are
-//! kept: [`lexer`] splits, [`statements`] cuts at semicolons, [`group`] gathers.
+//! MLflow reads filters and orderings with `sqlparse`, a tolerant SQL tokenizer, and then walks the
+//! result. That tool decides which texts are accepted, and which part of a bad text a message
+//! names. So its steps are kept: [`lexer`] splits, [`statements`] cuts at semicolons, [`group`]
+//! gathers.
 
 mod group;
 mod infix;

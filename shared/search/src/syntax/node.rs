@@ -1,4 +1,4 @@
-//! What a filter string is made of.
+//! The parts of a filter string.
 
 /// The kinds of tokens, and of groups of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl<'a> Node<'a> {
         Self { kind, text, start, members: Vec::new() }
     }
 
-    /// A keyword that stands for several tokens.
+    /// A keyword that is made of several tokens.
     pub(crate) fn keyword(text: &'a str) -> Self {
         Self::new(Kind::Keyword, text, 0)
     }

@@ -1,4 +1,4 @@
-//! What a text is taken apart into.
+//! The parts that a text is taken apart into.
 
 use super::{Kind, statements};
 

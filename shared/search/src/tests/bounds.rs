@@ -83,7 +83,7 @@ fn in_some_round(compares: impl Fn() -> bool) -> bool {
     (0..20).any(|_| compares())
 }
 
-/// The fastest of some attempts, for what is compared with another time.
+/// The fastest of some attempts, for comparing times.
 fn fastest(work: impl Fn()) -> Duration {
     let attempt = || {
         let began = Instant::now();

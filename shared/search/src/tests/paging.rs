@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{TestRun, order};
 use crate::{Fingerprint, RunOrder, SortKey, decode_page_token, encode_page_token};
 
-/// Runs of few values, so that many are equal in what they are sorted by.
+/// Runs of few values, so that many have equal values in the sorted columns.
 fn runs() -> impl Strategy<Value = Vec<TestRun>> {
     let metric = prop_oneof![Just(None), Just(Some(f64::NAN)), Just(Some(0.0)), Just(Some(-0.0)), Just(Some(1.5))];
     let tag = prop_oneof![Just(None), Just(Some("")), Just(Some("a")), Just(Some("é"))];

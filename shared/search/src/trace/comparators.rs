@@ -13,7 +13,7 @@ const NUMBERS: [&str; 6] = ["!=", "<", "<=", "=", ">", ">="];
 const CONTENT: [&str; 2] = ["ILIKE", "LIKE"];
 const ASSESSMENTS: [&str; 11] = ["!=", "<", "<=", "=", ">", ">=", "ILIKE", "IS NOT NULL", "IS NULL", "LIKE", "RLIKE"];
 
-/// What a span has beside its attributes and its content.
+/// The fields of a span other than its attributes and its content.
 const SPAN_FIELDS: [&str; 3] = ["name", "status", "type"];
 
 /// MLflow leaves out the last quote here.
@@ -35,7 +35,7 @@ pub(super) fn number_attribute(comparator: &str) -> Result<()> {
     expect(&NUMBERS, comparator, |_| format!("Invalid comparator '{comparator}' not one of '{listed}"))
 }
 
-/// Checks what is asked of spans (`is_span`).
+/// Checks a comparison of spans (`is_span`).
 pub(super) fn span(key: &str, comparator: &str) -> Result<()> {
     let refusal = |listed: String| format!("span.{key} comparator '{comparator}' not one of '{listed}'");
     match key.strip_prefix("attributes.") {
@@ -50,7 +50,7 @@ pub(super) fn span(key: &str, comparator: &str) -> Result<()> {
     }
 }
 
-/// Checks what is asked of assessments (`is_assessment`).
+/// Checks a comparison of assessments (`is_assessment`).
 pub(super) fn assessment(name: &str, comparator: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid("Assessment field name cannot be empty"));
@@ -59,7 +59,7 @@ pub(super) fn assessment(name: &str, comparator: &str) -> Result<()> {
     expect(&ASSESSMENTS, comparator, refusal)
 }
 
-/// Checks what is asked of issues (`is_issue`).
+/// Checks a comparison of issues (`is_issue`).
 pub(super) fn issue(key: &str, comparator: &str) -> Result<()> {
     if key != "id" {
         return Err(Error::invalid(format!("Invalid issue attribute '{key}'. Supported attributes: id")));
@@ -67,7 +67,8 @@ pub(super) fn issue(key: &str, comparator: &str) -> Result<()> {
     expect(&["="], comparator, |listed| format!("issue.{key} comparator '{comparator}' not one of '{listed}'"))
 }
 
-/// Checks what is asked of metadata that MLflow keeps as numbers (`get_trace_analytics_metadata_filter`).
+/// Checks a comparison of metadata that MLflow keeps as numbers
+/// (`get_trace_analytics_metadata_filter`).
 pub(super) fn aggregates(key: &str, comparator: &str) -> Result<()> {
     if matches!(comparator, "=" | "!=" | "IS NULL" | "IS NOT NULL") {
         return Ok(());
@@ -78,7 +79,7 @@ pub(super) fn aggregates(key: &str, comparator: &str) -> Result<()> {
     )))
 }
 
-/// What is asked of the prompts linked to a trace: one, by name and version.
+/// The prompt of a comparison of linked prompts: one, by name and version.
 pub(super) fn prompt(comparator: &str, value: Option<Literal>) -> Result<String> {
     if comparator != "=" {
         return Err(Error::invalid(format!(
@@ -96,7 +97,7 @@ pub(super) fn prompt(comparator: &str, value: Option<Literal>) -> Result<String>
     Err(Error::invalid(message))
 }
 
-/// What orderings may not be by.
+/// Refuses families that orderings may not be by.
 pub(super) fn order(family: Family) -> Result<()> {
     match family {
         Family::Attribute | Family::Tag | Family::Metadata => Ok(()),

@@ -13,7 +13,7 @@ pub struct CorrelationCounts {
     pub joint: u64,
 }
 
-/// What is added to each count so that small ones decide less (Jeffreys' prior).
+/// A constant that is added to each count so that small ones decide less (Jeffreys' prior).
 const PRIOR: f64 = 0.5;
 
 impl CorrelationCounts {

@@ -16,7 +16,7 @@ use crate::value::Number;
 /// Spans that begin this long, in ms, before the time that a filter asks for still count (`_SPAN_SEARCH_TIMESTAMP_TOLERANCE_MS`).
 const TOLERANCE: i64 = 10_000;
 
-/// What a search needs to know of a trace, beside its spans.
+/// The fields of a trace that a search needs, without its spans.
 pub trait TraceFields {
     /// The experiment.
     fn experiment(&self) -> ExperimentId;
@@ -39,14 +39,14 @@ pub trait TraceFields {
     /// The assessments.
     fn assessments(&self) -> impl Iterator<Item = AssessmentFields<'_>>;
 
-    /// Whether it was linked to this run, beside what its metadata say.
+    /// Whether it was linked to this run by other means than its metadata.
     fn is_linked_to_run(&self, run: &str) -> bool;
 
     /// Whether it was linked to this prompt, `name/version`.
     fn is_linked_to_prompt(&self, prompt: &str) -> bool;
 }
 
-/// What a search needs to know of an assessment.
+/// The fields of an assessment that a search needs.
 #[derive(Clone, Debug)]
 pub struct AssessmentFields<'a> {
     /// Which kind.
@@ -63,7 +63,7 @@ pub struct AssessmentFields<'a> {
     pub is_of_session: bool,
 }
 
-/// What a search needs to know of a span.
+/// The fields of a span that a search needs.
 pub trait SpanFields {
     /// The name.
     fn name(&self) -> Option<&str>;
@@ -77,7 +77,8 @@ pub trait SpanFields {
     /// When it began, in nanoseconds.
     fn start(&self) -> i64;
 
-    /// All of it, as MLflow's store has it: `json.dumps` of the span, nothing escaped beyond what JSON asks for.
+    /// All of it, as MLflow's store has it: `json.dumps` of the span, with only the escapes that
+    /// JSON asks for.
     fn content(&self) -> Cow<'_, str>;
 }
 

@@ -32,7 +32,7 @@ impl Expression {
     /// Reads an expression in Python's syntax.
     ///
     /// # Errors
-    /// If it is too large, or asks for what takes more than linear time.
+    /// If it is too large, or may take more than linear time.
     pub fn new(written: &str) -> Result<Self> {
         let refused = |why: &str| Error::invalid(format!("The expression '{written}' of RLIKE {why}."));
         if written.len() > LONGEST {
@@ -65,8 +65,9 @@ impl Expression {
     }
 }
 
-/// What means something else in Python. A brace that begins no count, and a bracket within a class, are themselves; so are signs that
-/// make sets of classes. `$` is also before a line break at the end: what follows it can match nothing more, so the break may be taken in.
+/// Translates the parts that mean something else in Python. A brace that begins no count, and a
+/// bracket within a class, are themselves. So are signs that make sets of classes. `$` also matches
+/// before a line break at the end. Nothing more can match after it, so the break may be taken in.
 fn translated(written: &str) -> String {
     let mut translated = String::with_capacity(written.len());
     let mut rest = written.chars().peekable();
@@ -102,7 +103,7 @@ fn translated(written: &str) -> String {
     translated
 }
 
-/// Whether what follows a brace is `2}`, `2,}`, `,3}` or `2,3}`.
+/// Whether the text after a brace is `2}`, `2,}`, `,3}` or `2,3}`.
 fn begins_count(rest: impl Iterator<Item = char>) -> bool {
     let inside: String = rest.take_while(|next| next.is_ascii_digit() || matches!(next, ',' | '}')).collect();
     let Some((count, _)) = inside.split_once('}') else { return false };

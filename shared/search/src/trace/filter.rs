@@ -1,4 +1,4 @@
-//! Filters of traces: what they ask for, in the order and with the checks of `_get_filter_clauses_for_search_traces`.
+//! Filters of traces, in the order and with the checks of `_get_filter_clauses_for_search_traces`.
 
 use mlflow_api::{Error, Result};
 
@@ -13,9 +13,9 @@ use crate::value::{Literal, Number};
 /// The conditions a trace must meet, all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceFilter {
-    /// What the trace itself must be like.
+    /// Conditions on the trace itself.
     pub predicates: Vec<TracePredicate>,
-    /// What one of its spans must be like.
+    /// Conditions on spans: one span must pass all of them.
     pub spans: Vec<SpanPredicate>,
     /// If spans are asked for: the time in ms before which, by some tolerance, spans that count do not begin.
     pub(super) spans_from: Option<Number>,

@@ -1,4 +1,5 @@
-//! What the left side of a comparison, or an ordering, of traces speaks of (`SearchTraceUtils._get_identifier`).
+//! The meaning of the left side of a comparison, or of an ordering, of traces
+//! (`SearchTraceUtils._get_identifier`).
 
 use std::fmt;
 
@@ -133,8 +134,8 @@ impl Identifier {
         Ok(Self { family, key: key.to_owned() })
     }
 
-    /// Puts a tag, metadata or the spans' content in the place of a key that stands for it. MLflow looks at the key alone, so
-    /// `feedback.name` is the name of the trace, too (`_replace_key_to_tag_or_metadata`).
+    /// Replaces a key that means a tag, metadata or the spans' content. MLflow looks at the key
+    /// alone, so `feedback.name` is the name of the trace, too (`_replace_key_to_tag_or_metadata`).
     pub(super) fn resolved(self) -> Self {
         let replaced = |family, key: &str| Self { family, key: key.to_owned() };
         if self.family == Family::Span {

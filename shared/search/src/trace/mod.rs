@@ -1,6 +1,10 @@
-//! Searching traces: filter, ordering, and what they look at (`SearchTraceUtils` in MLflow's `search_utils.py`, `search_traces` in its
-//! SQL store). Nothing here knows where traces are kept: a store asks [`TraceFilter::request_times`] which times to read,
-//! [`TraceFilter::client_requests`] whether an index knows what may pass, [`TraceFilter::matches`] which traces pass, and only then, if [`TraceFilter::asks_for_spans`], reads the spans of those.
+//! Searching traces: filter, ordering, and the fields of both (`SearchTraceUtils` in MLflow's
+//! `search_utils.py`, `search_traces` in its SQL store).
+//!
+//! Nothing here knows where traces are kept. A store asks [`TraceFilter::request_times`] for the
+//! times to read, and [`TraceFilter::client_requests`] whether an index knows the traces that may
+//! pass. [`TraceFilter::matches`] says which traces pass. Only then, if
+//! [`TraceFilter::asks_for_spans`], the store reads the spans of those.
 
 mod comparators;
 mod correlation;
@@ -41,7 +45,7 @@ pub struct TraceSearch {
 }
 
 impl TraceSearch {
-    /// What it selects or sorts traces by, beside themselves.
+    /// The other entities that it selects or sorts traces by.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         self.filter.related().chain(self.order.related())
     }

@@ -12,7 +12,7 @@ use super::predicate::{TraceNumber, TraceText};
 use crate::order_by::{Direction, Term, parse_clauses};
 use crate::sort_key::{Cell, SortKey};
 
-/// What traces are sorted by. What a trace lacks comes last, whichever way.
+/// The values by which traces are sorted. A trace without the value comes last in either direction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TraceSortBy {
     /// An attribute that is a text.

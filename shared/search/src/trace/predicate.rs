@@ -9,35 +9,35 @@ use crate::filter::Comparator;
 use crate::identifier::between;
 use crate::value::{Literal, Number};
 
-/// A condition on a trace. What is missing passes none but IS NULL.
+/// A condition on a trace. A missing value passes none but IS NULL.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TracePredicate {
     /// On an attribute that is a text.
     Text {
         /// Which.
         attribute: TraceText,
-        /// What is asked of it.
+        /// The test of it.
         test: Test,
     },
     /// On an attribute that is a number.
     Number {
         /// Which.
         attribute: TraceNumber,
-        /// What is asked of it.
+        /// The test of it.
         test: NumberTest,
     },
     /// On a tag.
     Tag {
         /// The tag's name.
         key: String,
-        /// What is asked of its value.
+        /// The test of its value.
         test: KeyTest,
     },
     /// On metadata.
     Metadata {
         /// Its name.
         key: String,
-        /// What is asked of its value.
+        /// The test of its value.
         test: KeyTest,
     },
     /// The trace is of this run, or was linked to it.
@@ -97,13 +97,13 @@ impl TraceNumber {
 /// A condition on a span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpanPredicate {
-    /// What of the span.
+    /// The field of the span.
     pub field: SpanField,
-    /// What is asked of it.
+    /// The test of it.
     pub test: Test,
 }
 
-/// What spans are searched by.
+/// The fields that spans are searched by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanField {
     /// The name.
@@ -145,7 +145,8 @@ impl SpanPredicate {
     }
 }
 
-/// The expression that finds an attribute's value in the span's JSON, where it stands in quotes that are escaped.
+/// The expression that finds an attribute's value in the span's JSON, where it is in escaped
+/// quotes.
 fn json_expression(attribute: &str, written: &str) -> String {
     let (begins, written) = written.strip_prefix('^').map_or(("\"\\\\\".*", written), |rest| ("\"\\\\\"", rest));
     let (ends, written) = written.strip_suffix('$').map_or(("", written), |rest| ("\\\\\"", rest));
@@ -159,7 +160,7 @@ pub struct AssessmentPredicate {
     pub kind: AssessmentKind,
     /// The name.
     pub name: String,
-    /// What is asked of the value.
+    /// The test of the value.
     pub test: AssessmentTest,
 }
 
@@ -168,13 +169,13 @@ pub struct AssessmentPredicate {
 pub enum AssessmentKind {
     /// Feedback.
     Feedback,
-    /// What was expected.
+    /// An expectation.
     Expectation,
     /// A reference to an issue, whose id is its name.
     Issue,
 }
 
-/// What is asked of an assessment's value.
+/// A test of an assessment's value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssessmentTest {
     /// There is one.

@@ -1,4 +1,4 @@
-//! What a search of traces asks of other entities, of which traces tell.
+//! Other entities that a search of traces selects or sorts by, and that traces know.
 
 use mlflow_api::traces::{MODEL_ID, SOURCE_RUN};
 
@@ -6,19 +6,19 @@ use super::filter::TraceFilter;
 use super::order::{TraceOrder, TraceSortBy};
 use super::predicate::TracePredicate;
 
-/// What a trace tells of beside itself.
+/// An entity other than the trace itself that a trace has to do with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Related {
     /// The run in which it was made.
     Run,
     /// The logged model that made it.
     LoggedModel,
-    /// What was said of it.
+    /// An assessment of it.
     Assessment,
 }
 
 impl Related {
-    /// What an entry of a trace's metadata tells of.
+    /// The entity that an entry of a trace's metadata names.
     #[must_use]
     pub fn of_metadata(key: &str) -> Option<Self> {
         match key {
@@ -42,14 +42,14 @@ impl TracePredicate {
 }
 
 impl TraceFilter {
-    /// What it selects traces by, beside themselves.
+    /// The other entities that it selects traces by.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         self.predicates.iter().filter_map(TracePredicate::related)
     }
 }
 
 impl TraceOrder {
-    /// What it sorts traces by, beside themselves.
+    /// The other entities that it sorts traces by.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         self.terms.iter().filter_map(|term| match &term.by {
             TraceSortBy::Metadata(key) => Related::of_metadata(key),

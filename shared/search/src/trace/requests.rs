@@ -6,7 +6,8 @@ use super::test::Test;
 use crate::filter::TextTest;
 
 impl TraceFilter {
-    /// The clients' ids of requests of which every trace that passes has one; nothing where the filter does not limit them to some.
+    /// The clients' ids of requests that the filter names; every passing trace has one; `None`
+    /// where the filter does not limit them.
     #[must_use]
     pub fn client_requests(&self) -> Option<Vec<&str>> {
         let limits = self.predicates.iter().filter_map(|predicate| match predicate {

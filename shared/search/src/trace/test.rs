@@ -1,4 +1,4 @@
-//! What is asked of a text, a key or a number of a trace.
+//! Tests of a text, a key or a number of a trace.
 
 use mlflow_api::python::repr;
 use mlflow_api::{Error, Result};
@@ -8,7 +8,7 @@ use crate::filter::{Comparator, TextTest};
 use crate::print;
 use crate::value::{Literal, Number};
 
-/// What a text must be like.
+/// A test of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     /// As in other searches.
@@ -39,7 +39,7 @@ impl Test {
     }
 }
 
-/// What is asked of a key that a trace may lack.
+/// A test of a key that a trace may lack.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeyTest {
     /// IS NOT NULL.
@@ -70,18 +70,19 @@ impl KeyTest {
     }
 }
 
-/// What a number must be like.
+/// A test of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NumberTest {
     /// How to compare.
     pub comparator: Comparator,
-    /// With what; none for a text that is no number, which SQL sorts after all numbers.
+    /// The value to compare with; `None` for a text that is no number, which SQL sorts after all
+    /// numbers.
     pub value: Option<Number>,
 }
 
 impl NumberTest {
-    /// The test that a checked comparator and a value make. SQLite reads a text as a number only if it is compared with a column, and
-    /// not with what is `computed`.
+    /// The test of a checked comparator and a value. SQLite reads a text as a number only if it is
+    /// compared with a column, and not with a `computed` value.
     pub(super) fn new(comparator: &str, value: Option<Literal>, computed: bool) -> Result<Self> {
         let mismatch = || Error::invalid(format!("The comparator '{comparator}' does not take such a value."));
         let comparator = Comparator::parse(comparator).ok_or_else(mismatch)?;

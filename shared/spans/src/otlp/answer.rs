@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::refusal::Refusal;
 
-/// What an export is written in.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Protobuf.

@@ -42,7 +42,8 @@ fn said(body: &[u8]) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
-/// What a decoder gives; nothing where it fails, and an answer of its own where it gives more than so many bytes.
+/// The output of a decoder; `None` where it fails, and a refusal where it is more than `most`
+/// bytes.
 fn bounded(decoder: impl Read, most: usize) -> Option<Result<Vec<u8>, Refusal>> {
     let mut plain = Vec::new();
     decoder.take(most as u64 + 1).read_to_end(&mut plain).ok()?;
@@ -68,7 +69,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// The length of what comes of a body in gzip, or the refusal.
+    /// The decompressed length of a body in gzip, or the refusal.
     fn length(members: &[usize]) -> Result<usize, (u16, String)> {
         let body = members.iter().flat_map(|bytes| member(*bytes)).collect::<Vec<_>>();
         let plain = decompressed(Some("gzip"), &body).map(|plain| plain.len());
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(length(&[LARGEST]), Ok(LARGEST));
         let larger = |than: &str| Err((413, format!("The request is larger than {than} after decompression")));
         assert_eq!(length(&[LARGEST + 1]), larger("33554432 bytes"));
-        // Several members, of which only the last says how long it is.
+        // Several members: only the last one's size is at the end of the body.
         assert_eq!(length(&[10, 20]), Ok(30));
         assert_eq!(length(&[SMALL, 0]), Ok(SMALL));
         assert_eq!(length(&[0, 3 << 20]), Ok(3 << 20));

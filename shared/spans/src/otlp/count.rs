@@ -1,5 +1,5 @@
-//! Counting what a body would become, before it is read: a span of two bytes takes some hundred in memory, and what repeats compresses to nearly
-//! nothing. Nothing is kept for what is counted.
+//! Counts the parts of a body before it is read: a span of two bytes takes some hundred in memory,
+//! and repeated text compresses to nearly nothing. Counting takes no memory per part.
 
 use prost::bytes::Buf;
 use prost::encoding::{WireType, decode_key, decode_varint};
@@ -14,7 +14,7 @@ const MOST_OF_JSON: usize = 4 * MOST;
 /// Levels of lists in lists; prost reads no more.
 const DEEPEST: usize = 100;
 
-/// What is counted, by the message that it is in and the number of its field.
+/// The counted parts, by their message and the number of their field.
 #[derive(Clone, Copy)]
 enum Kind {
     Traces,
@@ -34,7 +34,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// What a field holds, where that is counted.
+    /// The kind of a field's content, where that is counted.
     fn field(self, number: u32) -> Option<Self> {
         Some(match (self, number) {
             (Self::Traces, 1) => Self::ResourceSpans,
@@ -48,7 +48,7 @@ impl Kind {
             | (Self::Scope | Self::Event, 3)
             | (Self::Link, 4)
             | (Self::Span, 9) => Self::KeyValue,
-            // An entity names attributes: texts, each of which takes 24 bytes, however short.
+            // An entity names attributes by texts. Each takes 24 bytes, however short it is.
             (Self::Resource, 3) => Self::Entity,
             (Self::Entity, 3 | 4) => Self::Name,
             (Self::KeyValue, 2) | (Self::List, 1) => Self::AnyValue,
@@ -66,7 +66,7 @@ pub(super) fn check_protobuf(body: &[u8]) -> Result<(), Refusal> {
     check(count, MOST)
 }
 
-/// The same for JSON, of which only the marks between values are looked at.
+/// The same for JSON. Only the marks between values are looked at.
 pub(super) fn check_json(body: &[u8]) -> Result<(), Refusal> {
     check(marks(body, |byte| matches!(byte, b'{' | b'[' | b',')), MOST_OF_JSON)
 }
@@ -153,12 +153,13 @@ mod tests {
         })
     }
 
-    /// What is left of a message when it is read and written again.
+    /// A message after it was read and written again.
     fn kept(message: &[u8]) -> Option<Vec<u8>> {
         TracesData::decode(message).ok().map(|read| read.encode_to_vec())
     }
 
-    /// Looks at all fields of the message at the end of this path: what is kept as often as it comes has to be counted as often. Adds the paths of those.
+    /// Looks at all fields of the message at the end of this path. Every field that is kept as
+    /// often as it comes has to be counted as often. Adds the paths of those.
     fn look(path: &[u32], repeated: &mut Vec<Vec<u32>>) {
         const TIMES: usize = 100;
         for number in 1..=20 {
@@ -181,7 +182,7 @@ mod tests {
                     repeated.push(below.clone());
                 }
             }
-            // A message is kept though it is empty, and loses what it does not know, which a text or bytes do not.
+            // An empty message is kept, and loses unknown fields, which a text or bytes do not.
             let empty = nested(&below, Vec::new());
             let is_message = kept(&empty).as_ref() == Some(&empty)
                 && kept(&nested(&below, nested(&[2_000], Vec::new()))) == Some(empty);

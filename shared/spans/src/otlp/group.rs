@@ -1,4 +1,5 @@
-//! The spans of a request, by trace; what they would take is counted on the way, so that too much ends early.
+//! The spans of a request, by trace. Their size is counted on the way, so that a request that is
+//! too large ends early.
 
 use indexmap::IndexMap;
 use mlflow_api::Json;
@@ -14,8 +15,10 @@ use crate::values::decoded;
 /// Bytes of the spans of one trace in a request, as they are kept. [`unpack`](crate::unpack) takes no more.
 const LONGEST_EXPORT: usize = crate::pack::LARGEST - (1 << 20);
 
-/// Bytes of the spans of all traces in a request, as they are kept, and of the tags of their traces, each of which gets its own in the end. A body
-/// has a third of that: translating attributes makes more of them, and an attribute of a resource becomes a tag of ten thousand traces.
+/// Bytes of the spans of all traces in a request, in their kept form, and of the tags of their
+/// traces. Each trace gets tags of its own in the end. A body has a third of that. Translating
+/// attributes makes more of them, and an attribute of a resource becomes a tag of ten thousand
+/// traces.
 const LARGEST: usize = 96 << 20;
 
 /// Traces in a request. Collectors send some thousand spans at a time, which may be of as many traces.
@@ -27,7 +30,7 @@ const OVERHEAD: usize = 64;
 /// Programs whose name MLflow shows on the roots of their traces. It shows no others, as anybody may send any text.
 const SERVICES: [&str; 5] = ["claude-code", "codex_cli_rs", "codex_vscode", "gemini-cli", "qwen-code"];
 
-/// What is known of one trace so far.
+/// The data of one trace so far.
 #[derive(Default)]
 struct Part {
     spans: IndexMap<Vec<u8>, Span>,
@@ -36,7 +39,7 @@ struct Part {
     resource: Option<Tags>,
 }
 
-/// What may still come of a request.
+/// The room that is left for the rest of a request.
 struct Room(usize);
 
 impl Room {
@@ -69,7 +72,7 @@ pub(super) fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
                 room.take(OVERHEAD)?;
             }
             let part = traces.entry(trace_id).or_default();
-            // With what stands before it in a list.
+            // With the bytes before it in a list.
             let bytes = span.encoded_len() + 6;
             part.bytes += bytes;
             if part.bytes > LONGEST_EXPORT {

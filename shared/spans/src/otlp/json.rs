@@ -1,7 +1,9 @@
-//! OTLP in JSON: protobuf's JSON mapping, but ids in hex (`google.protobuf.json_format` as MLflow calls it).
+//! OTLP in JSON: protobuf's JSON mapping, but ids in hex (`google.protobuf.json_format` as MLflow
+//! calls it).
 //!
-//! Names are taken in camel case and as in the `.proto` file; what is unknown is ignored; null is as good as nothing; a number may be
-//! a text, and an integer may be written as a float. `None` means that the message is refused.
+//! Names are taken in camel case and as in the `.proto` file. Unknown fields are ignored, and null
+//! counts as missing. A number may be a text, and an integer may be written as a float. `None`
+//! means that the message is refused.
 
 use base64::Engine;
 use base64::alphabet;
@@ -29,7 +31,7 @@ pub(super) fn parse(body: &[u8]) -> Option<TracesData> {
     Some(TracesData { resource_spans: message.list("resourceSpans", "resource_spans", resource_spans)? })
 }
 
-/// An object that stands for a message.
+/// An object in the form of a message.
 #[derive(Clone, Copy)]
 struct Message<'a>(&'a Map<String, Value>);
 

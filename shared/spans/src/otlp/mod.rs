@@ -15,7 +15,8 @@ use prost::Message;
 use crate::refusal::Refusal;
 pub use answer::Format;
 
-/// Tags of traces. What a sender says about itself is kept once, however many traces it has in a request.
+/// Tags of traces. Those of a sender's resource are kept once, however many traces it has in a
+/// request.
 pub type Tags = Arc<[(String, String)]>;
 
 /// One trace's part of an export.
@@ -25,7 +26,7 @@ pub struct Export {
     pub trace_id: [u8; 16],
     /// Its spans, each id once.
     pub spans: Vec<Span>,
-    /// Tags for the trace, of what its sender says about itself.
+    /// Tags for the trace from its sender's resource.
     pub resource: Tags,
     /// Bytes that its spans take as they are kept, about.
     pub bytes: usize,

@@ -1,10 +1,10 @@
-//! What a sender says about itself, as tags of its traces.
+//! The tags of traces from their sender's resource.
 
 use mlflow_api::{Json, limits};
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 
-/// Tags of the attributes of a resource; none where it has no attributes. Left out is what describes the SDK, what MLflow keeps for
-/// itself, and what cannot be a tag.
+/// Tags from the attributes of a resource; `None` where it has no attributes. Attributes that
+/// describe the SDK, are reserved by MLflow, or cannot be tags are left out.
 pub(super) fn tags(attributes: &[KeyValue]) -> Option<Vec<(String, String)>> {
     let attributes = crate::values::dictionary(attributes);
     let mut named = attributes.iter().filter(|(key, _)| !key.is_empty()).peekable();
@@ -24,7 +24,7 @@ pub(super) fn tags(attributes: &[KeyValue]) -> Option<Vec<(String, String)>> {
     )
 }
 
-/// A value without what has no name, at any depth: OpenTelemetry's SDK leaves that away.
+/// A value without unnamed parts, at any depth: OpenTelemetry's SDK leaves them out.
 fn named_only(value: Json) -> Json {
     match value {
         Json::List(items) => Json::List(items.into_iter().map(named_only).collect()),

@@ -68,7 +68,7 @@ impl Convention for ClaudeCode {
         })
     }
 
-    /// Claude does not count what is in its cache; MLflow does.
+    /// Claude does not count cached tokens; MLflow does.
     fn input_tokens(&self, attributes: &Attributes) -> Option<Json> {
         let others = ["cache_read_tokens", "cache_creation_tokens"];
         let cached: i128 = others.into_iter().filter_map(|name| count(attributes, name)).fold(0, i128::saturating_add);

@@ -1,4 +1,4 @@
-//! What the conventions of SDKs have in common: names of attributes, and how a value under one is taken.
+//! The common part of the conventions of SDKs: names of attributes, and how their values are taken.
 
 use mlflow_api::Json;
 use mlflow_api::json::Object;
@@ -45,7 +45,7 @@ impl Names {
     };
 }
 
-/// How one SDK, or a family of them, names what MLflow shows.
+/// The names that one SDK, or a family of them, gives to the values that MLflow shows.
 pub(super) trait Convention: Sync {
     /// The names; where that is not all, the other methods are its own.
     fn names(&self) -> &'static Names;
@@ -116,7 +116,7 @@ pub(super) fn mapped(kinds: &[(&str, &'static str)], kind: &Json) -> Option<&'st
     kinds.iter().find(|(name, _)| name == kind).map(|(_, mapped)| *mapped)
 }
 
-/// What a value is the JSON of; itself where it is none.
+/// The value of a JSON text, or the value itself where it is no JSON.
 pub(crate) fn parsed(value: &Json) -> Json {
     match value {
         Json::Text(text) => crate::text::read(text).unwrap_or_else(|| value.clone()),
@@ -129,7 +129,7 @@ pub(super) fn first(attributes: &Attributes, names: &[&str]) -> Option<Json> {
     names.iter().find_map(|name| present(attributes, name)).cloned()
 }
 
-/// An attribute, unless it is the JSON of nothing: of null, false, zero, or what is empty.
+/// An attribute, unless it is the JSON of null, false, zero, or an empty value.
 pub(super) fn present<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a Json> {
     attributes.get(name).filter(|value| match value {
         Json::Text(text) => is_something(text),

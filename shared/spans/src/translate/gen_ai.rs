@@ -24,7 +24,7 @@ const NAMES: Names = Names {
     output_tokens: Some("gen_ai.usage.output_tokens"),
     total_tokens: None,
     cache_read: Some("gen_ai.usage.cache_read.input_tokens"),
-    // The second is what it was called before.
+    // The second is its earlier name.
     cache_creation: &["gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation.input_tokens"],
     inputs: &["gen_ai.input.messages", "gen_ai.tool.call.arguments"],
     outputs: &["gen_ai.output.messages", "gen_ai.tool.call.result"],
@@ -155,7 +155,7 @@ fn dumped_list(items: Vec<Json>) -> Option<Json> {
     (!items.is_empty()).then(|| dumped_ascii(&Json::List(items)))
 }
 
-/// `json.dumps(value)`, which escapes what is beyond ASCII.
+/// `json.dumps(value)`, which escapes characters beyond ASCII.
 pub(super) fn dumped_ascii(value: &Json) -> Json {
     Json::Text(value.print())
 }

@@ -1,10 +1,10 @@
 //! Names that MLflow has for attributes of a span.
 
-/// What the span was given.
+/// The input of the span.
 pub(crate) const INPUTS: &str = "mlflow.spanInputs";
-/// What came out of it.
+/// Its output.
 pub(crate) const OUTPUTS: &str = "mlflow.spanOutputs";
-/// What kind of work it is.
+/// The kind of its work.
 pub(crate) const SPAN_TYPE: &str = "mlflow.spanType";
 /// Tokens of a language model.
 pub(crate) const USAGE: &str = "mlflow.chat.tokenUsage";
@@ -12,7 +12,7 @@ pub(crate) const USAGE: &str = "mlflow.chat.tokenUsage";
 pub(crate) const COST: &str = "mlflow.llm.cost";
 /// Name of the model.
 pub(crate) const MODEL: &str = "mlflow.llm.model";
-/// Who runs the model.
+/// The provider that runs the model.
 pub(crate) const PROVIDER: &str = "mlflow.llm.provider";
 /// In which form the messages are.
 pub(crate) const MESSAGE_FORMAT: &str = "mlflow.message.format";
@@ -32,9 +32,9 @@ pub(crate) const CACHE_CREATION: &str = "cache_creation_input_tokens";
 /// Of these, those that stay for an hour.
 pub(crate) const CACHE_CREATION_1HR: &str = "cache_creation_input_tokens_above_1hr";
 
-/// Cost of what was given to a model, in a value of [`COST`].
+/// Cost of a model's input, in a value of [`COST`].
 pub(crate) const INPUT_COST: &str = "input_cost";
-/// Cost of what it made.
+/// Cost of its output.
 pub(crate) const OUTPUT_COST: &str = "output_cost";
 /// Their sum.
 pub(crate) const TOTAL_COST: &str = "total_cost";

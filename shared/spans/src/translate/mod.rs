@@ -1,4 +1,5 @@
-//! What MLflow adds to a span when it stores it: its own attributes, made of those of other SDKs (`mlflow/tracing/otel/translation`).
+//! The attributes that MLflow adds to a span when it stores it, made from those of other SDKs
+//! (`mlflow/tracing/otel/translation`).
 //!
 //! The conventions are asked in MLflow's order, and the first that knows an answer gives it.
 
@@ -36,7 +37,7 @@ static CONVENTIONS: [&dyn Convention; 12] = [
 /// Those that keep inputs and outputs in events.
 static OF_EVENTS: [&dyn Convention; 3] = [&others::SpringAi, &gen_ai::LiveKit, &claude_code::ClaudeCode];
 
-/// Adds what is missing.
+/// Adds missing attributes.
 pub(crate) fn translate(attributes: &mut Attributes, events: &[Event]) {
     set_type(attributes);
     if !attributes.contains_key(keys::INPUTS)

@@ -35,7 +35,8 @@ impl Convention for OpenInference {
     }
 }
 
-/// Google's Agent Development Kit, beside the conventions for generative AI.
+/// Google's Agent Development Kit: its own attributes, in addition to the conventions for
+/// generative AI.
 pub(super) struct GoogleAdk;
 
 impl Convention for GoogleAdk {

@@ -37,10 +37,11 @@ impl Convention for SpringAi {
     }
 }
 
-/// Traceloop, or `OpenLLMetry`: messages are spread over numbered attributes, of which the first is shown.
+/// Traceloop, or `OpenLLMetry`: messages are spread over numbered attributes. The first of them is
+/// shown.
 pub(super) struct Traceloop;
 
-/// A name made of words and numbers (`#`), perhaps with more behind it.
+/// A name made of words and numbers (`#`), perhaps with more after it.
 fn matches(name: &str, pattern: &[&str]) -> bool {
     let mut rest = name;
     for piece in pattern {
@@ -114,7 +115,7 @@ impl VercelAi {
     }
 }
 
-/// What is wrapped in JSON up to three times.
+/// The value of a JSON text that is wrapped up to three times.
 fn unwrapped(value: Json) -> Json {
     let mut value = value;
     for _ in 0..3 {

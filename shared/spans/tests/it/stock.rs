@@ -186,7 +186,7 @@ fn compared_info(parts: &[&Export], spans: &[Span], info: &Value) -> Vec<String>
     let optional = |text: Option<String>| text.map_or(Value::Null, Value::from);
     expect("session", first(&|part| part.session.clone()), &metadata["mlflow.trace.session"]);
     expect("user", first(&|part| part.user.clone()), &metadata["mlflow.trace.user"]);
-    // An export that says nothing of tokens changes nothing, though its spans may stand between others that do.
+    // An export without tokens changes nothing, even if its spans come between others with tokens.
     let mut merged = spans::Usage::default();
     let (mut tokens, mut cost) = (None, None);
     for summary in &summaries {

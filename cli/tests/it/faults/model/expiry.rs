@@ -1,4 +1,5 @@
-//! How long traces are kept: what an experiment or the server says of it, what is hidden then, and what a removal leaves.
+//! How long traces are kept: the settings of an experiment or the server, the hidden traces, and
+//! the state after a removal.
 
 use clock::now_ms;
 

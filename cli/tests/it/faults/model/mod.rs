@@ -1,8 +1,10 @@
-//! Random operations of three clients against a plain model in memory ([`state`]): some at the same time, some with faults. What a
-//! client does not know happened may have happened or not: then there are several states that may be the right one, until
-//! somebody looks. The indexer runs when it is told to, so that it is late, or never.
+//! Random operations of three clients against a plain model in memory ([`state`]): some at the same
+//! time, some with faults. If a client has no answer, its operation may have happened or not. Then
+//! there are several possible states, until somebody looks. The indexer runs when it is told to, so
+//! that it is late, or never.
 //!
-//! `MODEL_SECONDS` says for how long, `MODEL_SEED` with which seed it begins. A failure is shrunk to fewer steps, and printed with its seed.
+//! `MODEL_SECONDS` says for how long, `MODEL_SEED` with which seed it begins. A failure is shrunk
+//! to fewer steps, and printed with its seed.
 
 mod expiry;
 mod look;
@@ -46,7 +48,7 @@ struct Tally {
     sequences: u32,
     /// With a block after a step that packs.
     packed: u32,
-    /// With a look or a search while a block had a trace that nothing else stands for.
+    /// With a read or a search while a block was the only source of a trace.
     read: u32,
 }
 
@@ -167,7 +169,7 @@ impl Lab {
 
     /// A client reads everything: then there is no doubt any more.
     async fn look(&mut self) -> Result<(), String> {
-        // Records that were deleted have no id any more; other ids stay, also those of what is deleted.
+        // Deleted records have no id any more; other ids stay, also those of deleted entities.
         self.ids.retain(|name, _| !name.contains('/'));
         let found = look::at(&self.clients[0].1, &mut self.ids).await?;
         let states = self.states.iter().filter(|state| state.visible() == found).cloned().collect();
@@ -346,7 +348,8 @@ impl Lab {
     }
 }
 
-/// What a client learnt from an answer, and the id of what it created; an error if no client should hear such a thing.
+/// The client's knowledge after an answer, and the id of a created entity; an error for an answer
+/// that no client should get.
 fn heard(
     op: Op,
     fault: Option<Fault>,
@@ -371,7 +374,7 @@ fn heard(
             return (Ok(Heard::Done(version.filter(|_| makes_version))), id.filter(|_| op.is_creation()));
         }
         409 if is_unknown && is_lost && op.is_creation() => Heard::Nothing,
-        // It was done, and what is tried again is refused for what another call has done since.
+        // It was done, and the repeated attempt is refused because of another call since.
         400..=407 if is_lost && is_with_others => Heard::Nothing,
         400..=407 if !is_unknown => Heard::Refused,
         // MLflow's status for it.
@@ -435,7 +438,7 @@ fn clients_find_what_the_model_says() {
     let (begun, lasting) = (Instant::now(), Duration::from_secs(setting("MODEL_SECONDS", 10)));
     let mut seed = setting("MODEL_SEED", 1);
     let tally = Cell::new(Tally::default());
-    // Whoever names a seed wants to see what it does.
+    // With a given seed, one sequence is enough.
     let least = if std::env::var_os("MODEL_SEED").is_some() { 1 } else { ENOUGH };
     while begun.elapsed() < lasting || tally.get().sequences < least {
         let mut bytes = [0; 32];
@@ -449,7 +452,7 @@ fn clients_find_what_the_model_says() {
         };
         let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
         let outcome = runner.run(&operation::steps(), |steps| {
-            // Time stands still but where somebody waits, and then nobody does.
+            // Time only passes while somebody waits, so nobody waits in real time.
             let went = timed(async { Lab::new().await.goes(steps).await });
             let mut all = tally.get();
             all.add(went.map_err(TestCaseError::fail)?);

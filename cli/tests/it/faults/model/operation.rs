@@ -1,4 +1,4 @@
-//! The operations of clients: which there are, how they are drawn, and what is sent for each.
+//! The operations of clients: their kinds, how they are drawn, and their requests.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use test_site::ROOT;
 
 use super::traces;
 
-/// Ids that the server drew, by the name that the model has for the entity: `e0` for an experiment, `r0` for a run, `m0` for a
-/// logged model, `d0` for an evaluation dataset and `d0/1` for the record of it that has these inputs.
+/// Ids that the server drew, by the model's name of the entity. `e0` is an experiment, `r0` a run,
+/// `m0` a logged model, `d0` an evaluation dataset, and `d0/1` its record with these inputs.
 pub(super) type Ids = BTreeMap<String, String>;
 
-/// What an operation does. `of`, `key` and `value` of [`Op`] say with what.
+/// The kind of an operation. `of`, `key` and `value` of [`Op`] are its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     ExperimentCreate,
@@ -216,7 +216,7 @@ pub(super) enum Step {
     Remove(Option<Fault>),
     /// An operator says how long traces are kept, or that nothing is said.
     Policy(Option<u8>),
-    /// Traces that are kept no longer are removed, as what is deleted is.
+    /// Traces that are kept no longer are removed, like deleted entities.
     Expire(Option<Fault>),
     /// Time passes, and another indexer looks at the runs that were put off.
     Tick,
@@ -274,7 +274,7 @@ pub(super) fn word(value: u8) -> String {
 
 const STAGES: [&str; 4] = ["None", "Staging", "Production", "Archived"];
 
-/// The stage that a value stands for.
+/// The stage that a value means.
 pub(super) fn stage(value: u8) -> &'static str {
     STAGES[usize::from(value) % STAGES.len()]
 }
@@ -342,7 +342,8 @@ impl Op {
         matches!(self.kind, TraceKeep | TraceUnkeep)
     }
 
-    /// Whether it changes several traces, one after the other: what happens to them at the same time has no order.
+    /// Whether it changes several traces, one after the other: concurrent changes of them have no
+    /// order.
     pub(super) fn is_of_several_traces(self) -> bool {
         let is_of_all = self.is_of_retention() || matches!(self.kind, TraceDelete | TraceDeleteUntil);
         is_of_all || self.kind == TraceExport && self.value == 3

@@ -69,7 +69,7 @@ pub(super) struct State {
     pub(super) traces: BTreeMap<u8, Trace>,
     /// How long traces are kept where their experiment does not say it.
     pub(super) policy: Option<u8>,
-    /// Spans, by trace and experiment, that stand for nothing. The indexer may remove them.
+    /// Spans, by trace and experiment, that do not count. The indexer may remove them.
     pub(super) strays: BTreeMap<(u8, u8), BTreeSet<u8>>,
     /// The runs that each trace was linked to before it came.
     pub(super) awaited: BTreeMap<u8, BTreeSet<u8>>,

@@ -1,4 +1,4 @@
-//! Traces: what clients send, what becomes of it, and what they find.
+//! Traces: the requests of clients, the resulting state, and the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -184,7 +184,7 @@ impl State {
                 self.awaited.entry(op.of).or_default().insert(op.key);
                 Some(())
             }
-            // What is not there need not be deleted, and what is hidden is not linked.
+            // A missing assessment need not be deleted, and a hidden trace is not linked.
             TraceUnassess | TraceLink if !self.shows(op.of) => Some(()),
             TraceDelete => {
                 self.experiments.get(&op.key)?;
@@ -226,7 +226,7 @@ impl State {
         self.strays.entry((trace, experiment)).or_default()
     }
 
-    /// Keeps spans of an export; what else it says of their trace is not done yet.
+    /// Keeps spans of an export; its other changes of their trace are not done yet.
     fn keep_spans(&mut self, op: Op, trace: u8, spans: &[u8]) {
         match self.traces.get_mut(&trace).filter(|known| known.experiment == op.key) {
             Some(known) => known.spans.extend(spans),
@@ -271,7 +271,7 @@ impl State {
 
     fn delete_trace(&mut self, experiment: u8, trace: u8) {
         if self.traces.get(&trace).is_some_and(|known| known.experiment == experiment && self.is_kept(known)) {
-            // Its spans go with it; what came to another experiment stays there.
+            // Its spans are deleted with it; spans that came to another experiment stay there.
             self.traces.remove(&trace);
         }
     }
@@ -282,7 +282,7 @@ impl State {
         }
     }
 
-    /// What is left of an export that is refused: spans that stand for nothing.
+    /// A refused export leaves spans that do not count.
     pub(super) fn refused(mut self, op: Op) -> Self {
         if op.kind == TraceExport && self.is_active(op.key) {
             for (trace, spans) in exported(op) {
@@ -306,7 +306,7 @@ impl State {
         all
     }
 
-    /// The steps of an operation on traces, each of which may be carried out without the others.
+    /// The steps of an operation on traces. Each may be carried out without the others.
     pub(super) fn parts_of_traces(op: Op) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
         match op.kind {
@@ -432,7 +432,8 @@ pub(super) fn should_find(state: &State, which: u8) -> Vec<u8> {
         _ => true,
     };
     let mut found: Vec<_> = state.traces.iter().filter(|(_, trace)| state.is_kept(trace) && passes(trace)).collect();
-    // Newest first, of equal times the least id first; what an order asks for comes before that, and what lacks it last.
+    // Newest first, of equal times the least id first. A requested order comes before that, and
+    // traces without its value come last.
     found.sort_by_key(|(number, trace)| (-trace.time, **number));
     match which {
         4 => found.sort_by_key(|(number, trace)| (trace.time, **number)),

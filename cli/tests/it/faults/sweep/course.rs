@@ -1,4 +1,4 @@
-//! A write in one kind of trouble, and what must be true then.
+//! A write in one kind of trouble, and the rules that hold then.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -19,7 +19,8 @@ use super::view;
 /// As short as it can be: a deletion waits for it.
 pub(crate) const LEASE: Duration = Duration::from_millis(2);
 
-/// Writes of several parts, of which each is whole by itself, as in MLflow: a client that has no answer may see some of them.
+/// Writes of several parts. Each part is whole by itself, as in MLflow: a client that has no answer
+/// may see some of them.
 const IN_PARTS: [&str; 7] = [
     "/runs/log-batch",
     "/runs/log-metric",
@@ -43,7 +44,8 @@ const CREATIONS: [&str; 8] = [
     "/api/2.0/mlflow/traces",
 ];
 
-/// Rows that a write may leave behind that was given up, by its path: without the item that names them, nobody is shown them.
+/// Rows that an abandoned write may leave, by its path. Without the item that names them, they are
+/// never shown.
 const LEFT_OVER: [(&str, &str); 14] = [
     // The same points twice, in two tails, are read once.
     ("/runs/log-batch", "MetricJournal"),
@@ -57,9 +59,9 @@ const LEFT_OVER: [(&str, &str); 14] = [
     // The indexer clears up after a deleted dataset, but not in the lists of experiments beyond the first hundred.
     ("/datasets/NEW", "ExperimentEvaluationDataset"),
     ("/records", "EvaluationPart"),
-    // It stands for nothing.
+    // Such a mark does not count.
     ("/api/2.0/mlflow/traces", "TraceMark"),
-    // Who deletes a model again finishes it, unless it was renamed.
+    // Deleting a model again finishes it, unless it was renamed.
     ("/registered-models/delete", "ModelHome"),
     ("/registered-models/delete", "ModelTag"),
     ("/registered-models/delete", "ModelVersion"),
@@ -123,7 +125,7 @@ impl Course {
     }
 }
 
-/// What a client finds, and what the table is.
+/// A client's view, and the state of the table.
 pub(super) struct Found {
     pub(super) view: Arc<Value>,
     pub(super) state: State,
@@ -143,7 +145,7 @@ impl Outcome {
     }
 }
 
-/// A write, and what there is before and after it where nothing goes wrong.
+/// A write, and the states before and after it without trouble.
 pub(super) struct Written {
     pub(super) call: Call,
     /// The path without ids.
@@ -246,7 +248,8 @@ impl Written {
         Ok(Found { view, state })
     }
 
-    /// Whether no course before led to this table: what a client that repeats its call finds there follows from what the table holds.
+    /// Whether no course before led to this table: the view of a client that repeats its call
+    /// follows from the content of the table.
     pub(super) fn is_first(&self, outcome: &Outcome) -> bool {
         self.met.lock().unwrap().insert((outcome.found.state.kind.clone(), outcome.is_open()))
     }
@@ -266,7 +269,7 @@ impl Written {
         self.check_rows(&repeated.as_ref().unwrap_or(&outcome.found).state.rows, outcome.is_open())
     }
 
-    /// Sends the write to a copy of the site, in this course; what a client finds then.
+    /// Sends the write to a copy of the site, in this course; returns a client's view then.
     pub(super) async fn attempt(&self, site: &Site, course: Course) -> Result<Outcome, String> {
         match course {
             Course::CutOff(nth) => site.faults.trouble_at(Trouble::Disconnected, nth, u64::MAX),
@@ -300,8 +303,8 @@ impl Written {
         Ok(Outcome { answer, found, happened })
     }
 
-    /// Sends the write once more where its client has no answer; what it finds then. A creation that happened would be there twice, as in
-    /// MLflow.
+    /// Sends the write once more where its client has no answer, and returns the client's view
+    /// then. A creation that happened would be there twice, as in MLflow.
     pub(super) async fn repeat(&self, site: &Site, outcome: &Outcome) -> Result<Option<Found>, String> {
         let Outcome { answer, happened, .. } = outcome;
         if !outcome.is_open() || (self.call.is_creation() && *happened) {

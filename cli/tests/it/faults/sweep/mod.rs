@@ -1,6 +1,9 @@
-//! Every write with a fault at each of its requests to the table. The writes are the samples of each domain, one
-//! and more for every endpoint that writes, and some more ([`more`]); before each goes its way, it is tried on copies of the table, one fault at
-//! a time, and clients look at what is left ([`course`], [`view`], [`seen`]). Writes to traces that are packed have a ground of their own ([`packed`]).
+//! Every write with a fault at each of its requests to the table.
+//!
+//! The writes are the samples of each domain, one or more for every endpoint that writes, and some
+//! more ([`more`]). Before each is executed, it is tried on copies of the table, one fault at a
+//! time. Then clients look at the result ([`course`], [`view`], [`seen`]). Writes to packed traces
+//! have a ground of their own ([`packed`]).
 
 pub(crate) mod course;
 mod more;
@@ -70,7 +73,8 @@ impl Sweep {
     }
 }
 
-/// Users and roles are in a table of their own, which clients that look at this one do not see: they have a test beside the others of users.
+/// Users and roles are in a table of their own. Clients of this table do not see it. The tests of
+/// users have one for their faults.
 fn is_swept(domain: &str) -> bool {
     writes_to_the_table(domain) && domain != auth::DOMAIN.function.name
 }

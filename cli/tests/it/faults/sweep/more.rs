@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use samples::{ROOT, Walk};
 
-/// Entries of which each is too big for its document.
+/// Entries that are each too big for their document.
 fn entries(count: usize, bytes: usize) -> Value {
     (0..count).map(|number| json!({ "key": format!("k{number:03}"), "value": "v".repeat(bytes) })).collect()
 }

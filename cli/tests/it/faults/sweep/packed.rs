@@ -40,7 +40,7 @@ fn at(spans: &Value, second: &str) -> Value {
     serde_json::from_str(&spans.to_string().replace("1700000000", second)).unwrap()
 }
 
-/// Four traces, all of them packed, one of an old client that has not ended it; and what is written to them.
+/// Four packed traces, one of an old client that has not ended it, and the writes to them.
 async fn ground() -> (Site, Vec<Call>) {
     let site = Site::new().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
@@ -87,7 +87,7 @@ async fn ground() -> (Site, Vec<Call>) {
     (site, calls)
 }
 
-/// A write to packed traces, and what there is when all is packed again.
+/// A write to packed traces, and the state when all are packed again.
 struct Packed {
     written: Written,
     rows: Rows,

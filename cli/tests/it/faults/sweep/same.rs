@@ -1,4 +1,5 @@
-//! What is the same in two courses of one write: all but times, ids that are drawn, and what follows from them.
+//! The common part of two courses of one write: all but times, random ids, and values that follow
+//! from them.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,10 @@
-//! What clients find in tables that hold the same, read once.
+//! Clients' views of tables with equal content, read once.
 //!
-//! Most courses of a write end with one of a few tables: as before it, as after it, or with some of its items. What clients find follows from the
-//! items, so it is read where a table is the first of its kind. Two are of one kind if the same items have changed in the same way, but for
-//! ids that were drawn and times: each of those has a number, by where it comes first, so that what was equal before is equal then.
+//! Most courses of a write end with one of a few tables: as before it, as after it, or with some of
+//! its items. A client's view follows from the items, so it is only read for the first table of a
+//! kind. Two tables are of one kind if the same items have changed in the same way, apart from
+//! random ids and times. Each id and time has a number, by where it comes first. So values that
+//! were equal stay equal.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -21,10 +23,10 @@ pub(crate) type Rows = BTreeMap<&'static str, usize>;
 /// Texts longer than this have no ids.
 const LONGEST: usize = 4_096;
 
-/// What was found in copies of a table, by what has changed in them.
+/// Views of copies of a table, by the changes in them.
 pub(crate) struct Seen<T> {
     before: Dump,
-    /// Ids, and what looks like one, that were there before.
+    /// Ids, and texts in the form of ids, that were there before.
     known: HashSet<String>,
     rows: Rows,
     found: Mutex<HashMap<String, Arc<T>>>,
@@ -98,7 +100,8 @@ fn row_of(key: &str) -> &'static str {
     RowDescription::of(&Key { pk: pk.to_owned(), sk: sk.to_owned() }).unwrap().name
 }
 
-/// Whether what is packed in the item is looked at by [`whole`](crate::faults::whole): that it is what documents say, and spans.
+/// Whether [`whole`](crate::faults::whole) checks the packed content of the item against documents
+/// and spans.
 fn is_block(key: &str) -> bool {
     key.starts_with("TS#") || key.starts_with("TR#") && key.contains(" B#")
 }

@@ -1,4 +1,4 @@
-//! All that clients can read of a domain; lists agree with what they list.
+//! Everything that clients can read of a domain; lists agree with their entities.
 
 use std::collections::BTreeSet;
 
@@ -117,13 +117,13 @@ impl Reader<'_> {
         }
     }
 
-    /// What a list says of an entity is what the entity's own endpoint says.
+    /// Checks that a list shows an entity as the entity's own endpoint does.
     async fn agrees(&self, listed: &Value, path: &str, asked: &[(&str, &str)], field: &str) -> Result<(), String> {
         let asked = asked.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
         let found = self.read("GET", &format!("/api/2.0/mlflow/{path}"), asked).await?;
         let mut found = found[field].clone();
         if path == "model-versions/get" {
-            // A list does not say which aliases stand for a version.
+            // A list does not include the aliases of a version.
             found.as_object_mut().unwrap().remove("aliases");
         }
         if found == *listed { Ok(()) } else { Err(format!("{path} as listed{}", difference(listed, &found))) }
@@ -235,7 +235,7 @@ impl Reader<'_> {
                 let versions = self.list("GET", &format!("{all}/versions"), named.clone(), "scorers").await?;
                 let mut latest = self.read("GET", &format!("{all}/get"), named).await?["scorer"].take();
                 let mut listed = scorer.clone();
-                // Lists print the JSON anew.
+                // Lists print the JSON again.
                 for of in [&mut latest, &mut listed] {
                     of["serialized_scorer"] = parsed(&of["serialized_scorer"]);
                 }

@@ -21,7 +21,7 @@ pub struct NewDataset {
     pub name: String,
     /// Tags.
     pub tags: Vec<(String, String)>,
-    /// Who creates it, as its tags say.
+    /// The user who creates it, from its tags.
     pub user: Option<String>,
     /// Experiments, as the client names them; they need not be there.
     pub experiment_ids: Vec<String>,

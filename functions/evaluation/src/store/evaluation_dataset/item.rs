@@ -1,4 +1,4 @@
-//! What a dataset's item says, and the keys of what belongs to it.
+//! The item of a dataset, and the keys of the rows that belong to it.
 
 use access::{Granted, Guarded, Visible};
 use entities::attributes::{CREATED_BY, EXPERIMENTS, NAME, VERSION};
@@ -25,7 +25,7 @@ pub(super) fn digest(name: &str, updated: i64) -> String {
     format!("{bits:08x}")
 }
 
-/// The condition that a record is there and is what was read.
+/// The condition that a record is there and as it was read.
 pub(super) fn unchanged(record: &Item) -> Condition {
     Condition::item_exists().and(match record.number(VERSION) {
         None => Condition::Missing(VERSION.into()),
@@ -33,7 +33,8 @@ pub(super) fn unchanged(record: &Item) -> Condition {
     })
 }
 
-/// A row of a list of datasets: what never changes of the dataset, unless it is long.
+/// A row of a list of datasets. It repeats the fields of the dataset that never change, unless they
+/// are long.
 pub(super) fn listed(key: Key, name: &str, user: Option<&str>) -> Item {
     let row = Item::new(key);
     if name.len() > LISTED || user.is_some_and(|user| user.len() > LISTED) {
@@ -64,7 +65,8 @@ pub(super) fn experiments_of(item: &Item) -> Vec<String> {
     experiments.into_iter().map(|(_, experiment)| experiment).collect()
 }
 
-/// Whether a list may show what a client has named as an experiment. What cannot be one's id, nobody guards.
+/// Whether a list may show a client's text for an experiment. A text that is no experiment's id is
+/// not guarded.
 pub(super) fn is_visible(visible: &Visible, experiment: &str) -> bool {
     ExperimentId::parse(experiment).map_or(true, |experiment| visible.shows(&Guarded::Experiment(experiment)))
 }

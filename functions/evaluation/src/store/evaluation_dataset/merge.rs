@@ -1,8 +1,9 @@
 //! Merging records into an evaluation dataset.
 //!
-//! A record is known by the hash of its inputs, which a row of its own claims. A new record is written together with its claim, a
-//! known one on condition that it is what was read. Each transaction also changes the dataset: so the number of records is exact,
-//! and none is written into a dataset that is gone.
+//! A record is known by the hash of its inputs, which a row of its own claims. A new record is
+//! written together with its claim, a known one on condition that it is as it was read. Each
+//! transaction also changes the dataset. So the number of records is exact, and none is written
+//! into a dataset that is gone.
 
 use std::collections::VecDeque;
 
@@ -20,7 +21,7 @@ use super::record::SentRecord;
 use super::schema;
 use crate::store::Store;
 
-/// Refuses what is no list of records.
+/// Refuses JSON that is no list of records.
 fn read(records: Json) -> Result<Vec<SentRecord>> {
     match records {
         Json::List(records) => records.into_iter().map(SentRecord::read).collect(),
@@ -57,7 +58,8 @@ impl Store {
         }
         let mut wanted = merge.wanted();
         self.dataset_look_up(&merge, &mut wanted).await?;
-        // A request that is cut off, and sent again, goes on with what it did not write yet.
+        // If a request is cut off and sent again, it goes on with the records that it did not write
+        // yet.
         wanted.sort_by_key(|wanted| wanted.known.is_some());
         self.dataset_merge(&merge, &mut wanted).await
     }

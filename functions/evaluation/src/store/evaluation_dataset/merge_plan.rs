@@ -1,4 +1,4 @@
-//! Which records a transaction of a merge writes, and what it writes of them.
+//! The records that a transaction of a merge writes, and their writes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ use crate::store::Store;
 pub(super) const PORTION: usize = 2_000;
 /// Bytes of the contents of known records that are read at a time.
 const CONTENT_BYTES: usize = 64 << 20;
-/// Bytes of items in one transaction, of which DynamoDB takes 4 MB.
+/// Bytes of items in one transaction. DynamoDB takes 4 MB.
 const TRANSACTION_BYTES: usize = 3 << 20;
 
 /// Writes that go into one transaction, for as many of the wanted records as it says.
@@ -112,7 +112,7 @@ impl Store {
     }
 }
 
-/// The first of the wanted records, of which one transaction takes all that are known.
+/// The first of the wanted records: as many as have their known records in one transaction.
 fn portion(wanted: &[Wanted]) -> &[Wanted] {
     let known = wanted.iter().enumerate().filter(|(_, wanted)| wanted.known.is_some());
     let too_many = known.map(|(place, _)| place).nth(TRANSACTION - 1);
@@ -156,8 +156,8 @@ impl Merge<'_> {
         (with_updater(item, updater), Some(packed))
     }
 
-    /// The item of a record that was there, the condition that it is still what was read, its content, and the parts of
-    /// the one before.
+    /// The item of an existing record, the condition that it is still as it was read, its content,
+    /// and the parts of the previous content.
     fn changed_record(
         &self,
         wanted: &Wanted,

@@ -1,4 +1,4 @@
-//! What a request to merge says: of each record, and of the dataset.
+//! A request to merge: its records, and its changes of the dataset.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,18 @@ use table::{Condition, Item, Update, number, text};
 use super::item::digest;
 use super::record::SentRecord;
 
-/// What a request says of the record with certain inputs.
+/// The sent records with certain inputs.
 pub(super) struct Wanted {
     pub(super) inputs: WideDigest,
     /// The record that has them, as far as was read.
     pub(super) known: Option<DatasetRecordId>,
     /// The id it gets, if it is new.
     pub(super) record: DatasetRecordId,
-    /// What was sent, in the order of the request; at least one.
+    /// The sent records, in the order of the request; at least one.
     pub(super) sent: Vec<SentRecord>,
 }
 
-/// What every transaction of a request does to the dataset.
+/// The change of the dataset in every transaction of a request.
 pub(super) struct Merge<'a> {
     pub(super) id: &'a EvaluationDatasetId,
     /// In ms; of the whole request.
@@ -64,7 +64,7 @@ impl Merge<'_> {
         wanted
     }
 
-    /// What a transaction changes of the dataset, the number of its records aside.
+    /// The change of the dataset in a transaction, without the number of its records.
     pub(super) fn update(&self, item: &Item, new_schema: Option<&NewSchema>) -> Update {
         let name = item.text(NAME).unwrap_or_default();
         let update = Update::new(rows::EvaluationDataset::key(self.id))

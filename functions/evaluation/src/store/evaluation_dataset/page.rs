@@ -14,15 +14,16 @@ use table::{Item, Query};
 use super::item::{AskedDataset, part_key};
 use crate::store::Store;
 
-/// Bytes that a record has in an answer beside its content, at least.
+/// Bytes that a record has in an answer in addition to its content, at least.
 const FRAME: usize = 160;
 
 impl Store {
-    /// A page of the records of an evaluation dataset, in the order of their creation; none, if there is no such dataset. One
-    /// request per MB of what is kept of them, and one per hundred parts of big ones.
+    /// A page of the records of an evaluation dataset, in the order of their creation; none, if
+    /// there is no such dataset. One request per MB of their items, and one per hundred parts of
+    /// big ones.
     ///
-    /// A page that begins at the beginning is not one of a dataset that is gone. One that follows another may be, until the indexer
-    /// has cleared up.
+    /// The first page never shows a dataset that is gone. A later page may, until the indexer has
+    /// cleared up.
     ///
     /// # Errors
     /// The first record is longer than any answer may be.
@@ -60,8 +61,8 @@ impl Store {
         }
     }
 
-    /// Up to `max` records of a range and the `others` that stand before them, no more than may have room on a page; and whether
-    /// there are more.
+    /// Up to `max` records of a range, the `others` that come before them, and whether there are
+    /// more. There are no more of them than may fit on a page.
     async fn dataset_records_within(&self, range: KeyRange, max: usize, others: usize) -> Result<(Vec<Item>, bool)> {
         let wanted = max.saturating_add(others);
         let mut query = Query::of(range);
@@ -120,7 +121,7 @@ impl Store {
     }
 }
 
-/// The records of a page: the inside of a JSON array, as it stands in a text of JSON.
+/// The records of a page: the inside of a JSON array, escaped for a JSON string.
 #[derive(Default)]
 struct Records {
     escaped: String,

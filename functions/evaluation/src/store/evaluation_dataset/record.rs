@@ -21,14 +21,14 @@ pub(super) struct SentRecord {
     pub(super) user: User,
 }
 
-/// What the tags of a record say of its user.
+/// The user in the tags of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum User {
     /// Nothing.
     Unsaid,
     /// That there is none: the tag is null.
     Nobody,
-    /// Who it is.
+    /// The name of the user.
     Named(String),
 }
 
@@ -130,7 +130,8 @@ pub(crate) fn column(field: &str, value: &Json) -> Result<Option<String>> {
     }
 }
 
-/// What a dataset keeps of a record: inputs, outputs, expectations, tags and source, named and ordered as in MLflow's answer.
+/// The stored content of a record: inputs, outputs, expectations, tags and source, named and
+/// ordered as in MLflow's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Content(Object);
 
@@ -163,7 +164,7 @@ impl Content {
         Self(content)
     }
 
-    /// Reads what [`Content::print`] printed.
+    /// Reads the text that [`Content::print`] printed.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Json::Object(content) = Json::parse(text)? { Some(Self(content)) } else { None }
     }

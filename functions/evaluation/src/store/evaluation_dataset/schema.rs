@@ -1,5 +1,5 @@
-//! The schema of an evaluation dataset: which fields its records have, and of which type the first value of each was
-//! (`_update_dataset_schema` in MLflow's SQL store).
+//! The schema of an evaluation dataset: the fields of its records, and the type of the first value
+//! of each (`_update_dataset_schema` in MLflow's SQL store).
 
 use std::collections::HashSet;
 
@@ -31,7 +31,8 @@ pub(super) fn updated(schema: Option<&str>, records: &[SentRecord]) -> Option<St
         if let Some(sent) = &record.expectations {
             expectations.add(sent);
         }
-        // Once an output was no object, the type of that one stands for all. MLflow fails over the objects that follow.
+        // Once an output was no object, its type is that of all outputs. MLflow fails over the
+        // objects that follow.
         match &record.outputs {
             Some(Json::Object(sent)) if output_type.is_none() => output_fields.add(sent),
             None | Some(Json::Null | Json::Object(_)) => {}

@@ -38,7 +38,8 @@ pub struct DatasetSearch {
     pub page_token: String,
 }
 
-/// What the lists say of a dataset: its id, and with it the time of its creation; name and creator, unless they are long.
+/// The entry of a dataset in the lists: its id, and with it the time of its creation; name and
+/// creator, unless they are long.
 struct Listed {
     id: EvaluationDatasetId,
     row: Item,
@@ -65,7 +66,7 @@ impl Listed {
     }
 }
 
-/// Whether the lists say what a condition asks.
+/// Whether the lists have the field of a condition.
 fn is_listed(predicate: &DatasetPredicate) -> bool {
     match predicate {
         DatasetPredicate::Text { attribute, .. } | DatasetPredicate::TextOrder { attribute, .. } => {
@@ -145,7 +146,7 @@ impl Store {
     }
 }
 
-/// What a dataset on a page has to be.
+/// The conditions on a dataset on a page.
 struct Wanted {
     store: Store,
     /// One of these experiments has it, if there are any.

@@ -35,8 +35,8 @@ fn no_dataset(id: &str) -> Error {
 }
 
 impl Store {
-    /// Sets tags of an evaluation dataset: a JSON object, of which null is left out and what is no text is printed as Python
-    /// prints it. One request; more where values are big.
+    /// Sets tags of an evaluation dataset from a JSON object. Nulls are left out, and other values
+    /// than texts are printed as Python prints them. One request; more where values are big.
     pub async fn dataset_set_tags(&self, id: &AskedDataset, tags: Json) -> Result<()> {
         let missing = || no_dataset(&id.text);
         let dataset = id.dataset.as_deref().cloned().ok_or_else(missing)?;

@@ -30,7 +30,7 @@ impl Store {
         Ok(self.table.write_many(Vec::new(), &rest).await?)
     }
 
-    /// What deletes a scorer, and what may follow.
+    /// The writes that delete a scorer, and those that may follow.
     async fn scorer_deletion(
         &self,
         workspace: &Workspace,
@@ -57,7 +57,8 @@ impl Store {
         Ok((writes, rest))
     }
 
-    /// What deletes a version, and what may follow. If it is the latest, the one before takes its place.
+    /// The writes that delete a version, and those that may follow. If it is the latest, the one
+    /// before takes its place.
     async fn scorer_version_deletion(
         &self,
         scorer: &ScorerName,

@@ -1,4 +1,5 @@
-//! What a serialized scorer may be (`_validate_serialized_scorer_payload` in MLflow's `handlers.py`, `scorer_utils.py`).
+//! Checks serialized scorers (`_validate_serialized_scorer_payload` in MLflow's `handlers.py`,
+//! `scorer_utils.py`).
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,8 @@ security concerns. Custom scorers require arbitrary code execution during deseri
 MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS environment variable to true, or\n\
 4. Use built-in scorers or make_judge() scorers instead.";
 
-/// Refuses what is no JSON, what carries code, and what would have a server ask somewhere else.
+/// Refuses a text that is no JSON, a scorer with code, and one that would have a server send
+/// requests elsewhere.
 pub(super) fn check(serialized: &str) -> Result<()> {
     let scorer = Json::read(serialized).map_err(|unreadable| match unreadable {
         Unreadable::NoJson => Error::invalid("serialized_scorer must be valid JSON"),

@@ -63,7 +63,7 @@ impl Store {
         }))
     }
 
-    /// The same as lists have it: MLflow prints the JSON anew for them.
+    /// The same in the form of lists: MLflow prints the JSON again for them.
     pub(super) async fn scorer_in_list(&self, found: &Found, row: &Item) -> Result<Option<wire::Scorer>> {
         let scorer = self.scorer_whole(found, row).await?;
         Ok(scorer.map(|scorer| {

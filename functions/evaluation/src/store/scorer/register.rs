@@ -23,8 +23,8 @@ pub(crate) fn check_scorer(name: &str, serialized: &str) -> Result<()> {
 }
 
 impl Store {
-    /// Registers a version of a scorer, the first of which makes it. Two requests, and one for the experiment where no lease lasts;
-    /// one more per 25 parts of a big one.
+    /// Registers a version of a scorer. The first version makes the scorer. Two requests, and one
+    /// for the experiment where no lease lasts; one more per 25 parts of a big one.
     pub async fn scorer_register(
         &self,
         workspace: &Workspace,

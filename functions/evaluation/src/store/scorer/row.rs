@@ -1,4 +1,4 @@
-//! A scorer's row, and what names a scorer.
+//! A scorer's row, and the names that identify a scorer.
 
 use access::Granted;
 use entities::attributes::{CONTENT_SIZE, CREATED, NAME, SCORER, VERSION};
@@ -65,7 +65,7 @@ impl Found {
         self.item.number(VERSION).and_then(|version| u32::try_from(version).ok())
     }
 
-    /// The condition that its latest version is what was read.
+    /// The condition that its latest version is as it was read.
     pub(super) fn unchanged(&self) -> Condition {
         Condition::Equals(SCORER.into(), text(self.id.as_str())).and(same_version(&self.item))
     }
@@ -93,7 +93,7 @@ pub(super) fn header(experiment: ExperimentId, name: &str, id: &ScorerId) -> Ite
     Item::new(header_key(experiment, name)).with(NAME, text(name)).with(SCORER, text(id.as_str()))
 }
 
-/// The row with a copy of what another says of a version.
+/// The row with a copy of a version's fields from another item.
 pub(super) fn with_version(item: Item, version: &Item) -> Item {
     let copied =
         version.0.iter().filter(|(name, _)| name.starts_with("content") || [VERSION, CREATED].contains(&name.as_str()));

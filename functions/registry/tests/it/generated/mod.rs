@@ -1,5 +1,5 @@
-//! `docs/capacity-registry.md`: what the calls of the model registry cost, metered. `UPDATE_DOCS=1` writes it anew; a call that became
-//! dearer than its budget fails.
+//! `docs/capacity-registry.md`: the metered costs of calls of the model registry. `UPDATE_DOCS=1`
+//! writes it again. A call that exceeds its budget fails.
 
 mod searches;
 mod series;

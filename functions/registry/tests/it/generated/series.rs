@@ -1,5 +1,6 @@
-//! Thousands of models that differ by their numbers, times and ids only: the first few are made as clients make them, and the others are
-//! continued from what the table then holds. A test of what searches cost need not make each by a call.
+//! Thousands of models that only differ by their numbers, times and ids. The first few are made as
+//! clients make them, and the others are continued from their items. So a test of searches need not
+//! make each by a call.
 
 use std::time::Duration;
 
@@ -52,7 +53,8 @@ pub(super) async fn fill(engine: &Engine, count: u32, make: impl AsyncFn(&Store,
     }
 }
 
-/// What stands in the place of these where there are so many: numbers go on as they began, and what was drawn is another one each time.
+/// Makes the `number`th value of a series from the first two. Numbers go on as they began, and
+/// random values are new each time.
 fn continued(first: &Value, second: &Value, number: u32) -> Value {
     assert_ne!([&first["PK"], &first["SK"]], [&second["PK"], &second["SK"]], "each has items of its own");
     joined(first, second, &|first, second| {
@@ -103,7 +105,7 @@ fn joined(first: &Value, second: &Value, join: &impl Fn(&str, &str) -> String) -
     }
 }
 
-/// A text in letters and digits that stand together, and what stands between those.
+/// A text as runs of letters and digits, and the characters between them.
 fn words(text: &str) -> Vec<&str> {
     let is_end = |character: char| !character.is_ascii_alphanumeric();
     text.split_inclusive(is_end)

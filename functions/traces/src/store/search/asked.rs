@@ -8,7 +8,7 @@ use search::{Fingerprint, SortKey, decode_page_token};
 
 /// Traces on a page where the request does not say (`SearchTracesV3` in `service.proto`).
 const DEFAULT_PAGE: i64 = 100;
-/// Characters of a list of what names no experiment that MLflow repeats.
+/// Characters of a wrong list of experiments that MLflow repeats in its error.
 const REPEATED: usize = 20;
 
 /// A search of traces.
@@ -24,7 +24,8 @@ pub struct TraceSearch {
 }
 
 impl TraceSearch {
-    /// Reads what was asked. Its mistakes come to light in MLflow's order: places, size of the page, experiments, order, filter, token.
+    /// Reads a request. Its mistakes are reported in MLflow's order: places, size of the page,
+    /// experiments, order, filter, token.
     pub fn read(
         experiments: &[&str],
         filter: &str,
@@ -45,7 +46,7 @@ impl TraceSearch {
 }
 
 impl TraceSearch {
-    /// What traces are selected or sorted by, beside themselves.
+    /// The other entities by which traces are selected or sorted.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         self.asked.related()
     }

@@ -25,7 +25,7 @@ const AT_ONCE: usize = 16;
 
 /// Two filters that are held against each other, among traces that pass a third.
 pub struct Correlation {
-    /// What every trace has to pass that is looked at; none if all are.
+    /// The filter that every counted trace has to pass; `None` if all count.
     pub base: Option<TraceFilter>,
     /// The first.
     pub first: TraceFilter,
@@ -34,15 +34,16 @@ pub struct Correlation {
 }
 
 impl Correlation {
-    /// What traces are selected by, beside themselves.
+    /// The other entities by which traces are selected.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         self.base.iter().chain([&self.first, &self.second]).flat_map(TraceFilter::related)
     }
 }
 
 impl Store {
-    /// Figures of these experiments. One request for each experiment, two for each partition of a day, one for each 40 blocks and for each hundred traces that
-    /// have changed lately; and where spans are counted, one for each hundred items of spans in blocks, and for each trace that has changed.
+    /// Figures of these experiments. One request per experiment, two per partition of a day, and
+    /// one per 40 blocks and per hundred traces that have changed lately. Where spans are counted,
+    /// one more per hundred items of spans in blocks, and per trace that has changed.
     pub async fn trace_metrics(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -91,7 +92,8 @@ impl Store {
         Ok(TraceMetrics { data_points: points.collect() })
     }
 
-    /// How often two filters let the same traces pass. Costs what [`Store::trace_metrics`] does; spans are read where a filter asks for them.
+    /// How often two filters let the same traces pass. It costs as much as
+    /// [`Store::trace_metrics`]; spans are read where a filter asks for them.
     pub async fn trace_correlation(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -165,7 +167,7 @@ fn asks_for_spans(filter: Option<&(&TraceFilter, &Sessions)>) -> bool {
     filter.is_some_and(|(filter, _)| filter.asks_for_spans())
 }
 
-/// Counts a trace; either filter is asked with the base beside it.
+/// Counts a trace. Each filter counts only where the base passes too.
 fn add(counts: &mut CorrelationCounts, [base, first, second]: [bool; 3]) {
     counts.total += u64::from(base);
     counts.first += u64::from(base && first);

@@ -24,7 +24,7 @@ pub(super) enum Found {
 }
 
 impl Store {
-    /// The traces that stand at these places, in their order. One request per hundred marks.
+    /// The traces at these places, in their order. One request per hundred marks.
     pub(super) async fn traces_at(&self, spots: Vec<Spot>) -> Result<Vec<Found>> {
         let marked = spots.iter().filter(|spot| matches!(spot.standing, Standing::Mark));
         let marked: BTreeSet<_> = marked.map(|spot| &spot.place.trace).collect();
@@ -73,7 +73,7 @@ impl Store {
     }
 }
 
-/// Traces in portions of which the spans in blocks are in memory together.
+/// Divides traces into portions: the spans that blocks hold of one portion are in memory together.
 pub(super) fn in_portions<T>(traces: Vec<T>, block_of: impl Fn(&T) -> Option<&Arc<PackedBlock>>) -> Vec<Vec<T>> {
     let mut portions = Vec::new();
     let (mut portion, mut blocks, mut groups) = (Vec::new(), HashSet::new(), 0);

@@ -47,11 +47,14 @@ const GROWTH: usize = 2;
 const GROWTH_IN_BLOCKS: usize = 8;
 
 impl Store {
-    /// Searches traces of these experiments. One request for each experiment; then, newest first, two for each partition of a day, one for each
-    /// hundred traces that have changed lately and for each 40 blocks; and where the filter asks for spans, one for each hundred items of spans
-    /// in blocks, and for each trace that has changed lately and passes all else. A read unit per 30 marks, and per 4 KB of each block and of
-    /// each trace that has changed.
-    /// A filter that names clients' requests costs less ([`Store::trace_walks`]). `json` makes of a trace what the answer shows of it.
+    /// Searches traces of these experiments, newest first. `json` makes the JSON of a trace for the
+    /// answer.
+    ///
+    /// One request per experiment, two per partition of a day, and one per hundred traces that have
+    /// changed lately and per 40 blocks. Where the filter asks for spans, one more per hundred
+    /// items of spans in blocks. One more also for each trace that has changed lately and passes
+    /// all else. A read unit per 30 marks, and per 4 KB of each block and of each trace that has
+    /// changed. A filter that names clients' requests costs less ([`Store::trace_walks`]).
     pub async fn trace_search(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -76,7 +79,7 @@ impl Store {
                 look.sort(&mut walks, &mut page, &mut reading, &json).await?;
             }
         }
-        // As in MLflow, there may be nothing behind a full page.
+        // As in MLflow, a full page may be the last one.
         if page.is_full() {
             page.ends_here();
         }

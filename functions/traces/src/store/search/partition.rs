@@ -1,7 +1,8 @@
-//! What stands at the places of a partition: its marks and its blocks side by side.
+//! Reads the marks and the blocks of a partition side by side.
 //!
-//! The marks of an interval are read before its blocks. So what is packed in between is found in both, and counts once; the other way round it
-//! would be found in neither. What a block has at the place of a mark does not count.
+//! The marks of an interval are read before its blocks. So a trace that is packed in between is
+//! found in both, and counts once. In the other order it would be found in neither. Where a place
+//! has a mark, the block's copy of the trace does not count.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +20,7 @@ const MARKS: usize = 128;
 /// Places that one block has most likely.
 const FEW: usize = 32;
 
-/// What is wanted of the traces of blocks.
+/// The part of the traces of blocks that a search needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
     /// Nothing: they are known otherwise.
@@ -30,14 +31,14 @@ pub(super) enum Depth {
     Documents,
 }
 
-/// A place at which something stands.
+/// A place that has a mark, or a trace in a block.
 pub(super) struct Spot {
     pub(super) partition: TracePartition,
     pub(super) place: Place,
     pub(super) standing: Standing,
 }
 
-/// What stands there.
+/// The entry at a place.
 pub(super) enum Standing {
     /// A mark: a trace, as far as its document says that it is there.
     Mark,
@@ -49,7 +50,8 @@ pub(super) enum Standing {
     Packed(Arc<PackedBlock>, usize),
 }
 
-/// A block whose documents are unpacked when one is looked at: of many partitions, most blocks only say what comes next in them.
+/// A block whose documents are unpacked when one is looked at. In a search of many partitions, most
+/// blocks only show the next place.
 pub(super) struct PackedBlock {
     pub(super) block: Block,
     documents: OnceLock<Vec<StoredTrace>>,
@@ -71,9 +73,9 @@ pub(super) struct PartitionWalk {
     partition: TracePartition,
     times: TimeRange,
     depth: Depth,
-    /// What is not behind it was handed out.
+    /// Places up to this one were handed out.
     behind: Option<Place>,
-    /// Marks behind that, as far as they were read.
+    /// Marks after that place, as far as they were read.
     marks: VecDeque<Place>,
     marked: Reach,
     /// Whether the last read found no block that it could use: marks are dense there.
@@ -89,7 +91,7 @@ enum Reach {
 }
 
 impl PartitionWalk {
-    /// A walk between these times and behind a place.
+    /// A walk between these times, through the places after one.
     pub(super) fn of(partition: TracePartition, times: TimeRange, depth: Depth, behind: Option<Place>) -> Self {
         Self {
             partition,

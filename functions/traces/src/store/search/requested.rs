@@ -1,7 +1,9 @@
-//! Searches by clients' ids of requests: an index says which traces of blocks these are.
+//! Searches by clients' ids of requests: an index finds their traces in blocks.
 //!
-//! Marks are read first, then the index, then documents. A mark goes only when the index has its trace (`docs/adr/0036-client-requests.md`): so
-//! what has no mark any more is in the index, and no block has to be read. What has one may not be there yet, and is looked at as in any search.
+//! Marks are read first, then the index, then documents. A mark is deleted only when the index has
+//! its trace (`docs/adr/0036-client-requests.md`). So a trace without a mark is in the index, and
+//! no block has to be read. A trace with a mark may not be in the index yet, and is looked at as in
+//! any search.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -32,9 +34,13 @@ const PORTION: usize = 100;
 const KEPT: usize = 8 << 20;
 
 impl Store {
-    /// A walk through what may pass a filter. If it names clients' requests, that is what has marks, and what the index has: one request for each
-    /// experiment, one for each partition of its days, one for each experiment and id, and one per hundred traces in the index; a read unit per 30
-    /// marks and for each of those. If that would be too much, or it names none, it is all that is there.
+    /// A walk through the traces that may pass a filter. If it names clients' requests, these are
+    /// the traces with marks and those in the index. If that would be too many, or the filter names
+    /// no requests, they are all traces.
+    ///
+    /// With requests, it takes one request per experiment, per partition of its days, and per
+    /// experiment and id. It takes one more per hundred traces in the index, and a read unit per 30
+    /// marks and per trace in the index.
     pub(super) async fn trace_walks(
         &self,
         experiments: &[ExperimentId],

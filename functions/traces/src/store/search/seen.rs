@@ -31,7 +31,7 @@ impl Seen {
     }
 }
 
-/// Its name stands beside it.
+/// The fields that a search sees of an assessment. Its name is kept next to them.
 fn seen(assessment: &Assessment) -> AssessmentFields<'static> {
     let said = assessment.judgement.value();
     let kind = match assessment.judgement {
@@ -40,7 +40,7 @@ fn seen(assessment: &Assessment) -> AssessmentFields<'static> {
         Judgement::Issue(_) => AssessmentKind::Issue,
     };
     let value = said.get("value");
-    // What is no scalar is kept as JSON already.
+    // A value that is no scalar is kept as JSON already.
     let serialized = said.get("serialized_value").and_then(|serialized| serialized.get("value")?.as_str());
     let json = match (value, serialized) {
         (_, Some(serialized)) => serialized.to_owned(),
@@ -103,7 +103,7 @@ impl TraceFields for Seen {
     }
 }
 
-/// What columns say of a trace. Whoever asks for more has to look at the document.
+/// The fields of a trace in columns. A search that needs more fields has to read the document.
 pub(super) struct SeenColumns {
     pub(super) experiment: ExperimentId,
     pub(super) columns: CoreTrace,

@@ -20,8 +20,8 @@ const MOST: usize = 20_000;
 const PORTION: usize = 400;
 
 impl Store {
-    /// The sessions that what a filter asks for is about. One request for each experiment and per 1 MB of rows, and one per hundred
-    /// traces; none where the filter does not ask for assessments.
+    /// The sessions of the traces that a filter asks for. One request per experiment and per 1 MB
+    /// of rows, and one per hundred traces; none where the filter does not ask for assessments.
     pub(super) async fn trace_sessions(&self, experiments: &[ExperimentId], filter: &TraceFilter) -> Result<Sessions> {
         let mut sessions = Sessions::default();
         if !filter.asks_for_sessions() {

@@ -1,4 +1,4 @@
-//! The traces of several experiments in the order of time: what stands at their places, in partitions by day.
+//! The traces of several experiments in the order of time, from partitions by day.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -29,7 +29,7 @@ struct Walk {
     /// Days that were not begun.
     days: VecDeque<i64>,
     current: Option<(i64, PartitionWalk)>,
-    /// What was read.
+    /// Places that were read.
     spots: VecDeque<Spot>,
     behind: Option<Place>,
     times: TimeRange,
@@ -43,7 +43,7 @@ pub(super) struct Walks {
     heads: BinaryHeap<Reverse<(Place, usize)>>,
     /// Those that have none.
     dry: Vec<usize>,
-    /// What is known without reading.
+    /// Places that are known without reading.
     known: VecDeque<Spot>,
     /// Whether partitions are read before they are reached: without their blocks, most of them have next to nothing.
     reads_ahead: bool,
@@ -51,7 +51,8 @@ pub(super) struct Walks {
 }
 
 impl Walks {
-    /// Those between these times and behind a place, of traces that are kept. One request for each experiment.
+    /// The places between these times and after one, of traces that are kept. One request per
+    /// experiment.
     pub(super) async fn of(
         store: &Store,
         experiments: &[ExperimentId],
@@ -75,7 +76,8 @@ impl Walks {
         Ok(Self { each, heads: BinaryHeap::new(), dry, known: VecDeque::new(), reads_ahead, begun })
     }
 
-    /// The same, which has been to its end, with what there is in all, newest first.
+    /// The same walks, which have been read to their ends, with all the places that were found,
+    /// newest first.
     pub(super) fn over(self, found: Vec<Spot>) -> Self {
         Self { known: found.into(), ..self }
     }
@@ -90,10 +92,12 @@ impl Walks {
         self.begun.age() > LONGEST
     }
 
-    /// What stands at the next places, as many as asked for unless there are no more. Two requests per partition, and per that many places.
+    /// The next places: as many as wanted, unless there are no more. Two requests per partition,
+    /// and two more per `wanted` places of it.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` when it is late: half of what was asked for would be a wrong answer.
+    /// `INVALID_PARAMETER_VALUE` when the request has read for too long: a part of the places would
+    /// be a wrong answer.
     pub(super) async fn next(&mut self, store: &Store, wanted: usize) -> Result<Vec<Spot>> {
         if self.is_late() {
             let seconds = LONGEST.as_secs();
@@ -188,7 +192,7 @@ impl Walk {
         Ok((0..shards).map(|shard| walk(shard, days_of(shard))).collect())
     }
 
-    /// How late what comes next may have begun; nothing at the end.
+    /// The latest time at which the next trace may have begun; `None` at the end.
     fn latest(&self) -> Option<i64> {
         let day = self.current.as_ref().map(|(day, _)| *day).or_else(|| self.days.front().copied())?;
         Some(end_of(day))
@@ -199,7 +203,8 @@ impl Walk {
         if self.current.is_none() {
             let Some(day) = self.days.pop_front() else { return Ok(None) };
             let partition = TracePartition { experiment: self.experiment, day, shard: self.shard };
-            // A place is in one day; and what is no later than a time is behind the first place after it.
+            // A place belongs to one day. The places no later than `until` come after the first
+            // place of the next ms.
             let behind = self.behind.take().filter(|place| day_of(place.time) == day);
             let until = self.times.until.filter(|until| *until < end_of(day));
             let after_until = until.map(|until| Place { time: until.saturating_add(1), trace: TraceId::new(0) });

@@ -1,4 +1,5 @@
-//! `docs/capacity-traces.md`: what traces cost, metered. `UPDATE_DOCS=1` writes it anew; a call that became dearer than its budget fails.
+//! `docs/capacity-traces.md`: the metered costs of traces. `UPDATE_DOCS=1` writes it again. A call
+//! that exceeds its budget fails.
 
 mod packed;
 mod whole;
@@ -45,7 +46,8 @@ const SECTIONS: &[Section] = &[
     Section::Short(|ledger| Box::pin(packed::packing(ledger))),
 ];
 
-/// A search ends after 20 seconds, and what a process knows gets old: a slow machine is to meter what a fast one does.
+/// A search ends after 20 seconds, and cached data expires. A slow machine has to meter the same as
+/// a fast one.
 async fn while_time_stands_still(section: impl Future<Output = ()>) {
     let clock = Simulation::begin();
     tokio::select! { () = section => {}, () = clock.drive() => {} }

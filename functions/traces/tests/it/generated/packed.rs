@@ -63,7 +63,7 @@ async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
     start(&bench.store, experiment, 1, None).await;
     let document = granted(&bench.store, 1).await.item().clone();
     let table = service::Store::table(&bench.store);
-    // The traces of which the day was made, and this one.
+    // The traces that the day was made from, and this one.
     for trace in [1_u32, 1_000] {
         let trace = granted(&bench.store, trace).await;
         let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));

@@ -43,7 +43,8 @@ pub(crate) async fn all_in(ledger: &mut Ledger) {
         let (bench, experiment) = super::bench().await;
         let meter = Meter::default();
         let metered = || process(bench.table().metered(meter.clone())).prepared();
-        // Who takes the spans remembers the trace; the client's next request may come to another process.
+        // The process that takes the spans remembers the trace; the client's next request may come
+        // to another process.
         let (takes_spans, starts) = (metered().await.unwrap(), metered().await.unwrap());
         let mut one = Usage::default();
         // The first one warms the processes.
@@ -58,7 +59,7 @@ pub(crate) async fn all_in(ledger: &mut Ledger) {
     }
 }
 
-/// Traces of which MLflow's client says tokens and a session.
+/// Traces with tokens and a session from MLflow's client.
 pub(crate) async fn with_usage(ledger: &mut Ledger, bench: &Bench<Store>, experiment: ExperimentId) {
     // Its day is in the table.
     export_agent(&bench.store, experiment, 2_000).await;

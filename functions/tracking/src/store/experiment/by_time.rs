@@ -40,7 +40,7 @@ impl TimeList {
         is_listed.then_some(Self { attribute, direction })
     }
 
-    /// What of the list may come behind a page.
+    /// The part of the list that may come after a page.
     fn range(&self, workspace: &Workspace, after: Option<&SortKey>) -> KeyRange {
         let workspace = Name::from(workspace.as_str());
         let range = match self.attribute {
@@ -85,7 +85,7 @@ impl TimeList {
         let mut query = self.query(wanted.workspace, wanted.after.as_ref());
         let may_refuse = !wanted.filter.predicates.is_empty();
         let refuses_none = !may_refuse && matches!(visible, Visible::Everything);
-        // One that is changed between two pages of the list may stand on both.
+        // An experiment that changes between two pages of the list may be on both.
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut experiments_read) = (0, 0);
         loop {
@@ -117,7 +117,7 @@ impl TimeList {
     }
 }
 
-/// Whether an experiment may stand on the page, as far as the list says.
+/// Whether an experiment may be on the page, as far as the list says.
 fn is_wanted(wanted: &Wanted<'_>, visible: &Visible, entry: &Listed) -> bool {
     let is_behind = || wanted.after.as_ref().is_none_or(|after| wanted.order.key(entry) > *after);
     entry.may_pass(&wanted.filter) && visible.shows(&Guarded::Experiment(entry.id)) && is_behind()

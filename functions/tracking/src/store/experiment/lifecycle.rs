@@ -312,7 +312,7 @@ impl Store {
     }
 }
 
-/// A change of an experiment, if its name and stage are still what they were.
+/// A change of an experiment, if its name and stage have not changed.
 fn unchanged(item: &Item, id: ExperimentId) -> Update {
     let mut update = Update::new(rows::Experiment::key(&id));
     for attribute in [NAME, STAGE_VERSION] {

@@ -1,4 +1,4 @@
-//! What the workspace's lists say of experiments: their entries are read, not the experiments.
+//! Experiments as the workspace's lists show them: the entries are read, not the experiments.
 
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Stage, rows};
@@ -8,7 +8,7 @@ use search::{
 };
 use table::Item;
 
-/// What a list of a workspace's experiments says of one.
+/// The entry of an experiment in a list of its workspace.
 #[derive(Clone)]
 pub(super) struct Listed {
     pub(super) id: ExperimentId,

@@ -93,7 +93,7 @@ impl Store {
             (None, ViewType::All) => ExperimentsByStage::all(&workspace).range(),
         };
         let mut pages = std::pin::pin!(listing::pages(&self.table, Query::of(range)));
-        // One that is deleted or restored between two pages of the index may stand on both.
+        // An experiment that is deleted or restored between two pages of the index may be on both.
         let (mut listed, mut seen) = (Vec::new(), HashSet::new());
         while let Some(rows) = pages.try_next().await? {
             let mut may_pass = read_all(&rows, "the name of an experiment", Listed::by_creation)?;

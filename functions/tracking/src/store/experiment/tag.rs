@@ -50,7 +50,8 @@ impl Store {
         if key == TRACE_RETENTION_TAG {
             let document = ExperimentDocument(**id);
             document.check(self.table.get(&document.key()).await?.as_ref())?;
-            // Before the tag: it counts only where the experiment is named. Behind the look: one that is not there takes nobody's place.
+            // Before the tag: the tag counts only once the setting names the experiment. After the
+            // check: an experiment that is not there takes no place in the setting.
             TraceSetting::announce(&self.table, **id).await?;
         }
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };

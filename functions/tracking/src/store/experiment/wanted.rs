@@ -1,4 +1,4 @@
-//! What a search makes of the experiments that a list names.
+//! Filters the experiments that a list names, for a search.
 
 use entities::find;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -14,7 +14,7 @@ use crate::store::Store;
 /// Experiments whose tags are read at a time.
 const AT_ONCE: usize = 16;
 
-/// What an experiment on a page has to be.
+/// The conditions on an experiment on a page.
 pub(super) struct Wanted<'a> {
     pub(super) store: Store,
     pub(super) workspace: &'a Workspace,
@@ -22,8 +22,8 @@ pub(super) struct Wanted<'a> {
     pub(super) order: ExperimentOrder,
     pub(super) after: Option<SortKey>,
     pub(super) view: ViewType,
-    /// Whether candidates come in the order of the search. Then each stands where its list has it, and the next page goes on behind
-    /// that place, even if the experiment was changed meanwhile.
+    /// Whether candidates come in the order of the search. If so, the list decides the place of
+    /// each. The next page goes on after that place, even if the experiment was changed meanwhile.
     pub(super) in_order: bool,
 }
 

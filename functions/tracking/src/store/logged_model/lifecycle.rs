@@ -22,7 +22,7 @@ use crate::store::names::random_run_name;
 pub struct NewLoggedModel {
     /// Name; empty for one of the server's making.
     pub name: String,
-    /// What kind of model it is.
+    /// The type of the model.
     pub model_type: String,
     /// The run that made it; nobody checks that there is one.
     pub source_run_id: String,

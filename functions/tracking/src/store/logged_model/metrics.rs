@@ -1,11 +1,14 @@
 //! Metrics of logged models.
 //!
-//! A model's metrics document holds, for each metric, the set of its points. Logging adds to the sets, which needs no knowledge
-//! of what is there, and may be repeated. Every point is part of every answer about the model, so none has to be found
-//! again on its own: a document that has grown beyond [`SEAL_AT`] is **sealed** as a whole, that is written as segments in a partition
-//! of the model's own, and then taken out of the document. A crash in between leaves points in both, which reading makes one.
+//! A model's metrics document holds, for each metric, the set of its points. Logging adds to the
+//! sets. So it needs no knowledge of their content, and may be repeated. Every point is part of
+//! every answer about the model, so none has to be found again on its own. A document that has
+//! grown beyond [`SEAL_AT`] is **sealed** as a whole. Its points are written as segments in a
+//! partition of the model's own, and then taken out of the document. A crash in between leaves
+//! points in both, and readers count each once.
 //!
-//! Where MLflow's table refuses a second value of a metric at the same time and step of one run, both are kept here.
+//! Where MLflow's table refuses a second value of a metric at the same time and step of one run,
+//! both are kept here.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +21,9 @@ use table::{Condition, Failure, Item, Update, Write, bytes_set, number};
 
 use crate::store::Store;
 
-/// Size, in bytes, from which on a metrics document is sealed: every point that is logged costs a write unit per KB of it, and
-/// a model whose points all wait in it is read with one request less. It holds some 200 points.
+/// Size, in bytes, from which on a metrics document is sealed. Every logged point costs a write
+/// unit per KB of it. A model whose points all wait in it is read with one request less. It holds
+/// some 200 points.
 const SEAL_AT: usize = 8 << 10;
 /// Metrics that one update names: an expression has 4 KB.
 const UPDATE_METRICS: usize = 256;
@@ -64,7 +68,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds points to a model, and seals what has come together.
+    /// Adds points to a model, and seals its metrics document if that is large enough.
     async fn model_metrics_add(&self, at: &ModelLocation, series: &ModelSeries) -> Result<()> {
         // Much at once goes straight into segments; before they are written, the document says that there are some.
         let is_bulk = packed_size(series) > SEAL_AT || series.len() > UPDATE_METRICS;
@@ -74,7 +78,8 @@ impl Store {
         let document = match self.table.update(&changed(Update::new(at.metrics_key()))).await {
             Ok(document) => Some(document),
             Err(Failure::Refused { .. }) => {
-                // The first points of the model, or no model. Whoever makes the document first, the sets are added to.
+                // These are the first points of the model, or there is no model. If another request
+                // makes the document first, these points are added to its sets.
                 let model_exists = Write::Check(at.key(), Condition::item_exists());
                 let writes = [model_exists, Write::Update(changed(Update::upsert(at.metrics_key())))];
                 match self.table.transact(&writes).await {
@@ -94,7 +99,7 @@ impl Store {
         }
     }
 
-    /// Moves what waits in a metrics document into segments.
+    /// Moves the points of a metrics document into segments.
     async fn model_metrics_seal(&self, at: &ModelLocation, document: &Item) -> Result<()> {
         let series = waiting_model_points(document)?;
         self.table.write_many(at.segments(&series), &[]).await?;

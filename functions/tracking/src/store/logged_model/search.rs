@@ -1,8 +1,8 @@
 //! Searching logged models.
 //!
-//! There is no index of their params, tags and metrics: an experiment has few models beside its runs. The newest are found in a
-//! list, and those of a run in another; every other search reads the models of its experiments whole. Of what it reads it
-//! keeps a page.
+//! Their params, tags and metrics have no index, as an experiment has few models compared with its
+//! runs. One list gives the newest models, and another those of a run. Every other search reads all
+//! models of its experiments, and keeps one page of them.
 
 use std::cmp::Reverse;
 
@@ -41,12 +41,14 @@ pub struct LoggedModelSearch {
     /// The experiments it names, each once.
     pub experiments: Vec<ExperimentId>,
     wanted: Wanted,
-    /// What its page tokens are bound to: experiments, filter and order as they were asked.
+    /// The part of the request that its page tokens are bound to: experiments, filter and order as
+    /// they were sent.
     asked: (Vec<String>, String, Vec<ModelOrderBy>),
 }
 
 impl LoggedModelSearch {
-    /// Reads what was asked. Mistakes come to light in MLflow's order: datasets, token, filter, experiments, order.
+    /// Reads a request. Its mistakes are reported in MLflow's order: datasets, token, filter,
+    /// experiments, order.
     pub fn read(asked: SearchLoggedModels) -> Result<Self> {
         if asked.datasets.iter().any(|dataset| dataset.dataset_name.is_empty()) {
             return Err(Error::invalid("`dataset_name` in the `datasets` clause must be specified."));
@@ -91,10 +93,12 @@ fn pages((experiment_ids, filter, order_by): &(Vec<String>, String, Vec<ModelOrd
 impl Store {
     /// Searches logged models of these experiments.
     ///
-    /// Without a filter, newest first: one request an experiment and one per 50 models of the page. With `source_run_id = '…'`: the
-    /// same, for all models of that run. Any other search reads all models of its experiments, deleted ones too: a request
-    /// and 128 read units per MB. In each case one request more for each model of the page that has more points than its document
-    /// holds, or for each model looked at if the search asks for metrics.
+    /// Without a filter, newest first: one request per experiment and one per 50 models of the
+    /// page. With `source_run_id = '…'`: the same, for all models of that run. Any other search
+    /// reads all models of its experiments, deleted ones too: a request and 128 read units per MB.
+    ///
+    /// In each case, one request more for each model of the page that has more points than its
+    /// document holds. If the search asks for metrics, that holds for each model that is looked at.
     pub async fn logged_model_search(
         &self,
         experiments: &[Granted<ExperimentId>],

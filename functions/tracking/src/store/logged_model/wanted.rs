@@ -1,4 +1,4 @@
-//! What a search of logged models wants, and what it sees of a model.
+//! The conditions of a search of logged models, and the fields that it sees of a model.
 
 use entities::{ModelItems, ModelLocation, find, model_whole};
 use listing::Top;
@@ -9,7 +9,7 @@ use search::{MeasuredPoint, ModelCode, ModelFields, ModelFilter, ModelOrder, Mod
 
 use super::lifecycle::is_deleted;
 
-/// What a model on a page has to be, and where the page begins.
+/// The conditions on a model on a page, and the beginning of the page.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) filter: ModelFilter,

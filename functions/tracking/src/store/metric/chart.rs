@@ -24,7 +24,7 @@ const MOST_ROWS: usize = 400;
 /// Segments that came late which are read at a time: a request.
 const LATE_AT_ONCE: usize = 100;
 
-/// Steps of which a sample is taken, both included.
+/// The steps that a sample covers, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRange {
     /// First step.
@@ -44,13 +44,16 @@ struct Chart<'a> {
 }
 
 impl Store {
-    /// A sample of each run's history in the order of steps: at most `max_results` points a run, evenly spaced, the first
-    /// and the last among them. Of up to about 10,000 points the sample is MLflow's. Of more, the points are about evenly spaced, and of a
-    /// range of steps the ends may not be among them. Three requests for a long history of which a sample of all is taken, and a read unit for about
-    /// 200 points of the sample; up to a request for each level of chart rows more for a range.
+    /// A sample of each run's history in the order of steps. It has at most `max_results` points
+    /// per run, evenly spaced, the first and the last among them. For up to about 10,000 points the
+    /// sample is MLflow's. For more, the points are only about evenly spaced. A sample of a range
+    /// of steps may lack the ends of the range then.
+    ///
+    /// A sample of a whole long history takes three requests, and a read unit for about 200 of its
+    /// points. A range takes up to one more request per level of chart rows.
     ///
     /// # Errors
-    /// What is read has more than 32 MB, or the sample is longer than any answer may be.
+    /// The read data has more than 32 MB, or the sample is longer than any answer may be.
     pub async fn metric_history_sample(
         &self,
         runs: Vec<AskedRun>,
@@ -90,14 +93,15 @@ impl Chart<'_> {
             whole.await?.0.into_iter().map(|point| (point, 1)).collect()
         };
         points.retain(|(point, _)| self.range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
-        // Of one that is there twice, that which stands for more.
+        // If a point is there twice, the one that represents more points is kept.
         points.sort_unstable_by(|(one, weight), (other, more)| one.by_step(other).then(more.cmp(weight)));
         points.dedup_by(|(one, _), (other, _)| one == other);
         Ok(sample(&points, self.max_results))
     }
 
-    /// Points that stand for the whole history, or for what is drawn of it: those in rows, in segments that are in no row, and those that wait.
-    /// `None` if that would be too many rows.
+    /// Points that represent the whole history, or the part of it that is drawn. They come from
+    /// rows, from segments that are in no row, and from points that wait for a segment. `None` if
+    /// that would be too many rows.
     async fn points_of_rows(&self, unsealed: &Unsealed, charted: &Charted) -> Result<Option<Vec<Weighted>>> {
         let Some(through) = charted.through() else { return Ok(None) };
         let top = cover(charted.rows, self.enough().div_ceil(u32::try_from(ROW_POINTS).unwrap_or(u32::MAX)));
@@ -121,13 +125,14 @@ impl Chart<'_> {
         u32::try_from(self.max_results.saturating_mul(3) / 2).unwrap_or(u32::MAX)
     }
 
-    /// About how many points that are drawn the row stands for.
+    /// About how many of the points that the row represents are drawn.
     fn about(&self, row: &ChartRow) -> u64 {
         self.range.map_or(row.stands_for, |range| row.about(range.start, range.end))
     }
 
-    /// The rows of which something is drawn, the coarsest replaced by those that they are made of until there are enough points of the steps,
-    /// or, where these are few, until they are of the first level. A request for each level. `None` if these are too many.
+    /// Narrows the rows to those with points in the range. The coarsest rows are replaced by their
+    /// parts until the rows have enough points of the range. If the range has few points, this goes
+    /// on down to the first level. One request per level. `None` if a level has too many rows.
     async fn narrow(&self, mut rows: Vec<ChartRow>) -> Result<Option<Vec<ChartRow>>> {
         let Some(range) = self.range else { return Ok(Some(rows)) };
         loop {
@@ -147,7 +152,8 @@ impl Chart<'_> {
             }
             let spans: HashMap<_, _> = coarse.iter().map(|row| (row.number, (row.after, row.through))).collect();
             let read = self.rows(&parts, |read| {
-                // They are those of which the rows above were made: together from where to where these go.
+                // The parts fit the rows above them if each four cover the same segments as the row
+                // made of them.
                 read.chunk_by(|one, other| one.number.number / 4 == other.number.number / 4).all(|parts| {
                     let above = parts.last().and_then(|last| last.number.completed());
                     let span = parts.first().zip(parts.last()).map(|(first, last)| (first.after, last.through));
@@ -160,7 +166,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The rows that stand together for what is in rows.
+    /// The rows that together cover all segments that are in rows.
     async fn cover_rows(&self, top: &[RowNumber], through: Place) -> Result<Vec<ChartRow>> {
         let fit = |rows: &[ChartRow]| {
             let ends = rows.first().zip(rows.last());
@@ -169,8 +175,9 @@ impl Chart<'_> {
         self.rows(top, fit).await
     }
 
-    /// Reads rows, in the order of their numbers. They do not change once the metrics document counts them; but an eventually consistent
-    /// read may miss one, or find one of its number that was put by somebody who was stopped. Then they are read anew.
+    /// Reads rows, in the order of their numbers. They do not change once the metrics document
+    /// counts them. But an eventually consistent read may miss one, or find one that an interrupted
+    /// pass wrote with the same number. Then they are read again, consistently.
     async fn rows(&self, numbers: &[RowNumber], fit: impl Fn(&[ChartRow]) -> bool) -> Result<Vec<ChartRow>> {
         let keys: Vec<_> = numbers.iter().map(|number| number.key(self.at, self.metric)).collect();
         let read = |found: &HashMap<Key, Item>| {
@@ -208,12 +215,13 @@ impl Chart<'_> {
         }
     }
 
-    /// The points of segments that calls have written and that are in no row, though others behind them are. No request where there is none.
+    /// The points of late segments: calls wrote them, they are in no row, but later segments are.
+    /// No request where there is none.
     async fn late(&self, unsealed: &Unsealed, through: Place) -> Result<Vec<Point>> {
         let announced = unsealed.metrics.journal.segments.get(self.metric).into_iter().flatten();
         let late: Vec<_> = announced.filter(|segment| segment.place <= through).collect();
         let mut points = Vec::new();
-        // In portions: what is read is bounded, and looked at before there is more.
+        // In portions, so that the amount that is read is checked before more is read.
         for late in late.chunks(LATE_AT_ONCE) {
             let keys: Vec<_> = late.iter().map(|segment| segment.key(self.at, self.metric)).collect();
             let found = self.store.table.get_many(&keys).await?;

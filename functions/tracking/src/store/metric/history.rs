@@ -14,16 +14,18 @@ use table::{Item, Query, ReadBytes};
 
 use crate::store::Store;
 
-/// Runs whose histories are read at a time. A history of 100,000 points takes some 20 MB while it is read, the embedded engine's part included:
-/// for a chart of 10 runs, 8 at a time took 122 MB and 0.21 s, and 4 take 82 to 107 MB and 0.25 s.
+/// Runs whose histories are read at a time. A history of 100,000 points takes some 20 MB while it
+/// is read, the embedded engine's part included. For a chart of 10 runs, 8 at a time took 122 MB
+/// and 0.21 s, and 4 take 82 to 107 MB and 0.25 s.
 const RUNS_AT_A_TIME: usize = 4;
-/// Bytes read for samples, and for histories of several runs, at most: of what is in no chart row, a sample is taken of all points.
+/// Bytes read for samples, and for histories of several runs, at most. Points that are in no chart
+/// row are all read for a sample.
 const MOST_SAMPLED: usize = 32 << 20;
 
 /// A run's id as it was asked for, and the run, if there is one.
 pub type AskedRun = (String, Option<Granted<RunLocation>>);
 
-/// What is known of a metric before its segments are read.
+/// The state of a metric before its segments are read.
 pub(super) struct Unsealed {
     pub(super) run: Item,
     pub(super) metrics: RunMetrics,
@@ -72,7 +74,7 @@ pub(crate) fn points_in_answer(metric: &str) -> Result<usize> {
     Ok(LONGEST / longest_point(metric)?.bytes())
 }
 
-/// How much of an answer a point can take, and the comma behind it.
+/// The most that a point can take of an answer, with the comma after it.
 fn longest_point(metric: &str) -> Result<AnswerSize> {
     // No number has more characters than these.
     let longest = metric_of(metric, Point { timestamp: i64::MIN, step: i64::MIN, value: -f64::MAX / 3.0 }, None);
@@ -132,12 +134,13 @@ impl Store {
         Ok(all)
     }
 
-    /// The points from where a page begins, in the order of history: all of them, or as many as the limit and where the next page
-    /// begins.
+    /// The points from where a page begins, in the order of history. It returns all of them, or as
+    /// many as the limit, and where the next page begins.
     ///
-    /// What waits is read before the segments: a point that is packed in between is found twice, never not at all. Segments
-    /// are read in the order of their first points, and may overlap. Once the limit is reached, a segment that begins after
-    /// the last point of the page can add nothing to it.
+    /// Points that wait are read before the segments: a point that is packed in between is found
+    /// twice, and never missed. Segments are read in the order of their first points, and may
+    /// overlap. Once the limit is reached, a segment that begins after the last point of the page
+    /// can add nothing to it.
     pub(super) async fn history_from(
         &self,
         at: &RunLocation,
@@ -194,8 +197,8 @@ impl Store {
         Ok((points, Some(Cursor { last: last.into(), segment, packed })))
     }
 
-    /// What is known of a metric before its segments are read; `None` if there is no such run. One request; one more while the run is logged
-    /// to, or if it is wide.
+    /// The state of a metric before its segments are read; `None` if there is no such run. One
+    /// request; one more while the run is logged to, or if it is wide.
     pub(super) async fn unsealed(&self, at: &RunLocation, metric: &str) -> Result<Option<Unsealed>> {
         let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
         let Some(run) = items.remove(&at.key()) else { return Ok(None) };

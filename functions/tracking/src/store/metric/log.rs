@@ -1,8 +1,9 @@
 //! Logging metrics.
 //!
-//! The points of a run's first calls go into its document. Further calls add theirs to the run's journal, in a partition of the run's
-//! own; the stream's consumer packs them (`fts-indexer/src/pack.rs`). Many points of one metric in a call are packed here. Adding to a
-//! set needs no knowledge of what is there, and may be repeated.
+//! The points of a run's first calls go into its document. Further calls add theirs to the run's
+//! journal, in a partition of the run's own; the stream's consumer packs them
+//! (`fts-indexer/src/pack.rs`). If a call has many points of one metric, they are packed here.
+//! Adding to a set needs no knowledge of its content, and may be repeated.
 
 use entities::attributes::{CALLS, CLOSING, DUE, JOURNAL, LEASED, OVERDUE};
 use entities::journal::{Sealed, Series};
@@ -73,7 +74,7 @@ impl Store {
         if is_inline {
             return Ok(self.table.write_many(segments, &[]).await?);
         }
-        // Before the journal names them: who packs it finds what it tells of.
+        // Before the journal names the segments: a pass that packs the journal must find them.
         self.table.write_many(segments, &[]).await?;
         for part in parts(waiting) {
             self.journal_add(document, run, &part, &sealed).await?;
@@ -164,7 +165,7 @@ struct Split {
     waiting: Series,
     /// Many points of a metric.
     segments: Vec<Item>,
-    /// What these are called.
+    /// The names of these.
     sealed: Sealed,
 }
 

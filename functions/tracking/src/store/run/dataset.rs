@@ -1,8 +1,8 @@
-//! Datasets that runs read: one item each, and parts beside it where it is big.
+//! Datasets that runs read: one item each, and parts of their own where a dataset is big.
 //!
-//! A dataset never changes but for the contexts it was read in. Source, schema and profile are kept compressed: in the item
-//! itself if that is small, so that the list of an experiment's datasets stays cheap, else in parts of another partition,
-//! which has room for any number.
+//! Only the contexts of a dataset ever change. Source, schema and profile are kept compressed.
+//! Small ones are in the item itself, so that listing an experiment's datasets stays cheap. Large
+//! ones are in parts of another partition, which has room for any number.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ const MOST_SUMMARIES: usize = 1_000;
 const AT_ONCE: usize = 8;
 
 impl Store {
-    /// What has to be written for a dataset that a run reads, given the item it has; its parts are written at once, so that
-    /// whoever sees the item sees them.
+    /// The writes for a dataset that a run reads, given its current item. Its parts are written at
+    /// once, so that every reader of the item finds them.
     pub(crate) async fn run_dataset_written(
         &self,
         experiment: ExperimentId,
@@ -85,7 +85,8 @@ impl Store {
         Ok(summaries)
     }
 
-    /// The runs that read a dataset, in whichever experiment; behind by moments. A request per MB of keys.
+    /// The runs that read a dataset, in any experiment; eventually consistent. One request per MB
+    /// of keys.
     pub async fn runs_of_dataset(&self, name: &str, digest: &str) -> Result<Vec<RunLocation>> {
         let links = self.table.query(Query::of(RunsOfDataset::all(&dataset_digest(name, digest)))).await?;
         let links = links.iter().filter_map(Item::key).filter_map(|key| rows::DatasetLink::parse(&key));

@@ -1,4 +1,4 @@
-//! Reading what the datasets of runs are, of which the runs' own rows hold names and digests only.
+//! Reads the datasets of runs. The runs' own rows hold only their names and digests.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,8 +18,8 @@ const AT_ONCE: usize = 100;
 /// Bytes of datasets that are kept for the runs that follow.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// Fills datasets in, run after run. Contents are decompressed for one run at a time, and kept for the next ones that read the same
-/// as long as they are few MB.
+/// Adds the contents of datasets, run after run. Contents are decompressed for one run at a time.
+/// They are kept for the next runs that read the same datasets, as long as they take few MB.
 pub(crate) struct RunDatasets<'a> {
     table: &'a Table,
     items: HashMap<Key, Item>,
@@ -118,7 +118,7 @@ fn parts_of(key: &Key, item: &Item) -> Result<Vec<Key>> {
     Ok(content::part_keys(item, part_key(experiment, &name, &digest)))
 }
 
-/// Bytes of what is said of a dataset.
+/// Bytes of the texts of a dataset.
 fn size_of(dataset: &Dataset) -> usize {
     [&dataset.source_type, &dataset.source, &dataset.schema, &dataset.profile].into_iter().map(String::len).sum()
 }

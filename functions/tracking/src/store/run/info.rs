@@ -35,7 +35,7 @@ pub struct NewRun {
 /// up to 160. An experiment that has 10 GB takes no write by which it grows, and its runs can be ended all the same.
 const ROOM_FOR_END: usize = 160;
 
-/// A change of a run's info. What is `None` stays.
+/// A change of a run's info. Fields that are `None` stay as they are.
 #[derive(Clone, Debug, Default)]
 pub struct RunChange {
     /// Status.

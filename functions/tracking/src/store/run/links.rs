@@ -1,4 +1,4 @@
-//! What runs read and put out: datasets and logged models.
+//! Inputs and outputs of runs: datasets and logged models.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,19 +16,20 @@ use super::dataset::{self, DATASET_BYTES};
 use super::document::RunDocument;
 use crate::store::Store;
 
-/// Rows in one transaction, beside the run.
+/// Rows in one transaction, in addition to the run.
 const ROWS: usize = 99;
 /// Datasets in one transaction: each is up to three items.
 const DATASETS: usize = ROWS / 3;
 /// Bytes in one transaction, which may hold 4 MB.
 const BYTES: usize = 3 << 20;
-/// Bytes of what is said of one dataset beside its content: an item has room for 400 KB.
+/// Bytes that describe one dataset, without its content: an item has room for 400 KB.
 const MOST_BYTES: usize = 300 << 10;
 
 impl Store {
-    /// Records datasets and logged models that a run read. Two requests, and one for the experiment where no lease lasts; more
-    /// only for big datasets that are new, or for more than 33. A dataset is one of its experiment, by name and digest; of what
-    /// is told of it, the first word counts. So do the first tags of a run's use of it.
+    /// Records datasets and logged models that a run read. Two requests, and one for the experiment
+    /// where no lease lasts; more only for big datasets that are new, or for more than 33. A
+    /// dataset belongs to its experiment, by name and digest; its first description wins. So do the
+    /// first tags of a run's use of it.
     pub async fn run_log_inputs(
         &self,
         at: &Granted<RunLocation>,
@@ -96,7 +97,8 @@ impl Store {
                 writes.extend(self.run_dataset_written(at.experiment, input, found.get(&keys.dataset)).await?);
             }
             if writes.is_empty() {
-                // All there; what is left is to refuse what may not be written to.
+                // All links are there already. It remains to refuse a run that may not be written
+                // to.
                 return document.check(self.table.get(&at.key()).await?.as_ref());
             }
             if self.run_link(document, writes).await? {
@@ -135,8 +137,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes rows of a run's datasets and models, and says on the run that it has some; `false` if something stands against
-    /// it.
+    /// Writes rows of a run's datasets and models, and notes on the run that it has some; `false`
+    /// if a condition refuses it.
     async fn run_link(&self, document: &RunDocument<'_>, rows: Vec<Write>) -> Result<bool> {
         let run = Update::new(document.key()).only_if(document.writable()).set(LINKS, number(1));
         let writes: Vec<_> = std::iter::once(Write::Update(document.finished(run))).chain(rows).collect();
@@ -165,7 +167,7 @@ fn portions<'a, 'b>(datasets: &'b [&'a DatasetInput]) -> Vec<&'b [&'a DatasetInp
     portions
 }
 
-/// Bytes of what is said of a dataset in its item and in the links with a run, its content aside.
+/// Bytes that describe a dataset in its item and in the links with a run, without its content.
 fn size(input: &DatasetInput) -> usize {
     let tags: usize = input.tags.iter().map(|tag| tag.key.len() + tag.value.len() + 8).sum();
     let dataset = &input.dataset;

@@ -1,10 +1,13 @@
-//! What a process knows of the runs that it logs metrics to.
+//! A process's knowledge of the runs that it logs metrics to.
 //!
-//! A call that logs points writes nothing to the run's document where it can help it: the document is in the experiment's partition, with
-//! those of all its runs. So it has to know two things of the run, which it reads at most once per lease: that the run is active, and
-//! that the run's mark stays for now, by which searches and readers find what is in the journal. Whoever deletes a run answers when
-//! all leases from before have run out, as for experiments (`docs/adr/0004-leases.md`); `docs/adr/0031-journal.md` says who may take
-//! the mark off, and when.
+//! A call that logs points avoids writing to the run's document. The document is in the
+//! experiment's partition, with those of all its runs. So the call has to know two things, which a
+//! process reads at most once per lease. The run must be active. And its mark must stay for now, as
+//! searches and readers find the points in the journal by it.
+//!
+//! A request that deletes a run answers only when all earlier leases have run out, as for
+//! experiments (`docs/adr/0004-leases.md`). `docs/adr/0031-journal.md` says who may take the mark
+//! off, and when.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,8 +27,9 @@ const INLINE_METRICS: usize = 60;
 const WRITE_UNIT: usize = 1 << 10;
 /// Bytes of an element from which on names are worth a row of their own.
 const MANY_NAMES: usize = 768;
-/// Bytes that a process adds to the journal of a run, since it was packed, or since it last asked, before it asks for them to be packed: readers have to read them.
-/// And so many calls: packing and indexing costs by the number of metrics.
+/// A process asks for a run to be packed once it has added this many bytes and calls to the
+/// journal. It counts from the last packing, or from its last request for one. Readers have to read
+/// these bytes; packing and indexing cost by the number of metrics.
 const UNPACKED_BYTES: usize = 96 << 10;
 const UNPACKED_CALLS: usize = 100;
 /// Bytes after which it asks in any case.
@@ -36,14 +40,15 @@ const MARK_STAYS: Duration = Duration::from_secs(20);
 /// Runs remembered at a time; beyond that, those not used for a while are forgotten, then all.
 const MOST_RUNS: usize = 10_000;
 const UNUSED: Duration = Duration::from_mins(1);
-/// Sets of names of a run that a process writes rows of: they stay, and who reads the journal reads them.
+/// Sets of names of a run that a process writes rows of, at most. The rows stay, and every reader
+/// of the journal reads them.
 const MOST_NAMES: usize = 8;
 
 /// A run as a process read it.
 #[derive(Clone, Debug)]
 pub(crate) struct LoggedRun {
     since: Moment,
-    /// What its document says of its lifecycle stage.
+    /// The attributes of its document about its lifecycle stage.
     pub(crate) stage: Item,
     /// How many calls have said that there may be points in the journal.
     marks: i64,
@@ -112,7 +117,7 @@ pub(crate) struct Addition {
     pub(crate) asks_for_packing: bool,
 }
 
-/// The runs that this process logs to. Cheap to clone; clones share what they know.
+/// The runs that this process logs to. Cheap to clone; clones share the cache.
 #[derive(Clone)]
 pub(crate) struct LoggedRuns {
     length: Duration,
@@ -120,7 +125,7 @@ pub(crate) struct LoggedRuns {
     held: Arc<Mutex<HashMap<RunLocation, Held>>>,
 }
 
-/// What is known of a run.
+/// The cached state of a run.
 struct Held {
     run: LoggedRun,
     tail: Digest,
@@ -164,7 +169,7 @@ impl LoggedRuns {
         }
     }
 
-    /// Waits until no process relies any more on what the run was before now.
+    /// Waits until no process relies on the run's earlier state any more.
     pub(crate) async fn wait_out(&self, at: &RunLocation) {
         self.held().remove(at);
         clock::sleep(self.length).await;

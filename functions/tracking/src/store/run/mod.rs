@@ -1,4 +1,5 @@
-//! Runs: their items, what is logged to them beside metrics, and what they read and put out.
+//! Runs: their items, the data that is logged to them apart from metrics, and their inputs and
+//! outputs.
 
 mod dataset;
 mod datasets_read;

@@ -65,7 +65,8 @@ pub(crate) fn add_tag(change: &mut Change, key: &str, value: String) -> bool {
     true
 }
 
-/// What the tag keeps of a model: which run and path, and its flavors without their configuration (`get_tags_dict`).
+/// The fields of a model that the tag keeps: its run and path, and its flavors without their
+/// configuration (`get_tags_dict`).
 fn describe(model: &Map<String, Value>) -> Value {
     let kept = ["run_id", "artifact_path", "utc_time_created", "model_uuid"];
     let kept = kept.iter().filter_map(|key| Some(((*key).to_owned(), model.get(*key)?.clone())));

@@ -28,7 +28,8 @@ pub struct RunSearch {
 }
 
 impl RunSearch {
-    /// Reads what was asked. Its mistakes come to light in MLflow's order: size of the page, filter, order, token, experiments.
+    /// Reads a request. Its mistakes are reported in MLflow's order: size of the page, filter,
+    /// order, token, experiments.
     pub fn read(asked: &SearchRuns) -> Result<Self> {
         let max_results = asked.max_results.map_or(DEFAULT_PAGE, i64::from);
         limits::max_results(max_results)?;

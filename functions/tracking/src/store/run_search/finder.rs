@@ -40,23 +40,25 @@ pub(super) struct Finder<'a> {
     pub(super) scopes: HashMap<ExperimentId, &'a Scope>,
     pub(super) plan: &'a RunPlan,
     pub(super) search: &'a RunSearch,
-    /// Runs whose copies are not what they are.
+    /// Runs whose copies are stale.
     pub(super) unlisted: HashMap<ExperimentId, Unlisted>,
     /// Experiments with too many of them: which of the candidates are among them is found out when these are read.
     many_unlisted: HashSet<ExperimentId>,
-    /// Whether runs are read by time from their copies. Those that have changed since stand in a further list then.
+    /// Whether runs are read by time from their copies. Runs that have changed since are in a
+    /// further list then.
     by_copies: bool,
     /// Runs that were looked at.
     seen: HashSet<RunLocation>,
     top: Top<SortKey, tracking::Run>,
     reading: Reading,
-    /// Where the page ends because enough was read, or nothing more has room: behind it are runs that nobody looked at.
+    /// The end of the page if enough was read, or no more runs fit. The runs after it were not
+    /// looked at.
     end: Option<SortKey>,
     has_more: bool,
     pace: Pace,
 }
 
-/// What a run is read from.
+/// The source that a run is read from.
 pub(super) enum From {
     /// Its copy, which was read already.
     Read(Arc<Item>),
@@ -66,7 +68,7 @@ pub(super) enum From {
     Documents,
 }
 
-/// What became of candidates.
+/// The outcome for candidates.
 #[derive(Default)]
 struct Passed {
     /// How many passed.
@@ -77,17 +79,19 @@ struct Passed {
     last: Option<SortKey>,
 }
 
-/// What is known of the runs that can pass, beside the candidates' own list.
+/// Facts from other lists than the candidates' own about the runs that can pass.
 #[derive(Default)]
 struct Narrowing {
     /// How many entries of other lists were read at most.
     limit: usize,
-    /// The runs that stand in all of them, if they had no more, and when they began.
+    /// The runs that are in all of these lists, and when they began; `None` if the lists were
+    /// longer than the limit.
     runs: Option<HashMap<RunLocation, i64>>,
 }
 
 impl Narrowing {
-    /// Whether the other lists are to be read. What was too long once is tried again only where much more may be read.
+    /// Whether the other lists are to be read. Lists that were too long once are tried again only
+    /// where much more may be read.
     fn is_due(&mut self, limit: usize) -> bool {
         let is_due = self.runs.is_none() && limit > self.limit * 4;
         if is_due {
@@ -101,8 +105,9 @@ impl Narrowing {
     }
 }
 
-/// How many candidates to read next, after so many of which so many passed: as many as will do if they are like those before, and a
-/// few more where not all passed; twice as many as before, if hardly any passed.
+/// How many candidates to read next, after `read` candidates and `passed` that passed. It is as
+/// many as suffice if the next ones pass as often, and a few more unless all passed. If hardly any
+/// passed, it is twice as many as before.
 fn next_portion(read: usize, passed: usize, wanted: usize) -> usize {
     let missing = wanted.saturating_sub(passed).max(1);
     let like_before = missing.saturating_mul(read).div_ceil(passed.max(1));
@@ -111,7 +116,7 @@ fn next_portion(read: usize, passed: usize, wanted: usize) -> usize {
 }
 
 impl<'a> Finder<'a> {
-    /// A search of a page. Takes out what is unlisted in experiments where that is known.
+    /// A search of a page. Takes out the unlisted runs of experiments where they are known.
     pub(super) fn new(
         store: &'a Store,
         scopes: &'a [Scope],
@@ -147,7 +152,7 @@ impl<'a> Finder<'a> {
         Some(!self.plan.reads_index() && !unlisted.changed.is_empty())
     }
 
-    /// What was found, in order, and whether there is more behind it.
+    /// The found runs, in order, and whether there are more after them.
     pub(super) fn finish(self) -> (Vec<Found>, bool) {
         let found = self.top.finish();
         let has_more = self.has_more || found.end.is_some();
@@ -185,7 +190,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// What a run is read from that began then and stands in a list: its copy, if that is what the run is.
+    /// The source to read a listed run from, given when it began. It is its copy, if that is
+    /// current.
     fn source_of(&self, at: &RunLocation, started: i64, copy: Option<Arc<Item>>) -> From {
         match self.unlisted.get(&at.experiment) {
             Some(unlisted) if unlisted.changed.contains(at) => From::Documents,
@@ -307,9 +313,10 @@ impl<'a> Finder<'a> {
         self.top.add(key, run, bytes);
     }
 
-    /// Reads runs and keeps those that pass. By its copy's key a run is a read unit, and 100 are a request; from documents two of each;
-    /// where many runs have changed, one request more. Of those in the tail, a run that has what the search is ordered by has its place in
-    /// the lists.
+    /// Reads runs and keeps those that pass. By its copy's key a run is a read unit, and 100 are a
+    /// request; documents take two of each. Where many runs have changed, one request more. A run
+    /// at the end of the order is left out if it has a value that the search is ordered by: its
+    /// place is in the lists.
     async fn read(
         &mut self,
         runs: Vec<(RunLocation, From)>,
@@ -348,7 +355,8 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
-    /// Which of the runs are not what their copies say, in experiments of which that is not known. A request for each of these.
+    /// The runs among these whose copies are stale, in experiments with too many changed runs. One
+    /// request per such experiment.
     async fn changed_among(&self, runs: &[(RunLocation, From)]) -> Result<HashSet<RunLocation>> {
         let mut changed = HashSet::new();
         for scope in self.many_unlisted.iter().filter_map(|id| self.scopes.get(id)) {

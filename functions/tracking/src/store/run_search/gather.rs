@@ -1,4 +1,4 @@
-//! Lists that are read whole: for what is rare, and for orders in which no list is.
+//! Lists that are read whole: for filters that few runs pass, and for orders that no list has.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,15 +15,16 @@ use super::lists::RunLists;
 use super::scope::Scope;
 
 impl Finder<'_> {
-    /// Reads lists whole, and then the runs that stand in all of them: in the default order only until the page is full.
+    /// Reads lists whole, and then the runs that are in all of them. In the default order, it reads
+    /// runs only until the page is full.
     pub(super) async fn gather(&mut self, scopes: &[&Scope], lists: &[RunList]) -> Result<()> {
         let gathered = self.entries_in_all(scopes, lists, usize::MAX).await?.unwrap_or_default();
         let source = self.gathered(gathered.into_iter().map(|entry| (entry.at, entry.started)));
         self.take_from(vec![source]).await
     }
 
-    /// The runs of all indexed experiments that stand in all of these lists, and when they began, in ms; `None` if these have more entries
-    /// than the limit.
+    /// The runs of all indexed experiments that are in all of these lists, and when they began, in
+    /// ms. `None` if the lists have more entries than the limit.
     pub(super) async fn runs_in_all(
         &self,
         lists: &[RunList],
@@ -51,7 +52,8 @@ impl Finder<'_> {
         Ok(gathered.into_iter().collect::<Option<Vec<_>>>().map(|entries| entries.into_iter().flatten().collect()))
     }
 
-    /// Runs that are known; in the order of the search, and only those behind the page before, where that is newest first.
+    /// A source of known runs, in the order of the search. Where that is newest first, only those
+    /// after the previous page.
     pub(super) fn gathered(&self, runs: impl Iterator<Item = (RunLocation, i64)>) -> Source<RunLists> {
         let is_exact = self.search.order.sorting().is_newest_first();
         let candidates = runs.map(|(at, started)| {

@@ -32,7 +32,7 @@ enum AllRuns {
         version: u32,
     },
     OfEveryStage,
-    /// Those of which the indexer has a copy, of one stage of their own: with the copies.
+    /// The runs of one stage of their own that have a copy in the index, with the copies.
     Copies(OwnStage),
 }
 

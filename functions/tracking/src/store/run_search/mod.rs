@@ -1,9 +1,10 @@
 //! Searching runs: carrying out a plan of the `search` crate.
 //!
-//! A plan names lists of the index ([`lists`] says where they are). Their entries are candidates, in one [`Source`] for each
-//! experiment; candidates of all experiments are taken in one order, read in portions, checked against the whole filter and
-//! sorted ([`finder`]), until the page is full. What was changed since it was indexed is in no list: those runs are looked at
-//! in any case ([`scope`]).
+//! A plan names lists of the index ([`lists`] says where they are). Their entries are candidates,
+//! in one [`Source`] per experiment. Candidates of all experiments are taken in one order, read in
+//! portions, checked against the whole filter and sorted ([`finder`]), until the page is full. Runs
+//! that have changed since they were indexed may be in no list: they are looked at in any case
+//! ([`scope`]).
 
 mod asked;
 mod finder;
@@ -36,14 +37,15 @@ const AT_ONCE: usize = 16;
 
 /// Of more experiments than this, a search reads fewer lists: each is a request for each experiment, whatever it holds there.
 const MANY_EXPERIMENTS: usize = 100;
-/// How many lists beside the one that the search is ordered by are read of many experiments.
+/// How many lists of each of many experiments are read, in addition to the one that the search is
+/// ordered by.
 const LISTS_OF_MANY: usize = 1;
 
 /// Cursors of lists whose beginnings were read to plan.
 type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor<RunLists>)>>;
 
 impl Store {
-    /// Searches runs of these experiments. `docs/search.md` says what which search costs.
+    /// Searches runs of these experiments. `docs/search.md` has the cost of each kind of search.
     pub async fn run_search(&self, experiments: &[Granted<ExperimentId>], search: RunSearch) -> Result<Runs> {
         let reading = Reading::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
@@ -67,7 +69,7 @@ impl Store {
         let fields = if asks_for_text { self.indexed_fields.get().await? } else { IndexedFields::default() };
         let mut options = RunOptions::of(&asks, &sorting, &fields);
         if view == ViewType::DeletedOnly {
-            // What the indexer lists are active runs.
+            // The indexer only lists active runs.
             options = without_lists(options);
         }
         if scopes.len() > MANY_EXPERIMENTS {
@@ -216,8 +218,9 @@ impl Store {
     }
 }
 
-/// Where the candidates of experiments come from, in order. By time, runs are read from their copies; where some have changed since
-/// they were indexed, the list that the requests write says where these stand. A run that both name comes from its copy first.
+/// The sources of candidates of experiments, in order. In the order of time, runs are read from
+/// their copies. Where some have changed since they were indexed, the list that requests write
+/// gives their places. A run that is in both comes from its copy first.
 fn sources(
     scopes: &[&Scope],
     finder: &Finder<'_>,
@@ -253,7 +256,7 @@ fn by_time_of(all: &RunLists, search: &RunSearch, first_page: usize) -> Join<Run
     Join::new(vec![cursor], search.order.sorting().is_newest_first(), search.page_size.saturating_add(1))
 }
 
-/// What is known of lists, over all experiments.
+/// The beginnings of lists, over all experiments.
 fn heads(options: &RunOptions, probed: &Probed) -> Heads<search::Runs> {
     let heads = options.probes().into_iter().map(|list| {
         let mut head = Head { entries: 0, complete: true, first: None, last: None };
@@ -269,8 +272,8 @@ fn heads(options: &RunOptions, probed: &Probed) -> Heads<search::Runs> {
     heads.collect()
 }
 
-/// A join of lists of an experiment that are newest first, from where the page begins; of all runs, without a list. What was
-/// read of them to plan is not read again.
+/// A join of lists of an experiment that are newest first, from where the page begins. Without a
+/// list, it is the list of all runs. Entries that were read for the plan are not read again.
 fn newest(scope: &Scope, lists: &[RunList], plan: &RunPlan, search: &RunSearch, probed: &mut Probed) -> Join<RunLists> {
     let lists = if lists.is_empty() { &[RunList::All] } else { lists };
     let wanted = search.page_size.saturating_add(1);
@@ -306,7 +309,7 @@ fn from_page(lists: &RunLists, list: &RunList, after: Option<&SortKey>, first_pa
     Cursor::new(lists, range, first_page)
 }
 
-/// What is left of a search's options without what the indexer lists.
+/// The options of a search without the lists that the indexer keeps.
 fn without_lists(mut options: RunOptions) -> RunOptions {
     options.lists.clear();
     options.walk = options.walk.filter(|walk| walk.segments == [RunList::All]);

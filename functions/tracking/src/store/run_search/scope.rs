@@ -11,8 +11,9 @@ use mlflow_api::tracking::{LifecycleStage, ViewType};
 use mlflow_api::{ExperimentId, Result, RunId};
 use table::{Item, Query, Table};
 
-/// Marks that a search reads at most: eight requests, and 1,700 read units, and a few more where experiments are asked side by side. An
-/// experiment with more of them than are left, or with more runs that were deleted on their own, is read as if it had no index.
+/// Marks that a search reads at most: eight requests, and 1,700 read units. It may be a few more
+/// where experiments are read side by side. Some experiments have more marks than are left, or more
+/// runs that were deleted on their own. They are read as if they had no index.
 const MOST_MARKS: usize = 64_000;
 /// Marks that a search reads beforehand which looks only at the runs on its page. Where there are more, it reads those of its candidates.
 const FEW_MARKS: usize = 256;
@@ -89,8 +90,9 @@ impl Scope {
         Ok(changed.map(HashSet::from_iter))
     }
 
-    /// Which of these runs of the experiment were changed since the indexer had them, or may have been. One request: ids begin with the time
-    /// of creation, so that runs that stand together in a list have ids that stand together.
+    /// The runs among these that were changed since they were indexed, or may have been. One
+    /// request: ids begin with the time of creation. So runs that are close in a list have close
+    /// ids.
     pub(super) async fn changed_among(&self, table: &Table, runs: &[&RunLocation]) -> Result<HashSet<RunLocation>> {
         let ids = || runs.iter().map(|at| at.run.as_str());
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(HashSet::new()) };
@@ -98,7 +100,7 @@ impl Scope {
         let limit = FEW_MARKS.max(runs.len() * MARKS_PER_RUN);
         let page = table.query_page(&Query::of(range.clone()).limit(limit)).await?;
         let known = read(&page.items, &range, |key| self.run(key))?;
-        // Behind the last mark that was read there may be more.
+        // There may be more marks after the last one that was read.
         let known_until = page.next.and_then(|_| known.last().cloned());
         let known: HashSet<_> = known.into_iter().collect();
         let is_changed =
@@ -106,9 +108,10 @@ impl Scope {
         Ok(runs.iter().copied().filter(|at| is_changed(at)).cloned().collect())
     }
 
-    /// The runs on which the index says nothing, or nothing that counts; `None` if the experiment is cheaper to read whole than they
-    /// are. One request per 8,000 marks, as many if runs that were deleted on their own may be shown; where that is more than few runs, one
-    /// per 8,000 runs of the experiment, up to three times as many as are to be looked at.
+    /// The runs whose state the index does not know, or not in a way that counts. `None` if reading
+    /// the whole experiment is cheaper than reading them. One request per 8,000 marks, and as many
+    /// if runs that were deleted on their own may be shown. For more than few runs, one more per
+    /// 8,000 runs of the experiment, up to three times as many as are to be looked at.
     pub(super) async fn unlisted(&self, table: &Table, view: ViewType, marks: &Marks) -> Result<Option<Unlisted>> {
         let deleted = async {
             match self.deleted_keys(view) {
@@ -153,7 +156,8 @@ impl Scope {
         place::started_and_run(key).map(|(started, run)| (self.at(run), started))
     }
 
-    /// What the keys of a range say; `None` if it has more items than these, or than the search may still read.
+    /// The values in the keys of a range; `None` if it has more items than `most`, or than the
+    /// search may still read.
     async fn runs<T>(
         &self,
         table: &Table,
@@ -178,7 +182,7 @@ impl Scope {
     }
 }
 
-/// What the keys of items say.
+/// The values in the keys of items.
 fn read<T>(items: &[Item], range: &KeyRange, of: impl Fn(&str) -> Option<T>) -> Result<Vec<T>> {
     read_all(items, "a place in a list of runs", |item| of(item.sort_key(range)?))
 }

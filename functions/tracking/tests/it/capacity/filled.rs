@@ -34,8 +34,9 @@ impl Filled {
         Self { requests: Bench::new(table.clone(), process), indexing: Bench::new(table, Indexer::new) }
     }
 
-    /// Logs 10 metrics a second to each of these runs for a minute, each second in one call. What calls would add to the runs' journals
-    /// once that is all they do is put there: sixty thousand calls take a minute.
+    /// Logs 10 metrics a second to each of these runs for a minute, each second in one call. Most
+    /// of the journals' content is written directly, as calls would write it: sixty thousand calls
+    /// take a minute.
     pub(crate) async fn log_a_minute(&self, experiment: ExperimentId, runs: &[String]) {
         const CALLS_OF_TAIL: usize = 4;
         let steps: Vec<_> = (CALLED..60).map(|step| pack_call(&series(&metrics(10, step)), &Sealed::new())).collect();

@@ -98,7 +98,8 @@ pub(crate) async fn measure_hours(ledger: &mut Ledger) {
     let experiment = experiment(&requests.store, "one").await;
     let (ten, cold_ten) = ([2412.0, 3455.0, 1170.0], [2413.0, 3455.0, 1171.0]);
     let (hundred, cold_hundred) = ([2988.0, 23978.0, 3795.0], [2993.0, 24068.0, 3796.0]);
-    // What a process knows of the table gets old, and is read again. Here time stands still, so that a slow machine meters what a fast one does.
+    // Cached data of the table expires, and is read again. Here the clock does not move by itself,
+    // so that a slow machine meters the same as a fast one.
     let clock = Simulation::begin();
     let hours = async {
         hour(ledger, &requests, &indexing, &time, experiment, 10, budget(cold_ten, ten)).await;

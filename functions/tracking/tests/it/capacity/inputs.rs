@@ -1,4 +1,4 @@
-//! What it costs to say what a run read.
+//! The cost of recording a run's inputs.
 
 use ledger::{Ledger, budget};
 use mlflow_api::inputs::{CONTEXT_TAG, Dataset, DatasetInput};

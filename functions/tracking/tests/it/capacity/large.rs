@@ -95,7 +95,8 @@ pub(crate) async fn params_and_points(ledger: &mut Ledger) {
     let pair = two_runs(&bench, experiment).await;
     let runs = pair.each_ref();
     let call = "1,000,000 points of one metric, a call of 1,000 (mean over 1,000)";
-    // What a process knows of a run gets old, and is read again. Here time stands still, so that a slow machine meters what a fast one does.
+    // Cached data of a run expires, and is read again. Here the clock does not move by itself, so
+    // that a slow machine meters the same as a fast one.
     let clock = Simulation::begin();
     let allowed = budget([3.0, 12.0, 2.0], [2.0, 12.0, 0.0]);
     let calls = ledger.mean(call, allowed, &bench, runs, 1_000, async |store, run, call| {
@@ -163,7 +164,8 @@ async fn charts(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: Experimen
             async |table, run, pass| {
                 let start = 1_000_000 + i64::from(pass) * 1_000;
                 bench.store.run_log_batch(run, &steps("loss", start..start + 1_000)).await.unwrap();
-                // Each by a process of its own: one would wait for what it has put off.
+                // Each by a process of its own: a single one would wait for the runs that it has
+                // postponed.
                 let indexer = Indexer::new(table.clone()).with_interval(Duration::ZERO);
                 index(&indexer, experiment, std::slice::from_ref(*run)).await;
             },
@@ -171,8 +173,9 @@ async fn charts(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: Experimen
         .await;
 }
 
-/// Draws a hundred runs of a million points each, in no more than a few times as long as it takes to read all points of one of them. Those of one
-/// are logged and packed; the others get copies of all that a chart reads of it.
+/// Draws a hundred runs of a million points each. It takes no more than a few times as long as
+/// reading all points of one of them. The points of one run are logged and packed; the others get
+/// copies of all that a chart reads of it.
 pub(crate) async fn a_hundred_charts() {
     // On disk: an engine in memory has room for 1 GB.
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The sections of `docs/capacity.md`, and what they share.
+//! The sections of `docs/capacity.md`, and their shared parts.
 
 pub(crate) mod experiments;
 pub(crate) mod filled;
@@ -28,7 +28,8 @@ use crate::calls::Calls;
 pub(crate) const TIME: i64 = 1_700_000_000_000;
 pub(crate) const ROOT: &str = "s3://bucket/root";
 
-/// A table of its own. What the stream's consumer reads is handed to it here, so there is no stream.
+/// A table of its own. The records of the stream's consumer are handed to it here, so there is no
+/// stream.
 pub(crate) async fn table(engine: &Engine) -> Table {
     let table = Table::new(engine.client(), "capacity");
     table.create_if_missing().await.unwrap();
@@ -41,7 +42,8 @@ pub(crate) fn process(table: Table) -> Calls {
     Calls(Store::with_lease(table, ROOT, Duration::from_hours(1)))
 }
 
-/// A process without leases: whoever deletes something waits until those of others have run out.
+/// A process without leases: a request that deletes something waits until those of others have run
+/// out.
 pub(crate) fn without_leases(table: Table) -> Calls {
     Calls(Store::with_lease(table, ROOT, Duration::ZERO))
 }

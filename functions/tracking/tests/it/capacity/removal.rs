@@ -1,4 +1,4 @@
-//! What it costs to remove for good what was deleted.
+//! The cost of removing deleted entities for good.
 
 use artifact_store::Artifacts;
 use embedded_engine::Engine;

@@ -1,5 +1,6 @@
-//! What searches cost in an experiment with 10,000 runs: where none of them is indexed yet, what it then costs to index them, and
-//! where all of them are. And what the same costs with 1,000 runs, for tests that leave out what takes long.
+//! The cost of searches in an experiment with 10,000 runs: before any of them is indexed, that of
+//! indexing them, and when all of them are. The same with 1,000 runs, for tests that leave out slow
+//! parts.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -18,7 +19,7 @@ use crate::calls::Calls;
 const RUNS: i64 = 10_000;
 const FEW: i64 = 1_000;
 
-/// A search, how many runs its page has (0: any number), and what it is called in the ledger.
+/// A search, how many runs its page has (0: any number), and its name in the ledger.
 struct Search {
     name: &'static str,
     filter: &'static str,
@@ -163,15 +164,15 @@ const SEARCHES: &[Search] = &[
     },
 ];
 
-/// Where none of the runs is indexed: which of the searches, and what they may cost then.
+/// The searches where none of the runs is indexed, with their budgets.
 const BEHIND: &[(usize, Budget)] = &[
     (0, budget([5.0, 0.0, 113.0], [4.0, 0.0, 112.0])),
     (2, budget([11.0, 0.0, 2140.0], [10.0, 0.0, 2139.0])),
     (4, budget([13.0, 0.0, 2142.0], [11.0, 0.0, 2140.0])),
 ];
 
-/// With 1,000 running runs: which of the searches, and what they may cost then. At most one request and 8 read units more for each of the
-/// runs; where newest come first, only for those on the page.
+/// The searches with 1,000 running runs, with their budgets. Each of the runs takes at most one
+/// request and 8 read units more. Where the newest come first, only those on the page do.
 const RUNNING: &[(usize, Budget)] = &[
     (0, budget([105.0, 0.0, 513.0], [104.0, 0.0, 512.0])),
     (1, budget([1017.0, 0.0, 5205.0], [1016.0, 0.0, 5204.0])),
@@ -180,7 +181,7 @@ const RUNNING: &[(usize, Budget)] = &[
 ];
 const RUNNING_PAGES: [Budget; 2] = [budget([15.0, 0.0, 59.0], [14.0, 0.0, 58.0]); 2];
 
-/// Of which the fiftieth page costs what the first does: what each may cost.
+/// Searches whose fiftieth page costs as much as the first, with the budgets of both.
 const PAGES: &[(usize, [Budget; 2])] = &[
     (0, [budget([3.0, 0.0, 5.0], [2.0, 0.0, 4.0]), budget([3.0, 0.0, 5.0], [2.0, 0.0, 4.0])]),
     (1, [budget([5.0, 0.0, 20.0], [4.0, 0.0, 19.0]), budget([6.0, 0.0, 21.0], [5.0, 0.0, 20.0])]),
@@ -261,12 +262,13 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     running(ledger, &filled, large).await;
 }
 
-/// Which searches cost more in an experiment of few runs, where fewer match before a page is full, and what they may cost then.
+/// The searches that cost more in an experiment of few runs, where fewer match before a page is
+/// full, with their budgets.
 const FEW_BUDGETS: &[(usize, Budget)] = &[(12, budget([9.0, 0.0, 209.0], [7.0, 0.0, 207.0]))];
 /// The latest, where all that are running are on the page.
 const FEW_LATEST: Budget = budget([106.0, 0.0, 560.0], [105.0, 0.0, 559.0]);
 
-/// With a tenth of the runs, of which a tenth as many match: most searches cost no more than with all.
+/// With a tenth of the runs, and a tenth as many matches: most searches cost no more than with all.
 pub(crate) async fn measure_few(ledger: &mut Ledger) {
     ledger.section("Searches and the indexer, in an experiment with 1,000 such runs");
     let filled = Filled::on(&Engine::memory().unwrap()).await;

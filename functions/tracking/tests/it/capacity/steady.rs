@@ -1,5 +1,6 @@
-//! What a run costs whose metrics are logged once a second, each time with other values: its calls, and with all that follows from them, which
-//! is packing, deletions, ticks and indexing. And what it then costs to get the run.
+//! The cost of a run whose metrics are logged once a second, each time with other values. It covers
+//! the calls, the work that follows from them (packing, deletions, ticks and indexing), and then
+//! getting the run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,7 +19,7 @@ use super::filled::{index, index_changed};
 use super::{TIME, experiment, run, table, without_leases};
 use crate::calls::Calls;
 
-/// A run that goes on, and what is asked of the table for it.
+/// A run that goes on, and the requests to the table for it.
 struct Job {
     table: Table,
     experiment: ExperimentId,
@@ -31,7 +32,7 @@ struct Job {
     own: Meter,
     following: Meter,
     seconds: u64,
-    /// The revision of its document of which the stream has told last.
+    /// The latest revision of its document that the stream has delivered.
     told: Option<i64>,
     /// What a client has consumed that got the run when it was dearest: just before it was packed.
     dearest_look: Usage,

@@ -182,7 +182,7 @@ fn compare(sorting: &Sorting<Kites>, left: &Kite, right: &Kite) -> Ordering {
     }
 }
 
-/// The kites in the order of some lists, each of which is in the order of its column.
+/// The kites in the order of some lists. Each list is in the order of its column.
 fn walked(kites: &[Kite], lists: &[List<Kites>], backwards: bool) -> Vec<Kite> {
     let segments = lists.iter().map(|list| {
         let mut segment: Vec<_> = kites.iter().filter(|kite| kite.stands_in(list)).cloned().collect();

@@ -116,7 +116,7 @@ fn by_another_time() {
     ]);
 }
 
-/// A walk in the order of the search is narrowed by what the filter says beside.
+/// A walk in the order of the search is narrowed by the other conditions of the filter.
 #[test]
 fn in_the_order_of_a_list() {
     check(&[

@@ -3,7 +3,8 @@
 use super::Known::{self, Every, Whole};
 use super::plans::plan;
 
-/// How a row of the page begins, and the searches it is about: filter, order, and what is known of their lists.
+/// The beginning of a row of the page, and its searches: filter, order, and the known facts about
+/// their lists.
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [&'a str], &'a [(&'a str, Known)])]);
 
 const PAGE: &str = include_str!("../../../../../docs/search.md");

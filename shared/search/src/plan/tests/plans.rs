@@ -1,4 +1,4 @@
-//! Plans in words: predicates and sizes, and what follows from them.
+//! Plans in words: predicates and sizes, and the plans that follow from them.
 
 use super::Known::{self, Every, Whole};
 use super::{heads, options, shown};
@@ -295,7 +295,7 @@ fn a_plan_in_words() {
 #[test]
 fn a_path_is_narrowed_when_few_pass() {
     let rare = plan("params.a = 'x'", &["metrics.acc DESC"], &[("params.`a` = 'x'", Every(9))]);
-    // What a page of candidates costs, and then what going on would cost.
+    // The cost of a page of candidates, and then that of going on.
     assert_eq!(rare.narrow_limit(0, 0, 100), 4_100);
     assert_eq!(rare.narrow_limit(100, 50, 50), 0);
     assert_eq!(rare.narrow_limit(100, 10, 90), 36_900);

@@ -56,7 +56,7 @@ fn stands_in(run: &TestRun, list: &RunList) -> bool {
     }
 }
 
-/// Where a run stands in a list: before or behind another. Zeros are stored without a sign.
+/// Whether a run comes before or after another in a list. Zeros are stored without a sign.
 fn compare_in(list: &RunList, left: &TestRun, right: &TestRun) -> Ordering {
     let text = |run: &TestRun| match list {
         RunList::ByText { column, .. } => texts(run, column).into_iter().next(),

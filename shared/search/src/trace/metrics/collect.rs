@@ -1,4 +1,4 @@
-//! Puts together what was measured.
+//! Puts readings together.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,9 +11,9 @@ const TEXTS: usize = 1_000_000;
 /// One point of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricPoint {
-    /// What was measured.
+    /// The name of the metric.
     pub metric: String,
-    /// What the point is about, by name; the time as ISO 8601 has it.
+    /// The dimensions of the point, by name; the time as ISO 8601 has it.
     pub dimensions: Vec<(String, String)>,
     /// Its values, by the name of the aggregation.
     pub values: Vec<(String, f64)>,
@@ -43,7 +43,7 @@ struct Group {
     texts: HashSet<String>,
 }
 
-/// A sum with what rounding has lost, as in SQLite (Kahan, Babuška, Neumaier).
+/// A sum that keeps track of rounding errors, as in SQLite (Kahan, Babuška, Neumaier).
 #[derive(Default)]
 struct Sum {
     sum: f64,
@@ -70,13 +70,14 @@ impl Metrics {
         Self { question, groups: BTreeMap::new(), keeps_values }
     }
 
-    /// What is asked.
+    /// The question.
     #[must_use]
     pub fn question(&self) -> &MetricsQuestion {
         &self.question
     }
 
-    /// Counts what was measured in the interval that begins then; nothing, or what lacks a dimension, is passed over.
+    /// Counts a reading in the interval of its time. Nothing is counted if there is none, or if it
+    /// lacks a dimension.
     pub(super) fn count(
         &mut self,
         bucket: impl Fn(i64) -> i64,
@@ -89,7 +90,7 @@ impl Metrics {
         let bucket = self.question.interval.map_or(0, bucket);
         let group = self.groups.entry((bucket, dimensions)).or_default();
         group.add(reading, self.keeps_values);
-        // What comes behind the points that are asked for stays behind them.
+        // A group after the requested points never comes to be among them, so it is dropped.
         if self.groups.len() > self.question.most {
             self.groups.pop_last();
         }

@@ -30,7 +30,7 @@ enum Field {
     AssessmentType,
 }
 
-/// Reads a filter, for what is counted.
+/// Reads a filter for this kind of counted entity.
 pub(super) fn parse_filter(filter: &str, view: MetricView) -> Result<MetricFilter> {
     let comparisons = single_comparisons(filter)?.collect::<Result<Vec<_>>>()?;
     let [comparison] = comparisons.as_slice() else {
@@ -122,7 +122,7 @@ impl Field {
 }
 
 impl MetricFilter {
-    /// What it selects by, beside the trace.
+    /// The other entity that it selects traces by, if there is one.
     pub(super) fn related(&self) -> Option<Related> {
         match &self.field {
             Field::Metadata(key) => Related::of_metadata(key),
@@ -141,7 +141,7 @@ impl MetricFilter {
         }
     }
 
-    /// Whether a trace passes; what is asked of spans and assessments is left aside.
+    /// Whether a trace passes; conditions on spans and assessments are left aside.
     pub(super) fn lets_trace(&self, trace: &impl TraceFields) -> bool {
         let value = Some(self.value.as_str());
         match &self.field {

@@ -1,8 +1,8 @@
-//! What can be measured, how it can be put together, and by what it can be split.
+//! The measures, their aggregations, and the dimensions by which they can be split.
 
 use mlflow_api::python::float;
 
-/// What is counted.
+/// The kind of entity that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricView {
     /// Traces.
@@ -22,7 +22,7 @@ impl MetricView {
         }
     }
 
-    /// What can be measured of it, in MLflow's order.
+    /// The measures of it, in MLflow's order.
     pub(super) const fn measures(self) -> &'static [(&'static str, Measure)] {
         match self {
             Self::Traces => &[
@@ -52,15 +52,15 @@ impl MetricView {
 /// Which cost of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanCost {
-    /// Of what was given to the model.
+    /// Of the model's input.
     Input,
-    /// Of what it made.
+    /// Of its output.
     Output,
     /// Of both.
     Total,
 }
 
-/// What is measured.
+/// A measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
     Traces,
@@ -87,7 +87,7 @@ impl Measure {
         }
     }
 
-    /// By what it can be split, sorted.
+    /// The dimensions that it can be split by, sorted.
     pub(super) const fn dimensions(self) -> &'static [&'static str] {
         match self {
             Self::Traces => &["trace_name", "trace_status"],
@@ -102,7 +102,7 @@ impl Measure {
     }
 }
 
-/// How what was measured is put together.
+/// How readings are put together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Aggregation {
     /// How many.
@@ -111,7 +111,8 @@ pub enum Aggregation {
     Sum,
     /// The mean.
     Average,
-    /// Between 0 and 100: what is greater than so many percent of the values, by linear interpolation.
+    /// Between 0 and 100: the value that is greater than so many percent of the values, by linear
+    /// interpolation.
     Percentile(f64),
     /// The least.
     Least,
@@ -131,7 +132,7 @@ impl Aggregation {
         }
     }
 
-    /// What its value is called in the answer.
+    /// The name of its value in the answer.
     pub(super) fn label(self) -> String {
         match self {
             Self::Percentile(percent) => format!("P{}", float(percent)),

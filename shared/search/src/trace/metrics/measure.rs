@@ -1,4 +1,4 @@
-//! What a trace adds to figures.
+//! The readings that a trace adds to figures.
 
 use mlflow_api::json::read_value;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::super::predicate::TraceText;
 use super::collect::{Metrics, Reading};
 use super::kinds::{Measure, SpanCost};
 
-/// What figures need to know of a span, beside what searches do.
+/// The figures of a span that trace metrics need, in addition to the fields that searches need.
 pub trait SpanFigures: SpanFields {
     /// When it ended, in nanoseconds, if it has.
     fn end(&self) -> Option<i64>;
@@ -17,10 +17,10 @@ pub trait SpanFigures: SpanFields {
     /// The model that was called.
     fn model(&self) -> Option<&str>;
 
-    /// Who runs the model.
+    /// The provider that runs the model.
     fn provider(&self) -> Option<&str>;
 
-    /// What the call cost, in US dollars.
+    /// The cost of the call, in US dollars.
     fn cost(&self, kind: SpanCost) -> Option<f64>;
 }
 
@@ -122,7 +122,7 @@ fn bucket_of_nanos(time: i64, interval: i64) -> i64 {
     ((time as f64 / 1e6 / interval as f64).floor() as i64).saturating_mul(interval)
 }
 
-/// What an assessment counts for (`assessment_aggregate`).
+/// The number that an assessment counts as (`assessment_aggregate`).
 fn aggregate_value(json: &str) -> Option<f64> {
     match read_value(json.as_bytes()).ok()? {
         Value::Bool(value) => Some(f64::from(u8::from(value))),

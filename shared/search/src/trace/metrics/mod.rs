@@ -1,5 +1,6 @@
-//! Figures about traces, spans and assessments: counts, sums, percentiles, by dimensions and by time (`query_metrics` in MLflow's
-//! `sql_trace_metrics_utils.py`). What is asked is checked here, and what is counted; a store hands over traces one by one.
+//! Figures about traces, spans and assessments: counts, sums, percentiles, by dimensions and by
+//! time (`query_metrics` in MLflow's `sql_trace_metrics_utils.py`). Questions are checked here, and
+//! readings are counted here. A store hands over traces one by one.
 
 mod collect;
 mod filter;

@@ -1,4 +1,4 @@
-//! What is asked (`validate_query_trace_metrics_params`).
+//! The question of a request (`validate_query_trace_metrics_params`).
 
 use std::collections::BTreeSet;
 
@@ -17,18 +17,18 @@ const MOST_OF_EACH: usize = 100;
 /// Before a range of spans' times, their traces may have begun so long ago, in ms.
 const DAY: i64 = 86_400_000;
 
-/// What is asked, as it was sent.
+/// The question, as it was sent.
 #[derive(Clone, Debug)]
 pub struct AskedMetrics<'a> {
-    /// What is counted.
+    /// The kind of entity that is counted.
     pub view: MetricView,
-    /// What is measured.
+    /// The name of the metric.
     pub metric: &'a str,
     /// How it is put together.
     pub aggregations: Vec<Aggregation>,
-    /// By what it is split.
+    /// The dimensions that it is split by.
     pub dimensions: &'a [String],
-    /// Filters, all of which have to pass.
+    /// Filters; all of them have to pass.
     pub filters: &'a [String],
     /// Length of the intervals of time by which it is split, in seconds; 0 for none.
     pub interval: i64,
@@ -96,7 +96,7 @@ impl MetricsQuestion {
         Ok(Self {
             metric: asked.metric.to_owned(),
             measure,
-            // What is asked twice is answered once.
+            // Repeated aggregations and dimensions are answered once.
             aggregations: once(asked.aggregations),
             dimensions: once(asked.dimensions.to_vec()),
             filters,
@@ -106,7 +106,8 @@ impl MetricsQuestion {
         })
     }
 
-    /// What is counted, or selected by, beside traces and their spans.
+    /// The entities other than traces and their spans that are counted, or that traces are selected
+    /// by.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         let is_of_assessments = matches!(self.measure, Measure::Assessments | Measure::AssessmentValue);
         let counted = is_of_assessments.then_some(Related::Assessment);
@@ -126,8 +127,8 @@ impl MetricsQuestion {
             && self.filters.iter().all(MetricFilter::is_about_columns)
     }
 
-    /// Between which times traces began that have a part in it. What a call cost counts at the time of its span, whose trace may have begun
-    /// a day before.
+    /// The times of traces that have a part in it. The cost of a call counts at the time of its
+    /// span, whose trace may have begun a day before.
     #[must_use]
     pub fn request_times(&self) -> TimeRange {
         if self.is_by_span_time() {
