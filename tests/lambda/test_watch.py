@@ -5,14 +5,17 @@ No other test goes through it: it confirms an answer before it has read it, and 
 
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import requests
 
-from tests.support.engine import start_engine
+from tests.support.engine import Engine, start_engine
 from tests.support.processes import ChildProcess, PortTaken, child_environment, start_on_own_port, wait_until
 from tests.support.s3 import LocalS3
+from tests.support.servers import binary
 
 from .conftest import REPOSITORY, function_settings
 
@@ -23,21 +26,44 @@ _PATIENCE_SECONDS = 1_800
 _PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
-def test_small_requests_reach_the_functions(tmp_path: Path, s3: LocalS3):
+_PASSWORD = "correct horse battery"
+
+
+@pytest.mark.parametrize("mode", ["none", "basic"])
+def test_small_requests_reach_the_functions(mode: str, tmp_path: Path, s3: LocalS3):
     engine = start_engine(tmp_path, tmp_path / "data")
     try:
-        settings = function_settings(engine, s3.make_bucket("watched"), tmp_path)
+        settings = function_settings(engine, s3.make_bucket(f"watched-{mode}"), tmp_path)
+        settings |= {"ACCESS_MODE": mode, "ACCESS_TABLE_NAME": "mlflow-access"}
         # It prints no port that it has chosen itself.
         watch, url = start_on_own_port(lambda port: _start(settings, tmp_path / "watch.log", port))
         try:
-            assert requests.get(f"{url}/version", timeout=60).text == "3.17.2"
-            body = {"max_results": 1}
-            found = requests.post(f"{url}/api/2.0/mlflow/experiments/search", json=body, timeout=60).json()
+            if mode == "basic":
+                # The function `auth` is built by the first request for it.
+                page = requests.get(f"{url}/signin", timeout=_PATIENCE_SECONDS)
+                assert "mlflow-serverless admin create" in page.text
+                _make_administrator(engine)
+                assert _search(url).status_code == 401
+            credentials = ("admin", _PASSWORD) if mode == "basic" else None
+            assert requests.get(f"{url}/version", auth=credentials, timeout=60).text == "3.17.2"
+            found = _search(url, credentials).json()
             assert [experiment["name"] for experiment in found["experiments"]] == ["Default"]
         finally:
             watch.stop()
     finally:
         engine.process.stop()
+
+
+def _search(url: str, credentials: tuple[str, str] | None = None) -> requests.Response:
+    path = f"{url}/api/2.0/mlflow/experiments/search"
+    return requests.post(path, json={"max_results": 1}, auth=credentials, timeout=60)
+
+
+def _make_administrator(engine: Engine) -> None:
+    place = ["--dynamodb-endpoint", engine.url, "--table", "mlflow", "--access-table", "mlflow-access"]
+    keys = {"AWS_ACCESS_KEY_ID": engine.access_key, "AWS_SECRET_ACCESS_KEY": engine.secret, "AWS_REGION": "local"}
+    command = [str(binary()), "admin", "create", "admin", *place]
+    subprocess.run(command, input=f"{_PASSWORD}\n", text=True, check=True, capture_output=True, timeout=120, env=child_environment(**keys))
 
 
 def _start(settings: dict[str, str], log: Path, port: int) -> tuple[ChildProcess, str]:

@@ -1,5 +1,6 @@
 """Two servers with the same users and the same things, one of them stock MLflow, and requests that both are asked."""
 
+import secrets
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.support.servers import ServerlessMlflow, StockMlflow, binary
 
@@ -24,12 +26,29 @@ class Server:
     ids: dict[str, str] = field(default_factory=dict)
     session: requests.Session = field(default_factory=requests.Session)
 
-    def ask(self, user: str, method: str, path: str, content: Mapping[str, Any] | None = None) -> requests.Response:
-        """Send a request as a user; `$name` in it stands for the id that the server has for that."""
+    def ask(
+        self, user: str, method: str, path: str, content: Mapping[str, Any] | None = None, sent: str = ""
+    ) -> requests.Response:
+        """Send a request as a user; `$name` in it stands for the id that the server has for that.
+
+        `sent` says what the content is: a query, a body, a span of the experiment named, or some bytes in its place.
+        """
         filled = self._filled(dict(content or {}))
-        sent = {"params": filled} if method == "GET" else {"json": filled}
+        of_request: dict[str, Any]
+        match sent or ("query" if method == "GET" else "body"):
+            case "query":
+                of_request = {"params": filled}
+            case "body":
+                of_request = {"json": filled}
+            case "bytes":
+                of_request = {"data": b"content", "headers": {"content-type": "application/octet-stream"}}
+            case "spans":
+                headers = {"content-type": "application/x-protobuf", "x-mlflow-experiment-id": filled["experiment"]}
+                of_request = {"data": _one_span(), "headers": headers}
+            case other:
+                raise ValueError(other)
         return self.session.request(
-            method, self.url + self._filled(path), auth=(user, PASSWORD) if user else None, timeout=120, **sent
+            method, self.url + self._filled(path), auth=(user, PASSWORD) if user else None, timeout=120, **of_request
         )
 
     def make(self, name: str, method: str, path: str, content: Mapping[str, Any], *pointer: str) -> None:
@@ -53,6 +72,15 @@ class Server:
         return value
 
 
+def _one_span() -> bytes:
+    """The span of a new trace, as an exporter sends it."""
+    request = ExportTraceServiceRequest()
+    span = request.resource_spans.add().scope_spans.add().spans.add()
+    span.trace_id, span.span_id, span.name = secrets.token_bytes(16), secrets.token_bytes(8), "root"
+    span.start_time_unix_nano, span.end_time_unix_nano = 1_700_000_000_000_000_000, 1_700_000_001_000_000_000
+    return request.SerializeToString()
+
+
 @contextmanager
 def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Server]]:
     """Stock MLflow and ours, each with an administrator."""
@@ -62,6 +90,8 @@ def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Ser
         f"[mlflow]\ndefault_permission = {default_permission}\n"
         f"database_uri = sqlite:///{directory / 'auth.db'}\nadmin_username = {ADMIN}\n"
         "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n"
+        # Otherwise each request costs half a second for the hash of its password.
+        "auth_cache_ttl_seconds = 3600\n"
     )
     stock = StockMlflow(
         directory / "stock",
@@ -87,7 +117,7 @@ def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Ser
 
 
 def furnish(server: Server) -> None:
-    """Make what users are granted something for: three experiments with a run, a logged model and a trace, models, prompts, a scorer."""
+    """Make what users are granted something for: three experiments with a run, a logged model, a trace and a dataset, models, prompts, a scorer."""
     for number in (1, 2, 3):
         experiment = f"experiment{number}"
         server.make(experiment, "POST", f"{V2}/experiments/create", {"name": experiment}, "experiment_id")
@@ -111,17 +141,28 @@ def furnish(server: Server) -> None:
         server.ids[f"trace{number}"] = trace
         source = {"source_type": "HUMAN", "source_id": "x"}
         feedback = {"assessment_name": "f", "feedback": {"value": True}, "source": source}
-        answer = server.ask(ADMIN, "POST", f"{V3}/traces/{trace}/assessments", {"assessment": feedback})
-        assert answer.status_code == 200, answer.text
-    prompt = [{"key": "mlflow.prompt.is_prompt", "value": "true"}]
-    for name, tags in (("model1", []), ("model2", []), ("prompt1", prompt)):
-        answer = server.ask(ADMIN, "POST", f"{V2}/registered-models/create", {"name": name, "tags": tags})
-        assert answer.status_code == 200, answer.text
-        text = [{"key": "mlflow.prompt.text", "value": "of a prompt"}] if tags else []
-        source = "prompt-template" if tags else "s3://bucket/x"
-        version = {"name": name, "source": source, "tags": [*tags, *text], "run_id": "$run1"}
-        answer = server.ask(ADMIN, "POST", f"{V2}/model-versions/create", version)
-        assert answer.status_code == 200, answer.text
+        path = f"{V3}/traces/{trace}/assessments"
+        server.make(f"assessment{number}", "POST", path, {"assessment": feedback}, "assessment", "assessment_id")
+        # Ids with their first characters left out: these stand in requests in another way.
+        server.ids |= {f"logged{number}_rest": server.ids[f"logged{number}"][1:], f"trace{number}_rest": trace[2:]}
+        dataset = {"name": f"dataset{number}", "experiment_ids": [f"${experiment}"]}
+        server.make(f"dataset{number}", "POST", f"{V3}/datasets/create", dataset, "dataset", "dataset_id")
+    for name in ("model1", "model2", "prompt1"):
+        furnish_model(server, name)
     scorer = {"experiment_id": "$experiment1", "name": "scorer1", "serialized_scorer": '{"instructions_judge_pydantic_data": {}}'}
     answer = server.ask(ADMIN, "POST", f"{V3}/scorers/register", scorer)
+    assert answer.status_code == 200, answer.text
+
+
+def furnish_model(server: Server, name: str) -> None:
+    """Make a registered model or a prompt of this name, with a version of a run."""
+    prompt = [{"key": "mlflow.prompt.is_prompt", "value": "true"}]
+    is_prompt = name.startswith("prompt")
+    tags = prompt if is_prompt else []
+    answer = server.ask(ADMIN, "POST", f"{V2}/registered-models/create", {"name": name, "tags": tags})
+    assert answer.status_code == 200, answer.text
+    text = [{"key": "mlflow.prompt.text", "value": "of a prompt"}] if is_prompt else []
+    source = "prompt-template" if is_prompt else "s3://bucket/x"
+    version = {"name": name, "source": source, "tags": [*tags, *text], "run_id": "$run1"}
+    answer = server.ask(ADMIN, "POST", f"{V2}/model-versions/create", version)
     assert answer.status_code == 200, answer.text
