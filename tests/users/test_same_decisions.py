@@ -206,7 +206,8 @@ def _decisions(pair: tuple[Server, Server], seed: int, users: int, requests: int
                     server.make("fresh", "POST", made.path, made.content, *made.pointer)
             method, path, content = asked.method, asked.path, asked.content
             stock, ours = (server.ask(user, method, path, content, asked.sent) for server in pair)
-            if (stock.status_code == 403) != (ours.status_code == 403) and not _is_malformed(pair[1], asked, ours.status_code):
+            is_accepted = (stock.status_code, ours.status_code) in asked.accepted
+            if not is_accepted and (stock.status_code == 403) != (ours.status_code == 403) and not _is_malformed(pair[1], asked, ours.status_code):
                 different.append(f"{method} {path} {asked.sent} {content}: stock {stock.status_code}, ours {ours.status_code}; {told}")
             for server, answer in zip(pair, (stock, ours), strict=True):
                 if answer.status_code == 200 and method == "POST" and path.endswith("s/delete"):

@@ -23,10 +23,10 @@ use workspaces::{Change, Workspaces};
 
 use crate::site::{ROOT, mounted, with_files};
 
-type Sent = Arc<Mutex<Vec<(Parts, Bytes)>>>;
+pub(crate) type Sent = Arc<Mutex<Vec<(Parts, Bytes)>>>;
 
 /// Keeps all requests to a router.
-fn recorded(router: Router, sent: &Sent) -> Router {
+pub(crate) fn recorded(router: Router, sent: &Sent) -> Router {
     let sent = Arc::clone(sent);
     router.layer(from_fn(move |request: Request, next: Next| {
         let sent = Arc::clone(&sent);
@@ -44,7 +44,7 @@ fn recorded(router: Router, sent: &Sent) -> Router {
     }))
 }
 
-async fn answer(router: &Router, parts: &Parts, body: &Bytes) -> (u16, Value) {
+pub(crate) async fn answer(router: &Router, parts: &Parts, body: &Bytes) -> (u16, Value) {
     let mut request = http::Request::builder().method(&parts.method).uri(&parts.uri).body(body.clone().into()).unwrap();
     request.headers_mut().clone_from(&parts.headers);
     let answer = Api(router.clone()).send(request).await;
@@ -52,7 +52,7 @@ async fn answer(router: &Router, parts: &Parts, body: &Bytes) -> (u16, Value) {
 }
 
 /// The form of an answer, whatever ids, times and numbers are in it.
-fn shape(body: &Value) -> Value {
+pub(crate) fn shape(body: &Value) -> Value {
     match body {
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect(),
         Value::Array(items) => items.iter().map(shape).collect(),

@@ -23,6 +23,7 @@ mod swapped;
 mod teams;
 mod throttling;
 mod tokens;
+mod ungranted;
 mod unreadable;
 mod users;
 mod withheld;

@@ -171,6 +171,9 @@ fn settings_that_make_no_sense_are_refused_with_a_sentence() {
         (&["serve", "--memory", "--artifact-root", "s3://"], "names no bucket"),
         (&["serve", "--memory", "--create-table"], "cannot be used with"),
         (&["serve", "--create-table"], "--dynamodb-endpoint"),
+        (&["serve", "--memory", "--host", "0.0.0.0"], "choose --auth basic"),
+        (&["serve", "--memory", "--host", "0.0.0.0", "--auth", "none"], "--trusted-proxy"),
+        (&["serve", "--memory", "--host", "::", "--auth", "basic"], "--plain-http"),
         (&["reindex", "--values", "tag.*"], "no field of a run begins so"),
         (&["reindex", "--text", "note"], "no field of a run begins so"),
     ] {

@@ -1,0 +1,94 @@
+//! What a user is granted nothing for: no answer tells it from what is not there, and no request changes it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use artifact_store::Artifacts;
+use axum::Router;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::Surroundings;
+use http::header::AUTHORIZATION;
+use key_schema::attributes::COUNT;
+use key_schema::rows;
+use mlflow_api::auth::Level;
+use mlflow_api::{UserName, Workspace};
+use samples::Walk;
+use table::{Update, number};
+use test_site::{Site, key_of};
+
+use crate::foreign::{Sent, answer, recorded, shape};
+use crate::people::PASSWORD;
+use crate::site::{ROOT, TABLE, of_table, with_files};
+
+const STRANGER: &str = "stranger";
+
+/// Rows that tell of what may not be read, as those of MLflow do: a name that is taken is taken, and a name or a place is looked up before it is
+/// known whose it is.
+const TELLING: [&str; 4] =
+    ["/experiments/get-by-name", "/experiments/create", "/registered-models/create", "/registered-models/rename"];
+
+/// The functions for a user who is granted nothing.
+async fn of_a_stranger(site: &Site, directory: &Path) -> Router {
+    let access = site.table.beside(format!("{TABLE}-access"));
+    access.create_access_if_missing().await.unwrap();
+    let around = Surroundings::new(access::AdmitEverybody::shared(), site.table.clone());
+    let around = around.with_artifacts(ROOT, Artifacts::in_directory(directory));
+    let around = around.with_users(site.table.clone(), access.clone(), Level::NoPermissions);
+    let store = auth::store::Store::new(site.table.clone(), access, around.basic.clone().unwrap());
+    store.user_create(&UserName::new(STRANGER).unwrap(), PASSWORD.to_owned(), false).await.unwrap();
+    domain::mount(&of_table(), &[], &around).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_not_be_read_is_as_if_it_were_not() {
+    let [full, empty] = [Site::new().await, Site::new().await];
+    let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    for site in [&full, &empty] {
+        let store = tracking::store::Store::new(site.table.clone(), ROOT);
+        store.experiment_create_default(&Workspace::default()).await.unwrap();
+    }
+    // No id of one is ever given in the other.
+    let counter = Update::upsert(rows::Config::key(&"experiment_counter".into())).add(COUNT, number(1_000));
+    empty.table.apply(&counter).await.unwrap();
+    let sent = Sent::default();
+    let mut walk = Walk::new(recorded(with_files(&full.table, directories[0].path()).await, &sent));
+    samples::all(&mut walk).await;
+    let routers = [
+        of_a_stranger(&full, directories[0].path()).await,
+        of_a_stranger(&empty, directories[1].path()).await,
+    ];
+    let before = full.dump().await;
+    let partitions: BTreeSet<_> = full.items().await.iter().map(|item| key_of(item).pk).collect();
+
+    let credentials = format!("Basic {}", STANDARD.encode(format!("{STRANGER}:{PASSWORD}"))).parse().unwrap();
+    let mut sent = std::mem::take(&mut *sent.lock().unwrap());
+    let mut told = Vec::new();
+    let mut asked = 0;
+    for (parts, body) in &mut sent {
+        let call = format!("{} {}", parts.method, parts.uri);
+        let is_of = |word: &str| call.contains(word);
+        // Users, roles and workspaces are of the server: whoever has signed in sees users, and nothing else (`teams`, `users`).
+        if ["/users/", "/roles/", "/signup", "/workspaces"].into_iter().any(is_of) {
+            continue;
+        }
+        parts.headers.insert(AUTHORIZATION, std::clone::Clone::clone(&credentials));
+        asked += 1;
+        let (status, found) = answer(&routers[0], parts, body).await;
+        let (expected, other) = answer(&routers[1], parts, body).await;
+        let is_same_body = if status == 200 { shape(&found) == shape(&other) } else { found == other };
+        let is_same = status == expected && is_same_body;
+        if !is_same && !TELLING.into_iter().any(is_of) {
+            let body = String::from_utf8_lossy(body);
+            told.push(format!("{call} {body}: {status} {found}, and with nothing there {expected} {other}"));
+        }
+    }
+    assert!(asked > 400, "{asked}");
+    assert_eq!(told, Vec::<String>::new(), "{}", told.join("\n"));
+    let changes = full.changes(&before).await;
+    // Settings of the server, such as the last id of an experiment, and the names of the workspace are nobody's; the stranger has rows of its own.
+    let is_no_ones = |pk: &str| ["CONFIG", "WORKSPACE#default", &format!("USER#{STRANGER}")].contains(&pk);
+    let in_old = |key: &&String| key.split(' ').next().is_some_and(|pk| !is_no_ones(pk) && partitions.contains(pk));
+    let touched: Vec<_> = changes.keys().filter(in_old).collect();
+    assert_eq!(touched, Vec::<&String>::new());
+}
