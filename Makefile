@@ -129,7 +129,8 @@ build: ui $(ZIG_READY) ## The functions for Lambda, arm64, into .aws-sam
 	sam build
 
 deploy: build ## Create or update the stack in the AWS account of the current profile
-	sam deploy
+	@# A stack that exists keeps its parameters. A new one has an API for users, too.
+	overrides=$$(python tools/new_stack.py); sam deploy $$overrides
 
 clean: ## Remove everything that was built; ./data stays
 	rm -rf target .aws-sam ui $(VENV)
