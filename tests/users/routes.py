@@ -35,8 +35,11 @@ class Asked(NamedTuple):
 
 #: MLflow's checks look for fewer spellings than what they guard, and refuse the others to all but administrators.
 _UNSEEN = {(400, 403): "MLflow refuses the spelling to users; ours reads it, and asks whether they may"}
-_STEP = {(403, 404): "MLflow sees no experiment behind a step; ours decides by where the path leads"}
+_STEP = dict.fromkeys([(403, 404), (404, 403)], "MLflow sees no experiment behind a step; ours decides by where the path leads")
+#: Files of no experiment are the administrators'.
+_NOBODYS = dict.fromkeys([(200, 403), (404, 403)], "MLflow gives everybody the default permission there")
 _NO_ID = {(403, 404): "nothing can have such an id, so ours says that to everybody"}
+_NAMED = {(200, 403): "MLflow does not ask for experiments that the dataset is not in"}
 _NO_SCORER = {(200, 403): "MLflow tells an id that no scorer has from one that may not be read; ours does not"}
 
 
@@ -107,7 +110,7 @@ def _datasets(experiment: str, dataset: str) -> list[Asked]:
         Asked("DELETE", f"{V3}/datasets/{dataset}/records", {"dataset_record_ids": ["nothing"]}),
         Asked("GET", f"{V3}/datasets/{dataset}/experiment-ids"),
         Asked("POST", f"{V3}/datasets/{dataset}/add-experiments", {"experiment_ids": [experiment]}),
-        Asked("POST", f"{V3}/datasets/{dataset}/remove-experiments", {"experiment_ids": [experiment, "$experiment1"]}),
+        Asked("POST", f"{V3}/datasets/{dataset}/remove-experiments", {"experiment_ids": [experiment, "$experiment1"]}, accepted=_NAMED),
     ]
 
 
@@ -209,7 +212,7 @@ SPELLED = [
     Asked("POST", f"{V2}/logged-models", {"experimentId": "$experiment1", "name": "new", "sourceRunId": "$run2"}),
     Asked("POST", f"{V2}/model-versions/create", {"name": "model1", "source": "s3://bucket/x", "runId": "$run2", "modelId": "$logged2"}),
     Asked("GET", f"{V2}/logged-models/%6D$logged1_rest"),
-    Asked("GET", f"{V2}/logged-models/%256D$logged1_rest"),
+    Asked("GET", f"{V2}/logged-models/%256D$logged1_rest", accepted=_NO_ID),
     Asked("GET", f"{V3}/traces/%74r$trace1_rest"),
     Asked("GET", f"{V3}/traces/%2574r$trace1_rest", accepted=_NO_ID),
     Asked("GET", f"{V2}-artifacts/artifacts/%2E/$experiment1/$run1/artifacts/x", accepted=_STEP),
@@ -244,8 +247,8 @@ MISSING = [
     Asked("POST", f"{V3}/datasets/search", {}),
     Asked("POST", f"{V3}/datasets/create", {"name": "$unique"}),
     Asked("GET", f"{V3}/scorers/online-configs", {"scorer_ids": "nothing"}, accepted=_NO_SCORER),
-    Asked("GET", f"{V2}-artifacts/artifacts", {"path": ""}),
-    Asked("GET", f"{V2}-artifacts/artifacts/elsewhere/x"),
+    Asked("GET", f"{V2}-artifacts/artifacts", {"path": ""}, accepted=_NOBODYS),
+    Asked("GET", f"{V2}-artifacts/artifacts/elsewhere/x", accepted=_NOBODYS),
     Asked("POST", f"{V2}/registered-models/create", {"name": "$unique"}),
     Asked("POST", f"{V2}/experiments/create", {"name": "$unique"}),
     Asked("POST", f"{V2}/traces", {"experiment_id": "$experiment3", "timestamp_ms": 1}),
