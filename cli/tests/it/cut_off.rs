@@ -1,0 +1,127 @@
+//! A process that is cut off while it takes something away from a user: nothing is granted at any moment that was not before, and when it is
+//! said again, it holds.
+
+use clock::Simulation;
+use mlflow_api::auth::Level;
+use serde_json::{Value, json};
+
+use crate::people::{Client, PASSWORD, Server, process};
+use crate::site::TABLE;
+
+/// What is taken away: how it is said, and how it was granted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Taken {
+    Grant,
+    RolesGrant,
+    Role,
+    AllOfRole,
+    Password,
+    User,
+}
+
+const ALL: [Taken; 6] =
+    [Taken::Grant, Taken::RolesGrant, Taken::Role, Taken::AllOfRole, Taken::Password, Taken::User];
+
+struct Said {
+    method: &'static str,
+    path: &'static str,
+    body: Value,
+}
+
+impl Said {
+    async fn by(&self, client: &Client) -> u16 {
+        client.at(self.method, self.path, &self.body).await.status
+    }
+}
+
+/// A new user who may read an experiment, and what takes that away.
+async fn granted(server: &Server, user: &'static str, experiment: &str, taken: Taken) -> (Client, Said) {
+    let client = server.user(user).await;
+    let named = json!({ "username": user });
+    if matches!(taken, Taken::Grant | Taken::Password | Taken::User) {
+        server.grant(&client, "experiment", experiment, "READ").await;
+        // Something else beside it, which is to be taken away with the user.
+        server.grant(&client, "run", "*", "EDIT").await;
+        let of_experiment = json!({ "username": user, "resource_type": "experiment", "resource_id": experiment });
+        let other = json!({ "username": user, "password": "another horse battery" });
+        let said = match taken {
+            Taken::Grant => {
+                Said { method: "POST", path: "/api/3.0/mlflow/users/permissions/revoke", body: of_experiment }
+            }
+            Taken::Password => Said { method: "PATCH", path: "/api/2.0/mlflow/users/update-password", body: other },
+            _ => Said { method: "DELETE", path: "/api/2.0/mlflow/users/delete", body: named },
+        };
+        return (client, said);
+    }
+    let role = server.admin.v3("POST", "roles/create", json!({ "name": user, "workspace": "default" })).await.ok();
+    let role = &role["role"]["id"];
+    let of_role = json!({
+        "role_id": role, "resource_type": "experiment", "resource_pattern": experiment, "permission": "READ",
+    });
+    let grant = server.admin.v3("POST", "roles/permissions/add", of_role).await.ok();
+    let grant = json!({ "role_permission_id": grant["role_permission"]["id"] });
+    let assigned = json!({ "username": user, "role_id": role });
+    server.admin.v3("POST", "roles/assign", assigned.clone()).await.ok();
+    let said = match taken {
+        Taken::RolesGrant => {
+            Said { method: "DELETE", path: "/api/3.0/mlflow/roles/permissions/remove", body: grant }
+        }
+        Taken::Role => Said { method: "DELETE", path: "/api/3.0/mlflow/roles/unassign", body: assigned },
+        _ => Said { method: "DELETE", path: "/api/3.0/mlflow/roles/delete", body: json!({ "role_id": role }) },
+    };
+    (client, said)
+}
+
+#[tokio::test]
+async fn what_is_cut_off_takes_away_no_less_when_it_is_said_again() {
+    let clock = Simulation::begin();
+    tokio::select! { () = Box::pin(each_is_cut_off()) => {}, () = clock.drive() => {} }
+}
+
+async fn each_is_cut_off() {
+    let server = Server::new(Level::NoPermissions).await;
+    let (own, other) = (server.admin.experiment("own").await, server.admin.experiment("other").await);
+    let faulty = server.site.faulty();
+    let api = process(&faulty, &faulty.beside(format!("{TABLE}-access")), Level::NoPermissions).await;
+    let cut_off = Client { api, ..server.admin.clone() };
+    let mut cuts = 0;
+    for taken in ALL {
+        for at in 1.. {
+            let user: &'static str = format!("{taken:?}{at}").to_lowercase().leak();
+            let (client, said) = granted(&server, user, &own, taken).await;
+            let there = server.elsewhere(&client, Level::NoPermissions).await;
+            assert_eq!((there.reads(&own).await, there.reads(&other).await), (200, 403), "{user}");
+            server.site.faults.reset_calls();
+            server.site.faults.cut_off_at(at);
+            let answer = said.by(&cut_off).await;
+            server.site.faults.work_again();
+            let calls: u64 = server.site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+            clock::sleep(permissions::LEASE).await;
+            // As before, or as it is to be; and what it changes to grants nothing more.
+            let meanwhile = (there.reads(&own).await, there.reads(&other).await);
+            assert!(matches!(meanwhile, (200, 403) | (403, 403) | (401, 401)), "{user}: {meanwhile:?}");
+            let anew = Client { password: "another horse battery", ..there.clone() };
+            assert_ne!(anew.reads(&other).await, 200, "{user}");
+            let is_over = calls < at;
+            assert_eq!(is_over, answer == 200, "{user}: {answer}, {calls} calls");
+            if !is_over {
+                cuts += 1;
+                // What is gone already, was taken away.
+                let again = said.by(&server.admin).await;
+                assert!([200, 404].contains(&again), "{user}: {again}");
+            }
+            let status = if matches!(taken, Taken::Password | Taken::User) { 401 } else { 403 };
+            assert_eq!((there.reads(&own).await, client.reads(&own).await), (status, status), "{user}");
+            if taken == Taken::User {
+                // Whoever has the name next, has nothing of it.
+                assert_eq!(server.user(user).await.reads(&own).await, 403, "{user}");
+                let found = Client { password: PASSWORD, ..client.clone() }.permissions().await;
+                assert_eq!(found, Vec::new(), "{user}");
+            }
+            if is_over {
+                break;
+            }
+        }
+    }
+    assert!(cuts > 12, "{cuts}");
+}
