@@ -35,9 +35,10 @@ class Asked(NamedTuple):
 
 #: MLflow's checks look for fewer spellings than what they guard, and refuse the others to all but administrators.
 _UNSEEN = {(400, 403): "MLflow refuses the spelling to users; ours reads it, and asks whether they may"}
-_STEP = dict.fromkeys([(403, 404), (404, 403)], "MLflow sees no experiment behind a step; ours decides by where the path leads")
+_STEP = dict.fromkeys([(403, 404), (404, 403), (200, 403)], "MLflow sees no experiment behind a step; ours decides by where the path leads")
 #: Files of no experiment are the administrators'.
 _NOBODYS = dict.fromkeys([(200, 403), (404, 403)], "MLflow gives everybody the default permission there")
+_SPACE = {(200, 403): "MLflow asks for the experiment of that text, finds no grant, and takes the default permission"}
 _NO_ID = {(403, 404): "nothing can have such an id, so ours says that to everybody"}
 _NAMED = {(200, 403): "MLflow does not ask for experiments that the dataset is not in"}
 _NO_SCORER = {(200, 403): "MLflow tells an id that no scorer has from one that may not be read; ours does not"}
@@ -199,7 +200,7 @@ SPELLED = [
     Asked("GET", f"{V2}/runs/get?run_id=$run1", {"run_id": "$run2"}, sent="body"),
     Asked("GET", f"{V2}/runs/get", {"run_id": "$run1"}, sent="body", accepted=_UNSEEN),
     Asked("GET", f"{V2}/experiments/get", {"experimentId": "$experiment1"}),
-    Asked("GET", f"{V2}/experiments/get", {"experiment_id": " $experiment1"}),
+    Asked("GET", f"{V2}/experiments/get", {"experiment_id": " $experiment1"}, accepted=_SPACE),
     Asked("POST", f"{V2}/runs/create", {"experimentId": "$experiment1"}, accepted=_UNSEEN),
     Asked("POST", f"{V2}/runs/set-tag", {"runId": "$run1", "key": "k", "value": "v"}),
     Asked("POST", f"{V2}/runs/set-tag", {"run_id": "$run1", "run_uuid": "$run2", "key": "k", "value": "v"}),

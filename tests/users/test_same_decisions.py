@@ -122,7 +122,7 @@ def _shown_of_experiment(number: int) -> list[tuple[str, str, dict[str, Any], li
 def _shown_of_model(name: str) -> list[tuple[str, str, dict[str, Any], list[tuple[Any, ...]]]]:
     latest = ("registered_model", "latest_versions")
     return [
-        ("GET", f"{V2}/registered-models/get", {"name": name}, [latest, (*latest, 0, "run_id")]),
+        ("GET", f"{V2}/registered-models/get", {"name": name}, [latest, (*latest, "*", "run_id")]),
         ("GET", f"{V2}/model-versions/get", {"name": name, "version": "1"}, [("model_version", "run_id")]),
     ]
 
@@ -144,7 +144,7 @@ _SEARCH = """{
 _SHOWN = [
     *(request for number in (1, 2) for request in _shown_of_experiment(number)),
     *(request for name in ("model1", "prompt1") for request in _shown_of_model(name)),
-    ("GET", f"{V2}/registered-models/search", {"filter": "name = 'model1'"}, [("registered_models", 0, "latest_versions", 0, "run_id")]),
+    ("GET", f"{V2}/registered-models/search", {"filter": "name = 'model1'"}, [("registered_models", 0, "latest_versions", "*", "run_id")]),
     ("GET", f"{V2}/model-versions/search", {"filter": "name = 'model1'"}, [("model_versions", 0, "run_id")]),
     ("GET", f"{V2}/model-versions/search", {"filter": "run_id = '$run1'"}, [("model_versions", 0)]),
     ("GET", f"{V3}/scorers/list", {"experiment_id": "$experiment1"}, [("scorers", 0)]),
@@ -155,7 +155,10 @@ _SHOWN = [
 
 
 def _has(body: Any, parts: tuple[Any, ...]) -> bool:
-    for part in parts:
+    """Whether there is something behind these keys and positions, `*` being any position: the order of latest versions is nobody's."""
+    for index, part in enumerate(parts):
+        if part == "*":
+            return isinstance(body, list) and any(_has(item, parts[index + 1 :]) for item in body)
         try:
             body = body[part]
         except (KeyError, IndexError, TypeError):
@@ -255,7 +258,7 @@ def test_many_decisions(default_permission: str, tmp_path_factory: pytest.TempPa
     with both(tmp_path_factory.mktemp(default_permission), default_permission) as pair:
         for server in pair:
             furnish(server)
-        different = _decisions(pair, seed=2, users=40, requests=60)
+        different = _decisions(pair, seed=2, users=40, requests=30)
     assert not different, f"{len(different)}:\n" + "\n".join(different)
 
 
