@@ -19,8 +19,7 @@ enum Taken {
     User,
 }
 
-const ALL: [Taken; 6] =
-    [Taken::Grant, Taken::RolesGrant, Taken::Role, Taken::AllOfRole, Taken::Password, Taken::User];
+const ALL: [Taken; 6] = [Taken::Grant, Taken::RolesGrant, Taken::Role, Taken::AllOfRole, Taken::Password, Taken::User];
 
 struct Said {
     method: &'static str,
@@ -63,9 +62,7 @@ async fn granted(server: &Server, user: &'static str, experiment: &str, taken: T
     let assigned = json!({ "username": user, "role_id": role });
     server.admin.v3("POST", "roles/assign", assigned.clone()).await.ok();
     let said = match taken {
-        Taken::RolesGrant => {
-            Said { method: "DELETE", path: "/api/3.0/mlflow/roles/permissions/remove", body: grant }
-        }
+        Taken::RolesGrant => Said { method: "DELETE", path: "/api/3.0/mlflow/roles/permissions/remove", body: grant },
         Taken::Role => Said { method: "DELETE", path: "/api/3.0/mlflow/roles/unassign", body: assigned },
         _ => Said { method: "DELETE", path: "/api/3.0/mlflow/roles/delete", body: json!({ "role_id": role }) },
     };
