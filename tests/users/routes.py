@@ -41,6 +41,7 @@ _NOBODYS = dict.fromkeys([(200, 403), (404, 403)], "MLflow gives everybody the d
 _SPACE = {(200, 403): "MLflow asks for the experiment of that text, finds no grant, and takes the default permission"}
 _NO_ID = {(403, 404): "nothing can have such an id, so ours says that to everybody"}
 _NAMED = {(200, 403): "MLflow does not ask for experiments that the dataset is not in"}
+_PROMPT = dict.fromkeys([(403, 501), (500, 403)], "MLflow asks for a registered model here, although it is a prompt; ours asks for what it is")
 _NO_SCORER = {(200, 403): "MLflow tells an id that no scorer has from one that may not be read; ours does not"}
 
 
@@ -183,7 +184,7 @@ def of_model(name: str) -> list[Asked]:
         Asked("POST", f"{V2}/model-versions/create", {"name": name, "source": "s3://bucket/x", "run_id": "$run2"}),
         Asked("POST", f"{V2}/model-versions/create", {"name": name, "source": "s3://bucket/x", "model_id": "$logged2"}),
         Asked("GET", f"{V2}/model-versions/get-download-uri", version),
-        Asked("GET", "/model-versions/get-artifact", {**version, "path": "x"}),
+        Asked("GET", "/model-versions/get-artifact", {**version, "path": "x"}, accepted=_PROMPT if name == "prompt1" else {}),
         Asked("PATCH", f"{V2}/model-versions/update", {**version, "description": "d"}),
         Asked("POST", f"{V2}/model-versions/transition-stage", {**version, "stage": "Staging", "archive_existing_versions": False}),
         Asked("DELETE", f"{V2}/model-versions/delete", {"name": name, "version": "999"}),

@@ -8,6 +8,7 @@ use axum::Router;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::Surroundings;
+use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use key_schema::attributes::COUNT;
 use key_schema::rows;
@@ -58,7 +59,8 @@ async fn what_may_not_be_read_is_as_if_it_were_not() {
     let before = full.dump().await;
     let partitions: BTreeSet<_> = full.items().await.iter().map(|item| key_of(item).pk).collect();
 
-    let credentials = format!("Basic {}", STANDARD.encode(format!("{STRANGER}:{PASSWORD}"))).parse().unwrap();
+    let credentials: HeaderValue =
+        format!("Basic {}", STANDARD.encode(format!("{STRANGER}:{PASSWORD}"))).parse().unwrap();
     let mut sent = std::mem::take(&mut *sent.lock().unwrap());
     let mut told = Vec::new();
     let mut asked = 0;
@@ -69,7 +71,7 @@ async fn what_may_not_be_read_is_as_if_it_were_not() {
         if ["/users/", "/roles/", "/signup", "/workspaces"].into_iter().chain(TELLING).any(is_of) {
             continue;
         }
-        parts.headers.insert(AUTHORIZATION, std::clone::Clone::clone(&credentials));
+        parts.headers.insert(AUTHORIZATION, credentials.clone());
         asked += 1;
         let (status, found) = answer(&routers[0], parts, body).await;
         let (expected, other) = answer(&routers[1], parts, body).await;
