@@ -1,9 +1,9 @@
 //! The list of all domains: one row each.
 //!
-//! The local server mounts them from here, GraphQL's inner calls included. The API, the functions, the log groups and
-//! the alarms of `template.yaml`, the router of `cargo lambda watch`, the pages `docs/coverage.md`, `docs/limits.md`
-//! and `docs/access.md`, and the walks of the tests over all routes follow from it. `docs/adding.md` says how to add
-//! one.
+//! From it follow the local server with GraphQL's inner calls, and the API, the functions, the log
+//! groups and the alarms of `template.yaml`. So do the router of `cargo lambda watch`, the pages
+//! `docs/coverage.md`, `docs/limits.md` and `docs/access.md`, and the walks of the tests over all
+//! routes. `docs/adding.md` says how to add a domain.
 
 use domain::{Domain, Function};
 

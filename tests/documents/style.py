@@ -40,7 +40,11 @@ def count(name: str, text: str) -> Count:
 
 
 def _is_prose(name: str, line: str) -> bool:
-    return bool(_COMMENT.match(line)) if name.endswith(".rs") else not line.lstrip().startswith(("|", "#", "!["))
+    comment = _COMMENT.match(line)
+    if name.endswith(".rs") and not comment:
+        return False
+    text = line[comment.end() :] if comment and name.endswith(".rs") else line
+    return not text.lstrip().startswith(("|", "# ", "## ", "### ", "!["))
 
 
 def _is_too_long(line: str) -> bool:

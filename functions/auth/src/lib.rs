@@ -1,8 +1,13 @@
-//! The auth function: users, roles, and what they are granted, as `mlflow server --app-name basic-auth` has them; and pages on which one
-//! signs in and makes tokens.
+//! The auth function: users, roles, grants and workspaces, as `mlflow server --app-name basic-auth`
+//! has them. It also serves pages to sign in and to make tokens.
 //!
-//! [`routes`] and [`workspace_routes`] are its whole API on one page. It is the only function that writes the table of access. Where nobody
-//! signs in, the rows of users are not there, as in a server without basic authentication.
+//! [`routes`] and [`workspace_routes`] are its whole API on one page. It is the only function that
+//! writes the table of access. If nobody signs in, the rows of users are missing, as in a server
+//! without basic authentication.
+//!
+//! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` are endpoints, `signin.rs`, `tokens.rs`
+//! and `form.rs` pages. `settled.rs` answers each change when it holds in every process. See
+//! `docs/adr/0049-users.md`, `docs/adr/0050-sessions-and-tokens.md` and `docs/security.md`.
 
 mod audit;
 mod form;

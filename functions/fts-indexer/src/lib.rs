@@ -1,12 +1,29 @@
-//! The indexer: consumes the table's stream and keeps what searches read, beside the entities, up to date.
+//! The indexer: consumes the table's stream and keeps the data that searches read up to date.
 //!
-//! A record of the stream only says *which* entity has changed. The indexer reads the entity as it is now, makes its copy,
-//! and puts and deletes what the lists of the index have too little and too much of. So several changes of one entity in a
-//! batch are one, the order of records does not matter, and a batch that comes twice finds nothing left to do.
+//! A record of the stream only says *which* entity has changed. The indexer reads the entity as it
+//! is now, writes its copy, and puts and deletes entries of the index. So several changes of one
+//! entity in a batch are one, and the order of records does not matter. A batch that comes twice
+//! finds nothing left to do.
 //!
-//! [`batch`] sorts the records by entity, [`schedule`] says which runs are to be indexed now, [`run`] indexes them, [`ticks`] looks
-//! after those that were put off, [`pack`] packs their metrics, [`portion`] says how much at a time, [`traces`] packs traces, [`usage`] counts for workspaces, [`removal`] clears up after entities that are gone, [`entries`] says in which lists of the index a
-//! run stands, [`directory`] which lists there are, [`rebuild`] has everything indexed anew.
+//! `docs/stream.md` tells how records arrive, `docs/run-metrics.md` how points are packed,
+//! `docs/run-index.md` how runs are indexed, `docs/traces-at-rest.md` how traces are packed.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`batch`] | sorts the records by entity |
+//! | [`schedule`] | says which runs are indexed now |
+//! | [`ticks`] | looks at postponed runs and partitions |
+//! | [`run`], [`entries`], [`directory`] | index a run: its copy, its entries, the directory of lists |
+//! | [`pack`], [`sealing`], [`charts`], [`portion`] | pack a run's metrics |
+//! | [`traces`] | packs traces |
+//! | [`usage`] | counts for workspaces |
+//! | [`removal`] | clears up after entities that are gone |
+//! | [`rebuild`] | `reindex`: has everything indexed again |
+//! | [`attempts`] | gives up records that keep failing |
+//!
+//! Only links of traces that have not come have a time to live. `removal` clears up everything
+//! else: runs, logged models and experiments that were removed for good, and evaluation datasets
+//! that a client deleted.
 
 mod attempts;
 mod batch;

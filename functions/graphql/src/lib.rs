@@ -1,7 +1,14 @@
-//! The GraphQL function: the answers of other functions' endpoints, as far as a query asks for them.
+//! The GraphQL function: the answers of other functions' endpoints, as far as a query asks for
+//! them.
 //!
-//! `schema.graphql` is the whole schema on one page, [`roots`](mod@roots) says which endpoint answers each of its roots. It has no way to the
-//! table of its own: it calls those endpoints, for the same caller, with the same needs.
+//! `schema.graphql` is the whole schema on one page, [`roots`](mod@roots) says which endpoint
+//! answers each root. The function has no access to the table of its own. It calls those endpoints
+//! for the same caller, with the same needs.
+//!
+//! `POST /graphql` → `query.rs` parses and validates on a thread for blocking work, 16 queries of a
+//! process at a time. `operation.rs` checks MLflow's limits. `root.rs` has the roots, and
+//! `object.rs` the objects that they answer. `requests.rs` calls the endpoint that `roots.rs`
+//! names, through `service::Calls`. Caller and needs are those of REST.
 
 mod limits;
 mod object;

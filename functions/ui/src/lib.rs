@@ -1,8 +1,9 @@
 //! MLflow's user interface: the files of a build, served from a directory.
 //!
-//! The build comes out of the `mlflow` wheel as it is (`tools/fetch_ui.py`), each large file with a copy that is compressed beside it. It
-//! needs two kinds of paths, `/` and `/static-files/…`; all its addresses are relative, and what follows the `#` in the browser's
-//! address never gets here. What it asks the API for is in `docs/ui.md`.
+//! The build is that of the `mlflow` wheel (`tools/fetch_ui.py`). Each large file has a compressed
+//! copy next to it. It needs two kinds of paths, `/` and `/static-files/…`. All its addresses are
+//! relative, and the part of an address after `#` never gets here. `docs/ui.md` has what it asks
+//! the API for.
 
 mod absent;
 mod headers;

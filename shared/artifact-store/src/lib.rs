@@ -1,6 +1,10 @@
-//! Where artifacts are kept. [`Artifacts`] says which place a location leads to, a [`Place`] lists, sends, takes and deletes what is
-//! below an [`ArtifactPath`]. There are two kinds of places, a directory of this machine and what is below a prefix of a bucket; what lies
-//! elsewhere is read and written by clients themselves.
+//! Where artifacts are kept. [`Artifacts`] says which place a location leads to. A [`Place`] lists,
+//! sends, takes and deletes files below an [`ArtifactPath`].
+//!
+//! There are two kinds of places: a directory of this machine, walked without following links, and
+//! a prefix of a bucket. Clients read and write all other locations themselves. A method that a
+//! directory cannot offer has MLflow's refusal as its default, because MLflow's client looks for
+//! these words.
 
 mod artifacts;
 mod aside;

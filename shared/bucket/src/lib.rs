@@ -1,7 +1,9 @@
-//! One bucket of S3, or of another store with S3's protocol: the requests that artifacts need, and presigned URLs.
+//! One bucket of S3, or of another store with S3's protocol: the requests that artifacts need, and
+//! presigned URLs.
 //!
-//! Every request may be repeated, so all of them are: after throttling, after a failure of the server, and after an answer that was lost.
-//! [`Bucket`] has a method for each, a URL with a signature in it needs no request.
+//! Every request may be repeated, so all of them are: after throttling, after a failure of the
+//! server, and after a lost answer. [`Bucket`] has a method for each. A presigned URL needs no
+//! request.
 
 mod address;
 mod bucket;

@@ -1,6 +1,7 @@
 //! What time it is, how long ago something was, waiting, and computing that takes long.
 //!
-//! A model of a load has a clock of its own for its thread: [`Simulation`]. Everybody else has the clocks of the machine.
+//! A model of a load has a clock of its own for its thread: [`Simulation`]. All other code has the
+//! clocks of the machine.
 
 mod simulation;
 

@@ -1,10 +1,12 @@
-//! Long contents: compressed in an item or, where they are too big for it, in parts beside it.
+//! Long contents: compressed in an item or, if they are too big for it, in parts next to it.
 //!
-//! A crate of its own, because several domains keep long texts: datasets of runs, records and schemas of evaluation datasets,
-//! scorers. How texts are compressed and cut is a matter of `entities::content`; the keys of parts are the caller's.
+//! A crate of its own, because several domains keep long texts: datasets of runs, records and
+//! schemas of evaluation datasets, scorers. `entities::content` compresses and cuts texts. The keys
+//! of parts are the caller's.
 //!
-//! Parts are named by a hash of the content and of what it belongs to. So they may be written again, and are never changed. Where
-//! the content may be replaced or deleted, its parts are of one packing only: see [`pack_once`].
+//! Parts are named by a hash of the content and of the entity that it belongs to. So they may be
+//! written again, and are never changed. If the content may be replaced or deleted, its parts are
+//! of one packing only: see [`pack_once`].
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;

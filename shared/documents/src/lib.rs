@@ -1,11 +1,13 @@
-//! Documents: items that hold their params and tags in maps of their own, and let rows take what is too big.
+//! Documents: items that hold their params and tags in maps of their own, and have rows for values
+//! that are too big.
 //!
-//! A value of more than [`INLINE_VALUE`] bytes gets a row of its own. So does a new key once the document is **full**, which it
-//! then stays. An entry in the document always counts for more than a row of the same key. A document says whether it
-//! may have rows, so one that has none is read and written alone.
+//! A value of more than [`INLINE_VALUE`] bytes gets a row of its own. So does a new key once the
+//! document is **full**, which it then stays. An entry in the document always wins over a row of
+//! the same key. A document says whether it may have rows, so a document without rows is read and
+//! written alone.
 //!
-//! Writing is optimistic: the update is sent as if nothing stood in its way, with conditions; a refusal brings the document as
-//! it is, and the next attempt is planned from that.
+//! Writing is optimistic: the update is sent with conditions, as if nothing could go wrong. A
+//! refusal brings the document as it is, and the next attempt is planned from that.
 
 mod change;
 mod creation;

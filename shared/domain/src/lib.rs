@@ -1,9 +1,23 @@
 //! What a domain is: one function of the stack, its routes, and how a process mounts them.
 //!
-//! Each function crate says so once, in a constant [`Domain`]. The crate `domains` has the list of all of them; the
-//! local server, the template, the pages of the documentation and the walks of the tests follow from that list.
-//! A Lambda mounts one domain ([`lambda::run`]), the local server mounts all ([`mount`]); the code of a domain
-//! cannot tell which.
+//! Each function crate has a constant [`Domain`]. The crate `domains` lists all of them. The local
+//! server, the template, the generated pages and the walks of the tests over all routes follow from
+//! that list. A Lambda mounts one domain ([`lambda::run`]), the local server mounts all
+//! ([`mount`]). The code of a domain cannot tell the difference.
+//!
+//! A cold start reads the environment, makes the store, and looks at the layout of the table
+//! (`shared/entities/src/layout.rs`). It refuses a table that another version keyed differently. So
+//! a connection to DynamoDB is open before the first call. Only the cold start of tracking writes:
+//! in an empty table the default experiment, and with it the number of the layout.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `ACCESS_MODE` | `none`; `basic` for users; `both` for the two APIs. Without it, no function starts |
+//! | `ACCESS_TABLE_NAME`, `DEFAULT_PERMISSION`, `SIGNED_USER` | with users: their table, the level of callers without a grant, the user of a principal of AWS that nobody mapped |
+//! | `WORKSPACES` | `on` or `off` |
+//! | `TABLE_NAME` | the table |
+//! | `ARTIFACT_ROOT` | where new experiments keep artifacts |
+//! | `ARTIFACTS_DESTINATION` | where the server keeps files of `mlflow-artifacts:/` |
 
 mod api;
 mod function;

@@ -1,10 +1,11 @@
 //! DynamoDB in the same process, for laptops and tests.
 //!
-//! [`Engine`] holds a dynoxide database (DynamoDB's operations over SQLite) in a directory or in memory. The rest of the
-//! project meets it as an ordinary [`Client`](aws_sdk_dynamodb::Client): [`Engine::client`] calls it without a socket,
-//! [`Engine::serve`] puts it on a loopback port, for who has its access key. [`faults`] adds what the engine by itself never
-//! does when it is asked to: throttles, conflicts, lost answers, stale indexes. [`limits`] adds what DynamoDB does by itself and the engine
-//! does not: the throughput of a partition.
+//! [`Engine`] holds a dynoxide database (DynamoDB's operations over SQLite) in a directory or in
+//! memory. The rest of the project meets it as an ordinary [`Client`](aws_sdk_dynamodb::Client).
+//! [`Engine::client`] calls it without a socket. [`Engine::serve`] puts it on a loopback port, for
+//! callers with its access key. [`faults`] adds failures on request: throttling, conflicts, lost
+//! answers, stale indexes. [`limits`] adds a limit that DynamoDB has and the engine does not: the
+//! throughput of a partition.
 //!
 //! No deployed function depends on this crate.
 

@@ -1,7 +1,8 @@
 //! What the items of the table hold, and how entities are read from them.
 //!
-//! Functions that keep entities write these items; the indexer reads them, and leaves copies that searches read. So the ways
-//! to read them stand here, once. Keys and the names of attributes are `key-schema`'s matter, requests the matter of `table`.
+//! Functions that keep entities write these items. The indexer reads them, and writes copies that
+//! searches read. So the code that reads them is here, once. Keys and the names of attributes are
+//! in `key-schema`, requests in `table`.
 
 mod awaited_trace;
 pub mod chart;

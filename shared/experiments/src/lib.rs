@@ -1,16 +1,19 @@
-//! Experiments as every domain needs them: whether one is there and active, whether a run of it may be written to, and how long its traces are kept.
+//! Experiments as every domain needs them. The crate says whether one exists and is active, whether
+//! a run of it may be written to, and how long its traces are kept.
 //!
-//! A crate of its own, because several functions write what belongs to experiments, and functions do not share code otherwise.
+//! A crate of its own, because several functions write data of experiments, and functions do not
+//! share code otherwise.
 //!
-//! Deleting or restoring an experiment with any number of runs changes one item, the experiment's, and raises its **stage
-//! version**. A run's item says only what happened to the run alone, and at which version; an older version has been
-//! overruled by the experiment since. So a run's stage is a function of two items, and every write to a run has to know
-//! the experiment's.
+//! Deleting or restoring an experiment with any number of runs changes one item, the experiment's,
+//! and raises its **stage version**. A run's item says only what happened to the run alone, and at
+//! which version. The experiment has overruled an older version since. So a run's stage is a
+//! function of two items, and every write to a run has to know the experiment's.
 //!
-//! Reading it each time would double the requests of the most frequent call, `log-metric`. Instead a process may rely on
-//! "active, version n" for the length of a **lease** after it began to read it, and whoever deletes an experiment answers only
-//! when all leases from before must have run out. So a call that begins after the deletion was answered sees it, in
-//! whichever process. `docs/adr/0004-leases.md` has the reasoning.
+//! Reading it each time would double the requests of the most frequent call, `log-metric`. Instead
+//! a process may rely on "active, version n" for the length of a **lease** after it began to read
+//! it. A deletion of an experiment is answered only when all older leases have run out. So a call
+//! that begins after that answer sees the deletion, in every process. `docs/adr/0004-leases.md` has
+//! the reasoning.
 
 mod kept_traces;
 mod trace_setting;

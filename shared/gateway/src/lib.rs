@@ -1,4 +1,5 @@
-//! What API Gateway says about who sent a request: it stands in the event, and in no header that a client could write.
+//! What API Gateway says about the sender of a request. It is in the event, and in no header that a
+//! client could write.
 
 use access::{Entry, GatewayIdentity};
 use axum::Router;

@@ -1,8 +1,13 @@
 //! Every key and index of the tables, nothing else: no I/O, no AWS.
 //!
-//! [`rows`] is the whole table of data on one page, [`index`] its secondary indexes; [`access_rows`] is the table of access. A row's `key` builds the key, its `parse` reads
-//! one back, its `all` is the range that a query asks for; [`ranges`] has those that are no plain prefix. `docs/table.md` and the table in `template.yaml` are
-//! generated from here ([`document`], [`definition`]).
+//! [`rows`] is the whole table of data on one page, [`index`] its secondary indexes.
+//! [`access_rows`] is the table of access. A row's `key` builds the key, its `parse` reads one, its
+//! `all` is the range that a query asks for. [`ranges`] has ranges that are no plain prefix.
+//! `segment.rs` and `text.rs` have the parts that keys are made of, here called segments.
+//! `docs/table.md` and the table in `template.yaml` are generated from here ([`document`],
+//! [`definition`]).
+//!
+//! Only `ModelKey::of` makes the key of a registered model from its name.
 
 #[macro_use]
 mod macros;

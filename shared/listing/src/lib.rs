@@ -1,14 +1,17 @@
 //! What lists and searches of every domain share.
 //!
-//! A crate of its own, because each function searches its own entities, in the same table and over the same indexes. What a search
-//! means and how it is planned is `search`'s matter, which does no I/O; here is what reads the table for it.
+//! A crate of its own, because each function searches its own entities, in the same table and over
+//! the same indexes. The crate `search` says what a search means and how it is planned, without
+//! I/O. This crate reads the table for it.
 //!
-//! Every page ends by three measures, whichever comes first: the entities that were asked for, the bytes of the answer ([`Page`]), and
-//! the bytes that were read for it ([`Reading`]). Where all entities have to be looked at, [`Top`] keeps those of the page.
+//! A page ends by the first of three measures. They are the number of entities, the bytes of the
+//! answer ([`Page`]), and the bytes that were read ([`Reading`]). If all entities have to be looked
+//! at, [`Top`] keeps those of the page.
 //!
-//! A kind of entity says where its lists are ([`Lists`]). Everything else is the same for all kinds: a [`Cursor`] reads a list,
-//! a [`Join`] several at once, a [`Walker`] those that are in the order of a search one after another, [`in_all`] the keys of
-//! some whole. What they yield are [`Candidate`]s, which are then read and checked.
+//! A kind of entity says where its lists are ([`Lists`]). Everything else is the same for all
+//! kinds: a [`Cursor`] reads a list, a [`Join`] several side by side. A [`Walker`] reads lists in
+//! the order of a search one after another, and [`in_all`] reads the keys of some lists whole. They
+//! yield [`Candidate`]s, which are then read and checked.
 
 mod candidate;
 mod candidates;

@@ -1,9 +1,12 @@
-//! What protects a server on somebody's own machine from the pages in their browser.
+//! Protects a server on somebody's own machine from the pages in their browser.
 //!
-//! A page from elsewhere may send requests to 127.0.0.1. Under a name of its own that resolves there (DNS rebinding) it could
-//! read the answers: so the `Host` must be a name of this server. And it may neither change anything nor cause work: so a
-//! request must come from a page of this server, or from no page. Browsers say where a request comes from in `Origin`,
-//! `Sec-Fetch-Site` or `Referer`; MLflow's client and the AWS SDKs send none of them.
+//! A page from elsewhere may send requests to 127.0.0.1. With a name of its own that resolves there
+//! (DNS rebinding) it could read the answers. So the `Host` must be a name of this server. It must
+//! not change anything or cause work either: so a request must come from a page of this server, or
+//! from no page. Browsers say in `Origin`, `Sec-Fetch-Site` or `Referer` where a request comes
+//! from. MLflow's client and the AWS SDKs send none of them.
+//!
+//! `unread.rs` ends no connection without an answer.
 
 mod names;
 mod unread;

@@ -1,7 +1,10 @@
 //! The shape of MLflow's REST API: request messages, response types, error codes, ids, limits.
 //!
-//! Nothing here does I/O or knows the table. Where MLflow's behaviour surprises, the surprise is deliberate: stock clients and
-//! their tests rely on it, and a comparison with the real server pins it.
+//! Nothing here does I/O or knows the table. A message is declared once, with `messages!` in
+//! `requests/`: its fields, their types, and MLflow's checks in MLflow's order. An `Error` has two
+//! texts: the message for the client and the cause for the log. If MLflow's behaviour surprises,
+//! the surprise is deliberate: stock clients and their tests rely on it, and a comparison with the
+//! real server pins it.
 
 pub mod answer_size;
 pub mod artifact_path;

@@ -1,8 +1,13 @@
-//! Who users are, what they are granted, and what follows from that: MLflow's basic authentication (`mlflow/server/auth`).
+//! Who users are, what they are granted, and what follows from that: MLflow's basic authentication
+//! (`mlflow/server/auth`).
 //!
-//! [`Basic`] is the authorizer. It finds a user by a name and a password ([`Passwords`]), or by a session or a token ([`Secret`]). It reads
-//! what he is granted with the guards of his request, and decides by rules that know no table: [`rules`] says what an operation requires,
-//! [`grants`] what grants say of that.
+//! [`Basic`] is the authorizer. It finds a user by a name and a password ([`Passwords`]), or by a
+//! session or a token ([`Secret`]). It reads the user's grants together with the guards of the
+//! request, unless it read them less than 300 ms ago. It decides by rules that know no table:
+//! [`rules`] says what an operation requires, [`grants`] what grants say of that.
+//!
+//! A **known caller** is one whose credentials this process has found to be right before. A
+//! **principal** is a user or a role of AWS.
 
 mod attempts;
 mod basic;

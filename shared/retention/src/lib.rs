@@ -1,14 +1,31 @@
 //! Removing for good what was deleted: runs, logged models and experiments, with their artifacts.
+//! Also traces that are kept no longer.
 //!
-//! Each is removed in steps, and the first is a row in the partition `REMOVAL` that says so ([`claim`]). From then on it cannot be
-//! restored: restoring checks that there is no such row. What was restored before is seen when it is read behind the row, and stays. Then
-//! come the artifacts, the entity's own item, all that hangs on it, and the row last. So a removal may stop anywhere: whoever begins the
-//! next one finds the rows and goes on ([`resume`]). What hangs on an entity is cleared up by the indexer's own code, here at once; the
-//! stream has the indexer look once more, for what a late write or the indexer itself has put there meanwhile.
+//! A **removal** is a row in the partition `REMOVAL`, and the steps that follow it ([`claim`]).
+//! While it is there, the entity cannot be restored: restoring checks that there is no such row.
+//! The **policy** is the setting that says how long deleted entities are kept ([`policy`]).
 //!
-//! [`find`] says what is deleted and old enough, [`named`] checks what an operator names, [`remove`] removes it by [`runs`], [`models`] and [`experiment`],
-//! [`policy`] is the setting that says how long what was deleted is kept. Traces that are kept no longer go by [`expired`], and files of those that are
-//! gone by [`trace_files`].
+//! `mlflow-serverless gc` → `Retention::deleted`, then `Retention::remove`:
+//!
+//! 1. [`find`] lists, in each workspace, the deleted experiments. Of each other experiment it lists
+//!    the runs that were deleted on their own (LSI1) and the logged models. With an age, it reads
+//!    when. [`named`] checks ids that an operator names instead.
+//! 2. [`resume`] continues with rows in `REMOVAL` that an earlier removal left.
+//! 3. [`runs`] puts 25 rows into `REMOVAL`. Then it reads the runs and their experiment: a run that
+//!    was restored before its row stays.
+//! 4. It deletes their artifacts. A run whose artifacts stay keeps its document, and its row is
+//!    taken back.
+//! 5. One transaction deletes the documents, if they and the experiment's stage version are still
+//!    what was read.
+//! 6. The indexer's code removes copy, entries, rows and history of each run
+//!    (`Indexer::clear_up_run`). The rows in `REMOVAL` go last. The stream has the indexer look
+//!    once more, for late writes.
+//!
+//! So a removal may stop anywhere: the next one finds the rows and continues.
+//!
+//! [`models`] does the same for logged models. [`experiment`] does it with all runs, logged models
+//! and traces of an experiment, before the experiment itself. [`expired`] removes traces that are
+//! kept no longer, [`trace_files`] files of traces that are gone (`docs/traces-at-rest.md`).
 
 mod age;
 mod artifacts;

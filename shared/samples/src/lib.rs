@@ -1,8 +1,9 @@
 //! For tests: requests to every route of every domain, reads too.
 //!
-//! One list of samples per domain serves every walk over all routes: what a call needs, which partitions it touches,
-//! what it costs, what becomes of it under faults and throttling, and what it says of data that cannot be read.
-//! A sample brings what it acts on with it, so the samples of a domain need no others before them.
+//! One list of samples per domain serves every walk over all routes. The walks check what a call
+//! needs, which partitions it touches, and what it costs. They also check what becomes of it under
+//! faults and throttling, and what it says of data that cannot be read. A sample creates what it
+//! acts on, so the samples of a domain need no others before them.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

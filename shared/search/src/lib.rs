@@ -1,7 +1,7 @@
 //! MLflow's search language: filters, orderings, page tokens, and how a search is carried out.
 //!
-//! Everything here is a function of its arguments: no I/O, no table. A search goes through these steps, and mistakes in
-//! the request come to light in the order MLflow reports them:
+//! Everything here is a function of its arguments: no I/O, no table. A search goes through these
+//! steps, and mistakes in the request come to light in the order MLflow reports them:
 //!
 //! 1. [`parse_run_search`] reads filter and ordering,
 //! 2. [`Fingerprint::of_run_search`] and [`decode_page_token`] find where the page begins,
@@ -9,15 +9,18 @@
 //! 4. [`RunFilter::matches`] keeps runs, [`RunOrder::key`] sorts them,
 //! 5. [`encode_page_token`] makes the token of the next page from the key of the last run.
 //!
-//! Experiments go the same way with [`parse_experiment_search`], [`ExperimentFilter::matches`] and
-//! [`ExperimentOrder::key`], evaluation datasets with [`parse_dataset_search`], [`DatasetFilter::matches`] and
-//! [`DatasetOrder::key`]; logged models, which have a grammar of their own, with [`parse_model_filter`], [`parse_model_order`],
-//! [`ModelFilter::matches`] and [`ModelOrder::key`].
+//! A **page token** says where the next page begins. A **fingerprint** is a hash of the search that
+//! a page token belongs to. A **token** of a text is one of its trigrams, by which it is indexed.
 //!
-//! [`parse_registered_model_search`] and [`parse_version_search`] are the same for the model registry.
+//! Experiments use [`parse_experiment_search`], [`ExperimentFilter::matches`] and
+//! [`ExperimentOrder::key`]. Evaluation datasets use [`parse_dataset_search`],
+//! [`DatasetFilter::matches`] and [`DatasetOrder::key`]. Logged models have a grammar of their own,
+//! with [`parse_model_filter`], [`parse_model_order`], [`ModelFilter::matches`] and
+//! [`ModelOrder::key`]. [`parse_registered_model_search`] and [`parse_version_search`] are for the
+//! model registry. `trace/` is the grammar of traces and its evaluation.
 //!
-//! Texts are compared and sorted by their UTF-8 bytes, as SQLite does. The behaviour is that of MLflow 3.17.2 on
-//! SQLite, with the option `case_sensitive_like`.
+//! Texts are compared and sorted by their UTF-8 bytes, as SQLite does. The behaviour is that of
+//! MLflow 3.17.2 on SQLite, with the option `case_sensitive_like`.
 
 mod bounds;
 mod comparison;

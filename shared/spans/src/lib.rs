@@ -1,10 +1,14 @@
-//! Spans of traces: what exporters send, how they are kept, and what MLflow makes of them.
+//! Spans of traces: what exporters send, how spans are kept, and what MLflow makes of them.
 //!
-//! Pure: no I/O, no table. [`read`] takes the body of an OTLP request apart by trace. A [`Span`] that it makes is as MLflow's store keeps
-//! it: each attribute is a JSON text, with what MLflow adds for the conventions of other SDKs (`translate/`). [`pack`] makes bytes of
-//! them for an item of the table, [`json`] and [`artifact_json`] MLflow's answers, [`summarize`] what spans say about their trace.
+//! Pure: no I/O, no table. [`read`] splits the body of an OTLP request by trace (`otlp/`). It makes
+//! [`Span`]s as MLflow's store keeps them (`keep.rs`): each attribute is a JSON text. MLflow adds
+//! attributes for the conventions of other SDKs, and so does `translate/`. [`pack`] makes bytes of
+//! them for an item of the table. [`json`] and [`artifact_json`] make MLflow's answers.
+//! [`summarize`] makes what spans say about their trace, with tokens and their cost (`summary.rs`,
+//! `usage.rs`).
 //!
-//! What clients send is bounded by the size of a body after decompression, and nesting by the parsers; nothing here recurses deeper.
+//! The size of a body after decompression bounds what clients send, and the parsers bound nesting.
+//! Nothing here recurses deeper.
 
 mod answers;
 mod attributes;

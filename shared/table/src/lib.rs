@@ -1,8 +1,13 @@
 //! Typed access to the DynamoDB table: the only crate that calls DynamoDB.
 //!
-//! What a caller can ask is [`Table`]'s methods: get, put, update, query, batches, transactions. There is no scan. Throttling,
-//! transaction conflicts, lost answers and unprocessed parts of batches are dealt with in here; what is left for a caller to
-//! decide on is one enum, [`Failure`]. A [`Meter`] counts requests and capacity units.
+//! A caller has [`Table`]'s methods: get, put, update, query, batches, transactions. There is no
+//! scan. The crate handles throttling, transaction conflicts, lost answers and unprocessed parts of
+//! batches (`retry.rs`, `docs/consistency.md`). What a caller has to decide is one enum,
+//! [`Failure`]. A refused condition of a single write brings the item as it is, so the next attempt
+//! needs no read. A [`Meter`] counts requests and capacity units.
+//!
+//! An update never creates an item by accident: `Update::new` has the condition that the item
+//! exists, `Update::upsert` has none. Every write may be sent again.
 
 mod batch;
 mod change;

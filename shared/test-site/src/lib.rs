@@ -1,6 +1,7 @@
-//! For tests: a table of its own in the test's own process, faults before it, and requests to a router over it.
+//! For tests: a table in the test's own process, faults in front of it, and requests to a router
+//! over it. Also an authorizer that refuses by a rule.
 //!
-//! It knows no function: which routers answer, and what they keep, is the test's.
+//! It knows no function: each test says which routers answer, and what they keep.
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,

@@ -1,11 +1,13 @@
-//! Blocks of traces: quiet traces of a partition, packed together, which searches read in place of documents.
+//! Blocks of traces: quiet traces of a partition, packed together. Searches read them in place of
+//! documents.
 //!
-//! A [`Block`] has up to 128 traces in the order of their [`Place`]s, and owns all places from behind the block before it up to its own end.
-//! So the block of a place is the first one that ends there or behind it. What a block says of a trace counts only where there is no mark at
-//! the trace's place: readers read the marks of an interval first, and then its blocks.
+//! A [`Block`] has up to 128 traces in the order of their [`Place`]s. It owns all places after the
+//! end of the block before it, up to its own end. So the block of a place is the first one that
+//! ends there or later. A block's version of a trace counts only if there is no mark at the trace's
+//! place. So readers read the marks of an interval first, and then its blocks.
 //!
-//! `functions/fts-indexer` packs, `functions/traces` reads, and writers put a mark before they change a trace. `docs/adr/0034-blocks-of-traces.md`
-//! has the whole.
+//! `functions/fts-indexer` packs, `functions/traces` reads, and writers put a mark before they
+//! change a trace. `docs/traces-at-rest.md` tells the whole.
 
 mod block;
 mod bytes;
