@@ -19,6 +19,13 @@ def test_the_readme_shows_the_example():
         assert f"```{kind}\n{(_REPOSITORY / 'examples' / name).read_text()}```" in readme
 
 
+def test_the_index_of_decisions_has_all_of_them():
+    decisions = _REPOSITORY / "docs" / "adr"
+    index = (decisions / "README.md").read_text()
+    missing = [path.name for path in decisions.glob("[0-9]*.md") if f"]({path.name})" not in index]
+    assert not missing
+
+
 def _anchors(document: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
