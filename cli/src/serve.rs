@@ -69,6 +69,10 @@ pub(crate) struct Options {
     /// With `--auth basic`: what users may do with resources without a grant.
     #[arg(long, value_name = "LEVEL", default_value = "NO_PERMISSIONS", value_parser = default_permission)]
     default_permission: Level,
+    /// With `--auth basic`: only administrators and users with the role of this name create
+    /// experiments, registered models and prompts.
+    #[arg(long, value_name = "ROLE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    creators: Option<String>,
     /// Workspaces: requests name theirs in the header X-MLFLOW-WORKSPACE. Without it, they are
     /// about the default one, which has all earlier data.
     #[arg(long, visible_alias = "enable-workspaces")]
@@ -176,7 +180,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     };
     let around = match mode {
         Mode::None => around,
-        Mode::Basic => around.with_users(table.clone(), access.clone(), options.default_permission),
+        Mode::Basic => {
+            around.with_users(table.clone(), access.clone(), options.default_permission).with_creators(options.creators)
+        }
     };
     let around = if options.workspaces { around.with_workspaces() } else { around };
     if mode == Mode::Basic && !access_has_users(&access).await? {

@@ -3,6 +3,7 @@
 
 mod access_page;
 mod bounds;
+mod creators;
 mod cut_off;
 mod faults;
 mod foreign;

@@ -30,9 +30,14 @@ pub(crate) struct Client {
 
 /// A process of its own over these tables.
 pub(crate) async fn process(table: &Table, access: &Table, default: Level) -> Api {
+    process_for(table, access, default, None).await
+}
+
+/// The same, where creating experiments and models takes a role of this name.
+pub(crate) async fn process_for(table: &Table, access: &Table, default: Level, creators: Option<&str>) -> Api {
     let nobody: Arc<dyn Authorizer> = access::AdmitEverybody::shared();
     let around = Surroundings::new(nobody, table.clone()).with_artifacts(ROOT, Artifacts::below(ROOT));
-    let around = around.with_users(table.clone(), access.clone(), default);
+    let around = around.with_users(table.clone(), access.clone(), default).with_creators(creators.map(str::to_owned));
     Api(domain::mount(&of_table(), &[], &around).await.unwrap())
 }
 

@@ -86,6 +86,7 @@ fn variables(function: &Function) -> String {
         text.push_str("          ACCESS_MODE: !If [HasUsersApi, both, !Ref AccessMode]\n");
         text.push_str("          ACCESS_TABLE_NAME: !Ref AccessTable\n");
         text.push_str("          DEFAULT_PERMISSION: !Ref DefaultPermission\n");
+        text.push_str("          CREATORS: !Ref Creators\n");
         text.push_str("          SIGNED_USER: !Ref SignedUser\n");
     }
     text.push_str("          WORKSPACES: !Ref Workspaces\n");

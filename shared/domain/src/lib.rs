@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `ACCESS_MODE` | `none`; `basic` for users; `both` for the two APIs. Without it, no function starts |
 //! | `ACCESS_TABLE_NAME`, `DEFAULT_PERMISSION`, `SIGNED_USER` | with users: their table, the level of callers without a grant, the user of a principal of AWS that nobody mapped |
+//! | `CREATORS` | with users: the role that creating experiments and models takes |
 //! | `WORKSPACES` | `on` or `off` |
 //! | `TABLE_NAME` | the table |
 //! | `ARTIFACT_ROOT` | where new experiments keep artifacts |

@@ -19,6 +19,8 @@ const ACCESS_VARIABLE: &str = "ACCESS_MODE";
 const SIGNED_USER_VARIABLE: &str = "SIGNED_USER";
 /// Where users have names and passwords: the level of those who are granted nothing for a resource.
 const DEFAULT_VARIABLE: &str = "DEFAULT_PERMISSION";
+/// The name of the role that creating experiments and models takes.
+const CREATORS_VARIABLE: &str = "CREATORS";
 /// The name of the table of access.
 const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
 /// Whether there are workspaces other than the default one.
@@ -109,6 +111,16 @@ impl Surroundings {
         Self { authorizer: Arc::new(basic.clone()), basic: Some(basic), ..self }
     }
 
+    /// The same where creating experiments, registered models and prompts takes a role of this name; it
+    /// takes none with `None`.
+    #[must_use]
+    pub fn with_creators(self, creators: Option<String>) -> Self {
+        match self.basic.clone() {
+            Some(basic) => self.with_basic(basic.with_creators(creators)),
+            None => self,
+        }
+    }
+
     /// The same with workspaces other than the default one.
     #[must_use]
     pub fn with_workspaces(self) -> Self {
@@ -161,6 +173,7 @@ impl Surroundings {
                 variable(ACCESS_TABLE_VARIABLE).ok_or("the environment variable ACCESS_TABLE_NAME is not set")?;
             let access = data.beside(access);
             around = around.with_users(data, access, default_level(variable(DEFAULT_VARIABLE).as_deref())?);
+            around = around.with_creators(variable(CREATORS_VARIABLE));
             if mode == Mode::Both {
                 around = around.with_signed(signed(variable(SIGNED_USER_VARIABLE).as_deref())?);
             }

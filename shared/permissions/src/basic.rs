@@ -15,7 +15,7 @@ use access::{
 };
 use clock::Moment;
 use futures::future::BoxFuture;
-use key_schema::attributes::TAGS;
+use key_schema::attributes::{IN_WORKSPACE, NAME, TAGS};
 use key_schema::rows;
 use mlflow_api::auth::Level;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
@@ -41,6 +41,7 @@ pub struct Basic {
     pub(crate) data: Table,
     pub(crate) access: Table,
     default: Level,
+    creators: Option<String>,
     passwords: Passwords,
     known: Arc<Known>,
     recent: Arc<Recent>,
@@ -53,7 +54,24 @@ impl Basic {
     #[must_use]
     pub fn new(data: Table, access: Table, default: Level) -> Self {
         let (passwords, known, recent) = (Passwords::default(), Arc::default(), Arc::default());
-        Self { data, access, default, passwords, known, recent, signed: None }
+        Self { data, access, default, creators: None, passwords, known, recent, signed: None }
+    }
+
+    /// The same where only administrators and users with the role of this name create experiments, registered models and prompts. The role is one of
+    /// the workspace of the request. `None`: every user who may use the workspace.
+    #[must_use]
+    pub fn with_creators(self, creators: Option<String>) -> Self {
+        Self { creators, ..self }
+    }
+
+    /// Whether a user has the role that creating things takes, by the roles that were read with his request.
+    fn is_creator(&self, user: &User, identity: &Identity, read: &Read) -> bool {
+        let Some(creators) = self.creators.as_deref() else { return true };
+        let items = user.roles.iter().filter_map(|role| read.get(&self.in_access(role_key(*role))));
+        items.into_iter().any(|role| {
+            let workspace = role.text(IN_WORKSPACE);
+            role.text(NAME) == Some(creators) && workspace == Some(identity.workspace.as_str())
+        })
     }
 
     /// The same for a gateway that checks the signatures of some requests: those are of the
@@ -233,6 +251,7 @@ impl Authorizer for Basic {
             }
             let grants = self.grants_in(user, identity, asked, read).await?;
             let default = self.default_in(identity);
+            let is_creator = self.is_creator(user, identity, read);
             let administers = !self.memberships_in(user, read)?.administered.is_empty();
             // Of whom somebody administers, the endpoint looks at itself: the roles of the other one say it.
             let is_of_his =
@@ -243,6 +262,7 @@ impl Authorizer for Basic {
                     || match among_workspaces(ask) {
                         Among::Administered => administers,
                         Among::Used if identity.has_workspaces && !grants.may_create() => false,
+                        Among::Used if ask.action == Action::Create && !is_creator => false,
                         Among::Used | Among::InWorkspace => grants.meet(&rule_of(ask), default),
                     }
             };
