@@ -145,24 +145,32 @@ def test_users_have_an_api_of_their_own_where_it_is_wanted(template, resources):
         mode = function["Properties"]["Environment"]["Variables"].get("ACCESS_MODE")
         assert mode in (None, {"Fn::If": ["HasUsersApi", "both", {"Ref": "AccessMode"}]})
     # What would open routes, or leave users out, is refused before anything is changed.
-    assert set(template["Rules"]) == {"UsersBesideSignedCallers", "PasswordsAreNotSigned"}
+    assert set(template["Rules"]) == {"AnExistingTableHasAStream", "UsersBesideSignedCallers", "PasswordsAreNotSigned"}
+
+
+def arn(of: str, below: str = "") -> dict:
+    """A table of the stack, or one that a parameter names."""
+    named = {"Fn::If": [f"HasOwn{of}", {"Ref": of}, {"Ref": f"Existing{of}"}]}
+    return {"Fn::Sub": [f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/${{Name}}{below}", {"Name": named}]}
 
 
 #: What functions may do, to what. Nothing else, and no scan.
-TABLE = [{"Fn::GetAtt": ["Table", "Arn"]}, {"Fn::Sub": "${Table.Arn}/index/*"}]
+TABLE = [arn("Table"), arn("Table", "/index/*")]
 #: The registry looks aliases and stages up, and runs whose ids were made elsewhere.
-REGISTRY_TABLE = TABLE[:1] + [{"Fn::Sub": f"${{Table.Arn}}/index/{index}"} for index in ["LSI1", "LSI2", "GSI1"]]
+REGISTRY_TABLE = TABLE[:1] + [arn("Table", f"/index/{index}") for index in ["LSI1", "LSI2", "GSI1"]]
 #: Artifacts are looked up by runs; so are the runs that traces are linked to, and traces by clients' requests.
-RUNS = TABLE[:1] + [{"Fn::Sub": "${Table.Arn}/index/GSI1"}]
+RUNS = TABLE[:1] + [arn("Table", "/index/GSI1")]
+EXISTING_STREAM = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${ExistingTable}/stream/${ExistingTableStream}"
+STREAM_ARN = {"Fn::If": ["HasOwnTable", {"Fn::GetAtt": ["Table", "StreamArn"]}, {"Fn::Sub": EXISTING_STREAM}]}
 ITEMS = {
     f"dynamodb:{action}Item" for action in ["BatchGet", "BatchWrite", "ConditionCheck", "Delete", "Get", "Put", "Update"]
 } | {"dynamodb:Query"}
 #: The bucket with the artifacts, and the files below its prefix.
 BUCKET = {
-    "Fn::If": ["HasOwnBucket", {"Ref": "ArtifactBucket"}, {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "ArtifactRoot"}]}]}]
+    "Fn::If": ["HasOwnBucket", {"Ref": "ArtifactBucket"}, {"Fn::Select": [2, {"Fn::Split": ["/", {"Fn::Sub": "${ArtifactRoot}///"}]}]}]
 }
 PATH = {
-    "Fn::If": ["HasOwnBucket", {"Ref": "ArtifactBucket"}, {"Fn::Select": [1, {"Fn::Split": ["s3://", {"Ref": "ArtifactRoot"}]}]}]
+    "Fn::If": ["HasOwnBucket", {"Ref": "ArtifactBucket"}, {"Fn::Select": [1, {"Fn::Split": ["s3://", {"Fn::Sub": "${ArtifactRoot}s3://"}]}]}]
 }
 LISTS_FILES = ({"s3:ListBucket"}, {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Bucket}", {"Bucket": BUCKET}]})
 FILES = {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Path}/*", {"Path": PATH}]}
@@ -173,9 +181,14 @@ STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIt
 
 
 def statements(resources: dict, role: str) -> list[tuple[set[str], object]]:
+    """What a role may do beside writing its log."""
     [policy] = resources[role]["Properties"]["Policies"]
-    found = policy["PolicyDocument"]["Statement"]
-    assert all(statement["Effect"] == "Allow" for statement in found)
+    log, *found = policy["PolicyDocument"]["Statement"]
+    assert all(statement["Effect"] == "Allow" for statement in [log, *found])
+    # In no other group, and without making any: a call that comes late would leave one behind for which there is no stack.
+    group = f"{role.removesuffix('FunctionRole')}Log"
+    assert (actions(log["Action"]), log["Resource"]) == ({"logs:CreateLogStream", "logs:PutLogEvents"}, {"Fn::GetAtt": [group, "Arn"]})
+    assert resources[group]["Type"] == "AWS::Logs::LogGroup"
     return [(actions(statement["Action"]), statement["Resource"]) for statement in found]
 
 
@@ -190,7 +203,7 @@ def test_functions_may_do_only_what_they_do(resources):
     }
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
     # One function writes who users are and what roles they have, and the others read it.
-    access = {"Fn::GetAtt": ["AccessTable", "Arn"]}
+    access = arn("AccessTable")
     knows_users = (looks_up, access)
     assert statements(resources, "AuthFunctionRole") == [(ITEMS, TABLE[0]), (ITEMS, access)]
     assert "StreamSpecification" not in resources["AccessTable"]["Properties"]
@@ -206,14 +219,15 @@ def test_functions_may_do_only_what_they_do(resources):
     assert statements(resources, "UiFunctionRole") == [knows_users]
     assert statements(resources, "IndexerFunctionRole") == [
         (ITEMS - {"dynamodb:ConditionCheckItem"}, TABLE),
-        (STREAM, {"Fn::GetAtt": ["Table", "StreamArn"]}),
-        ({"dynamodb:ListStreams"}, {"Fn::Sub": "${Table.Arn}/stream/*"}),
+        (STREAM, STREAM_ARN),
+        ({"dynamodb:ListStreams"}, arn("Table", "/stream/*")),
         ({"sqs:SendMessage"}, {"Fn::GetAtt": ["IndexerFailures", "Arn"]}),
     ]
-    for role in of_type(resources, "AWS::IAM::Role").values():
-        # Writing the log.
-        [managed] = role["Properties"]["ManagedPolicyArns"]
-        assert managed.endswith(":policy/service-role/AWSLambdaBasicExecutionRole")
+    for name, role in of_type(resources, "AWS::IAM::Role").items():
+        assert "ManagedPolicyArns" not in role["Properties"]
+        assert resources[name.removesuffix("Role")]["Properties"]["Role"] == {"Fn::GetAtt": [name, "Arn"]}
+        [trusted] = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+        assert trusted == {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
 
 
 #: Who is asked for a name and a password.
@@ -247,7 +261,7 @@ def mapping(resources) -> dict:
 
 def test_the_stream_feeds_the_indexer(mapping):
     assert mapping["FunctionName"] == {"Ref": "IndexerFunction"}
-    assert mapping["EventSourceArn"] == {"Fn::GetAtt": ["Table", "StreamArn"]}
+    assert mapping["EventSourceArn"] == STREAM_ARN
     # What was written before the mapping is made is indexed too.
     assert mapping["StartingPosition"] == "TRIM_HORIZON"
     assert mapping["BatchSize"] == 1000
@@ -261,7 +275,8 @@ def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
     assert mapping["BisectBatchOnFunctionError"] is True
     # The function itself gives up what fails for another reason than a table that throttles, and says so.
     assert mapping["MaximumRetryAttempts"] == -1
-    assert mapping["MaximumRecordAgeInSeconds"] == 24 * 60 * 60
+    # The stream forgets after 24 hours: before that, what is left goes to the queue.
+    assert mapping["MaximumRecordAgeInSeconds"] == 23 * 60 * 60
     said = re.search(r'\$\.fields\.message = "(.+)"', resources["ChangesLeftBehindMetric"]["Properties"]["FilterPattern"])
     assert f'"{said[1]}");' in (REPOSITORY / "functions/fts-indexer/src/attempts.rs").read_text()
     [metric] = resources["ChangesLeftBehindMetric"]["Properties"]["MetricTransformations"]
@@ -304,6 +319,13 @@ def test_the_indexer_looks_once_a_minute_at_what_it_put_off(template, resources)
         "Principal": "events.amazonaws.com",
         "SourceArn": {"Fn::GetAtt": [name, "Arn"]},
     }
+    # After an outage, the ticks of hours do not run at once.
+    assert resources["IndexerTickRetries"]["Properties"] == {
+        "FunctionName": {"Ref": "IndexerFunction"},
+        "Qualifier": "$LATEST",
+        "MaximumRetryAttempts": 0,
+        "MaximumEventAgeInSeconds": 60,
+    }
     variables = resources["IndexerFunction"]["Properties"]["Environment"]["Variables"]
     assert variables["RUN_INDEXING_INTERVAL"] == {"Ref": "RunIndexingInterval"}
     assert template["Parameters"]["RunIndexingInterval"]["Default"] == 60
@@ -328,7 +350,10 @@ def matches(pattern: dict, value: object) -> bool:
 
 def test_each_alarm_reaches_the_topic(resources):
     alarms = of_type(resources, "AWS::CloudWatch::Alarm")
-    assert {"IndexerErrors", "IndexerLag", "ChangesNotIndexed", "ChangesLeftBehind"} <= alarms.keys()
+    assert alarms.keys() == {
+        "ServerErrors", "UsersServerErrors", "IndexerErrors", "IndexerLag", "IndexerStopped", "ChangesNotIndexed", "ChangesLeftBehind",
+        "PartitionNearlyFull", "TableThrottles",
+    }
     for alarm in alarms.values():
         condition, (topic,), _ = alarm["Properties"]["AlarmActions"]["Fn::If"]
         assert (condition, topic) == ("HasAlarmTopic", {"Ref": "AlarmTopic"})
@@ -337,13 +362,45 @@ def test_each_alarm_reaches_the_topic(resources):
     assert alarms["IndexerLag"]["Properties"]["Threshold"] == 60 * 60 * 1000
 
 
+def test_a_single_failed_request_rings_no_alarm(resources):
+    for name in ["ServerErrors", "UsersServerErrors"]:
+        alarm = resources[name]["Properties"]
+        assert (alarm["MetricName"], alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == ("5xx", 2, 3)
+
+
+def test_a_mapping_that_is_disabled_rings_an_alarm(resources):
+    alarm = resources["IndexerStopped"]["Properties"]
+    assert (alarm["MetricName"], alarm["Statistic"]) == ("SuccessfulRequestLatency", "SampleCount")
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
+    # Of a stream that nobody reads there is no metric at all.
+    assert alarm["TreatMissingData"] == "breaching"
+    dimensions = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+    assert dimensions["Operation"] == "GetRecords"
+    own = {"Fn::Select": [3, {"Fn::Split": ["/", {"Fn::GetAtt": ["Table", "StreamArn"]}]}]}
+    assert dimensions["StreamLabel"] == {"Fn::If": ["HasOwnTable", own, {"Fn::Sub": "${ExistingTableStream}"}]}
+
+
+def test_throttling_of_the_table_and_of_its_indexes_is_told_of(template, resources):
+    alarm = resources["TableThrottles"]["Properties"]
+    for path in paths(template).values():
+        function = function_of(path).removesuffix("Function")
+        properties = resources[f"{function}ThrottledMetric"]["Properties"]
+        assert properties["LogGroupName"] == {"Ref": f"{function}Log"}
+        said = re.search(r'\$\.fields\.message = "(.+)"', properties["FilterPattern"])
+        assert f'"{said[1]}");' in (REPOSITORY / "shared/service/src/answer.rs").read_text()
+        [metric] = properties["MetricTransformations"]
+        assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+
+
 def test_the_stage_is_throttled_below_what_fills_an_account(template, resources):
     parameters = template["Parameters"]
     settings = resources["ApiStage"]["Properties"]["DefaultRouteSettings"]
     assert settings == {"ThrottlingRateLimit": {"Ref": "RequestRate"}, "ThrottlingBurstLimit": {"Ref": "RequestBurst"}}
-    # 1,000 sandboxes, each held for half a second by a throttled call.
-    assert parameters["RequestRate"]["Default"] * 0.5 <= 1_000
-    assert parameters["RequestBurst"]["Default"] <= 5_000
+    # 1,000 sandboxes, each held for half a second by a throttled call, behind either API.
+    assert 2 * parameters["RequestRate"]["Default"] * 0.5 <= 1_000
+    # A dozen regions take no more of an account at once.
+    assert parameters["RequestBurst"]["Default"] <= 1_250
+    assert resources["UsersApiStage"]["Properties"]["DefaultRouteSettings"] == settings
 
 
 def test_sandboxes_are_reserved_only_where_the_operator_says_so(template, resources):
@@ -359,9 +416,42 @@ def test_sandboxes_are_reserved_only_where_the_operator_says_so(template, resour
     assert limited == {"TrackingFunction", "IndexerFunction"}
 
 
-def test_data_outlives_the_stack(resources):
-    for name in ["Table", "ArtifactBucket", "ArtifactBucketPolicy"]:
-        assert resources[name]["DeletionPolicy"] == resources[name]["UpdateReplacePolicy"] == "Retain"
+def test_data_outlives_the_stack_but_not_one_that_could_not_be_made(template, resources):
+    for name in ["Table", "AccessTable", "ArtifactBucket", "ArtifactBucketPolicy"]:
+        assert (resources[name]["DeletionPolicy"], resources[name]["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
+    # CloudFormation cannot delete a table that is protected: it is as soon as the stack stands (`make deploy`).
+    assert template["Parameters"]["DeletionProtection"]["Default"] == "false"
+    for name in ["Table", "AccessTable"]:
+        assert resources[name]["Properties"]["DeletionProtectionEnabled"] == {"Ref": "DeletionProtection"}
+    config = tomllib.loads((REPOSITORY / "samconfig.toml").read_text())
+    for environment in (config[name] for name in config if name != "version"):
+        # A stack whose first deployment has failed cannot be updated.
+        assert environment["deploy"]["parameters"]["on_failure"] == "DELETE"
+        # Told on the command line, where no stack is there yet.
+        assert "Users=" not in str(environment)
+
+
+def test_a_stack_goes_on_with_tables_that_are_there(template, resources):
+    for of in ["Table", "AccessTable"]:
+        assert resources[of]["Condition"] == f"HasOwn{of}"
+        assert template["Conditions"][f"HasOwn{of}"] == {"Fn::Equals": [{"Ref": f"Existing{of}"}, ""]}
+        named = {"Fn::If": [f"HasOwn{of}", {"Ref": of}, {"Ref": f"Existing{of}"}]}
+        assert template["Outputs"][f"{of}Name"]["Value"] == named
+        variable = {"Table": "TABLE_NAME", "AccessTable": "ACCESS_TABLE_NAME"}[of]
+        for name, function in of_type(resources, "AWS::Lambda::Function").items():
+            assert function["Properties"]["Environment"]["Variables"].get(variable, named) == named, name
+    [stream] = template["Rules"]["AnExistingTableHasAStream"]["Assertions"]
+    assert stream["Assert"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "ExistingTableStream"}, ""]}]}
+
+
+def test_files_go_past_the_api_where_clients_can_do_that(template, resources):
+    assert template["Parameters"]["PresignedOnly"]["Default"] == "true"
+    variables = resources["TrackingFunction"]["Properties"]["Environment"]["Variables"]
+    assert variables["ARTIFACTS_PRESIGNED_ONLY"] == {"Fn::If": ["SendsByUrls", "true", "false"]}
+    # No URL is given where nothing would bound what is sent there; with rights of their own, clients need none.
+    equal = [{"Fn::Equals": [{"Ref": name}, value]} for name, value in
+             [("PresignedOnly", "true"), ("MaxArtifactSize", ""), ("ArtifactAccess", "server")]]
+    assert template["Conditions"]["SendsByUrls"] == {"Fn::And": equal}
 
 
 def test_the_bucket_is_closed_but_to_pages_of_the_interface(resources):

@@ -1,4 +1,4 @@
-//! The API, the functions with their log groups, and their alarms in `template.yaml`.
+//! The API, the functions with their roles and log groups, and their alarms in `template.yaml`.
 
 use std::fmt::Write;
 
@@ -12,10 +12,26 @@ const USERS_API: &str = "generated from the list of all domains by `make docs`: 
 const FUNCTIONS: &str = "generated from the list of all domains by `make docs`: functions";
 const ALARMS: &str = "generated from the list of all domains by `make docs`: alarms";
 
-/// Where the bucket's name is, and its path with the prefix of the artifacts.
-const BUCKET: &str = "!If [HasOwnBucket, !Ref ArtifactBucket, !Select [2, !Split [\"/\", !Ref ArtifactRoot]]]";
-const PATH: &str = "!If [HasOwnBucket, !Ref ArtifactBucket, !Select [1, !Split [\"s3://\", !Ref ArtifactRoot]]]";
+/// Where the bucket's name is, and its path with the prefix of the artifacts. What is added to the root is there for a root that is empty: the parts
+/// that are asked for have to exist even where nobody asks.
+const BUCKET: &str =
+    "!If [HasOwnBucket, !Ref ArtifactBucket, !Select [2, !Split [\"/\", !Sub \"${ArtifactRoot}///\"]]]";
+const PATH: &str =
+    "!If [HasOwnBucket, !Ref ArtifactBucket, !Select [1, !Split [\"s3://\", !Sub \"${ArtifactRoot}s3://\"]]]";
 const DESTINATION: &str = "!If [HasOwnBucket, !Sub \"s3://${ArtifactBucket}\", !Ref ArtifactRoot]";
+
+/// The names of the tables: the stack makes them, or a parameter names one that is there.
+const TABLE: &str = "!If [HasOwnTable, !Ref Table, !Ref ExistingTable]";
+const ACCESS_TABLE: &str = "!If [HasOwnAccessTable, !Ref AccessTable, !Ref ExistingAccessTable]";
+const STREAM: &str = "!If [HasOwnTable, !GetAtt Table.StreamArn, !Sub \"arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/\
+                      ${ExistingTable}/stream/${ExistingTableStream}\"]";
+
+/// The ARN of a table, or of what is below it.
+fn table_arn(name: &str, below: &str) -> String {
+    format!(
+        "!Sub [\"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/${{Name}}{below}\", {{ Name: {name} }}]"
+    )
+}
 
 /// Comments of the template are no longer than this.
 const COMMENT_WIDTH: usize = 100;
@@ -80,11 +96,11 @@ fn api(is_signed: bool) -> String {
 fn variables(function: &Function) -> String {
     let mut text = String::new();
     if function.table.is_some() || !function.paths.is_empty() {
-        text.push_str("          TABLE_NAME: !Ref Table\n");
+        let _ = writeln!(text, "          TABLE_NAME: {TABLE}");
     }
     if !function.paths.is_empty() {
         text.push_str("          ACCESS_MODE: !If [HasUsersApi, both, !Ref AccessMode]\n");
-        text.push_str("          ACCESS_TABLE_NAME: !Ref AccessTable\n");
+        let _ = writeln!(text, "          ACCESS_TABLE_NAME: {ACCESS_TABLE}");
         text.push_str("          DEFAULT_PERMISSION: !Ref DefaultPermission\n");
         text.push_str("          CREATORS: !Ref Creators\n");
         text.push_str("          SIGNED_USER: !Ref SignedUser\n");
@@ -97,7 +113,9 @@ fn variables(function: &Function) -> String {
                     "          ARTIFACT_ROOT: !If [IsDirect, {DESTINATION}, \"mlflow-artifacts:/\"]\n          ARTIFACTS_DESTINATION: {DESTINATION}\n"
                 )
             }
-            Setting::PresignedOnly => "          ARTIFACTS_PRESIGNED_ONLY: !Ref PresignedOnly\n".to_owned(),
+            Setting::PresignedOnly => {
+                "          ARTIFACTS_PRESIGNED_ONLY: !If [SendsByUrls, \"true\", \"false\"]\n".to_owned()
+            }
             Setting::LongestArtifact => "          MAX_ARTIFACT_SIZE: !Ref MaxArtifactSize\n".to_owned(),
             Setting::ArtifactsOrigin => format!(
                 "          # The page may read files from there.\n          ARTIFACTS_ORIGIN: !Sub\n            - https://${{Bucket}}.s3.${{AWS::Region}}.${{AWS::URLSuffix}}\n            - Bucket: {BUCKET}\n"
@@ -109,48 +127,47 @@ fn variables(function: &Function) -> String {
     text
 }
 
-fn statement(why: &str, actions: &[&str], resource: &str) -> String {
-    let mut text = if why.is_empty() { String::new() } else { comment(12, why) };
-    text.push_str("            - Effect: Allow\n");
-    match actions {
-        [action] => {
-            let _ = writeln!(text, "              Action: {action}");
-        }
-        actions => {
-            text.push_str("              Action:\n");
-            for action in actions {
-                let _ = writeln!(text, "                - {action}");
+fn statement(why: &str, actions: &[&str], resources: &[String]) -> String {
+    let mut text = if why.is_empty() { String::new() } else { comment(14, why) };
+    text.push_str("              - Effect: Allow\n");
+    let resources: Vec<_> = resources.iter().map(String::as_str).collect();
+    for (name, values) in [("Action", actions), ("Resource", resources.as_slice())] {
+        match values {
+            [value] => {
+                let _ = writeln!(text, "                {name}: {value}");
+            }
+            values => {
+                let _ = writeln!(text, "                {name}:");
+                for value in values {
+                    let _ = writeln!(text, "                  - {value}");
+                }
             }
         }
     }
-    let _ = writeln!(text, "              Resource: {resource}");
     text
 }
 
 fn table_statement(rights: &TableRights) -> String {
-    let table = "!GetAtt Table.Arn";
-    let resource = match rights.indexes {
-        Indexes::None => table.to_owned(),
-        Indexes::All => format!("[{table}, !Sub \"${{Table.Arn}}/index/*\"]"),
-        Indexes::Only(names) => {
-            let indexes = names.iter().map(|name| format!(", !Sub \"${{Table.Arn}}/index/{name}\""));
-            format!("[{table}{}]", indexes.collect::<String>())
-        }
-    };
-    statement(rights.why, rights.actions.iam(), &resource)
+    let mut resources = vec![table_arn(TABLE, "")];
+    match rights.indexes {
+        Indexes::None => {}
+        Indexes::All => resources.push(table_arn(TABLE, "/index/*")),
+        Indexes::Only(names) => resources.extend(names.iter().map(|name| table_arn(TABLE, &format!("/index/{name}")))),
+    }
+    statement(rights.why, rights.actions.iam(), &resources)
 }
 
 fn bucket_statement(right: BucketRight) -> String {
     let (actions, suffix) = right.iam();
     let resource = match suffix {
         None => format!(
-            "!Sub\n                - arn:${{AWS::Partition}}:s3:::${{Bucket}}\n                - Bucket: {BUCKET}"
+            "!Sub\n                  - arn:${{AWS::Partition}}:s3:::${{Bucket}}\n                  - Bucket: {BUCKET}"
         ),
         Some(suffix) => format!(
-            "!Sub\n                - arn:${{AWS::Partition}}:s3:::${{Path}}{suffix}\n                - Path: {PATH}"
+            "!Sub\n                  - arn:${{AWS::Partition}}:s3:::${{Path}}{suffix}\n                  - Path: {PATH}"
         ),
     };
-    statement(right.why(), actions, &resource)
+    statement(right.why(), actions, &[resource])
 }
 
 /// What a function needs whose events come from the table's stream.
@@ -158,16 +175,27 @@ fn stream_statements() -> String {
     statement(
         "The event source mapping acts with the function's role.",
         &["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"],
-        "!GetAtt Table.StreamArn",
+        &[STREAM.to_owned()],
     ) + &statement(
         "Asked for when the mapping is made, about any stream of the table.",
         &["dynamodb:ListStreams"],
-        "!Sub ${Table.Arn}/stream/*",
-    ) + &statement("Where records go that it did not get through.", &["sqs:SendMessage"], "!GetAtt IndexerFailures.Arn")
+        &[table_arn(TABLE, "/stream/*")],
+    ) + &statement(
+        "Where records go that it did not get through.",
+        &["sqs:SendMessage"],
+        &["!GetAtt IndexerFailures.Arn".to_owned()],
+    )
 }
 
-fn policies(function: &Function) -> String {
-    let mut statements = function.table.as_ref().map_or(String::new(), table_statement);
+/// The role of a function. Made here and not by SAM, which would let it write every log group of the account.
+fn role(function: &Function) -> String {
+    let Function { name, resource, .. } = function;
+    let mut statements = statement(
+        "Its log. Without the right to make the group, a late call makes none after the stack is gone.",
+        &["logs:CreateLogStream", "logs:PutLogEvents"],
+        &[format!("!GetAtt {resource}Log.Arn")],
+    );
+    statements += &function.table.as_ref().map_or(String::new(), table_statement);
     if function.table.as_ref().is_some_and(|rights| rights.actions == TableActions::Index) {
         statements += &stream_statements();
     }
@@ -177,16 +205,17 @@ fn policies(function: &Function) -> String {
         } else {
             (TableActions::Read, "Who is calling, and what roles they have: it may read that, and change nothing.")
         };
-        statements += &statement(why, actions.iam(), "!GetAtt AccessTable.Arn");
+        statements += &statement(why, actions.iam(), &[table_arn(ACCESS_TABLE, "")]);
     }
     statements.extend(function.bucket.iter().map(|right| bucket_statement(*right)));
     for secret in function.secrets {
-        statements += &statement("", &["secretsmanager:GetSecretValue"], &format!("!Ref {secret}"));
+        statements += &statement("", &["secretsmanager:GetSecretValue"], &[format!("!Ref {secret}")]);
     }
-    if statements.is_empty() {
-        return statements;
-    }
-    format!("      Policies:\n        - Version: \"2012-10-17\"\n          Statement:\n{statements}")
+    format!(
+        "  {resource}FunctionRole:\n    Type: AWS::IAM::Role\n    Properties:\n      AssumeRolePolicyDocument:\n        Version: \"2012-10-17\"\n        \
+         Statement:\n          - {{ Effect: Allow, Principal: {{ Service: lambda.amazonaws.com }}, Action: sts:AssumeRole }}\n      Policies:\n        \
+         - PolicyName: {name}\n          PolicyDocument:\n            Version: \"2012-10-17\"\n            Statement:\n{statements}\n"
+    )
 }
 
 fn function(function: &Function) -> String {
@@ -195,7 +224,7 @@ fn function(function: &Function) -> String {
     let _ = write!(
         text,
         "  {resource}Function:\n    Type: AWS::Serverless::Function\n    Metadata:\n      BuildMethod: rust-cargolambda\n    Properties:\n      \
-         FunctionName: !Sub ${{AWS::StackName}}-{name}\n      CodeUri: functions/{name}\n      MemorySize: {}\n      Timeout: {}\n",
+         FunctionName: !Sub ${{AWS::StackName}}-{name}\n      CodeUri: functions/{name}\n      Role: !GetAtt {resource}FunctionRole.Arn\n      MemorySize: {}\n      Timeout: {}\n",
         function.memory, function.timeout
     );
     if function.has_concurrency {
@@ -210,8 +239,8 @@ fn function(function: &Function) -> String {
     }
     let _ = write!(
         text,
-        "      LoggingConfig:\n        LogGroup: !Ref {resource}Log\n        LogFormat: JSON\n{}\n",
-        policies(function)
+        "      LoggingConfig:\n        LogGroup: !Ref {resource}Log\n        LogFormat: JSON\n\n{}",
+        role(function)
     );
     if !function.paths.is_empty() {
         for (of, api, condition) in [("", "Api", ""), ("Users", "UsersApi", "    Condition: HasUsersApi\n")] {
@@ -229,14 +258,21 @@ fn function(function: &Function) -> String {
          RetentionInDays: 30\n\n"
     );
     if function.table.as_ref().is_some_and(|rights| rights.actions.writes()) {
-        let _ = write!(
-            text,
-            "  {resource}PartitionsMetric:\n    Type: AWS::Logs::MetricFilter\n    Properties:\n      LogGroupName: !Ref {resource}Log\n      \
-             FilterPattern: '{{ $.fields.message = \"a partition is nearly full\" }}'\n      MetricTransformations:\n        \
-             - {{ MetricNamespace: !Sub \"mlflow/${{AWS::StackName}}\", MetricName: PartitionsNearlyFull, MetricValue: \"1\" }}\n\n"
-        );
+        text += &metric(resource, "Partitions", "a partition is nearly full", "PartitionsNearlyFull");
+    }
+    if !function.paths.is_empty() {
+        text += &metric(resource, "Throttled", "call throttled", "CallsThrottled");
     }
     text
+}
+
+/// Counts how often a function says something in its log.
+fn metric(resource: &str, name: &str, message: &str, counted: &str) -> String {
+    format!(
+        "  {resource}{name}Metric:\n    Type: AWS::Logs::MetricFilter\n    Properties:\n      LogGroupName: !Ref {resource}Log\n      \
+         FilterPattern: '{{ $.fields.message = \"{message}\" }}'\n      MetricTransformations:\n        \
+         - {{ MetricNamespace: !Sub \"mlflow/${{AWS::StackName}}\", MetricName: {counted}, MetricValue: \"1\" }}\n\n"
+    )
 }
 
 fn alarm(resource: &str, name: &str, description: &str) -> String {
@@ -249,19 +285,14 @@ fn alarm(resource: &str, name: &str, description: &str) -> String {
     )
 }
 
+/// Of functions that answer no requests. Where others fail or are throttled, the API answers 5xx, which has an alarm.
 fn alarms() -> String {
-    let mut text = String::new();
-    for function in functions() {
-        let Function { name, resource, .. } = function;
-        text += &alarm(resource, "Errors", &format!("The function {name} crashed or ran out of time."));
-        if !function.paths.is_empty() {
-            let description = format!(
-                "The account's limit of concurrent Lambda executions turned requests to the function {name} away."
-            );
-            text += &alarm(resource, "Throttles", &description);
-        }
-    }
-    text
+    let functions = functions().filter(|function| function.paths.is_empty());
+    functions
+        .map(|Function { name, resource, .. }| {
+            alarm(resource, "Errors", &format!("The function {name} crashed or ran out of time."))
+        })
+        .collect()
 }
 
 fn between(mark: &str, expected: &str) {
